@@ -1,0 +1,15 @@
+"""Where the files that travel with the package are: `schema.sql` and `agents/`.
+
+In a wheel they lie in `coordinator/_data/`; in a checkout (and an editable install) at the
+repository root. Nothing else may guess their place.
+"""
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+
+def packaged(name: str) -> Traversable:
+    """The packaged file or folder called `name` (`"schema.sql"`, `"agents"`)."""
+    data = files("coordinator") / "_data"
+    return (data if data.is_dir() else Path(__file__).resolve().parent.parent) / name

@@ -1,0 +1,1 @@
+"""The vocabulary: values that every layer speaks in. Imports nothing from the layers above."""

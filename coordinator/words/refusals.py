@@ -1,0 +1,188 @@
+"""Every lawful no, in one catalogue: code -> HTTP status, exit code, retryable, meaning, next step.
+
+A refusal changes nothing (save its own event and place in line). Its facts travel as data, for the
+reader is often a program; its sentence says what happened, what was left unharmed, and what to
+type next. Documentation is generated from `CATALOGUE`. An *error* (a bug, a broken disk) is not a
+refusal; the two that a client can meet are listed last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Code(StrEnum):
+    """Refusal codes, in order of precedence: a request that earns several gets the first."""
+
+    INVALID = "INVALID"
+    UNAUTHORIZED = "UNAUTHORIZED"
+    OUTSIDE_REPO = "OUTSIDE_REPO"
+    LIMIT = "LIMIT"
+    UNKNOWN_AGENT = "UNKNOWN_AGENT"
+    UNKNOWN_TASK = "UNKNOWN_TASK"
+    UNKNOWN_LEASE = "UNKNOWN_LEASE"
+    UNKNOWN_REVIEW = "UNKNOWN_REVIEW"
+    NOT_HOLDER = "NOT_HOLDER"
+    STALE_TOKEN = "STALE_TOKEN"
+    REVIEW_OPEN = "REVIEW_OPEN"
+    LOCKED = "LOCKED"
+    TASK_TAKEN = "TASK_TAKEN"
+    TASK_NOT_READY = "TASK_NOT_READY"
+    BAD_TRANSITION = "BAD_TRANSITION"
+    NOTHING_TO_DO = "NOTHING_TO_DO"
+    VERSION_CHANGED = "VERSION_CHANGED"
+    SHUTTING_DOWN = "SHUTTING_DOWN"
+    DAEMON_DOWN = "DAEMON_DOWN"
+    VERSION_SKEW = "VERSION_SKEW"
+    STORAGE = "STORAGE"
+    INTERNAL = "INTERNAL"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the catalogue."""
+
+    http: int
+    exit: int
+    retryable: bool
+    meaning: str
+    next: str
+
+
+CATALOGUE: dict[Code, Row] = {
+    Code.INVALID: Row(
+        400, 2, False, "The request is malformed; nothing was done.",
+        "Correct the field that the message names.",
+    ),
+    Code.UNAUTHORIZED: Row(
+        401, 6, False, "The token is missing, unknown, or belongs to another agent.",
+        "Act with the token that the agent got when it registered.",
+    ),
+    Code.OUTSIDE_REPO: Row(
+        400, 2, False, "The path, once resolved, is not inside this repository.",
+        "Name a path below the repository root.",
+    ),
+    Code.LIMIT: Row(
+        413, 2, False, "A size, count or wait is over its limit; nothing was done.",
+        "Ask for less at once; `coord doctor` lists the limits in force.",
+    ),
+    Code.UNKNOWN_AGENT: Row(
+        404, 7, False, "No such agent is registered, or it has left.", "`coord agents` lists them.",
+    ),
+    Code.UNKNOWN_TASK: Row(
+        404, 7, False, "No task has this id.", "`coord task list` shows the backlog.",
+    ),
+    Code.UNKNOWN_LEASE: Row(
+        404, 7, False, "No live lease matches.", "`coord locks` lists what is held.",
+    ),
+    Code.UNKNOWN_REVIEW: Row(
+        404, 7, False, "No review has this id.", "`coord review list` shows them.",
+    ),
+    Code.NOT_HOLDER: Row(
+        403, 6, False, "The lease or task belongs to another agent; it was left as it is.",
+        "Ask its holder, or override as a person with `--force`.",
+    ),
+    Code.STALE_TOKEN: Row(
+        409, 8, False, "The lease has ended, so its token no longer gives any right.",
+        "Acquire again, and read the file afresh before writing.",
+    ),
+    Code.REVIEW_OPEN: Row(
+        409, 10, True, "Partial work on this resource waits for a human's verdict.",
+        "`coord review list`, then `coord review show ID`.",
+    ),
+    Code.LOCKED: Row(
+        423, 3, True, "Another holder has a live lease on an overlapping resource.",
+        "Take the task that the answer names, or wait for the grant.",
+    ),
+    Code.TASK_TAKEN: Row(
+        409, 4, True, "Another agent has claimed this task.", "`coord task claim` takes another.",
+    ),
+    Code.TASK_NOT_READY: Row(
+        409, 4, True, "The task waits for its dependencies, its backoff or a review.",
+        "`coord task show ID` says for what.",
+    ),
+    Code.BAD_TRANSITION: Row(
+        409, 8, False, "The task or review is in a state that does not allow this.",
+        "`coord task show ID` or `coord review show ID` gives its state.",
+    ),
+    Code.NOTHING_TO_DO: Row(
+        404, 4, True, "No task can be started by this agent now.",
+        "Wait and ask again; `coord status` shows what is in the way.",
+    ),
+    Code.VERSION_CHANGED: Row(
+        409, 8, True, "The file was changed since the content that this request is based on.",
+        "Read it afresh and decide again.",
+    ),
+    Code.SHUTTING_DOWN: Row(
+        503, 5, True, "The coordinator is draining; the request was not begun.",
+        "Try again in a moment; the next command starts it.",
+    ),
+    Code.DAEMON_DOWN: Row(
+        503, 5, True, "The coordinator cannot be reached.", "`coord up`, or `coord doctor`.",
+    ),
+    Code.VERSION_SKEW: Row(
+        409, 11, False, "The database or the daemon is of a newer version than this program.",
+        "Install the newer coord; the database was left untouched.",
+    ),
+    Code.STORAGE: Row(
+        507, 9, True, "The disk refused (full, read-only, no permission, or damaged); "
+        "nothing was changed.", "Make room or restore access, then repeat; `coord doctor` checks.",
+    ),
+    Code.INTERNAL: Row(
+        500, 70, False, "A bug in coord; the request was rolled back whole.",
+        "Please report it with the last lines of `.coord/daemon.log`.",
+    ),
+}
+
+
+class Refusal(Exception):
+    """A lawful no: a `Code`, a sentence, and facts as data.
+
+    `next` is the one command or act that helps; without it, the catalogue's own.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        message: str,
+        *,
+        next: str | None = None,  # noqa: A002 - the wire's own word
+        **facts: Any,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.next = next or CATALOGUE[code].next
+        self.facts = facts
+
+    def body(self) -> dict[str, Any]:
+        """The wire form: `{"code", "message", "retryable", "next", …facts}`."""
+        row = CATALOGUE[self.code]
+        return {
+            "code": self.code.value,
+            "message": self.message,
+            "retryable": row.retryable,
+            "next": self.next,
+            **self.facts,
+        }
+
+    @property
+    def exit_code(self) -> int:
+        """What a command that met this refusal exits with."""
+        return CATALOGUE[self.code].exit
+
+    @classmethod
+    def from_body(cls, body: dict[str, Any]) -> Refusal:
+        """The refusal that `body()` came from; a code unknown here (a newer daemon) is INTERNAL."""
+        own = ("code", "message", "retryable", "next")
+        facts = {k: v for k, v in body.items() if k not in own}
+        try:
+            code = Code(body.get("code", ""))
+        except ValueError:
+            code = Code.INTERNAL
+        return cls(code, str(body.get("message", "")), next=body.get("next"), **facts)
+
+
+assert set(CATALOGUE) == set(Code), "every code has its row"
