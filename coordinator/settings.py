@@ -1,0 +1,167 @@
+"""What can be set in `coord.toml`, with its defaults, its limits and where each value came from.
+
+Order: defaults, then `coord.toml` in the repository root (or `COORD_CONFIG`), then environment
+variables `COORD_<SECTION>_<KEY>`. Only the daemon and the launcher read it; nothing below them
+sees a file or the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from coordinator.words.refusals import Code, Refusal
+
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Base of the sections of `coord.toml`."""
+
+
+class Leases(Section):
+    """Rights to resources. All in seconds, but for the counts."""
+
+    ttl_s: Seconds = 1800.0
+    ttl_max_s: Seconds = 86_400.0
+    max_hold_s: Seconds = 14_400.0  # renewals never carry a lease past this
+    retry_s: Seconds = 15.0  # a refused acquisition is looked at again after this
+    line_s: Seconds = 600.0  # and leaves the line after this
+    offered_ttl_s: Seconds = 120.0  # a lease granted to an absent waiter lasts this until used
+    age_step_s: Seconds = 60.0  # waiting this long raises a waiter's priority by one
+    wait_max_s: Seconds = 600.0
+    resources_max: Count = 500
+
+
+class Sweeping(Section):
+    """The five-minute tidying."""
+
+    interval_s: Seconds = 300.0
+
+
+class Backlog(Section):
+    """Retries of failed tasks."""
+
+    attempts_max: Count = 3
+    backoff_s: Seconds = 10.0  # doubled with each attempt
+    backoff_max_s: Seconds = 600.0
+    tasks_max: Count = 200_000
+
+
+class Reviewing(Section):
+    """Partial work. Sizes in bytes."""
+
+    quarantine: bool = False  # refuse new leases on files under review
+    file_bytes_max: Count = 5 * 1024 * 1024  # larger files are kept by hash and path only
+    files_max: Count = 20_000  # files below one leased directory
+
+
+class Watching(Section):
+    """The file watcher."""
+
+    enabled: bool = True
+    poll: bool = False
+    unleased: Literal["record", "review", "ignore"] = "record"
+    debounce_s: Seconds = 0.2
+
+
+class Archive(Section):
+    """The context archive."""
+
+    folders: list[str] = ["context_archive"]
+    excerpt_bytes: Count = 1500
+
+
+class Http(Section):
+    """The HTTP door; off unless asked for. Port 0 picks a free one."""
+
+    enabled: bool = False
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 0
+
+
+class Database(Section):
+    """Durability and retention."""
+
+    synchronous: Literal["FULL", "NORMAL"] = "FULL"
+    backup_every_s: Seconds = 21_600.0
+    backups: Count = 3
+    keep_days: Annotated[float, Meta(gt=0)] = 30.0
+
+
+class Launching(Section):
+    """`coord launch`."""
+
+    ttl_s: Seconds = 120.0  # leases of launched agents; renewed by their progress
+    task_timeout_s: Seconds = 3600.0
+    stall_s: Seconds = 600.0  # no output and no file activity for this long: hung
+    grace_s: Seconds = 10.0  # between SIGTERM and SIGKILL
+
+
+class Settings(Section):
+    """All of it."""
+
+    leases: Leases = Leases()
+    sweep: Sweeping = Sweeping()
+    backlog: Backlog = Backlog()
+    review: Reviewing = Reviewing()
+    watch: Watching = Watching()
+    archive: Archive = Archive()
+    http: Http = Http()
+    database: Database = Database()
+    launch: Launching = Launching()
+
+
+class Loaded(msgspec.Struct):
+    """Settings, and for each `section.key` that is not a default, where it came from."""
+
+    settings: Settings
+    sources: dict[str, str]
+
+
+def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
+    """Read the settings in force for the repository at `root`.
+
+    Raises:
+        Refusal: INVALID, naming file, line and key.
+    """
+    path = Path(env.get("COORD_CONFIG") or root / "coord.toml")
+    sources: dict[str, str] = {}
+    raw: dict[str, Any] = {}
+    if path.is_file():
+        try:
+            raw = tomllib.loads(path.read_text("utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+            raise Refusal(
+                Code.INVALID, f"{path} is not valid TOML: {bad}.", next=f"Correct {path}."
+            ) from None
+        except OSError as bad:
+            raise Refusal(Code.STORAGE, f"{path} cannot be read: {bad.strerror}.") from None
+        for section, values in raw.items():
+            for key in values if isinstance(values, dict) else ():
+                sources[f"{section}.{key}"] = path.name
+    for section in Settings.__struct_fields__:
+        for key in type(getattr(Settings(), section)).__struct_fields__:
+            name = f"COORD_{section}_{key}".upper()
+            if name in env:
+                raw.setdefault(section, {})[key] = _plain(env[name])
+                sources[f"{section}.{key}"] = name
+    try:
+        settings = msgspec.convert(raw, Settings, strict=False)
+    except msgspec.ValidationError as bad:
+        raise Refusal(
+            Code.INVALID, f"{path.name}: {bad}.", next=f"Correct {path}; `coord doctor` lists keys."
+        ) from None
+    return Loaded(settings, sources)
+
+
+def _plain(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return text.split(",") if "," in text else text

@@ -1,0 +1,194 @@
+"""Opening SQLite: creation, version, integrity, durability, the warm WAL, and backups.
+
+The coordinator's one database is opened for writing by exactly one process (the daemon holds a
+lock file besides). Readers get their own read-only connection. A database that is damaged or of a
+newer version is never touched: opening it is refused with words on what to do.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import apsw
+
+from coordinator.resources import packaged
+from coordinator.store.statements import STATEMENTS
+from coordinator.words.refusals import Code, Refusal
+
+SCHEMA_VERSION = 1
+#: From version N to N+1; forward only. A test opens every old version and compares with a fresh one.
+MIGRATIONS: dict[int, str] = {}
+#: The WAL is grown to this once, then overwritten in place: a commit that need not extend the file
+#: costs about one fdatasync instead of two (benchmarks/README.md).
+WAL_WARM_BYTES = 4 * 1024 * 1024
+
+#: What SQLite raises when the disk (not the statement) is at fault.
+DISK_ERRORS = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.PermissionsError,
+    apsw.BusyError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+)
+
+
+def storage_refusal(path: Path, bad: Exception) -> Refusal:
+    """The STORAGE refusal for a disk error that SQLite raised, in words."""
+    if isinstance(bad, apsw.FullError):
+        said, step = "the disk is full", "Make room; the daemon goes on by itself."
+    elif isinstance(bad, apsw.CorruptError | apsw.NotADBError):
+        said = "the database is damaged"
+        step = "`coord down`, then `coord doctor --restore` puts the newest good backup in place."
+    elif isinstance(bad, apsw.ReadOnlyError | apsw.PermissionsError | apsw.CantOpenError):
+        said, step = "the database may not be written", f"Give write access to {path.parent}."
+    elif isinstance(bad, apsw.BusyError):
+        said, step = "another program holds the database", "Close it and repeat."
+    else:
+        said, step = f"the disk answered: {bad}", "`coord doctor` checks the database."
+    return Refusal(Code.STORAGE, f"Nothing was changed: {said} ({path}).", next=step)
+
+
+def open_writer(path: Path, *, synchronous: str = "FULL") -> apsw.Connection:
+    """The daemon's connection; creates the database when there is none.
+
+    Raises:
+        Refusal: STORAGE (damaged, no permission, full), VERSION_SKEW (a newer schema).
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        db = apsw.Connection(str(path), statementcachesize=256)
+        _configure(db, synchronous)
+        version = db.execute("PRAGMA user_version").get
+        if version == 0 and not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get:
+            with db:
+                db.execute(packaged("schema.sql").read_text("utf-8"))
+                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        elif version > SCHEMA_VERSION or version == 0:
+            db.close()
+            raise Refusal(
+                Code.VERSION_SKEW,
+                f"{path} has schema version {version}; this coord knows up to {SCHEMA_VERSION}. "
+                "It was left untouched.",
+            )
+        else:
+            migrate(db, version)
+        if db.execute("PRAGMA quick_check(1)").get != "ok":
+            db.close()
+            raise apsw.CorruptError("quick_check failed")
+        _warm(db, path)
+        path.chmod(0o600)
+        return db
+    except DISK_ERRORS as bad:
+        raise storage_refusal(path, bad) from bad
+    except OSError as bad:
+        raise Refusal(
+            Code.STORAGE, f"{path.parent} cannot be used: {bad.strerror}.",
+            next=f"Give write access to {path.parent}.",
+        ) from bad
+
+
+def migrate(db: apsw.Connection, version: int) -> None:
+    """Bring an older database forward, one version a transaction."""
+    for step in range(version, SCHEMA_VERSION):
+        with db:
+            db.execute(MIGRATIONS[step])
+            db.execute(f"PRAGMA user_version = {step + 1}")
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    """A read-only connection; it sees whole committed transactions only.
+
+    Raises:
+        Refusal: STORAGE.
+    """
+    try:
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=128)
+        db.set_busy_timeout(2000)
+        return db
+    except DISK_ERRORS as bad:
+        raise storage_refusal(path, bad) from bad
+
+
+def in_memory() -> apsw.Connection:
+    """A fresh, empty database with today's schema, for rebuilding from the log."""
+    db = apsw.Connection(":memory:")
+    db.execute(packaged("schema.sql").read_text("utf-8"))
+    return db
+
+
+def integrity(db: apsw.Connection) -> str:
+    """`"ok"`, or the first things that SQLite finds wrong."""
+    return "; ".join(str(row[0]) for row in db.execute("PRAGMA integrity_check(10)"))
+
+
+def backup(source: apsw.Connection, target: Path, keep: int) -> Path:
+    """Copy the database with SQLite's backup API to `target`; older copies become `.1`, `.2`, …
+
+    The copy is complete or absent: it is written beside and renamed. `keep` counts all copies.
+    """
+    fresh = target.with_name(target.name + ".new")
+    fresh.unlink(missing_ok=True)
+    copy = apsw.Connection(str(fresh))
+    with copy.backup("main", source, "main") as job:
+        while not job.done:
+            job.step(2000)
+    copy.execute("PRAGMA journal_mode = DELETE")
+    copy.close()
+    with fresh.open("rb") as file:
+        os.fsync(file.fileno())
+    for age in range(keep - 1, 0, -1):
+        older = target.with_name(f"{target.name}.{age - 1}") if age > 1 else target
+        if older.exists():
+            older.replace(target.with_name(f"{target.name}.{age}"))
+    fresh.chmod(0o600)
+    fresh.replace(target)
+    return target
+
+
+def _configure(db: apsw.Connection, synchronous: str) -> None:
+    db.set_busy_timeout(2000)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute(f"PRAGMA synchronous = {synchronous}")
+    db.execute("PRAGMA wal_autocheckpoint = 0")  # beside the writer, see `checkpoint`
+    db.execute("PRAGMA foreign_keys = ON")
+    db.execute("PRAGMA temp_store = MEMORY")
+    db.execute("PRAGMA cache_size = -16000")
+
+
+def _warm(db: apsw.Connection, path: Path) -> None:
+    """Grow the WAL once while nobody waits, then start it from its beginning."""
+    db.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, _int_pointer(1))
+    wal = path.with_name(path.name + "-wal")
+    if not wal.exists() or wal.stat().st_size < WAL_WARM_BYTES:
+        (level,) = db.execute("PRAGMA synchronous").fetchone() or (2,)
+        db.execute("PRAGMA synchronous = OFF")
+        for _ in range(WAL_WARM_BYTES // 4096):
+            db.execute(STATEMENTS["meta_put"], ("wal_warmed", os.urandom(2).hex()))
+        db.execute(f"PRAGMA synchronous = {level}")
+    db.execute("PRAGMA wal_checkpoint(RESTART)")
+
+
+_HELD: list[object] = []
+
+
+def _int_pointer(value: int) -> int:
+    """The address of a C int, which is what this file control wants; it is read at once."""
+    import ctypes
+
+    cell = ctypes.c_int(value)
+    _HELD[:] = [cell]
+    return ctypes.addressof(cell)
+
+
+def checkpoint(path: Path) -> None:
+    """Copy committed pages into the database on a connection of its own, beside the writer."""
+    db = apsw.Connection(str(path))
+    try:
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    finally:
+        db.close()

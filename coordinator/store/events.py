@@ -1,0 +1,321 @@
+"""The kinds of event: what happened, with all that is needed to make the state again from it.
+
+An event is a fact; it holds no rule. `coordinator.store.projections` says what each one does to
+the state tables; nothing else may change them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+
+
+class Event(msgspec.Struct, kw_only=True, tag_field="kind", tag=True):
+    """Base. `kind` in the log is the tag; `agent`, `task` and `resource` are its index columns."""
+
+    kind: ClassVar[str]
+
+    @property
+    def subject(self) -> tuple[str | None, str | None, str | None]:
+        """(agent, task, resource) as far as the event has them."""
+        return (
+            getattr(self, "agent", None),
+            getattr(self, "task", None),
+            getattr(self, "resource", None),
+        )
+
+
+class AgentRegistered(Event, tag="agent_registered"):
+    agent: str
+    parent: str | None
+    profile: str
+    description: str
+    token_hash: str | None
+    silence_ms: int | None
+
+
+class AgentSeen(Event, tag="agent_seen"):
+    agent: str
+    progress: str | None = None
+    moved: bool = False
+
+
+class AgentState(Event, tag="agent_state"):
+    """active, stale or gone, and why."""
+
+    agent: str
+    state: str
+    reason: str
+
+
+class LeaseGranted(Event, tag="lease_granted"):
+    fencing_token: int
+    resource: str
+    agent: str
+    description: str
+    expires_at: str
+    lease_kind: str
+    mode: str
+    scope: str
+    slot: str
+    inode: str | None
+    content_hash: str | None
+    acquisition_id: str
+    task: str | None
+    ttl_ms: int
+    max_until: str
+    baselines: list[tuple[str, str]] | None = None
+
+    @property
+    def subject(self) -> tuple[str | None, str | None, str | None]:
+        return self.agent, self.task, self.resource
+
+
+class LeaseRenewed(Event, tag="lease_renewed"):
+    agent: str
+    until: list[tuple[int, str]]  # (fencing token, new expires_at)
+
+
+class LeaseReleased(Event, tag="lease_released"):
+    fencing_token: int
+    resource: str
+    scope: str
+    agent: str
+    task: str | None = None
+    by: str | None = None  # someone else, by force
+
+
+class LeaseLapsed(Event, tag="lease_lapsed"):
+    """Expired, or its holder fell silent, left or failed: see `reason`."""
+
+    fencing_token: int
+    resource: str
+    scope: str
+    agent: str
+    task: str | None
+    reason: str
+    expired_at: str
+    review: str | None = None
+
+
+class LeaseMoved(Event, tag="lease_moved"):
+    """The leased file was renamed; the lease followed."""
+
+    fencing_token: int
+    agent: str
+    resource: str
+    old_scope: str
+    scope: str
+    slot: str
+    moved_from: str
+
+
+class LeasesShifted(Event, tag="leases_shifted"):
+    """The machine slept, or the wall clock was set: that time is given back to whoever was live."""
+
+    delta_ms: int
+    tokens: list[tuple[int, str, str]]  # (fencing token, expires_at, max_until)
+    claims: list[tuple[str, str, str]]  # (task, claim_until, claim_max)
+
+
+class AcquisitionRefused(Event, tag="acquisition_refused"):
+    agent: str
+    resources: list[str]
+    holders: list[str]
+    task: str | None = None
+    redirect: str | None = None
+
+    @property
+    def subject(self) -> tuple[str | None, str | None, str | None]:
+        return self.agent, self.task, self.resources[0] if self.resources else None
+
+
+class WaiterQueued(Event, tag="waiter_queued"):
+    acquisition_id: str
+    agent: str
+    mode: str
+    priority: int
+    until: str
+    retry_at: str
+    held: bool
+    ttl_ms: int
+    task: str | None
+    description: str
+    resources: list[tuple[str, str, str]]  # (name, kind, scope)
+
+
+class WaiterChanged(Event, tag="waiter_changed"):
+    acquisition_id: str
+    agent: str
+    retry_at: str
+    held: bool
+
+
+class WaiterLeft(Event, tag="waiter_left"):
+    """Granted, withdrawn, timed out or its agent is gone: see `reason`."""
+
+    acquisition_id: str
+    agent: str
+    reason: str
+
+
+class TaskAdded(Event, tag="task_added"):
+    task: str
+    n: int
+    title: str
+    prompt: str
+    priority: int
+    state: str
+    attempts_max: int
+    resources: list[tuple[str, str, str, str]]  # (name, kind, scope, mode)
+    after: list[str]
+
+
+class TaskChanged(Event, tag="task_changed"):
+    """All that may change in a task, as it is afterwards."""
+
+    task: str
+    verb: str
+    state: str
+    attempts: int
+    agent: str | None = None  # who did it
+    not_before: str | None = None
+    claimed_by: str | None = None
+    claimed_at: str | None = None
+    claim_until: str | None = None
+    claim_max: str | None = None
+    ttl_ms: int | None = None
+    partial: str | None = None
+    result: str | None = None
+    why: str = ""
+
+
+class TaskResourcesLearned(Event, tag="task_resources_learned"):
+    """Working on it showed that it needs these too."""
+
+    task: str
+    agent: str | None
+    resources: list[tuple[str, str, str, str]]
+
+
+class ClaimRenewed(Event, tag="claim_renewed"):
+    agent: str
+    until: list[tuple[str, str]]  # (task, new claim_until)
+
+
+class FlaggedFile(msgspec.Struct, kw_only=True):
+    """One file of a review."""
+
+    path: str
+    scope: str
+    change: str
+    kept: bool
+    baseline_hash: str | None
+    flagged_hash: str | None
+
+
+class ReviewOpened(Event, tag="review_opened"):
+    review: str
+    n: int
+    reason: str
+    agent: str | None
+    task: str | None
+    summary: str
+    log_tail: str
+    leased_at: str | None
+    events_from: int
+    files: list[FlaggedFile]
+
+
+class ReviewDecided(Event, tag="review_decided"):
+    review: str
+    agent: str | None
+    task: str | None
+    state: str
+    by: str
+    note: str
+    task_before: str | None
+    files: list[tuple[str, str | None, str | None]]  # (path, hash before, hash written)
+
+
+class ReviewUndone(Event, tag="review_undone"):
+    review: str
+    agent: str | None
+    task: str | None
+    by: str
+
+
+class NoticePosted(Event, tag="notice_posted"):
+    notice: int
+    agent: str
+    about: str
+    text: str
+    facts: dict[str, Any]
+
+
+class NoticesDelivered(Event, tag="notices_delivered"):
+    agent: str
+    up_to: int
+
+
+class VersionsSeen(Event, tag="versions_seen"):
+    """Content that the watcher found; agent where a lease tells who wrote it."""
+
+    versions: list[tuple[str, str | None, str | None]]  # (path, hash, agent)
+
+
+class UnleasedWrite(Event, tag="unleased_write"):
+    """A file changed that nobody had leased while agents were active."""
+
+    resource: str
+    hash: str | None
+    agent: str | None = None
+
+
+class Noted(Event, tag="noted"):
+    """Something that changes no state but belongs in the story: a sweep, a start, a stop."""
+
+    what: str
+    facts: dict[str, Any]
+
+
+class CountersRaised(Event, tag="counters_raised"):
+    """After a restore from a backup: tokens given out since then must never come again."""
+
+    by: int
+
+
+ANY = msgspec.json.Decoder(  # type: ignore[misc]
+    AgentRegistered
+    | AgentSeen
+    | AgentState
+    | LeaseGranted
+    | LeaseRenewed
+    | LeaseReleased
+    | LeaseLapsed
+    | LeaseMoved
+    | LeasesShifted
+    | AcquisitionRefused
+    | WaiterQueued
+    | WaiterChanged
+    | WaiterLeft
+    | TaskAdded
+    | TaskChanged
+    | TaskResourcesLearned
+    | ClaimRenewed
+    | ReviewOpened
+    | ReviewDecided
+    | ReviewUndone
+    | NoticePosted
+    | NoticesDelivered
+    | VersionsSeen
+    | UnleasedWrite
+    | Noted
+    | CountersRaised
+)
+
+
+def kind_of(event: Event) -> str:
+    """The tag under which the event stands in the log."""
+    return str(type(event).__struct_config__.tag)

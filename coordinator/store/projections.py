@@ -1,0 +1,224 @@
+"""What each event does to the state tables. The only code that changes them.
+
+Applying the whole log to an empty database gives the state, because the daemon itself makes its
+state by no other way (`Tx.record`). Nothing here decides: no clock, no rule, no refusal.
+
+The one derived table, `ready_tasks`, is kept here too, since it follows from the same events: a
+ready task enters the queue, a task that moves on leaves it, and a scope that becomes free offers
+the best task parked on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+import msgspec
+
+from coordinator.store import events as ev
+from coordinator.store.statements import STATEMENTS as Q
+
+_JSON = msgspec.json.Encoder()
+_LEASE_INSERT, _LEASE_DELETE = Q["lease_insert"], Q["lease_delete"]
+_READY_OFFER, _LEASE_AT = Q["ready_offer"], Q["lease_at_scope"]
+
+
+def apply(db: apsw.Connection, at: str, event: ev.Event) -> None:
+    """Change the state tables as `event`, which happened at `at` (ISO text), says."""
+    APPLY[type(event)](db, at, event)
+
+
+def _agent_registered(db: apsw.Connection, at: str, e: ev.AgentRegistered) -> None:
+    db.execute(
+        Q["agent_put"],
+        (e.agent, e.parent, e.profile, e.description, e.token_hash, at, e.silence_ms),
+    )
+
+
+def _agent_seen(db: apsw.Connection, at: str, e: ev.AgentSeen) -> None:
+    db.execute(Q["agent_touch"], (e.agent, at, e.progress, e.moved))
+
+
+def _agent_state(db: apsw.Connection, at: str, e: ev.AgentState) -> None:
+    db.execute(Q["agent_state_set"], (e.agent, e.state))
+
+
+def _lease_granted(db: apsw.Connection, at: str, e: ev.LeaseGranted) -> None:
+    db.execute(
+        _LEASE_INSERT,
+        (
+            e.fencing_token, e.resource, e.agent, at, e.description, e.expires_at, e.lease_kind,
+            e.mode, e.scope, e.slot, e.inode, e.content_hash, e.acquisition_id, e.task, e.ttl_ms,
+            e.max_until,
+        ),
+    )
+    if e.baselines:
+        rows = [(e.fencing_token, path, digest) for path, digest in e.baselines]
+        db.executemany(Q["baseline_insert"], rows)
+
+
+def _lease_renewed(db: apsw.Connection, at: str, e: ev.LeaseRenewed) -> None:
+    db.executemany(Q["lease_extend"], e.until)
+
+
+def _lease_ended(db: apsw.Connection, at: str, e: ev.LeaseReleased | ev.LeaseLapsed) -> None:
+    db.execute(_LEASE_DELETE, (e.fencing_token,))
+    db.execute(Q["baselines_delete"], (e.fencing_token,))
+    db.execute(_READY_OFFER, (e.scope,))
+
+
+def _lease_moved(db: apsw.Connection, at: str, e: ev.LeaseMoved) -> None:
+    db.execute(Q["lease_move"], (e.fencing_token, e.resource, e.scope, e.slot))
+    db.execute(_READY_OFFER, (e.old_scope,))
+
+
+def _leases_shifted(db: apsw.Connection, at: str, e: ev.LeasesShifted) -> None:
+    db.executemany(Q["lease_shift"], e.tokens)
+    db.executemany(Q["task_claim_shift"], e.claims)
+
+
+def _waiter_queued(db: apsw.Connection, at: str, e: ev.WaiterQueued) -> None:
+    db.execute(
+        Q["waiter_put"],
+        (
+            e.acquisition_id, e.agent, e.mode, e.priority, at, e.until, e.retry_at, int(e.held),
+            e.ttl_ms, e.task, e.description,
+        ),
+    )
+    rows = [(e.acquisition_id, *resource) for resource in e.resources]
+    db.executemany(Q["waiter_resource_put"], rows)
+
+
+def _waiter_changed(db: apsw.Connection, at: str, e: ev.WaiterChanged) -> None:
+    db.execute(Q["waiter_change"], (e.acquisition_id, e.retry_at, int(e.held)))
+
+
+def _waiter_left(db: apsw.Connection, at: str, e: ev.WaiterLeft) -> None:
+    scopes = db.execute(Q["waiter_resources_of"], (e.acquisition_id,)).fetchall()
+    db.execute(Q["waiter_resources_delete"], (e.acquisition_id,))
+    db.execute(Q["waiter_delete"], (e.acquisition_id,))
+    for _, _, scope in scopes:
+        _offer_if_free(db, str(scope))
+
+
+def _task_added(db: apsw.Connection, at: str, e: ev.TaskAdded) -> None:
+    db.execute(
+        Q["task_insert"], (e.task, e.n, e.title, e.prompt, e.priority, e.state, e.attempts_max, at)
+    )
+    db.executemany(Q["task_resource_insert"], [(e.task, *resource) for resource in e.resources])
+    db.executemany(Q["task_after_insert"], [(e.task, after) for after in e.after])
+    if e.state == "ready":
+        db.execute(Q["ready_enter"], (e.task,))
+
+
+def _task_changed(db: apsw.Connection, at: str, e: ev.TaskChanged) -> None:
+    db.execute(
+        Q["task_update"],
+        (
+            e.task, e.state, e.attempts, e.not_before, e.claimed_by, e.claimed_at, e.claim_until,
+            e.claim_max, e.ttl_ms, e.partial, e.result, at,
+        ),
+    )
+    if e.state == "ready":
+        db.execute(Q["ready_enter"], (e.task,))
+        return
+    queued = db.execute(Q["ready_get"], (e.task,)).fetchone()
+    if queued:
+        db.execute(Q["ready_leave"], (e.task,))
+        if queued[1]:
+            _offer_if_free(db, str(queued[1]))
+
+
+def _task_learned(db: apsw.Connection, at: str, e: ev.TaskResourcesLearned) -> None:
+    db.executemany(Q["task_resource_insert"], [(e.task, *resource) for resource in e.resources])
+
+
+def _claim_renewed(db: apsw.Connection, at: str, e: ev.ClaimRenewed) -> None:
+    db.executemany(Q["task_claim_extend"], e.until)
+
+
+def _review_opened(db: apsw.Connection, at: str, e: ev.ReviewOpened) -> None:
+    db.execute(
+        Q["review_insert"],
+        (
+            e.review, e.n, e.reason, e.agent, e.task, e.summary, e.log_tail, e.leased_at, at,
+            e.events_from,
+        ),
+    )
+    rows = [
+        (e.review, f.path, f.scope, f.change, int(f.kept), f.baseline_hash, f.flagged_hash)
+        for f in e.files
+    ]
+    db.executemany(Q["review_file_insert"], rows)
+
+
+def _review_decided(db: apsw.Connection, at: str, e: ev.ReviewDecided) -> None:
+    db.execute(Q["review_set"], (e.review, e.state, at, e.by, e.note, e.task_before))
+    db.executemany(Q["review_file_set"], [(e.review, *file) for file in e.files])
+    for row in db.execute(Q["review_files_of"], (e.review,)).fetchall():
+        _offer_if_free(db, str(row[1]))
+
+
+def _review_undone(db: apsw.Connection, at: str, e: ev.ReviewUndone) -> None:
+    db.execute(Q["review_set"], (e.review, "open", None, None, None, None))
+
+
+def _notice_posted(db: apsw.Connection, at: str, e: ev.NoticePosted) -> None:
+    facts = _JSON.encode(e.facts).decode()
+    db.execute(Q["notice_insert"], (e.notice, e.agent, at, e.about, e.text, facts))
+
+
+def _notices_delivered(db: apsw.Connection, at: str, e: ev.NoticesDelivered) -> None:
+    db.execute(Q["notices_delete"], (e.agent, e.up_to))
+
+
+def _versions_seen(db: apsw.Connection, at: str, e: ev.VersionsSeen) -> None:
+    db.executemany(Q["version_put"], [(path, dig, at, agent) for path, dig, agent in e.versions])
+
+
+def _nothing(db: apsw.Connection, at: str, e: ev.Event) -> None:
+    """Belongs in the story, changes no state (counters are kept by whoever takes a number)."""
+
+
+def park(db: apsw.Connection, task: str, scope: str) -> None:
+    """The ready task met `scope` held: set it aside until that is free. Derived, so not evented."""
+    queued = db.execute(Q["ready_get"], (task,)).fetchone()
+    db.execute(Q["ready_park"], (task, scope))
+    if queued and queued[1] and queued[1] != scope:
+        _offer_if_free(db, str(queued[1]))
+
+
+def _offer_if_free(db: apsw.Connection, scope: str) -> None:
+    if not db.execute(_LEASE_AT, (scope,)).fetchone():
+        db.execute(_READY_OFFER, (scope,))
+
+
+APPLY: dict[type[ev.Event], Callable[[apsw.Connection, str, Any], None]] = {
+    ev.AgentRegistered: _agent_registered,
+    ev.AgentSeen: _agent_seen,
+    ev.AgentState: _agent_state,
+    ev.LeaseGranted: _lease_granted,
+    ev.LeaseRenewed: _lease_renewed,
+    ev.LeaseReleased: _lease_ended,
+    ev.LeaseLapsed: _lease_ended,
+    ev.LeaseMoved: _lease_moved,
+    ev.LeasesShifted: _leases_shifted,
+    ev.AcquisitionRefused: _nothing,
+    ev.WaiterQueued: _waiter_queued,
+    ev.WaiterChanged: _waiter_changed,
+    ev.WaiterLeft: _waiter_left,
+    ev.TaskAdded: _task_added,
+    ev.TaskChanged: _task_changed,
+    ev.TaskResourcesLearned: _task_learned,
+    ev.ClaimRenewed: _claim_renewed,
+    ev.ReviewOpened: _review_opened,
+    ev.ReviewDecided: _review_decided,
+    ev.ReviewUndone: _review_undone,
+    ev.NoticePosted: _notice_posted,
+    ev.NoticesDelivered: _notices_delivered,
+    ev.VersionsSeen: _versions_seen,
+    ev.UnleasedWrite: _nothing,
+    ev.Noted: _nothing,
+    ev.CountersRaised: _nothing,
+}

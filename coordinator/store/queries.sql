@@ -1,0 +1,445 @@
+-- Every statement that coord sends, by name. Parameters are positional.
+
+-- name: event_append
+-- The log's only insert.
+INSERT INTO events (seq, at, kind, agent, task, resource, data) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: event_last
+SELECT coalesce(max(seq), (SELECT max(seq) FROM snapshots), 0) FROM events;
+
+-- name: events_after
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE seq > ?1 AND (?2 IS NULL OR agent = ?2) AND (?3 IS NULL OR task = ?3)
+  AND (?4 IS NULL OR resource = ?4) AND (?5 IS NULL OR kind = ?5)
+ORDER BY seq LIMIT ?6;
+
+-- name: events_last
+SELECT seq, at, kind, agent, task, resource, data FROM (
+    SELECT * FROM events
+    WHERE seq > ?1 AND (?2 IS NULL OR agent = ?2) AND (?3 IS NULL OR task = ?3)
+      AND (?4 IS NULL OR resource = ?4) AND (?5 IS NULL OR kind = ?5)
+    ORDER BY seq DESC LIMIT ?6) ORDER BY seq;
+
+-- name: events_of_interest
+-- What a person watching the dashboard wants: not heartbeats and bookkeeping.
+SELECT seq, at, kind, agent, task, resource, data FROM (
+    SELECT * FROM events
+    WHERE kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed', 'notices_delivered',
+                       'versions_seen', 'waiter_changed', 'notice_posted')
+    ORDER BY seq DESC LIMIT ?1) ORDER BY seq;
+
+-- name: events_all
+SELECT seq, at, data FROM events WHERE seq > ? AND seq <= ? ORDER BY seq;
+
+-- name: events_of_task
+SELECT seq, at, kind, agent, task, resource, data FROM events WHERE task = ?1 ORDER BY seq LIMIT ?2;
+
+-- name: events_of_resource
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE resource = ?1 OR (kind = 'acquisition_refused' AND instr(data, ?2)) ORDER BY seq LIMIT ?3;
+
+-- name: events_of_agent
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE agent = ?1 AND kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed',
+                                  'notices_delivered') ORDER BY seq LIMIT ?2;
+
+-- name: events_older_than
+SELECT coalesce(max(seq), 0) FROM events WHERE at < ?;
+
+-- name: events_delete_to
+DELETE FROM events WHERE seq <= ?;
+
+-- name: event_count
+SELECT count(*) FROM events;
+
+-- name: snapshot_latest
+SELECT seq, at, state FROM snapshots ORDER BY seq DESC LIMIT 1;
+
+-- name: snapshot_put
+INSERT INTO snapshots (seq, at, state) VALUES (?, ?, ?);
+
+-- name: snapshots_delete_before
+DELETE FROM snapshots WHERE seq < ?;
+
+-- name: meta_get
+SELECT value FROM meta WHERE key = ?;
+
+-- name: meta_put
+INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: counters_all
+SELECT name, value FROM counters;
+
+-- name: counter_put
+INSERT INTO counters (name, value) VALUES (?1, ?2)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: agent_get
+SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
+       progress, silence_ms FROM agents WHERE agent = ?;
+
+-- name: agent_by_token
+SELECT agent FROM agents WHERE token_hash = ? AND state <> 'gone';
+
+-- name: agent_children
+SELECT agent FROM agents WHERE parent = ? AND state <> 'gone';
+
+-- name: agents_all
+SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
+       progress, silence_ms FROM agents WHERE ?1 OR state <> 'gone' ORDER BY registered_at, agent;
+
+-- name: agents_named
+SELECT agent FROM agents WHERE agent = ?1 OR substr(agent, 1, length(?1) + 1) = ?1 || '-';
+
+-- name: agents_silent
+-- Heard of last longer ago than they promised: seen_at is compared by the caller.
+SELECT agent, seen_at, silence_ms FROM agents WHERE state = 'active' AND silence_ms IS NOT NULL;
+
+-- name: agents_active
+SELECT count(*) FROM agents WHERE state = 'active';
+
+-- name: agent_put
+INSERT INTO agents (agent, parent, profile, description, token_hash, state, registered_at, seen_at,
+                    silence_ms)
+VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, ?7)
+ON CONFLICT (agent) DO UPDATE SET parent = excluded.parent, profile = excluded.profile,
+    description = excluded.description, token_hash = excluded.token_hash, state = 'active',
+    seen_at = excluded.seen_at, silence_ms = excluded.silence_ms;
+
+-- name: agent_touch
+UPDATE agents SET seen_at = ?2, state = 'active',
+    progress = coalesce(?3, progress), progress_at = CASE WHEN ?4 THEN ?2 ELSE progress_at END
+WHERE agent = ?1;
+
+-- name: agent_state_set
+UPDATE agents SET state = ?2, token_hash = CASE WHEN ?2 = 'gone' THEN NULL ELSE token_hash END
+WHERE agent = ?1;
+
+-- name: lease_insert
+INSERT INTO file_locks (fencing_token, file_path, locked_by, locked_at, task_description,
+    expires_at, kind, mode, scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms,
+    max_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: baseline_insert
+INSERT INTO baselines (fencing_token, path, hash) VALUES (?, ?, ?);
+
+-- name: baselines_of
+SELECT path, hash FROM baselines WHERE fencing_token = ? ORDER BY path;
+
+-- name: baselines_delete
+DELETE FROM baselines WHERE fencing_token = ?;
+
+-- name: lease_delete
+DELETE FROM file_locks WHERE fencing_token = ?;
+
+-- name: lease_extend
+UPDATE file_locks SET expires_at = ?2 WHERE fencing_token = ?1;
+
+-- name: lease_shift
+UPDATE file_locks SET expires_at = ?2, max_until = ?3 WHERE fencing_token = ?1;
+
+-- name: lease_move
+UPDATE file_locks SET file_path = ?2, scope = ?3, slot = ?4 WHERE fencing_token = ?1;
+
+-- name: lease_at_scope
+SELECT 1 FROM file_locks WHERE scope = ? LIMIT 1;
+
+-- name: rivals
+-- Leases that may overlap a resource: at its scope or one that contains it, and below it.
+-- Parameters: scopes…, then the range (low, high) of what lies strictly below.
+SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
+       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+FROM file_locks WHERE scope IN ({scopes})
+UNION ALL
+SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
+       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+FROM file_locks WHERE scope > ? AND scope < ?;
+
+-- name: rivals_by_inode
+-- The same file under another name: a hard link, or renamed since.
+SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
+       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+FROM file_locks WHERE inode = ?;
+
+-- name: leases_of_holder
+SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
+       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
+
+-- name: leases_of_task
+SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
+       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+FROM file_locks WHERE task_id = ? ORDER BY fencing_token;
+
+-- name: leases_of_acquisition
+SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
+       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+FROM file_locks WHERE acquisition_id = ? ORDER BY fencing_token;
+
+-- name: leases_at_scope
+SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
+       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+FROM file_locks WHERE scope = ? ORDER BY fencing_token;
+
+-- name: leases_lapsed
+SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
+       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+FROM file_locks WHERE expires_at <= ? ORDER BY expires_at, fencing_token LIMIT ?;
+
+-- name: any_lapsed
+SELECT 1 FROM file_locks WHERE expires_at <= ?1
+UNION ALL SELECT 1 FROM tasks WHERE state = 'claimed' AND claim_until <= ?1 LIMIT 1;
+
+-- name: leases_live
+SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
+       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+FROM file_locks
+WHERE expires_at > ?1 AND fencing_token > ?2 AND (?3 IS NULL OR locked_by = ?3)
+ORDER BY fencing_token LIMIT ?4;
+
+-- name: lease_count
+SELECT count(*) FROM file_locks WHERE locked_by = ?1 AND expires_at > ?2;
+
+-- name: waiters_any
+SELECT 1 FROM waiters LIMIT 1;
+
+-- name: waiters_all
+SELECT acquisition_id, agent, mode, priority, asked_at, until, retry_at, held, ttl_ms, task_id,
+       description FROM waiters ORDER BY asked_at, acquisition_id;
+
+-- name: waiter_get
+SELECT acquisition_id, agent, mode, priority, asked_at, until, retry_at, held, ttl_ms, task_id,
+       description FROM waiters WHERE acquisition_id = ?;
+
+-- name: waiters_of_agent
+SELECT acquisition_id, agent, mode, priority, asked_at, until, retry_at, held, ttl_ms, task_id,
+       description FROM waiters WHERE agent = ? ORDER BY acquisition_id;
+
+-- name: waiters_due
+SELECT 1 FROM waiters WHERE retry_at <= ?1 OR until <= ?1 LIMIT 1;
+
+-- name: waiter_resources_of
+SELECT name, kind, scope FROM waiter_resources WHERE acquisition_id = ? ORDER BY name;
+
+-- name: waiters_near
+-- Waiters that may overlap a resource (parameters as for `rivals`).
+SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, r.name, r.kind, r.scope
+FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope IN ({scopes})
+UNION ALL
+SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, r.name, r.kind, r.scope
+FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope > ? AND r.scope < ?;
+
+-- name: waiter_put
+INSERT INTO waiters (acquisition_id, agent, mode, priority, asked_at, until, retry_at, held, ttl_ms,
+    task_id, description) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: waiter_resource_put
+INSERT INTO waiter_resources (acquisition_id, name, kind, scope) VALUES (?, ?, ?, ?);
+
+-- name: waiter_change
+UPDATE waiters SET retry_at = ?2, held = ?3 WHERE acquisition_id = ?1;
+
+-- name: waiter_delete
+DELETE FROM waiters WHERE acquisition_id = ?;
+
+-- name: waiter_resources_delete
+DELETE FROM waiter_resources WHERE acquisition_id = ?;
+
+-- name: task_insert
+INSERT INTO tasks (task_id, n, title, prompt, priority, state, attempts, attempts_max, created_at,
+    updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?8);
+
+-- name: task_resource_insert
+INSERT OR IGNORE INTO task_resources (task_id, name, kind, scope, mode) VALUES (?, ?, ?, ?, ?);
+
+-- name: task_after_insert
+INSERT OR IGNORE INTO task_after (task_id, after) VALUES (?, ?);
+
+-- name: task_update
+UPDATE tasks SET state = ?2, attempts = ?3, not_before = ?4, claimed_by = ?5, claimed_at = ?6,
+    claim_until = ?7, claim_max = ?8, ttl_ms = ?9, partial = ?10, result = ?11, updated_at = ?12
+WHERE task_id = ?1;
+
+-- name: task_claim_extend
+UPDATE tasks SET claim_until = ?2 WHERE task_id = ?1;
+
+-- name: task_claim_shift
+UPDATE tasks SET claim_until = ?2, claim_max = ?3 WHERE task_id = ?1;
+
+-- name: task_get
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE task_id = ?;
+
+-- name: tasks_list
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE n > ?1 AND (?2 IS NULL OR state = ?2) ORDER BY n LIMIT ?3;
+
+-- name: tasks_claimed
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE state = 'claimed' ORDER BY n;
+
+-- name: tasks_of_holder
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE claimed_by = ? ORDER BY n;
+
+-- name: claims_lapsed
+SELECT task_id, claimed_by FROM tasks WHERE state = 'claimed' AND claim_until <= ?
+ORDER BY claim_until, n LIMIT ?;
+
+-- name: tasks_backed_off
+SELECT task_id FROM tasks WHERE state = 'failed' AND not_before <= ? ORDER BY not_before, n LIMIT ?;
+
+-- name: backoff_next
+SELECT min(not_before) FROM tasks WHERE state = 'failed';
+
+-- name: task_counts
+SELECT state, count(*) FROM tasks GROUP BY state;
+
+-- name: task_count
+SELECT count(*) FROM tasks;
+
+-- name: task_resources_of
+SELECT name, kind, scope, mode FROM task_resources WHERE task_id = ? ORDER BY name;
+
+-- name: task_after_of
+SELECT after FROM task_after WHERE task_id = ? ORDER BY after;
+
+-- name: task_dependencies
+SELECT a.after, t.state FROM task_after a JOIN tasks t ON t.task_id = a.after
+WHERE a.task_id = ? ORDER BY t.n;
+
+-- name: task_dependents
+SELECT a.task_id FROM task_after a JOIN tasks t USING (task_id)
+WHERE a.after = ? AND t.state IN ('pending', 'blocked') ORDER BY t.n;
+
+-- name: ready_enter
+INSERT INTO ready_tasks (task_id, rank, n)
+SELECT task_id, -priority, n FROM tasks WHERE task_id = ?1
+ON CONFLICT (task_id) DO NOTHING;
+
+-- name: ready_get
+SELECT parked_on, offered_from FROM ready_tasks WHERE task_id = ?;
+
+-- name: ready_leave
+DELETE FROM ready_tasks WHERE task_id = ?;
+
+-- name: ready_park
+UPDATE ready_tasks SET parked_on = ?2, offered_from = NULL WHERE task_id = ?1;
+
+-- name: ready_offer
+-- Offer the best of what is parked on a scope.
+UPDATE ready_tasks SET parked_on = NULL, offered_from = ?1
+WHERE task_id = (SELECT task_id FROM ready_tasks WHERE parked_on = ?1 ORDER BY rank, n LIMIT 1);
+
+-- name: ready_best
+SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, n LIMIT 1;
+
+-- name: ready_after
+SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL AND (rank, n) > (?, ?)
+ORDER BY rank, n LIMIT 1;
+
+-- name: parked_best
+SELECT task_id, rank, n FROM ready_tasks WHERE parked_on = ? ORDER BY rank, n LIMIT 1;
+
+-- name: parked_any
+SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL LIMIT 1;
+
+-- name: ready_clear
+DELETE FROM ready_tasks;
+
+-- name: ready_fill
+INSERT INTO ready_tasks (task_id, rank, n) SELECT task_id, -priority, n FROM tasks
+WHERE state = 'ready';
+
+-- name: review_insert
+INSERT INTO reviews (review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at,
+    opened_at, events_from) VALUES (?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: review_file_insert
+INSERT INTO review_files (review_id, path, scope, change, kept, baseline_hash, flagged_hash)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: review_get
+SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
+       decided_at, decided_by, note, events_from, task_before FROM reviews WHERE review_id = ?;
+
+-- name: reviews_list
+SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
+       decided_at, decided_by, note, events_from, task_before
+FROM reviews WHERE (?1 = 'all' OR state = ?1) ORDER BY n LIMIT ?2;
+
+-- name: reviews_any_open
+SELECT 1 FROM reviews WHERE state = 'open' LIMIT 1;
+
+-- name: review_files_of
+SELECT path, scope, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash
+FROM review_files WHERE review_id = ? ORDER BY path;
+
+-- name: reviews_near
+-- Files under open review that may overlap a resource (parameters as for `rivals`).
+SELECT f.review_id, f.path, f.scope, v.agent, v.task_id FROM review_files f
+JOIN reviews v USING (review_id) WHERE v.state = 'open' AND f.scope IN ({scopes})
+UNION ALL
+SELECT f.review_id, f.path, f.scope, v.agent, v.task_id FROM review_files f
+JOIN reviews v USING (review_id) WHERE v.state = 'open' AND f.scope > ? AND f.scope < ?;
+
+-- name: review_set
+UPDATE reviews SET state = ?2, decided_at = ?3, decided_by = ?4, note = ?5, task_before = ?6
+WHERE review_id = ?1;
+
+-- name: review_file_set
+UPDATE review_files SET verdict_hash = ?3, written_hash = ?4 WHERE review_id = ?1 AND path = ?2;
+
+-- name: notice_insert
+INSERT INTO notices (notice, agent, at, kind, text, data) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: notices_of
+SELECT notice, at, kind, text, data FROM notices WHERE agent = ? AND notice > ? ORDER BY notice
+LIMIT 100;
+
+-- name: notices_delete
+DELETE FROM notices WHERE agent = ? AND notice <= ?;
+
+-- name: notices_first
+SELECT min(notice) FROM notices WHERE agent = ?;
+
+-- name: version_get
+SELECT hash, seen_at, agent FROM file_versions WHERE path = ?;
+
+-- name: version_put
+INSERT INTO file_versions (path, hash, seen_at, agent) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (path) DO UPDATE SET hash = excluded.hash, seen_at = excluded.seen_at,
+    agent = excluded.agent;
+
+-- name: blob_has
+SELECT 1 FROM blobs WHERE hash = ?;
+
+-- name: blob_put
+INSERT OR IGNORE INTO blobs (hash, size, data) VALUES (?, ?, ?);
+
+-- name: blob_get
+SELECT data FROM blobs WHERE hash = ?;
+
+-- name: blobs_unreferenced
+-- What no lease, no review and no open claim's baseline refers to.
+SELECT hash FROM blobs WHERE hash NOT IN (
+    SELECT content_hash FROM file_locks WHERE content_hash IS NOT NULL
+    UNION SELECT hash FROM baselines
+    UNION SELECT baseline_hash FROM review_files WHERE baseline_hash IS NOT NULL
+    UNION SELECT flagged_hash FROM review_files WHERE flagged_hash IS NOT NULL
+    UNION SELECT verdict_hash FROM review_files WHERE verdict_hash IS NOT NULL
+    UNION SELECT written_hash FROM review_files WHERE written_hash IS NOT NULL);
+
+-- name: blob_delete
+DELETE FROM blobs WHERE hash = ?;
+
+-- name: oldest_needed
+-- The log from the oldest open review or unfinished task on is kept.
+SELECT min(seq) FROM (
+    SELECT min(events_from) AS seq FROM reviews WHERE state = 'open'
+    UNION ALL SELECT min(e.seq) FROM events e JOIN tasks t ON t.task_id = e.task
+              WHERE e.kind = 'task_added' AND t.state NOT IN ('done', 'dead', 'cancelled'));

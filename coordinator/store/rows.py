@@ -1,0 +1,139 @@
+"""The rows of the state tables as named tuples, in the column order of `queries.sql`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class LeaseRow(NamedTuple):
+    """A row of `file_locks`; instants are ISO text."""
+
+    fencing_token: int
+    file_path: str
+    locked_by: str
+    locked_at: str
+    task_description: str
+    expires_at: str
+    kind: str
+    mode: str
+    scope: str
+    slot: str
+    inode: str | None
+    content_hash: str | None
+    acquisition_id: str
+    task_id: str | None
+    ttl_ms: int
+    max_until: str
+
+
+class WaiterRow(NamedTuple):
+    """A row of `waiters`."""
+
+    acquisition_id: str
+    agent: str
+    mode: str
+    priority: int
+    asked_at: str
+    until: str
+    retry_at: str
+    held: int
+    ttl_ms: int
+    task_id: str | None
+    description: str
+
+
+class NearWaiter(NamedTuple):
+    """One resource of a waiter that may overlap."""
+
+    acquisition_id: str
+    agent: str
+    mode: str
+    priority: int
+    asked_at: str
+    name: str
+    kind: str
+    scope: str
+
+
+class TaskRow(NamedTuple):
+    """A row of `tasks`."""
+
+    task_id: str
+    n: int
+    title: str
+    prompt: str
+    priority: int
+    state: str
+    attempts: int
+    attempts_max: int
+    not_before: str | None
+    claimed_by: str | None
+    claimed_at: str | None
+    claim_until: str | None
+    claim_max: str | None
+    ttl_ms: int | None
+    partial: str | None
+    result: str | None
+    created_at: str
+    updated_at: str
+
+
+class AgentRow(NamedTuple):
+    """A row of `agents`."""
+
+    agent: str
+    parent: str | None
+    profile: str
+    description: str
+    token_hash: str | None
+    state: str
+    registered_at: str
+    seen_at: str
+    progress_at: str | None
+    progress: str | None
+    silence_ms: int | None
+
+
+class ReviewRow(NamedTuple):
+    """A row of `reviews`."""
+
+    review_id: str
+    n: int
+    state: str
+    reason: str
+    agent: str | None
+    task_id: str | None
+    summary: str
+    log_tail: str
+    leased_at: str | None
+    opened_at: str
+    decided_at: str | None
+    decided_by: str | None
+    note: str | None
+    events_from: int
+    task_before: str | None
+
+
+class ReviewFileRow(NamedTuple):
+    """A row of `review_files`."""
+
+    path: str
+    scope: str
+    change: str
+    kept: int
+    baseline_hash: str | None
+    flagged_hash: str | None
+    verdict_hash: str | None
+    written_hash: str | None
+
+
+class LogRow(NamedTuple):
+    """A row of `events`."""
+
+    seq: int
+    at: str
+    kind: str
+    agent: str | None
+    task: str | None
+    resource: str | None
+    data: str
