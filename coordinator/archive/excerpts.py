@@ -1,0 +1,145 @@
+"""Which sections explain the resources that an agent was refused, and how much of each to quote.
+
+Owns the choice and its order. Reads shelves, never files; the same index and question always give
+the same answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coordinator.archive.asked import Asked, Rank, asked, matches, reason, tokens
+from coordinator.archive.cut import clean, cut, shares, size
+from coordinator.archive.shelf import Shelf, Tie
+
+#: One excerpt more for each so many bytes of budget, up to the most a reader will follow.
+EXCERPT_BYTES_MIN = 240
+EXCERPTS_MAX = 5
+
+_WORD = re.compile(r"[^\W_]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Part of a section that explains a contended resource, and why it was chosen."""
+
+    number: str
+    title: str
+    source: str
+    text: str
+    why: str
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A section that is tied to at least one of the resources, by its strongest kind of tie."""
+
+    shelf: int
+    row: int
+    rank: Rank
+    term: str
+    asks: set[int]  # the resources that it is so tied to
+
+
+def choose(
+    shelves: Sequence[Shelf], resources: Sequence[str], budget_bytes: int, words: str
+) -> list[Excerpt]:
+    """Excerpts for `resources`, strongest tie first; see `ArchiveIndex.excerpts`."""
+    asks = [asked(clean(resource)) for resource in resources]
+    count = max(1, min(EXCERPTS_MAX, budget_bytes // EXCERPT_BYTES_MIN))
+    own = list(dict.fromkeys(word for ask in asks for word in ask.words))
+    helpful = {word.casefold() for text in (*own, words) for word in _WORD.findall(text)}
+    chosen: list[_Candidate] = []
+    seen: set[tuple[int, int]] = set()
+    for rank in Rank:
+        # Strongest ties first, and no further than needed: a file that is named a hundred times
+        # must not cost a hundred reads when two sections fill the budget.
+        if rank is Rank.WORDS:
+            chosen = chosen or _worded(shelves, own, count)
+            break
+        tied = [c for c in _tied(shelves, asks, rank) if (c.shelf, c.row) not in seen]
+        seen.update((c.shelf, c.row) for c in tied)
+        chosen += _ordered(shelves, tied, helpful)
+        if len(chosen) >= count:
+            break
+    return _quoted(shelves, chosen[:count], budget_bytes, own)
+
+
+def _tied(shelves: Sequence[Shelf], asks: Sequence[Asked], rank: Rank) -> list[_Candidate]:
+    """Every section with a tie of this rank to one of the resources."""
+    covers: dict[str, list[int]] = {}
+    mentions: dict[str, list[int]] = {}
+    for n, ask in enumerate(asks):
+        for known, wanted in ((ask.covers, covers), (ask.mentions, mentions)):
+            for term, strength in known.items():
+                if strength is rank:
+                    wanted.setdefault(term, []).append(n)
+    found: dict[tuple[int, int], _Candidate] = {}
+    for number, shelf in enumerate(shelves):
+        ties: list[tuple[str, int, list[int]]] = []
+        if covers or mentions:
+            for kind, term, row in shelf.tied(covers, mentions):
+                ties.append((term, row, (covers if kind is Tie.COVER else mentions)[term]))
+        if rank is Rank.COVER:
+            reached = {
+                pattern: reach
+                for pattern in shelf.patterns()
+                if (reach := [n for n, ask in enumerate(asks) if matches(pattern, ask)])
+            }
+            if reached:
+                ties += [(term, row, reached[term]) for term, row in shelf.globbed(reached)]
+        if rank is Rank.DIRECTORY:
+            for n, ask in enumerate(asks):
+                if ask.within:
+                    inside = shelf.within(ask.within)
+                    ties += [(term, row, [n]) for term, row in inside if ask.contains(term)]
+        for term, row, reach in ties:
+            known_one = found.get((number, row))
+            if known_one is None:
+                found[number, row] = _Candidate(number, row, rank, term, set(reach))
+                continue
+            known_one.asks.update(reach)
+            # Of equal ties the longest term says most; then by name, to be the same each time.
+            known_one.term = min(known_one.term, term, key=lambda t: (-len(t), t))
+    return list(found.values())
+
+
+def _ordered(
+    shelves: Sequence[Shelf], equals: list[_Candidate], words: set[str]
+) -> list[_Candidate]:
+    """Sections of equal ties: by how many resources they explain, then by their titles."""
+    places = [
+        shelf.places(c.row for c in equals if c.shelf == n) for n, shelf in enumerate(shelves)
+    ]
+
+    def order(c: _Candidate) -> tuple[int, int, int, str, int]:
+        place = places[c.shelf][c.row]
+        shared = words.intersection(_WORD.findall(place.about.casefold()))
+        return -len(c.asks), -len(shared), c.shelf, place.source, place.place
+
+    return sorted(equals, key=order)
+
+
+def _worded(shelves: Sequence[Shelf], words: Sequence[str], count: int) -> list[_Candidate]:
+    """Sections that use the words of the resources' names: what is left when nothing is tied."""
+    match = " OR ".join(tokens(" ".join(words)))
+    spoken = " ".join(words)
+    return [
+        _Candidate(n, row, Rank.WORDS, spoken, set())
+        for n, shelf in enumerate(shelves)
+        for row in (shelf.worded(match, count) if match else ())
+    ]
+
+
+def _quoted(
+    shelves: Sequence[Shelf], chosen: Sequence[_Candidate], budget_bytes: int, own: Sequence[str]
+) -> list[Excerpt]:
+    sections = [shelves[c.shelf].load([c.row])[c.row] for c in chosen]
+    given = shares([size(s.body) for s in sections], budget_bytes)
+    return [
+        Excerpt(section.number, section.title, section.source, text, reason(c.rank, c.term))
+        for c, section, share in zip(chosen, sections, given, strict=True)
+        if (text := cut(section.body, share, own if c.rank is Rank.WORDS else (c.term,)))
+    ]

@@ -1,0 +1,363 @@
+"""The archive's index: keeps Markdown searchable, and answers which text explains a file.
+
+Owns one SQLite file of derived data. It may be deleted at any time; a damaged one, or one of
+another version, is rebuilt without a word. Never writes into the archive's folders, never follows
+a link out of the repository, and reads no clock: a file is read again when its size or its
+modification time differs from what was seen.
+
+One thread uses one instance; several instances, in several processes, may share the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from coordinator.archive.asked import tokens
+from coordinator.archive.cut import clean
+from coordinator.archive.excerpts import Excerpt, choose
+from coordinator.archive.markdown import Remark, Section, document
+from coordinator.archive.shelf import Shelf
+
+DEFAULT_FOLDERS = ("context_archive",)
+LIVING_SOURCE = "(living)"
+FILE_BYTES_MAX = 1 << 20
+
+_APPLICATION_ID = 0x636F6172  # "coar"
+_VERSION = 1
+_BUSY_MS = 5_000
+_SUFFIXES = (".md", ".markdown")
+_FILES = """
+CREATE TABLE file (
+  source   TEXT PRIMARY KEY,          -- repo-relative path
+  size     INTEGER NOT NULL,          -- bytes
+  mtime_ns INTEGER NOT NULL,
+  remarks  TEXT NOT NULL              -- JSON: [[line, column, message]]
+) STRICT, WITHOUT ROWID;
+"""
+
+T = TypeVar("T")
+
+
+class UnknownSection(LookupError):
+    """No section, or more than one, goes by this reference; `candidates` are refs that work."""
+
+    def __init__(self, ref: str, candidates: Sequence[str]) -> None:
+        several = "names more than one section" if candidates else "names no section"
+        super().__init__(f"{ref!r} {several} of the archive")
+        self.ref = ref
+        self.candidates = tuple(candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What a refresh did, by source, and every warning that stands now."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    warnings: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One search result; matched words in `snippet` stand between « and »."""
+
+    number: str
+    title: str
+    source: str
+    line: int
+    snippet: str
+    score: float
+
+
+class ArchiveIndex:
+    """The index of the Markdown below `folders` (repo-relative; a single file is allowed too)."""
+
+    def __init__(
+        self, db_path: Path, root: Path, folders: Sequence[str] = DEFAULT_FOLDERS
+    ) -> None:
+        """Open or make the index file.
+
+        Raises:
+            ValueError: a folder lies outside `root`, or `db_path` is another program's database.
+        """
+        for folder in folders:
+            if Path(folder).is_absolute() or ".." in Path(folder).parts:
+                raise ValueError(f"archive folder {folder!r} is not inside the repository")
+        self._path = Path(db_path)
+        self._root = Path(root)
+        self._folders = tuple(dict.fromkeys(Path(f).as_posix() for f in folders))
+        self._living: tuple[Section, ...] = ()
+        try:
+            self._open()
+        except (apsw.CorruptError, apsw.NotADBError):
+            self._start_over()
+
+    def close(self) -> None:
+        """Let go of the file; the instance must not be used after."""
+        self._db.close()
+
+    def refresh(self) -> Refreshed:
+        """Bring the index up to date with the files, in one transaction.
+
+        A file over 1 MiB, not UTF-8, or unreadable is left out, with a warning.
+        """
+        return self._guarded(self._refresh)
+
+    def living(self, sections: Sequence[Section]) -> None:
+        """Replace all sections that the daemon writes by itself; their source is `(living)`."""
+        self._living = tuple(sections)
+        self._guarded(self._put_living)
+
+    def search(self, query: str, limit: int = 10) -> list[Hit]:
+        """The best sections for any text a person may type; titles weigh most.
+
+        All words must occur; failing that, words that begin so; failing that, any of them.
+        Living sections are dealt in turn with written ones: their scores do not compare.
+        """
+        words = tokens(query)
+        if not words or limit <= 0:
+            return []
+        stages = (
+            " AND ".join(words),
+            " AND ".join(f"{word}*" for word in words),
+            " OR ".join(f"{word}*" for word in words),
+        )
+        return self._reading(lambda: self._search(stages, limit))
+
+    def show(self, ref: str) -> Section:
+        """The section called `4.2`, `4.2@parsers.md`, or by its title (or a part of it).
+
+        Raises:
+            UnknownSection: nothing goes by that name, or several do.
+        """
+        return self._reading(lambda: self._show(clean(ref).strip()))
+
+    def excerpts(
+        self, paths: Sequence[str], budget_bytes: int, words: str = ""
+    ) -> list[Excerpt]:
+        """Text that explains these resources, strongest tie first.
+
+        The texts together take at most `budget_bytes` bytes of UTF-8. `words` (say, what the asker
+        is about to do) decide between sections that are tied equally. Words in the text count
+        only where nothing names the resource.
+        """
+        if not paths or budget_bytes <= 0:
+            return []
+        return self._reading(lambda: choose(self._shelves, paths, budget_bytes, words))
+
+    # -- the file ---------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        db = apsw.Connection(os.fspath(self._path))
+        try:
+            db.set_busy_timeout(_BUSY_MS)
+            version = db.execute("PRAGMA user_version").get
+            owner = db.execute("PRAGMA application_id").get
+            tables = db.execute("SELECT count(*) FROM sqlite_schema").get
+            if owner != _APPLICATION_ID and tables:
+                raise ValueError(f"{self._path} is another program's database")
+            if tables and version != _VERSION:
+                raise apsw.NotADBError("of another version")
+            if db.execute("PRAGMA quick_check(1)").get != "ok":
+                raise apsw.CorruptError("damaged")
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = OFF")  # derived: a power cut costs a rebuild
+            self._db = db
+            self._shelves = (Shelf(db, "written"), Shelf(db, "living"))
+            self._create()
+        except BaseException:
+            db.close()
+            raise
+
+    def _create(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        with self._db:
+            if not self._db.execute("SELECT count(*) FROM sqlite_schema").get:
+                self._db.execute(_FILES)
+                for shelf in self._shelves:
+                    shelf.create()
+                self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                self._db.execute(f"PRAGMA user_version = {_VERSION}")
+        self._db.execute("COMMIT")
+
+    def _start_over(self) -> None:
+        with suppress(AttributeError):
+            self._db.close()
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+        self._open()
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """Do `work`; when the file turns out to be damaged, rebuild it and do it again."""
+        try:
+            return work()
+        except (apsw.CorruptError, apsw.NotADBError):
+            self._start_over()
+            self._refresh()
+            self._put_living()
+            return work()
+
+    def _reading(self, work: Callable[[], T]) -> T:
+        """Do `work` on one state of the file, whatever another process commits meanwhile."""
+
+        def at_once() -> T:
+            self._db.execute("BEGIN")
+            try:
+                return work()
+            finally:
+                self._db.execute("ROLLBACK")  # it only read
+
+        return self._guarded(at_once)
+
+    # -- filling ----------------------------------------------------------------------------
+
+    def _refresh(self) -> Refreshed:
+        added: list[str] = []
+        changed: list[str] = []
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            known = {
+                source: (length, mtime_ns)
+                for source, length, mtime_ns in self._db.execute(
+                    "SELECT source, size, mtime_ns FROM file"
+                )
+            }
+            seen = dict(self._files())
+            removed = sorted(known.keys() - seen.keys())
+            for source in removed:
+                self._shelves[0].put(source, ())
+                self._db.execute("DELETE FROM file WHERE source = ?", (source,))
+            for source, (length, mtime_ns) in sorted(seen.items()):
+                if known.get(source) == (length, mtime_ns):
+                    continue
+                sections, remarks = self._read(source, length)
+                self._shelves[0].put(source, sections)
+                self._db.execute(
+                    "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?)",
+                    (source, length, mtime_ns, _packed(remarks)),
+                )
+                (changed if source in known else added).append(source)
+            warnings = tuple(self._warnings())
+            self._db.execute("COMMIT")
+        except BaseException:
+            with suppress(apsw.Error):
+                self._db.execute("ROLLBACK")
+            raise
+        return Refreshed(tuple(added), tuple(changed), tuple(removed), warnings)
+
+    def _files(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Every Markdown file of the archive: its source, and its size and modification time."""
+        inside = self._root.resolve()
+        for folder in self._folders:
+            top = self._root / folder
+            found: Iterable[Path] = [top] if top.is_file() else _walk(top)
+            for path in found:
+                source = path.relative_to(self._root).as_posix()
+                try:
+                    if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                        continue
+                    stat = path.stat()
+                    source.encode()
+                except (OSError, RuntimeError, UnicodeEncodeError):
+                    continue  # went away meanwhile, or is no name that can be shown
+                yield source, (stat.st_size, stat.st_mtime_ns)
+
+    def _read(self, source: str, length: int) -> tuple[tuple[Section, ...], tuple[Remark, ...]]:
+        if length > FILE_BYTES_MAX:
+            return (), (Remark(source, 0, 0, f"skipped: larger than {FILE_BYTES_MAX} bytes"),)
+        try:
+            text = (self._root / source).read_bytes()[: FILE_BYTES_MAX + 1].decode("utf-8")
+        except UnicodeDecodeError as e:
+            return (), (Remark(source, 0, 0, f"skipped: not UTF-8 at byte {e.start}"),)
+        except OSError as e:
+            return (), (Remark(source, 0, 0, f"skipped: {e.strerror or e}"),)
+        read = document(text, source)
+        return read.sections, read.remarks
+
+    def _warnings(self) -> Iterator[Remark]:
+        rows = self._db.execute("SELECT source, remarks FROM file WHERE remarks != '[]'")
+        for source, packed in rows:
+            for line, column, message in json.loads(packed):
+                yield Remark(source, line, column, message)
+
+    def _put_living(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._shelves[1].put(LIVING_SOURCE, self._living)
+            self._db.execute("COMMIT")
+        except BaseException:
+            with suppress(apsw.Error):
+                self._db.execute("ROLLBACK")
+            raise
+
+    # -- asking -----------------------------------------------------------------------------
+
+    def _search(self, stages: Sequence[str], limit: int) -> list[Hit]:
+        for stage in stages:
+            found = [shelf.find(stage, limit) for shelf in self._shelves]
+            if any(found):
+                dealt = [f for turn in zip_longest(*found) for f in turn if f]
+                return [
+                    Hit(f.number, f.title, f.source, f.line, f.snippet, f.score)
+                    for f in dealt[:limit]
+                ]
+        return []
+
+    def _show(self, ref: str) -> Section:
+        name, at, source = ref.rpartition("@")
+        if not at:
+            name, source = ref, ""
+        sections = self._named(name.strip(), source.strip())
+        if at and not sections:
+            sections = self._named(ref, "")  # a title may contain an @
+        if len(sections) != 1:
+            raise UnknownSection(ref, [f"{s.number}@{s.source}" for s in sections])
+        return sections[0]
+
+    def _named(self, name: str, source: str) -> list[Section]:
+        """Sections by number, else by exact title, else by a part of the title."""
+        wanted = name.removeprefix("§").casefold()
+        exact: list[Section] = []
+        partial: list[Section] = []
+        for shelf in self._shelves:
+            by_number = _of_source(shelf, shelf.numbered(wanted), source)
+            if by_number:
+                return by_number
+            titles = [(row, title.casefold()) for row, title in shelf.titles()]
+            exact += _of_source(shelf, [r for r, t in titles if t == wanted], source)
+            if wanted:
+                partial += _of_source(shelf, [r for r, t in titles if wanted in t], source)
+        return exact or partial
+
+
+def _walk(top: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(top):
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        for name in sorted(names):
+            if name.lower().endswith(_SUFFIXES) and not name.startswith("."):
+                yield Path(folder, name)
+
+
+def _of_source(shelf: Shelf, rows: Sequence[int], source: str) -> list[Section]:
+    """The sections with these ids whose source is, or ends in, `source`."""
+    loaded = shelf.load(rows)
+    return [
+        loaded[row]
+        for row in rows
+        if not source or loaded[row].source == source or loaded[row].source.endswith("/" + source)
+    ]
+
+
+def _packed(remarks: Sequence[Remark]) -> str:
+    return json.dumps([[r.line, r.column, r.message] for r in remarks])

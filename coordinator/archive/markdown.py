@@ -1,0 +1,262 @@
+"""Markdown read as numbered sections, each tied to the code that it speaks of.
+
+Owns how headings become section numbers, what front matter may say, and which code spans, links
+and bare paths count as a mention. Never reads a file, never judges whether a path exists, and
+never raises on what a person wrote: what cannot be understood becomes a `Remark`.
+
+A section is a heading and the text under it up to the next heading of any level: excerpts must be
+short, so a section never carries its subsections. Numbers come from position, because nobody keeps
+numbers up by hand; but a number that somebody did write is the one others will quote, so it wins.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import yaml
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+_NUMBERED = re.compile(r"§?([0-9]{1,3}(?:\.[0-9]{1,3})*)[.):]?\s+(\S.*)", re.DOTALL)
+_FENCE = re.compile(r"(?:---|\.\.\.)[ \t]*")
+_SPAN_TARGET = re.compile(r"[\w./*?\[\]{}@:<>+\-]{2,200}")
+_BARE_PATH = re.compile(r"(?<![\w/:.])(?:\.{1,2}/)?[\w.\-]+(?:/[\w.\-*]+)+/?(?:::[\w.]+)?")
+_LINE_SUFFIX = re.compile(r":[0-9]+(?:[-:][0-9]+)?$")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something in a document that was skipped; `line` and `column` count from 1, 0 = the file."""
+
+    source: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+        return f"{where}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One heading and its own text.
+
+    `paths` are what the author (or the daemon) tied it to on purpose: paths, directories, globs,
+    regions or keys. `mentions` are the paths and symbols that its text names. `line` is that of
+    the heading, from 1.
+    """
+
+    source: str
+    number: str
+    title: str
+    level: int
+    body: str
+    line: int
+    paths: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    mentions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A whole file: its title, its sections in order, and what was wrong with it."""
+
+    title: str
+    sections: tuple[Section, ...]
+    remarks: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    level: int
+    title: str
+    number: str  # as written by the author, or empty
+    first: int  # line index of the heading
+    after: int  # line index of the first line below it
+
+
+def sections(text: str, source: str) -> list[Section]:
+    """The sections of `text`; `source` is its repo-relative path, which links are relative to."""
+    return list(document(text, source).sections)
+
+
+def document(text: str, source: str) -> Document:
+    """Read `text` whole. Total: any text gives a document, at worst one section and a remark."""
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    matter, body_start, remarks = _front_matter(lines, source)
+    lines = [*[""] * body_start, *lines[body_start:]]  # keeps line numbers those of the file
+    tokens = MarkdownIt("commonmark").parse("\n".join(lines))
+    headings = list(_headings(tokens))
+
+    title = matter.get("title", [""])[0]
+    if (
+        headings
+        and headings[0].level == 1
+        and sum(h.level == 1 for h in headings) == 1
+        and not headings[0].number
+    ):
+        title = title or headings[0].title
+        headings[0] = _Heading(0, headings[0].title, "0", headings[0].first, headings[0].after)
+    elif headings and not title:
+        title = headings[0].title
+    title = title or posixpath.splitext(posixpath.basename(source))[0]
+
+    first = headings[0].first if headings else len(lines)
+    if any(line.strip() for line in lines[:first]):
+        headings.insert(0, _Heading(0, title, "0", body_start, body_start))
+    if not headings:
+        return Document(title, (), tuple(remarks))
+    ends = [h.first for h in headings[1:]] + [len(lines)]
+    spans = list(zip(headings, ends, strict=True))
+    mentions = _mentions_by_heading(tokens, spans, source)
+    found = [
+        Section(
+            source=source,
+            number=number,
+            title=head.title,
+            level=head.level,
+            body="\n".join(lines[head.after : end]).strip("\n").rstrip(),
+            line=head.first + 1,
+            paths=tuple(_normal(p) for p in matter.get("paths", [])),
+            keywords=tuple(matter.get("keywords", [])),
+            mentions=tuple(named),
+        )
+        for (head, end), number, named in zip(spans, _numbers(headings), mentions, strict=True)
+    ]
+    # A title alone, with no prose under it, says nothing that its sections do not say.
+    kept = [s for s in found if s.level or s.body or len(found) == 1]
+    return Document(title, tuple(kept), tuple(remarks))
+
+
+def _numbers(headings: Iterable[_Heading]) -> list[str]:
+    """A number for each heading: the author's own, else the next free one under its parent."""
+    open_: list[tuple[int, str]] = []  # headings that enclose the present one: level, number
+    latest: dict[str, tuple[str, int]] = {}  # parent -> its last child's number, split at the end
+    used: set[str] = set()
+    result: list[str] = []
+    for head in headings:
+        if head.level == 0:
+            result.append("0")
+            continue
+        while open_ and open_[-1][0] >= head.level:
+            open_.pop()
+        parent = open_[-1][1] if open_ else ""
+        number = head.number
+        if number:
+            # Its siblings count on from it: after "4.2" comes "4.3", wherever both stand.
+            above, _, final = number.rpartition(".")
+            component = int(final)
+        else:
+            above, component = latest.get(parent, (parent, 0))
+            component += 1
+            while (number := f"{above}.{component}".lstrip(".")) in used:
+                component += 1
+        latest[parent] = (above, component)
+        used.add(number)
+        open_.append((head.level, number))
+        result.append(number)
+    return result
+
+
+def _headings(tokens: list[Token]) -> Iterator[_Heading]:
+    """Top-level headings; one inside a quotation or a list is part of that text."""
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map:
+            pieces = tokens[at + 1].children or []
+            text = "".join(
+                " " if p.type in ("softbreak", "hardbreak") else p.content for p in pieces
+            ).strip()
+            match = _NUMBERED.fullmatch(text)
+            number, title = (match[1], match[2]) if match else ("", text)
+            yield _Heading(int(token.tag[1:]), title, number, token.map[0], token.map[1])
+
+
+def _mentions_by_heading(
+    tokens: list[Token], spans: list[tuple[_Heading, int]], source: str
+) -> list[list[str]]:
+    """Per heading what it and its text name, each once, in order of appearance."""
+    found: list[dict[str, None]] = [{} for _ in spans]
+    current = 0
+    line = 0
+    for token in tokens:
+        line = token.map[0] if token.map else line
+        while current < len(spans) - 1 and line >= spans[current][1]:
+            current += 1
+        if token.type == "inline":
+            names = [n for piece in token.children or [] for n in _named_by(piece, source)]
+        elif token.type in ("fence", "code_block"):
+            names = [_normal(m) for m in _BARE_PATH.findall(token.content)]
+        else:
+            continue
+        found[current].update(dict.fromkeys(n for n in names if n))
+    return [list(names) for names in found]
+
+
+def _named_by(piece: Token, source: str) -> Iterator[str]:
+    if piece.type == "code_inline" and _SPAN_TARGET.fullmatch(piece.content.strip("()")):
+        yield _normal(piece.content)
+    elif piece.type == "link_open":
+        target = unquote(str(piece.attrs.get("href", ""))).partition("#")[0].partition("?")[0]
+        if target and not _SCHEME.match(target) and not target.startswith("//"):
+            # Written relative to the document, or (as many do) to the repository's root.
+            beside = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+            for name in (beside, posixpath.normpath(target)):
+                if not name.startswith(".."):
+                    yield _normal(name)
+    elif piece.type == "text":
+        yield from (_normal(m) for m in _BARE_PATH.findall(piece.content))
+
+
+def _normal(name: str) -> str:
+    """One spelling per target: no `./`, no leading or trailing slash, no `()`, no line number."""
+    name = name.strip().removesuffix("()")
+    if not name.startswith("key:"):
+        name = _LINE_SUFFIX.sub("", name)
+    while name.startswith("./"):
+        name = name[2:]
+    return name.rstrip(".,").strip("/")
+
+
+def _front_matter(
+    lines: list[str], source: str
+) -> tuple[dict[str, list[str]], int, list[Remark]]:
+    """What stands between the two `---`; the index of the first line of the text; remarks."""
+    if not lines or lines[0].rstrip(" \t") != "---":
+        return {}, 0, []
+    end = next((n for n, line in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
+    if end is None:
+        return {}, 0, [Remark(source, 1, 1, "front matter is opened by `---` but never closed")]
+    try:
+        # BaseLoader: every value stays text, so that no date or number can be malformed.
+        raw: Any = yaml.load("\n".join(lines[1:end]), Loader=yaml.BaseLoader)
+    except yaml.MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        line, column = (mark.line + 2, mark.column + 1) if mark else (1, 1)
+        return {}, end + 1, [Remark(source, line, column, f"front matter: {e.problem}")]
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
+        reason = str(e).partition("\n")[0]
+        return {}, end + 1, [Remark(source, 2, 1, f"front matter: {reason}")]
+    if raw is None or raw == "":
+        return {}, end + 1, []
+    if not isinstance(raw, dict):
+        return {}, end + 1, [Remark(source, 2, 1, "front matter: expected `name: value` lines")]
+    remarks: list[Remark] = []
+    matter: dict[str, list[str]] = {}
+    for name in ("title", "paths", "keywords"):
+        value = raw.get(name, [])
+        values = [value] if isinstance(value, str) else value
+        if isinstance(values, list) and all(isinstance(v, str) for v in values):
+            kept = [v.strip() for v in values if v.strip()]
+            if kept:
+                matter[name] = kept
+        else:
+            at = next((n for n, t in enumerate(lines[1:end], 2) if t.startswith(name)), 2)
+            remarks.append(Remark(source, at, 1, f"front matter: `{name}` must be text or a list"))
+    return matter, end + 1, remarks
