@@ -1,0 +1,447 @@
+"""One file, one key (invariant 10): from what was typed to the one name of what it means.
+
+A `Tree` stands for one repository. `resolve` takes a path, glob, region or key as a person or an
+agent wrote it and answers with the canonical `Resource`, so that all spellings of one file get
+equal scopes: relative and absolute, `.` and `..`, symlinks, another case on a disk that folds it,
+NFC and NFD, the twin in a linked worktree. Hard links are two names for one thing; for them each
+answer carries the inode.
+
+The answer holds for the instant of the call: whoever moves a symlink afterwards changes what a
+name means, and no file is opened, written or locked here. `..` is taken as the kernel takes it
+(after following links), or by its letters where the path does not exist.
+"""
+
+# Paths are plain strings here: this runs before every write of an agent, and Path is slow.
+# ruff: noqa: PTH112, PTH115, PTH116, PTH118, PTH120
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from coordinator.files.roots import (
+    STATE_DIR,
+    checkout,
+    find_root,
+    folds_case,
+    linked_worktrees,
+)
+from coordinator.rules import globs
+from coordinator.words import naming
+from coordinator.words.naming import Resource
+from coordinator.words.refusals import Code, Refusal
+
+__all__ = ["Located", "Tree", "find_root"]
+
+#: What file systems allow for one part of a path, in bytes.
+PART_BYTES_MAX = 255
+
+_DIR = stat.S_IFDIR
+_FILE = stat.S_IFREG
+_O_PATH = getattr(os, "O_PATH", 0)
+_KERNEL_NAMES = bool(_O_PATH) and os.path.isdir("/proc/self/fd")
+
+
+class Located(NamedTuple):
+    """What a text means, and where it lies."""
+
+    resource: Resource
+    inode: str | None
+    """`device:inode` of an existing regular file (of the one that a region is in); else None."""
+    path: str | None
+    """The absolute real path, in the worktree that was addressed; None for keys and globs."""
+
+
+class Tree:
+    """One repository and its linked worktrees. Safe to use from several threads.
+
+    Args:
+        root: its root, as `find_root` gives it.
+        fold_case: whether the disk folds case; found out if not given.
+
+    Attributes:
+        root: the root's real path.
+        fold_case: whether scopes are casefolded.
+    """
+
+    def __init__(self, root: Path, *, fold_case: bool | None = None) -> None:
+        real = os.path.realpath(root)
+        self.root = Path(real)
+        self.fold_case = folds_case(real) if fold_case is None else fold_case
+        self._root = real
+        self._base = real.rstrip("/") + "/"
+        found = checkout(real)
+        self._common = found.common if found else None
+        # The root may lie below the top of its worktree; then it does in every worktree.
+        self._below = os.path.relpath(real, found.top) if found else "."
+        self._worktrees_dir = os.path.join(found.common, "worktrees") if found else ""
+        self._stamp: tuple[int, int, int] | None = None
+        self._linked: tuple[str, ...] = ()
+        #: Where names may begin, longest first: a worktree may lie inside another.
+        self._bases: tuple[str, ...] = (self._base,)
+        self._look_for_worktrees()
+
+    def worktrees(self) -> list[str]:
+        """The real paths of the linked worktrees' counterparts of the root; not the root itself."""
+        self._look_for_worktrees()
+        return [base.rstrip("/") for base in self._linked]
+
+    def refresh(self) -> None:
+        """Read the list of worktrees again, even if nothing seems to have changed."""
+        self._stamp = None
+        self._look_for_worktrees(force=True)
+
+    def resolve(self, text: str, cwd: str | None = None, *, literal: bool = False) -> Located:
+        """What `text` means.
+
+        Args:
+            text: a path, directory, glob, region or key, as typed. `~` is not expanded.
+            cwd: where a relative path starts, if that lies in a worktree of this repository; else
+                it starts at the root.
+            literal: `text` is the path of one file or directory, whatever signs it contains (from
+                a hook or the watcher, say): `app/[id].tsx` is no glob, `a:b` no key.
+
+        A text with wildcards that exists as it is written is taken as that file.
+
+        Raises:
+            Refusal: INVALID (malformed, in `.git` or `.coord`, a loop of symlinks, a file where a
+                directory must be), OUTSIDE_REPO, LIMIT (of globs), STORAGE (the disk refused).
+        """
+        self._look_for_worktrees()
+        if literal:
+            naming.check_text(text)
+            return self._resolve_path(text, cwd)
+        kind, part, rest = naming.parse(text)
+        if kind == "file" or kind == "dir":
+            return self._resolve_path(part, cwd)
+        if kind == "key":
+            return Located(naming.resource(rest, "key"), None, None)
+        if kind == "region":
+            return self._resolve_region(text, part, rest, cwd)
+        if self._exists_as_written(part, cwd):
+            return self._resolve_path(part, cwd)
+        return self._resolve_glob(part, cwd)
+
+    def relative(self, path: str) -> str | None:
+        """The repo-relative name of a path that is real already; None if it is outside.
+
+        The root itself is `""`. Costs no look at the disk.
+        """
+        for base in self._bases:
+            if path.startswith(base):
+                return path[len(base) :]
+            if len(path) == len(base) - 1 and base.startswith(path):
+                return ""
+        return None
+
+    # --- paths ------------------------------------------------------------------------------
+
+    def _resolve_path(self, text: str, cwd: str | None) -> Located:
+        path = text if text[0] == "/" else self._start(cwd) + text
+        if text.isascii() and not self.fold_case:
+            found = self._resolve_plain(path)
+            if found is not None:
+                return found
+        return self._resolve_real(path, text)
+
+    def _resolve_plain(self, path: str) -> Located | None:
+        """The common case, quickly: a path without `..`, links and oddities.
+
+        Looks once at each part below the root. None hands the case to `_resolve_real`.
+        """
+        if "./" in path or "//" in path or path.endswith(("/", "/.", "/..")):
+            return None
+        for base in self._bases:
+            if path.startswith(base):
+                break
+        else:
+            return None
+        at = len(base)
+        name = path[at:]
+        try:
+            while (at := path.find("/", at)) > 0:
+                if os.lstat(path[:at]).st_mode & 0o170000 != _DIR:
+                    return None
+                at += 1
+            found = os.lstat(path)
+        except FileNotFoundError:
+            if len(name) > PART_BYTES_MAX:
+                _check_parts(name)
+            if ".git" in name or name.startswith(STATE_DIR):
+                self._check_private(name)
+            return Located(naming.resource(name, "file"), None, path)
+        except OSError:
+            return None
+        mode = found.st_mode & 0o170000
+        if ".git" in name or name.startswith(STATE_DIR):
+            self._check_private(name)
+        if mode == _FILE:
+            return Located(
+                naming.resource(name, "file"), f"{found.st_dev}:{found.st_ino}", path
+            )
+        if mode == _DIR:
+            return Located(naming.resource(name, "dir"), None, path)
+        return None
+
+    def _resolve_real(self, path: str, text: str) -> Located:
+        """Any path, by asking the kernel (or `realpath`) where it really leads."""
+        real, found = _real(path, text)
+        name = self._inside(real, text)
+        if self.fold_case or not name.isascii():
+            base = real[: len(real) - len(name)]
+            spelled = self._spell(base, name)
+            if spelled != name:
+                # What is there under another spelling may itself be a link.
+                real, found = _real(base + spelled, text)
+                name = self._inside(real, text)
+        _check_parts(name)
+        self._check_private(name)
+        is_dir = found is not None and stat.S_ISDIR(found.st_mode)
+        is_dir = is_dir or name == "" or path.endswith(("/", "/.", "/.."))
+        inode = None
+        if found is not None and stat.S_ISREG(found.st_mode):
+            inode = f"{found.st_dev}:{found.st_ino}"
+        kind: naming.Kind = "dir" if is_dir else "file"
+        return Located(naming.resource(name, kind, fold_case=self.fold_case), inode, real)
+
+    def _start(self, cwd: str | None) -> str:
+        """Where a relative path starts, with a slash at its end."""
+        if cwd is None or cwd + "/" == self._base:
+            return self._base
+        start = cwd.rstrip("/") + "/"
+        if start.startswith(self._bases):
+            return start
+        real = os.path.realpath(cwd)
+        inside = self.relative(real) is not None
+        return real.rstrip("/") + "/" if inside else self._base
+
+    def _inside(self, real: str, text: str) -> str:
+        name = self.relative(real)
+        if name is None:
+            # A worktree that was moved shows in no time stamp; look again before saying no.
+            self.refresh()
+            name = self.relative(real)
+        if name is None:
+            raise Refusal(
+                Code.OUTSIDE_REPO,
+                f"{_shown(text)} is {_shown(real)}, which is not inside this repository "
+                f"({_shown(self._root)}). Nothing was done.",
+                resource=_printable(text),
+                root=self._root,
+            )
+        return name
+
+    def _check_private(self, name: str) -> None:
+        """Refuse what belongs to git or to coord."""
+        if self.fold_case:
+            name = name.casefold()
+        if ".git" not in name and not name.startswith(STATE_DIR):
+            return
+        parts = name.split("/")
+        owner = "git" if ".git" in parts else "coord" if parts[0] == STATE_DIR else None
+        if owner:
+            raise Refusal(
+                Code.INVALID,
+                f"{_shown(name)} is {owner}'s own data and cannot be leased. Nothing was done.",
+                resource=_printable(name),
+            )
+
+    def _spell(self, base: str, name: str) -> str:
+        """`name` as the disk spells it, as far as it exists."""
+        out: list[str] = []
+        at = base
+        for part in name.split("/"):
+            out.append(self._spell_part(at, part))
+            at = f"{at}{out[-1]}/"
+        return "/".join(out)
+
+    def _spell_part(self, directory: str, part: str) -> str:
+        if part.isascii() and not self.fold_case:
+            return part
+        try:
+            names = os.listdir(directory)
+        except OSError:
+            return part
+        if part in names:
+            return part
+        wanted = self._same(part)
+        return min((name for name in names if self._same(name) == wanted), default=part)
+
+    def _same(self, part: str) -> str:
+        part = unicodedata.normalize("NFC", part)
+        return unicodedata.normalize("NFC", part.casefold()) if self.fold_case else part
+
+    # --- regions and globs ------------------------------------------------------------------
+
+    def _resolve_region(self, text: str, part: str, region: str, cwd: str | None) -> Located:
+        home = self._resolve_path(part, cwd)
+        if home.resource.kind != "file":
+            raise Refusal(
+                Code.INVALID,
+                f"{_shown(text)} names a region of a directory; regions are parts of files. "
+                "Nothing was done.",
+                resource=_printable(text),
+            )
+        name = f"{home.resource.name}::{region}"
+        resource = naming.resource(name, "region", fold_case=self.fold_case)
+        return Located(resource, home.inode, home.path)
+
+    def _exists_as_written(self, text: str, cwd: str | None) -> bool:
+        """Whether a text with wildcards is the very name of a file.
+
+        A new file in a directory with brackets in its name counts, for web frameworks have those.
+        """
+        path = text if text[0] == "/" else self._start(cwd) + text
+        if os.path.lexists(path):
+            return True
+        above = os.path.dirname(path)
+        bracketed = "[" in os.path.dirname(text) and "*" not in text and "?" not in text
+        return bracketed and os.path.isdir(above)
+
+    def _resolve_glob(self, text: str, cwd: str | None) -> Located:
+        parts = text.split("/")
+        literal: list[str] = []
+        for part in parts[:-1]:
+            plain = naming.unescape(part)
+            if plain is None:
+                break
+            literal.append(plain)
+        rest = parts[len(literal) :]
+        last = naming.unescape(rest[0])
+        if len(rest) == 1 and last is not None:
+            return self._resolve_path("/".join([*literal, last]), cwd)
+        tail = _tidy(rest, text)
+        start = "/".join([*literal, ""])
+        if not start.startswith("/"):
+            start = self._start(cwd) + start
+        real, _ = _real(start, text)
+        below = self._inside(real, text)
+        if self.fold_case or not below.isascii():
+            below = self._spell(real[: len(real) - len(below)], below)
+        self._check_private(below)
+        name = "/".join([*([naming.escape(below)] if below else []), *tail])
+        globs.check(name)
+        return Located(naming.resource(name, "glob", fold_case=self.fold_case), None, None)
+
+    # --- worktrees --------------------------------------------------------------------------
+
+    def _look_for_worktrees(self, *, force: bool = False) -> None:
+        if self._common is None:
+            return
+        if self._stamp is None and not force and not os.access(self._worktrees_dir, os.F_OK):
+            if self._linked:
+                self._take_worktrees([])
+            return
+        try:
+            seen = os.stat(self._worktrees_dir)
+        except OSError:
+            self._stamp = None
+            self._take_worktrees([])
+            return
+        # Two worktrees may be made within one tick of the clock: the count of links tells, too.
+        stamp = (seen.st_mtime_ns, seen.st_nlink, seen.st_ino)
+        if stamp == self._stamp:
+            return
+        roots, complete = linked_worktrees(self._common)
+        self._take_worktrees(roots)
+        self._stamp = stamp if complete else None
+
+    def _take_worktrees(self, roots: Sequence[str]) -> None:
+        below = (os.path.normpath(os.path.join(root, self._below)) for root in roots)
+        linked = {root.rstrip("/") + "/" for root in below} - {self._base}
+        self._bases = tuple(sorted({self._base, *linked}, key=lambda base: (-len(base), base)))
+        self._linked = tuple(sorted(linked))
+
+
+def _real(path: str, text: str) -> tuple[str, os.stat_result | None]:
+    """Where a path leads, and what is there (None: nothing).
+
+    Raises:
+        Refusal: INVALID, STORAGE.
+    """
+    try:
+        try:
+            return _real_existing(path)
+        except FileNotFoundError:
+            # Follows what exists (a dangling link, too) and takes the rest by its letters.
+            real = os.path.realpath(path)
+            try:
+                return real, os.stat(real)
+            except FileNotFoundError:
+                return real, None
+    except OSError as no:
+        _refuse(no, text)
+
+
+def _real_existing(path: str) -> tuple[str, os.stat_result]:
+    if _KERNEL_NAMES:
+        fd = os.open(path, _O_PATH | os.O_CLOEXEC)
+        try:
+            real, found = os.readlink(f"/proc/self/fd/{fd}"), os.fstat(fd)
+        finally:
+            os.close(fd)
+        # A file deleted meanwhile, or one outside of this mount namespace, has no true name here.
+        if found.st_nlink and real.startswith("/"):
+            return real, found
+    found = os.stat(path)
+    return os.path.realpath(path), found
+
+
+def _refuse(no: OSError, text: str) -> NoReturn:
+    why = {
+        errno.ELOOP: "it runs in a circle of symlinks",
+        errno.ENOTDIR: "it goes through a file as if that were a directory",
+        errno.ENAMETOOLONG: f"a part of it is longer than {PART_BYTES_MAX} bytes",
+    }.get(no.errno or 0)
+    if why:
+        raise Refusal(
+            Code.INVALID, f"{_shown(text)} names no file: {why}. Nothing was done.",
+            resource=_printable(text),
+        ) from None
+    reason = os.strerror(no.errno) if no.errno else str(no)
+    raise Refusal(
+        Code.STORAGE,
+        f"{_shown(text)} cannot be looked at: {reason.lower()}. Nothing was done.",
+        resource=_printable(text),
+    ) from no
+
+
+def _check_parts(name: str) -> None:
+    if len(name) * 4 <= PART_BYTES_MAX:
+        return
+    for part in name.split("/"):
+        if len(os.fsencode(part)) > PART_BYTES_MAX:
+            raise Refusal(
+                Code.INVALID,
+                f"{_shown(part[:40] + '…')} is longer than the {PART_BYTES_MAX} bytes that a name "
+                "may have. Nothing was done.",
+                resource=_printable(name),
+            )
+
+
+def _tidy(parts: list[str], text: str) -> list[str]:
+    """The parts of a glob from its first wildcard on, without `.` and empty ones."""
+    if ".." in parts:
+        raise Refusal(
+            Code.INVALID,
+            f"{_shown(text)} has `..` after a wildcard, which names no certain place. "
+            "Nothing was done.",
+            resource=_printable(text),
+        )
+    out = [part for part in parts if part not in ("", ".")]
+    if parts[-1] in ("", "."):
+        out.append("**")
+    return out
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _shown(text: str) -> str:
+    return f"`{_printable(text)}`"

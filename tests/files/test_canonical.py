@@ -1,0 +1,393 @@
+"""Attacks on "one file, one key": every spelling of a file must get the same scope."""
+
+import os
+import threading
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coordinator.files.canonical import Located, Tree
+from coordinator.rules.globs import overlaps
+from coordinator.words.refusals import Code, Refusal
+
+Git = Callable[..., None]
+
+
+@pytest.fixture
+def root(tmp_path: Path, git: Git) -> Path:
+    """A repository whose path has a space and an umlaut in it, with one commit."""
+    made = tmp_path / "mein Repó"
+    (made / "src/pay").mkdir(parents=True)
+    (made / "src/pay/api.py").write_text("x = 1\n")
+    (made / "a.py").write_text("y = 2\n")
+    git(made, "init", "-q", "-b", "main", ".")
+    git(made, "add", ".")
+    git(made, "commit", "-q", "-m", "begin")
+    return made
+
+
+@pytest.fixture
+def tree(root: Path) -> Tree:
+    return Tree(root)
+
+
+def refused(act: Callable[[], object]) -> Refusal:
+    with pytest.raises(Refusal) as no:
+        act()
+    return no.value
+
+
+# --- spellings ------------------------------------------------------------------------------
+
+
+def test_all_spellings_of_a_file_are_one(tree: Tree, root: Path) -> None:
+    # Given a file that can be reached by links, to it and to a directory above it
+    (root / "link.py").symlink_to("src/pay/api.py")
+    (root / "chain.py").symlink_to(root / "link.py")
+    (root / "short").symlink_to("src/pay")
+    (root.parent / "alias").symlink_to(root)
+    # If it is named in every way there is
+    spellings = [
+        "src/pay/api.py",
+        "./src/pay/api.py",
+        "src//pay///api.py",
+        "src/./pay/api.py",
+        "src/pay/../pay/api.py",
+        "nowhere/../src/pay/api.py",
+        "short/api.py",
+        "short/../pay/api.py",
+        "link.py",
+        "chain.py",
+        f"{root}/src/pay/api.py",
+        f"{root}/./link.py",
+        f"{root.parent}/alias/src/pay/api.py",
+        f"../{root.name}/src/pay/api.py",
+    ]
+    found = {tree.resolve(text) for text in spellings}
+    # I expect one answer
+    (one,) = found
+    assert one.resource.name == "src/pay/api.py"
+    assert one.resource.scope == "p/src/pay/api.py/"
+    assert one.path == f"{root}/src/pay/api.py"
+    status = (root / "a.py").parent.joinpath("src/pay/api.py").stat()
+    assert one.inode == f"{status.st_dev}:{status.st_ino}"
+    inside = {
+        tree.resolve(text, cwd)
+        for text, cwd in [
+            ("api.py", f"{root}/src/pay"),
+            ("api.py", f"{root}/src/pay/"),
+            ("api.py", f"{root}/short"),
+            ("pay/api.py", f"{root.parent}/alias/src"),
+            ("../pay/api.py", f"{root}/src/pay"),
+            ("src/pay/api.py", str(root)),
+            ("src/pay/api.py", "/"),
+            ("src/pay/api.py", str(root.parent)),
+        ]
+    }
+    assert inside == found
+
+
+def test_hard_links_share_their_inode(tree: Tree, root: Path) -> None:
+    os.link(root / "a.py", root / "twin.py")
+    assert tree.resolve("a.py").inode == tree.resolve("twin.py").inode
+    assert tree.resolve("a.py").inode is not None
+    assert tree.resolve("./twin.py").inode == tree.resolve("twin.py").inode
+
+
+def test_composed_and_decomposed_spellings_are_one(tree: Tree, root: Path) -> None:
+    composed, decomposed = "é.py", unicodedata.normalize("NFD", "é.py")
+    (root / decomposed).write_text("")
+    assert tree.resolve(composed) == tree.resolve(decomposed)
+    assert tree.resolve(composed).resource.name == decomposed  # as the disk has it
+    assert tree.resolve(composed).inode is not None
+    assert tree.resolve(f"neu/{composed}").resource.scope == tree.resolve(
+        f"neu/{decomposed}"
+    ).resource.scope
+
+
+def test_case_is_one_where_the_disk_folds_it(root: Path) -> None:
+    # Given a tree that is told that its disk folds case
+    folding = Tree(root, fold_case=True)
+    # If a file is named in another case, I expect the disk's spelling, and the file's inode
+    for text in ("SRC/Pay/API.PY", "src/PAY/api.py", f"{root}/SRC/pay/Api.py"):
+        found = folding.resolve(text)
+        assert found == folding.resolve("src/pay/api.py")
+        assert found.resource.name == "src/pay/api.py"
+    assert folding.resolve("SRC/new.py").resource.name == "src/new.py"
+    assert folding.resolve("SRC/New.py").resource.scope == "p/src/new.py/"
+    assert folding.resolve("SRC/PAY").resource.kind == "dir"
+    assert folding.resolve("SRC/*.PY").resource.scope == "p/src/"
+    assert refused(lambda: folding.resolve(".GIT/config")).code is Code.INVALID
+    assert folding.resolve("A.py::Cls").resource.scope == "p/a.py/::Cls/"
+
+
+def test_this_disk_is_probed(tree: Tree, root: Path) -> None:
+    (root / "Probe").write_text("")
+    assert tree.fold_case is (root / "pROBE").exists()
+
+
+@settings(
+    max_examples=150, deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.data())
+def test_noise_in_a_path_changes_nothing(tree: Tree, root: Path, data: st.DataObject) -> None:
+    (root / "short").unlink(missing_ok=True)
+    (root / "short").symlink_to("src/pay")
+    parts = data.draw(
+        st.sampled_from([["src", "pay", "api.py"], ["short", "api.py"], ["src", "pay", "new.py"]])
+    )
+    text = data.draw(st.sampled_from(["", "./", f"{root}/", f"{root.parent}/./{root.name}/"]))
+    for part in parts[:-1]:
+        text += part + data.draw(st.sampled_from(["/", "//", "/./", "/.//./"]))
+        if data.draw(st.booleans()):
+            text += data.draw(st.sampled_from(["absent/../", "a.b/.././"]))
+    found = tree.resolve(text + parts[-1])
+    assert found.resource.name == f"src/pay/{parts[-1]}"
+
+
+# --- what is there and what is not ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("new.py", "new.py", "file"),
+        ("src/new/deep/x.py", "src/new/deep/x.py", "file"),
+        ("src", "src/", "dir"),
+        ("src/", "src/", "dir"),
+        ("absent/", "absent/", "dir"),
+        (".", "./", "dir"),
+        ("./", "./", "dir"),
+        ("src/..", "./", "dir"),
+        ("src/pay/.", "src/pay/", "dir"),
+        ("src/pay/api.py::C.m", "src/pay/api.py::C.m", "region"),
+        ("./src//pay/api.py::<header>", "src/pay/api.py::<header>", "region"),
+        ("key:account:1", "key:account:1", "key"),
+        ("git:index", "git:index", "key"),
+        ("src/**/*.sql", "src/**/*.sql", "glob"),
+        ("./src//pay/../*.sql", "src/*.sql", "glob"),
+        ("src/*/./x//y", "src/*/x/y", "glob"),
+        ("src/*/", "src/*/**", "glob"),
+        ("src/pay/ap\\?.py", "src/pay/ap?.py", "file"),
+        ("~/x", "~/x", "file"),
+        (".gitignore", ".gitignore", "file"),
+        (".github/x.yml", ".github/x.yml", "file"),
+        (".coordinates", ".coordinates", "file"),
+        ("./a:b", "a:b", "file"),
+    ],
+)
+def test_kinds_and_names(tree: Tree, text: str, name: str, kind: str) -> None:
+    found = tree.resolve(text).resource
+    assert (found.name, found.kind) == (name, kind)
+
+
+def test_globs_start_where_they_are_typed(tree: Tree, root: Path) -> None:
+    assert tree.resolve("*.py", f"{root}/src").resource.name == "src/*.py"
+    assert tree.resolve(f"{root}/src/*.py").resource.name == "src/*.py"
+    (root / "short").symlink_to("src/pay")
+    assert tree.resolve("short/*.py").resource.name == "src/pay/*.py"
+    (root / "[id]").mkdir()
+    in_brackets = tree.resolve("*.tsx", f"{root}/[id]").resource
+    assert in_brackets.name == "\\[id]/*.tsx"
+    assert in_brackets.scope == "p/[id]/"
+    (root / "[id]/page.tsx").write_text("")
+    assert overlaps(in_brackets, tree.resolve("[id]/page.tsx").resource)
+
+
+def test_a_file_with_wildcards_in_its_name_is_a_file(tree: Tree, root: Path) -> None:
+    (root / "[slug]").mkdir()
+    (root / "[slug]/page.tsx").write_text("")
+    for text in ("[slug]/page.tsx", f"{root}/[slug]/page.tsx", "[slug]/new.tsx", "[slug]"):
+        assert tree.resolve(text).resource.kind in ("file", "dir"), text
+    assert tree.resolve("[slug]/*.tsx").resource.kind == "glob"
+    assert tree.resolve("[x]/new.tsx").resource.kind == "glob"
+    literal = tree.resolve(f"{root}/[x]/key:*.tsx", literal=True).resource
+    assert (literal.name, literal.kind) == ("[x]/key:*.tsx", "file")
+    assert tree.resolve("a::b.py", literal=True).resource.kind == "file"
+    assert tree.resolve("[slug]/page.tsx::Page").resource.scope == "p/[slug]/page.tsx/::Page/"
+
+
+def test_odd_files_have_no_inode(tree: Tree, root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    found = tree.resolve("pipe")
+    assert (found.resource.kind, found.inode) == ("file", None)
+    assert tree.resolve("new.py").inode is None
+    assert tree.resolve("src").inode is None
+
+
+# --- refusals -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["..", "../x.py", "/etc/passwd", "/", "src/../../x", "out/x.py", "out.py", "../*.py",
+     "out/*.py", "../x.py::C", "dangling-out"],
+)
+def test_outside_is_refused(tree: Tree, root: Path, text: str) -> None:
+    outside = root.parent / "elsewhere"
+    outside.mkdir()
+    (outside / "x.py").write_text("")
+    (root / "out").symlink_to(outside)
+    (root / "out.py").symlink_to(outside / "x.py")
+    (root / "dangling-out").symlink_to(outside / "absent.py")
+    no = refused(lambda: tree.resolve(text))
+    assert no.code is Code.OUTSIDE_REPO
+    assert "Nothing was done" in no.message
+
+
+def test_a_sister_with_the_same_beginning_is_outside(tree: Tree, root: Path) -> None:
+    sister = root.parent / (root.name + "2")
+    sister.mkdir()
+    (sister / "a.py").write_text("")
+    assert refused(lambda: tree.resolve(f"{sister}/a.py")).code is Code.OUTSIDE_REPO
+    assert refused(lambda: tree.resolve(str(sister))).code is Code.OUTSIDE_REPO
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (".git/config", "git's own"),
+        (".git", "git's own"),
+        ("src/../.git/HEAD", "git's own"),
+        (".git/*", "git's own"),
+        ("sub/.git", "git's own"),
+        (".coord/db", "coord's own"),
+        (".coord", "coord's own"),
+        ("into-git/HEAD", "git's own"),
+        ("loop", "circle"),
+        ("loop/x", "circle"),
+        ("a.py/x", "directory"),
+        ("a.py/", "directory"),
+        ("a.py/*.x", "directory"),
+        ("src/*/../x", "wildcard"),
+        ("x" * 256, "255"),
+        ("absent/" + "x" * 256, "255"),
+        ("absent/" + "ä" * 128, "255"),
+        ("src::C", "directory"),
+        ("src/[[:alpha:]]", "class"),
+        ("", "empty"),
+        ("a\0b", "NUL"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tree: Tree, root: Path, text: str, word: str) -> None:
+    (root / "loop").symlink_to("loop")
+    (root / "into-git").symlink_to(".git")
+    no = refused(lambda: tree.resolve(text))
+    assert no.code is Code.INVALID
+    assert word in no.message
+
+
+def test_a_dangling_link_is_its_target(tree: Tree, root: Path) -> None:
+    (root / "dangling").symlink_to("src/later.py")
+    assert tree.resolve("dangling") == tree.resolve("src/later.py")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
+def test_a_closed_directory_is_a_refusal(tree: Tree, root: Path) -> None:
+    (root / "closed").mkdir(mode=0)
+    try:
+        assert refused(lambda: tree.resolve("closed/x")).code is Code.STORAGE
+    finally:
+        (root / "closed").chmod(0o700)
+
+
+def test_a_disk_that_refuses_is_a_refusal(
+    tree: Tree, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object, **more: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    for name in ("lstat", "open", "stat"):
+        monkeypatch.setattr(os, name, broken)
+    no = refused(lambda: tree.resolve("a.py"))
+    monkeypatch.undo()
+    assert no.code is Code.STORAGE
+    assert "permission denied" in no.message
+
+
+@settings(
+    max_examples=300, deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.text(st.sampled_from("a./*[]:\\é\udc80\0~ s?<"), max_size=12), st.booleans())
+def test_nothing_typed_makes_a_traceback(tree: Tree, text: str, literal: bool) -> None:
+    try:
+        found = tree.resolve(text, literal=literal)
+    except Refusal as no:
+        no.message.encode()
+    else:
+        # What is resolved once resolves to itself.
+        if found.path is not None:
+            again = tree.resolve(found.path, literal=True)
+            assert found.resource.scope.startswith(again.resource.scope)
+
+
+# --- worktrees ------------------------------------------------------------------------------
+
+
+def same(one: Located, two: Located) -> bool:
+    return one.resource == two.resource
+
+
+def test_a_worktree_twin_is_the_same_resource(
+    tree: Tree, root: Path, tmp_path: Path, git: Git
+) -> None:
+    # Given worktrees made after the tree was opened: outside, inside, in a hidden place inside
+    for number, place in enumerate(
+        [tmp_path / "wt eins", root / "wt", root / ".coord/worktrees/T-1"]
+    ):
+        git(root, "worktree", "add", "-q", "-b", f"b{number}", str(place))
+        # If a file is named there, I expect the name that it has in the main worktree
+        assert same(tree.resolve(f"{place}/src/pay/api.py"), tree.resolve("src/pay/api.py"))
+        assert same(tree.resolve("api.py", f"{place}/src/pay"), tree.resolve("src/pay/api.py"))
+        assert same(tree.resolve("new/x.py", str(place)), tree.resolve("new/x.py"))
+        assert same(tree.resolve("*.py", f"{place}/src"), tree.resolve("src/*.py"))
+        assert same(tree.resolve(str(place)), tree.resolve("./"))
+        assert tree.resolve(f"{place}/a.py").path == f"{place}/a.py"
+        assert tree.resolve(f"{place}/a.py").inode != tree.resolve("a.py").inode
+        assert str(place) in tree.worktrees()
+        assert refused(lambda p=place: tree.resolve(f"{p}/.git")).code is Code.INVALID
+    assert same(tree.resolve("wt/a.py"), tree.resolve("a.py"))
+    # and a removed one is a plain place again
+    git(root, "worktree", "remove", str(root / "wt"))
+    assert tree.resolve("wt/a.py").resource.name == "wt/a.py"
+
+
+def test_a_moved_worktree_is_found(
+    tree: Tree, root: Path, tmp_path: Path, git: Git
+) -> None:
+    git(root, "worktree", "add", "-q", "-b", "b", str(tmp_path / "one"))
+    assert same(tree.resolve(f"{tmp_path}/one/a.py"), tree.resolve("a.py"))
+    git(root, "worktree", "move", str(tmp_path / "one"), str(tmp_path / "two"))
+    assert same(tree.resolve(f"{tmp_path}/two/a.py"), tree.resolve("a.py"))
+
+
+def test_a_root_below_the_top_has_its_twin_below_the_worktree(
+    root: Path, tmp_path: Path, git: Git
+) -> None:
+    git(root, "worktree", "add", "-q", "-b", "b", str(tmp_path / "wt"))
+    tree = Tree(root / "src")
+    assert same(tree.resolve(f"{tmp_path}/wt/src/pay/api.py"), tree.resolve("pay/api.py"))
+    assert refused(lambda: tree.resolve(f"{tmp_path}/wt/a.py")).code is Code.OUTSIDE_REPO
+
+
+def test_resolving_from_many_threads(tree: Tree, root: Path) -> None:
+    wrong: list[object] = []
+
+    def work() -> None:
+        for _ in range(300):
+            found = tree.resolve("./src/pay/api.py")
+            if found.resource.name != "src/pay/api.py":
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert wrong == []
