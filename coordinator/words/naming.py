@@ -153,7 +153,7 @@ def resource(name: str, kind: Kind, *, fold_case: bool = False) -> Resource:
         return Resource(name, "region", path_scope(path, fold_case) + _region_scope(region))
     if kind == "glob":
         # A pattern names no bytes on a disk, so it can be kept in the form it is compared in.
-        pattern = _same(name, fold_case)
+        pattern = normal(name, fold_case)
         return Resource(pattern, "glob", path_scope(literal_prefix(pattern), fold_case))
     parts = _nfc(name).replace("\\", "\\\\").replace("/", "\\s").split(":")
     return Resource(name, "key", "k/" + "/".join(parts) + "/")
@@ -161,7 +161,7 @@ def resource(name: str, kind: Kind, *, fold_case: bool = False) -> Resource:
 
 def path_scope(path: str, fold_case: bool = False) -> str:
     """The scope of a relative path, be it file or directory; of `""`, that of the repository."""
-    path = _same(path.strip("/"), fold_case)
+    path = normal(path.strip("/"), fold_case)
     if not path:
         return "p/"
     if "::" in path or "\\" in path:
@@ -169,6 +169,13 @@ def path_scope(path: str, fold_case: bool = False) -> str:
         parts = (f"\\{p}" if p.startswith(("::", "\\")) else p for p in path.split("/"))
         path = "/".join(parts)
     return f"p/{path}/"
+
+
+def normal(path: str, fold_case: bool = False) -> str:
+    """The form in which two spellings of one path are equal."""
+    path = _nfc(path)
+    # Folding can take a text out of NFC again (U+0345, for one).
+    return _nfc(path.casefold()) if fold_case else path
 
 
 def path_in(scope: str) -> str:
@@ -286,13 +293,6 @@ def _region_scope(region: str) -> str:
 
 def _nfc(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
-
-
-def _same(path: str, fold_case: bool) -> str:
-    """The form in which two spellings of one path are equal."""
-    path = _nfc(path)
-    # Folding can take a text out of NFC again (U+0345, for one).
-    return _nfc(path.casefold()) if fold_case else path
 
 
 def _invalid(text: str, why: str) -> Refusal:

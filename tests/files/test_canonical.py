@@ -4,6 +4,7 @@ import os
 import threading
 import unicodedata
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -351,7 +352,8 @@ def test_a_worktree_twin_is_the_same_resource(
         assert tree.resolve(f"{place}/a.py").path == f"{place}/a.py"
         assert tree.resolve(f"{place}/a.py").inode != tree.resolve("a.py").inode
         assert str(place) in tree.worktrees()
-        assert refused(lambda p=place: tree.resolve(f"{p}/.git")).code is Code.INVALID
+        private = f"{place}/.git"
+        assert refused(partial(tree.resolve, private)).code is Code.INVALID
     assert same(tree.resolve("wt/a.py"), tree.resolve("a.py"))
     # and a removed one is a plain place again
     git(root, "worktree", "remove", str(root / "wt"))

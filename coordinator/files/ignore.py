@@ -1,0 +1,231 @@
+"""What git ignores, and the list of files that a directory or a glob stands for.
+
+Rules come from each `.gitignore` on the way from the top of the working tree, the nearest first,
+and from `.git/info/exclude`; `.git` and coord's own directory are ignored always. A user's global
+excludes are left aside, so that a repository means the same to all. git is not asked, so a tracked
+file that a rule matches counts as ignored here.
+
+Every question looks at the rule files' time stamps, so a changed `.gitignore` counts at once.
+"""
+
+# Paths are plain strings here: the watcher asks for each of thousands of events.
+# ruff: noqa: PTH112, PTH116, PTH118, PTH123
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+from pathspec import GitIgnoreSpec
+
+from coordinator.files.canonical import Tree
+from coordinator.files.roots import STATE_DIR, checkout
+from coordinator.rules import globs
+from coordinator.words.naming import Resource, normal
+from coordinator.words.refusals import Code, Refusal
+
+#: Rules beyond this size of a file (bytes) are not read: no sane `.gitignore` is so long.
+RULES_BYTES_MAX = 1 << 20
+
+_Stamp = tuple[int, int, int] | None
+
+
+class _Rules(NamedTuple):
+    stamp: _Stamp
+    spec: GitIgnoreSpec | None
+
+
+_NO_RULES = _Rules(None, None)
+
+
+class Ignore:
+    """The ignore rules of one tree. Safe to use from several threads."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        root = str(tree.root)
+        found = checkout(root)
+        top = found.top if found else root
+        self._top = top.rstrip("/") + "/"
+        below = os.path.relpath(root, top)
+        self._below = "" if below == "." else below + "/"
+        self._exclude = os.path.join(found.common, "info", "exclude") if found else None
+        self._rules: dict[str, _Rules] = {}
+        self._shared = _NO_RULES
+        self._directories: dict[str, bool] = {}
+        self._lock = threading.Lock()
+
+    def ignored(self, relpath: str, is_dir: bool = False) -> bool:
+        """Whether a path (relative to the tree's root) is ignored, or lies in what is.
+
+        The root itself never is. Costs a look at one time stamp for each directory above.
+        """
+        relpath = relpath.strip("/")
+        if not relpath or relpath == ".":
+            return False
+        if is_private(relpath):
+            return True
+        with self._lock:
+            path = self._below + relpath
+            self._reload(path)
+            cut = path.find("/", len(self._below))
+            while cut > 0:
+                if self._directory(path[:cut]):
+                    return True
+                cut = path.find("/", cut + 1)
+            return self._verdict(path, is_dir)
+
+    def _directory(self, path: str) -> bool:
+        known = self._directories.get(path)
+        if known is None:
+            known = self._directories[path] = self._verdict(path, True)
+        return known
+
+    def _verdict(self, path: str, is_dir: bool) -> bool:
+        """What the rules say of this path alone: the nearest rule file that speaks, decides."""
+        asked = path + "/" if is_dir else path
+        at = path.rfind("/") + 1
+        while True:
+            spec = self._rules.get(path[:at], _NO_RULES).spec
+            if spec is not None:
+                said = spec.check_file(asked[at:]).include
+                if said is not None:
+                    return said
+            if at == 0:
+                break
+            at = path.rfind("/", 0, at - 1) + 1
+        spec = self._shared.spec
+        return bool(spec.check_file(asked).include) if spec is not None else False
+
+    def _reload(self, path: str) -> None:
+        """Read what changed among the rule files that bear on `path`."""
+        changed = False
+        if self._exclude is not None:
+            self._shared, read = _read_rules(self._exclude, self._shared)
+            changed |= read
+        at = 0
+        while True:
+            directory = path[:at]
+            before = self._rules.get(directory, _NO_RULES)
+            now, read = _read_rules(f"{self._top}{directory}.gitignore", before)
+            if read:
+                self._rules[directory] = now
+                changed = True
+            at = path.find("/", at) + 1
+            if at == 0:
+                break
+        if changed:
+            self._directories.clear()
+
+
+def is_private(relpath: str) -> bool:
+    """Whether a path is git's or coord's own data: never leased, never watched."""
+    if relpath.startswith(STATE_DIR) and relpath.partition("/")[0] == STATE_DIR:
+        return True
+    return ".git" in relpath and ".git" in relpath.split("/")
+
+
+def manifest(
+    root: Path | str, resource: Resource, ignore: Ignore, files_max: int
+) -> list[str]:
+    """The files that a directory or a glob stands for now, sorted, relative to `root`.
+
+    Symlinks are listed and not followed. Ignored files are left out, unless the resource is itself
+    an ignored directory: then it was asked for by name. Linked worktrees inside are left out (their
+    files are the root's own), and so are directories that may not be read, pipes and the like, and
+    names that are not UTF-8 (no lease can name them).
+
+    Raises:
+        Refusal: LIMIT if there are more than `files_max`; nothing is listed then.
+    """
+    base = str(root).rstrip("/") + "/"
+    fold = ignore.tree.fold_case
+    pattern = resource.name if resource.kind == "glob" else None
+    if pattern is None:
+        start = resource.name.strip("/")
+        start = "" if start == "." else start
+    else:
+        start = globs.literal_prefix(pattern)
+        if not os.path.isdir(base + start):
+            start = ""  # the disk may spell it in another normal form
+    by_name = pattern is None and ignore.ignored(start, True)
+    foreign = set(ignore.tree.worktrees())
+    found: list[str] = []
+    todo = [start]
+    while todo:
+        directory = todo.pop()
+        prefix = directory + "/" if directory else ""
+        for entry in _entries(base + directory):
+            name = prefix + entry.name
+            is_dir = entry.is_dir(follow_symlinks=False)
+            if is_dir:
+                if base + name in foreign:
+                    continue
+                wanted = pattern is None or globs.reaches(pattern, normal(name, fold))
+            else:
+                wanted = entry.is_symlink() or entry.is_file(follow_symlinks=False)
+                if wanted and pattern is not None:
+                    wanted = globs.matches(pattern, normal(name, fold))
+            if not wanted:
+                continue
+            if is_private(name) or (not by_name and ignore.ignored(name, is_dir)):
+                continue
+            if is_dir:
+                todo.append(name)
+                continue
+            found.append(name)
+            if len(found) > files_max:
+                raise Refusal(
+                    Code.LIMIT,
+                    f"{resource.name} stands for more than {files_max:,} files; nothing was done. "
+                    "Lease a smaller part of it.",
+                    resource=resource.name,
+                    limit=files_max,
+                )
+    found.sort()
+    return found
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return [entry for entry in entries if _is_utf8(entry.name)]
+    except OSError:
+        return []
+
+
+def _is_utf8(name: str) -> bool:
+    return name.isascii() or not any("\udc80" <= sign <= "\udcff" for sign in name)
+
+
+def _read_rules(path: str, before: _Rules) -> tuple[_Rules, bool]:
+    """The rules in a file, and whether they had to be read."""
+    try:
+        status = os.stat(path)
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if stamp == before.stamp:
+            return before, False
+        with open(path, "rb") as file:
+            data = file.read(RULES_BYTES_MAX)
+    except OSError:
+        return _NO_RULES, before.stamp is not None
+    lines = data.decode("utf-8", "replace").split("\n")
+    try:
+        spec = GitIgnoreSpec.from_lines(lines)
+    except ValueError:
+        spec = _line_by_line(lines)
+    return _Rules(stamp, spec if len(spec) else None), True
+
+
+def _line_by_line(lines: list[str]) -> GitIgnoreSpec:
+    """The rules without the lines that make no sense; git passes over those, too."""
+    good = []
+    for line in lines:
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except ValueError:
+            continue
+        good.append(line)
+    return GitIgnoreSpec.from_lines(good)
