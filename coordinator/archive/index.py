@@ -43,6 +43,11 @@ CREATE TABLE file (
   remarks  TEXT NOT NULL              -- JSON: [[line, column, message]]
 ) STRICT, WITHOUT ROWID;
 """
+# One statement, so that another process is seen either before or after it made the tables.
+_STATE = """
+SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)
+FROM pragma_user_version, pragma_application_id
+"""
 
 T = TypeVar("T")
 
@@ -162,9 +167,7 @@ class ArchiveIndex:
         db = apsw.Connection(os.fspath(self._path))
         try:
             db.set_busy_timeout(_BUSY_MS)
-            version = db.execute("PRAGMA user_version").get
-            owner = db.execute("PRAGMA application_id").get
-            tables = db.execute("SELECT count(*) FROM sqlite_schema").get
+            version, owner, tables = next(iter(db.execute(_STATE)))
             if owner != _APPLICATION_ID and tables:
                 raise ValueError(f"{self._path} is another program's database")
             if tables and version != _VERSION:

@@ -23,7 +23,7 @@ from coordinator.replay.edits import Torn, with_hunks
 from coordinator.replay.plan import Plan, Task
 
 #: Times to make a directory anew that another agent removes because it is empty.
-_TRIES = 50
+_TRIES = 1000
 
 T = TypeVar("T")
 

@@ -2,6 +2,7 @@
 
 import os
 import string
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -213,6 +214,27 @@ def test_damage_while_open_is_mended_in_the_same_call(index: ArchiveIndex, tmp_p
     other.close()
     assert index.search("rules") == expected
     assert index.excerpts(["a.py"], 100)[0].text == "busy"
+
+
+def test_several_may_open_it_for_the_first_time_at_once(tmp_path: Path) -> None:
+    write(tmp_path, DOCS)
+    failures: list[BaseException] = []
+
+    def use() -> None:
+        try:
+            index = ArchiveIndex(tmp_path / "i.sqlite", tmp_path)
+            index.refresh()
+            assert index.show("4.2").title == "Normalization architecture"
+            index.close()
+        except BaseException as e:
+            failures.append(e)
+
+    users = [threading.Thread(target=use) for _ in range(8)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    assert failures == []
 
 
 def test_another_programs_database_is_never_touched(tmp_path: Path) -> None:
