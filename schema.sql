@@ -70,6 +70,7 @@ CREATE TABLE file_locks (
     scope            TEXT NOT NULL,         -- containment is prefix order of scopes
     slot             TEXT NOT NULL,         -- '' when exclusive, else the holder (and pattern)
     inode            TEXT,                  -- device:inode at grant: hard links and renames collide
+    worktree         TEXT,                  -- linked worktree it was taken in; NULL: the main one
     content_hash     TEXT,                  -- bytes at grant (file, region); NULL: absent
     acquisition_id   TEXT NOT NULL,
     task_id          TEXT,
@@ -197,6 +198,7 @@ CREATE TABLE review_files (
     review_id     TEXT NOT NULL,
     path          TEXT NOT NULL,
     scope         TEXT NOT NULL,
+    worktree      TEXT,
     change        TEXT NOT NULL CHECK (change IN ('modified', 'created', 'deleted')),
     kept          INTEGER NOT NULL CHECK (kept IN (0, 1)),  -- 0: over the size limit, hashes only
     baseline_hash TEXT,

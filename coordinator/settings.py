@@ -26,7 +26,7 @@ class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Base of the sections of `coord.toml`."""
 
 
-class Leases(Section):
+class Leases(Section, frozen=True):
     """Rights to resources. All in seconds, but for the counts."""
 
     ttl_s: Seconds = 1800.0
@@ -40,13 +40,13 @@ class Leases(Section):
     resources_max: Count = 500
 
 
-class Sweeping(Section):
+class Sweeping(Section, frozen=True):
     """The five-minute tidying."""
 
     interval_s: Seconds = 300.0
 
 
-class Backlog(Section):
+class Backlog(Section, frozen=True):
     """Retries of failed tasks."""
 
     attempts_max: Count = 3
@@ -55,7 +55,7 @@ class Backlog(Section):
     tasks_max: Count = 200_000
 
 
-class Reviewing(Section):
+class Reviewing(Section, frozen=True):
     """Partial work. Sizes in bytes."""
 
     quarantine: bool = False  # refuse new leases on files under review
@@ -63,7 +63,7 @@ class Reviewing(Section):
     files_max: Count = 20_000  # files below one leased directory
 
 
-class Watching(Section):
+class Watching(Section, frozen=True):
     """The file watcher."""
 
     enabled: bool = True
@@ -72,21 +72,21 @@ class Watching(Section):
     debounce_s: Seconds = 0.2
 
 
-class Archive(Section):
+class Archive(Section, frozen=True):
     """The context archive."""
 
-    folders: list[str] = ["context_archive"]
+    folders: list[str] = msgspec.field(default_factory=lambda: ["context_archive"])
     excerpt_bytes: Count = 1500
 
 
-class Http(Section):
+class Http(Section, frozen=True):
     """The HTTP door; off unless asked for. Port 0 picks a free one."""
 
     enabled: bool = False
     port: Annotated[int, Meta(ge=0, le=65_535)] = 0
 
 
-class Database(Section):
+class Database(Section, frozen=True):
     """Durability and retention."""
 
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
@@ -95,7 +95,7 @@ class Database(Section):
     keep_days: Annotated[float, Meta(gt=0)] = 30.0
 
 
-class Launching(Section):
+class Launching(Section, frozen=True):
     """`coord launch`."""
 
     ttl_s: Seconds = 120.0  # leases of launched agents; renewed by their progress
@@ -104,7 +104,7 @@ class Launching(Section):
     grace_s: Seconds = 10.0  # between SIGTERM and SIGKILL
 
 
-class Settings(Section):
+class Settings(Section, frozen=True):
     """All of it."""
 
     leases: Leases = Leases()

@@ -17,7 +17,7 @@ from coordinator.store.statements import STATEMENTS
 from coordinator.words.refusals import Code, Refusal
 
 SCHEMA_VERSION = 1
-#: From version N to N+1; forward only. A test opens every old version and compares with a fresh one.
+#: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {}
 #: The WAL is grown to this once, then overwritten in place: a commit that need not extend the file
 #: costs about one fdatasync instead of two (benchmarks/README.md).

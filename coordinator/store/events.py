@@ -60,6 +60,7 @@ class LeaseGranted(Event, tag="lease_granted"):
     scope: str
     slot: str
     inode: str | None
+    worktree: str | None
     content_hash: str | None
     acquisition_id: str
     task: str | None
@@ -211,6 +212,7 @@ class FlaggedFile(msgspec.Struct, kw_only=True):
     scope: str
     change: str
     kept: bool
+    worktree: str | None = None
     baseline_hash: str | None
     flagged_hash: str | None
 
@@ -286,7 +288,7 @@ class CountersRaised(Event, tag="counters_raised"):
     by: int
 
 
-ANY = msgspec.json.Decoder(  # type: ignore[misc]
+ANY = msgspec.json.Decoder(
     AgentRegistered
     | AgentSeen
     | AgentState

@@ -75,6 +75,12 @@ class Tx(View):
         self._seq: int | None = None
         #: Facts true for this transaction only ("are there any waiters?"), kept by who writes them.
         self.memo: dict[str, Any] = {}
+        #: What to tell once this is on disk: (acquisition id, reply) of waiters that were granted.
+        self.granted: list[tuple[str, Any]] = []
+        #: Resources (name, kind, scope) that became free and whose waiters were not served yet.
+        self.freed: list[tuple[str, str, str]] = []
+        #: Something became free or ready: whoever waits for a task should look again.
+        self.offers = False
 
     def record(self, event: Event) -> None:
         """Append the event and apply it: the only way to change state."""
@@ -89,7 +95,7 @@ class Tx(View):
     def next_seq(self) -> int:
         """Take the next place in the log."""
         if self._seq is None:
-            self._seq = int(self.db.execute(Q["event_last"]).fetchone()[0])
+            self._seq = int(self.db.execute(Q["event_last"]).get)
         self._seq += 1
         return self._seq
 
@@ -97,7 +103,7 @@ class Tx(View):
     def last_seq(self) -> int:
         """The sequence number of the newest event, this transaction's included."""
         if self._seq is None:
-            self._seq = int(self.db.execute(Q["event_last"]).fetchone()[0])
+            self._seq = int(self.db.execute(Q["event_last"]).get)
         return self._seq
 
     def number(self, counter: str) -> int:
@@ -131,9 +137,9 @@ class Tx(View):
     def raise_counters(self, by: int) -> None:
         """Skip numbers that may have been given out after the backup this database came from."""
         for name, _ in self.db.execute(Q["counters_all"]).fetchall():
-            self.number(name)
+            self.number(str(name))
             assert self._counters is not None
-            self._counters[name] += by
+            self._counters[str(name)] += by
 
 
 Job = Callable[[Tx], Any]
@@ -145,8 +151,8 @@ class Ledger:
     def __init__(self, db: apsw.Connection, path: Path) -> None:
         self.db = db
         self.path = path
-        #: Called with the last sequence number after each commit that recorded something.
-        self.on_commit: Callable[[int], None] | None = None
+        #: Called with the transaction after each commit that recorded something.
+        self.on_commit: Callable[[Tx], None] | None = None
 
     def run(self, job: Callable[[Tx], T], now_ms: int) -> T:
         """One job in a transaction of its own.
@@ -181,7 +187,7 @@ class Ledger:
                 return [self.run_all([job], now_ms)[0] for job in jobs]
             return [self._as_refusal(bad)]
         if tx.recorded and self.on_commit is not None:
-            self.on_commit(tx.last_seq)
+            self.on_commit(tx)
         return answers
 
     def _rollback(self) -> None:

@@ -49,8 +49,8 @@ def _lease_granted(db: apsw.Connection, at: str, e: ev.LeaseGranted) -> None:
         _LEASE_INSERT,
         (
             e.fencing_token, e.resource, e.agent, at, e.description, e.expires_at, e.lease_kind,
-            e.mode, e.scope, e.slot, e.inode, e.content_hash, e.acquisition_id, e.task, e.ttl_ms,
-            e.max_until,
+            e.mode, e.scope, e.slot, e.inode, e.worktree, e.content_hash, e.acquisition_id, e.task,
+            e.ttl_ms, e.max_until,
         ),
     )
     if e.baselines:
@@ -147,7 +147,10 @@ def _review_opened(db: apsw.Connection, at: str, e: ev.ReviewOpened) -> None:
         ),
     )
     rows = [
-        (e.review, f.path, f.scope, f.change, int(f.kept), f.baseline_hash, f.flagged_hash)
+        (
+            e.review, f.path, f.scope, f.worktree, f.change, int(f.kept), f.baseline_hash,
+            f.flagged_hash,
+        )
         for f in e.files
     ]
     db.executemany(Q["review_file_insert"], rows)

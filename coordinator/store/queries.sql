@@ -34,6 +34,9 @@ SELECT seq, at, data FROM events WHERE seq > ? AND seq <= ? ORDER BY seq;
 -- name: events_of_task
 SELECT seq, at, kind, agent, task, resource, data FROM events WHERE task = ?1 ORDER BY seq LIMIT ?2;
 
+-- name: task_first_event
+SELECT min(seq) FROM events WHERE task = ?;
+
 -- name: events_of_resource
 SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE resource = ?1 OR (kind = 'acquisition_refused' AND instr(data, ?2)) ORDER BY seq LIMIT ?3;
@@ -42,6 +45,13 @@ WHERE resource = ?1 OR (kind = 'acquisition_refused' AND instr(data, ?2)) ORDER 
 SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE agent = ?1 AND kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed',
                                   'notices_delivered') ORDER BY seq LIMIT ?2;
+
+-- name: events_of_review
+-- The end of the story of a review's task, or else of its agent; newest first.
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE seq >= ?1 AND (task = ?2 OR (?2 IS NULL AND agent = ?3))
+  AND kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed', 'notices_delivered')
+ORDER BY seq DESC LIMIT ?4;
 
 -- name: events_older_than
 SELECT coalesce(max(seq), 0) FROM events WHERE at < ?;
@@ -69,6 +79,9 @@ INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET valu
 
 -- name: counters_all
 SELECT name, value FROM counters;
+
+-- name: counter_get
+SELECT value FROM counters WHERE name = ?;
 
 -- name: counter_put
 INSERT INTO counters (name, value) VALUES (?1, ?2)
@@ -117,8 +130,8 @@ WHERE agent = ?1;
 
 -- name: lease_insert
 INSERT INTO file_locks (fencing_token, file_path, locked_by, locked_at, task_description,
-    expires_at, kind, mode, scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms,
-    max_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    expires_at, kind, mode, scope, slot, inode, worktree, content_hash, acquisition_id, task_id,
+    ttl_ms, max_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: baseline_insert
 INSERT INTO baselines (fencing_token, path, hash) VALUES (?, ?, ?);
@@ -145,45 +158,56 @@ UPDATE file_locks SET file_path = ?2, scope = ?3, slot = ?4 WHERE fencing_token 
 SELECT 1 FROM file_locks WHERE scope = ? LIMIT 1;
 
 -- name: rivals
--- Leases that may overlap a resource: at its scope or one that contains it, and below it.
--- Parameters: scopes…, then the range (low, high) of what lies strictly below.
+-- Leases that may overlap a resource: where it may be contained, and from its own scope down.
+-- Parameters: scopes…, then the range (low, high) that begins with its scope (see words/naming.py).
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
+       max_until
 FROM file_locks WHERE scope IN ({scopes})
 UNION ALL
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
-FROM file_locks WHERE scope > ? AND scope < ?;
+       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
+       max_until
+FROM file_locks WHERE scope >= ? AND scope < ?;
 
 -- name: rivals_by_inode
 -- The same file under another name: a hard link, or renamed since.
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
+       max_until
 FROM file_locks WHERE inode = ?;
 
 -- name: leases_of_holder
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
+       max_until
 FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
+
+-- name: lease_get
+SELECT 1 FROM file_locks WHERE fencing_token = ?;
 
 -- name: leases_of_task
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
+       max_until
 FROM file_locks WHERE task_id = ? ORDER BY fencing_token;
 
 -- name: leases_of_acquisition
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
+       max_until
 FROM file_locks WHERE acquisition_id = ? ORDER BY fencing_token;
 
 -- name: leases_at_scope
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
+       max_until
 FROM file_locks WHERE scope = ? ORDER BY fencing_token;
 
 -- name: leases_lapsed
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
+       max_until
 FROM file_locks WHERE expires_at <= ? ORDER BY expires_at, fencing_token LIMIT ?;
 
 -- name: any_lapsed
@@ -192,7 +216,8 @@ UNION ALL SELECT 1 FROM tasks WHERE state = 'claimed' AND claim_until <= ?1 LIMI
 
 -- name: leases_live
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, content_hash, acquisition_id, task_id, ttl_ms, max_until
+       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
+       max_until
 FROM file_locks
 WHERE expires_at > ?1 AND fencing_token > ?2 AND (?3 IS NULL OR locked_by = ?3)
 ORDER BY fencing_token LIMIT ?4;
@@ -227,7 +252,7 @@ SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, r.name, r.kind
 FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope IN ({scopes})
 UNION ALL
 SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, r.name, r.kind, r.scope
-FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope > ? AND r.scope < ?;
+FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope >= ? AND r.scope < ?;
 
 -- name: waiter_put
 INSERT INTO waiters (acquisition_id, agent, mode, priority, asked_at, until, retry_at, held, ttl_ms,
@@ -360,8 +385,8 @@ INSERT INTO reviews (review_id, n, state, reason, agent, task_id, summary, log_t
     opened_at, events_from) VALUES (?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: review_file_insert
-INSERT INTO review_files (review_id, path, scope, change, kept, baseline_hash, flagged_hash)
-VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO review_files (review_id, path, scope, worktree, change, kept, baseline_hash,
+    flagged_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: review_get
 SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
@@ -376,8 +401,13 @@ FROM reviews WHERE (?1 = 'all' OR state = ?1) ORDER BY n LIMIT ?2;
 SELECT 1 FROM reviews WHERE state = 'open' LIMIT 1;
 
 -- name: review_files_of
-SELECT path, scope, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash
+SELECT path, scope, worktree, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash
 FROM review_files WHERE review_id = ? ORDER BY path;
+
+-- name: review_written_last
+-- What a verdict last wrote to a path.
+SELECT f.written_hash FROM review_files f JOIN reviews v USING (review_id)
+WHERE f.path = ? AND f.written_hash IS NOT NULL ORDER BY v.n DESC LIMIT 1;
 
 -- name: reviews_near
 -- Files under open review that may overlap a resource (parameters as for `rivals`).
@@ -385,7 +415,7 @@ SELECT f.review_id, f.path, f.scope, v.agent, v.task_id FROM review_files f
 JOIN reviews v USING (review_id) WHERE v.state = 'open' AND f.scope IN ({scopes})
 UNION ALL
 SELECT f.review_id, f.path, f.scope, v.agent, v.task_id FROM review_files f
-JOIN reviews v USING (review_id) WHERE v.state = 'open' AND f.scope > ? AND f.scope < ?;
+JOIN reviews v USING (review_id) WHERE v.state = 'open' AND f.scope >= ? AND f.scope < ?;
 
 -- name: review_set
 UPDATE reviews SET state = ?2, decided_at = ?3, decided_by = ?4, note = ?5, task_before = ?6

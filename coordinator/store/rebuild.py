@@ -59,14 +59,14 @@ def differences(source: apsw.Connection, most: int = 20) -> tuple[int, list[str]
     have, made = state(source), state(fresh)
     for table in STATE_TABLES:
         stored, replayed = set(have[table]), set(made[table])
-        found += [f"{table}: only in the database: {row}" for row in sorted(stored - replayed, key=repr)]
-        found += [f"{table}: only in the replay: {row}" for row in sorted(replayed - stored, key=repr)]
+        for where, rows in (("database", stored - replayed), ("replay", replayed - stored)):
+            found += [f"{table}: only in the {where}: {row}" for row in sorted(rows, key=repr)]
     fresh.close()
     return applied, found[:most]
 
 
 def compact(db: apsw.Connection, cut: int, at: str) -> int:
-    """Replace events up to `cut` by a snapshot; how many were removed. Runs inside a transaction."""
+    """Replace events up to `cut` by a snapshot, inside a transaction; how many were removed."""
     snapshot = db.execute(Q["snapshot_latest"]).fetchone()
     if cut <= (int(snapshot[0]) if snapshot else 0):
         return 0

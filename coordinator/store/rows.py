@@ -19,6 +19,7 @@ class LeaseRow(NamedTuple):
     scope: str
     slot: str
     inode: str | None
+    worktree: str | None
     content_hash: str | None
     acquisition_id: str
     task_id: str | None
@@ -119,6 +120,7 @@ class ReviewFileRow(NamedTuple):
 
     path: str
     scope: str
+    worktree: str | None
     change: str
     kept: int
     baseline_hash: str | None

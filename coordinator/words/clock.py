@@ -30,7 +30,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clocks. `CLOCK_MONOTONIC` stands still while Linux sleeps, which is the point."""
+    """The machine's clocks. `CLOCK_MONOTONIC` stands still while Linux sleeps."""
 
     def __init__(self) -> None:
         self._wall_ms = time.time_ns() // 1_000_000

@@ -325,7 +325,7 @@ class Claimed(Reply):
 
 
 class TaskClaim(Request[Claimed]):
-    """Take a task and all its leases in one transaction; without `task`, the best that can start."""
+    """Take a task and all its leases in one transaction; without `task`, the best it can start."""
 
     op = "task_claim"
     http = ("POST", "/v1/tasks/claim")
@@ -347,7 +347,7 @@ class TaskDone(Request[Task]):
 
 
 class TaskFail(Request[Task]):
-    """The attempt failed: retried after a backoff, or dead past the limit. Changed files are flagged.
+    """The attempt failed: retried after a backoff, or dead past the limit; changes are flagged.
 
     `blocked`: it met resources that another holds; they join the task, no attempt is counted, and
     it is offered again when they are free.

@@ -1,0 +1,349 @@
+"""The daemon, composed in one place: database, service, writer, doors, watcher, schedule.
+
+Starts only if it gets the repository's lock (one daemon each), and says why when it cannot start.
+SIGTERM and SIGINT drain: what was asked is answered, what waits is told, then it goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import logging.handlers
+import os
+import resource
+import secrets
+import signal
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from coordinator.archive.index import ArchiveIndex
+from coordinator.archive.markdown import Section
+from coordinator.daemon.desk import Desk
+from coordinator.daemon.eyes import Eyes
+from coordinator.daemon.local_door import LocalDoor
+from coordinator.daemon.writer import Writer
+from coordinator.files.canonical import Tree
+from coordinator.files.ignore import Ignore
+from coordinator.files.state import StateDir
+from coordinator.service import sweeping
+from coordinator.service.core import OPERATOR, Service
+from coordinator.settings import Loaded, load
+from coordinator.store import events as ev
+from coordinator.store.database import (
+    DISK_ERRORS,
+    SCHEMA_VERSION,
+    backup,
+    checkpoint,
+    integrity,
+    open_reader,
+    open_writer,
+)
+from coordinator.store.ledger import Ledger, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
+from coordinator.words.clock import Clock, SystemClock, iso
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.daemon")
+LOG_BYTES_MAX = 1_000_000
+LOGS_KEPT = 3
+
+
+def program_version() -> str:
+    """The installed distribution's version."""
+    try:
+        return version("coord")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+class Daemon:
+    """One repository's coordinator. Build, `run`, done."""
+
+    def __init__(self, root: Path, clock: Clock | None = None, http_port: int | None = None) -> None:
+        self.state = StateDir(root)
+        self._clock = clock or SystemClock()
+        self._http_port = http_port
+        self._lock: IO[str] | None = None
+        self._stop = asyncio.Event()
+        self._warnings: list[str] = []
+        self._http_address: str | None = None
+        self._living: list[tuple[Any, ...]] = []
+
+    async def run(self) -> None:
+        """Serve until told to stop.
+
+        Raises:
+            Refusal: it cannot start; nothing was changed.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._prepare()
+        try:
+            await self._serve()
+        finally:
+            if self._lock is not None:
+                self._lock.close()
+
+    def _prepare(self) -> None:
+        try:
+            self.state.create()
+        except OSError as bad:
+            raise Refusal(
+                Code.STORAGE, f"{self.state.path} cannot be made: {bad.strerror}.",
+                next=f"Give write access to {self.state.root}.",
+            ) from None
+        self._lock = take_lock(self.state)
+        _log_to(self.state.log)
+        self._loaded: Loaded = load(self.state.root)
+        self.settings = self._loaded.settings
+        self._db = open_writer(self.state.database,
+                               synchronous=self.settings.database.synchronous)
+        self._reader = open_reader(self.state.database)
+        self._started_at = iso(self._clock.now_ms())
+        tree = Tree(self.state.root)
+        self.service = Service(
+            settings=self.settings, tree=tree, ignore=Ignore(tree),
+            archive=self._open_archive(), secret=_secret(self.state.secret),
+        )
+        self._ledger = Ledger(self._db, self.state.database)
+        self._writer = Writer(
+            self._loop, self._ledger, self._clock, lambda: checkpoint(self.state.database)
+        )
+        self.desk = Desk(
+            self._loop, self.service, self._writer, self._ledger, self._reader,
+            lambda: open_reader(self.state.database), self._clock,
+            {"health": self._health, "shutdown": self._shutdown},
+        )
+
+    def _open_archive(self) -> ArchiveIndex:
+        folders = tuple(self.settings.archive.folders)
+        try:
+            index = ArchiveIndex(self.state.archive, self.state.root, folders)
+            self._warnings += [str(remark) for remark in index.refresh().warnings]
+            return index
+        except ValueError as bad:
+            raise Refusal(Code.INVALID, f"archive.folders: {bad}.") from None
+
+    async def _serve(self) -> None:
+        self._write(_started(self._started_at))
+        self._write(lambda tx: sweeping.sweep(self.service, tx, OPERATOR, rq.Sweep()))
+        door = LocalDoor(self.desk, self.state.socket())
+        await door.open()
+        self.state.failure.unlink(missing_ok=True)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self._stop.set)
+        self._eyes = Eyes(self._loop, self.service, self._writer, self._refresh_archive)
+        self._eyes.open()
+        scheduler = self._schedule()
+        http = await self._open_http()
+        log.info("serving %s (pid %d)", self.state.root, os.getpid())
+        try:
+            await self._stop.wait()
+        finally:
+            log.info("draining")
+            scheduler.shutdown(wait=False)
+            self._eyes.close()
+            self.desk.close()
+            if http is not None:
+                await http.close()
+            await door.close()
+            with contextlib.suppress(Refusal):
+                self._ledger.run(_stopped, self._clock.now_ms())
+            await asyncio.sleep(0)
+            self._reader.close()
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self._db.close()
+            log.info("stopped")
+
+    def _write(self, job: Callable[[Any], Any]) -> None:
+        """A job of the daemon's own; a disk that refuses is said in the log and the health."""
+        try:
+            self._ledger.run(job, self._clock.now_ms())
+        except Refusal as refusal:
+            log.error("%s", refusal.message)
+
+    def _schedule(self) -> AsyncIOScheduler:
+        logging.getLogger("apscheduler").setLevel(logging.WARNING)
+        scheduler = AsyncIOScheduler(event_loop=self._loop, timezone="UTC")
+        lenient = {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+        scheduler.add_job(self._sweep, "interval", seconds=self.settings.sweep.interval_s,
+                          id="sweep", **lenient)
+        scheduler.add_job(self._tend, "interval", seconds=1, id="tend", **lenient)
+        scheduler.add_job(self._backup, "interval",
+                          seconds=self.settings.database.backup_every_s, id="backup", **lenient)
+        scheduler.add_job(self._compact, "interval", hours=6, id="compact", **lenient)
+        scheduler.add_job(self._refresh_archive, "interval", seconds=60, id="archive", **lenient)
+        scheduler.start()
+        return scheduler
+
+    def _sweep(self) -> None:
+        operation = rq.Sweep()
+        self._writer.submit(
+            lambda tx: sweeping.sweep(self.service, tx, OPERATOR, operation), lambda value: None
+        )
+
+    def _tend(self) -> None:
+        self.desk.tend()
+        self._tell_living()
+
+    def _compact(self) -> None:
+        self._writer.submit(
+            lambda tx: sweeping.compact(self.service, tx, OPERATOR, rq.Compact()),
+            lambda value: None,
+        )
+
+    def _backup(self) -> None:
+        self._loop.run_in_executor(None, self._back_up_now)
+
+    def _back_up_now(self) -> None:
+        try:
+            source = open_reader(self.state.database)
+            try:
+                backup(source, self.state.backup, self.settings.database.backups)
+            finally:
+                source.close()
+        except (Refusal, OSError, *DISK_ERRORS) as bad:
+            log.error("backup failed: %s", bad)
+
+    def _refresh_archive(self) -> None:
+        done = self.service.archive.refresh()
+        for remark in done.warnings:
+            if str(remark) not in self._warnings:
+                self._warnings.append(str(remark))
+
+    def _tell_living(self) -> None:
+        """Sections on what each holder is doing now, kept in the archive's index."""
+        def reading(view: View) -> list[tuple[Any, ...]]:
+            return [tuple(row[:6]) for row in view.rows("leases_live", view.now, 0, None, 300)]
+
+        rows = self.desk.look(reading)
+        if isinstance(rows, Refusal) or rows == self._living:
+            return
+        self._living = rows
+        holders: dict[str, list[tuple[Any, ...]]] = {}
+        for row in rows:
+            holders.setdefault(row[2], []).append(row)
+        made = [
+            Section(
+                source="(living)", number=f"now.{i}", title=f"What {holder} is doing", level=1,
+                body=" ".join(
+                    f"{holder} holds {row[1]} since {row[3]}"
+                    + (f" ({row[4]})." if row[4] else ".") for row in held
+                ),
+                line=0, paths=tuple(str(row[1]) for row in held),
+            )
+            for i, (holder, held) in enumerate(sorted(holders.items()), 1)
+        ]
+        self.service.archive.living(made)
+
+    async def _open_http(self) -> Any:
+        if self._http_port is None and not self.settings.http.enabled:
+            return None
+        from coordinator.daemon.http_door import HttpDoor
+
+        port = self._http_port if self._http_port is not None else self.settings.http.port
+        door = HttpDoor(self.desk, self.state, port)
+        self._http_address = await door.open()
+        return door
+
+    def _health(self, req: rq.Health) -> rq.HealthReply:
+        warnings = list(self._warnings)
+        eyes = self._eyes.health() if hasattr(self, "_eyes") else {"mode": "starting"}
+        if eyes.get("mode") == "polling":
+            warnings.append(str(eyes.get("detail")))
+        wal = self.state.database.with_name(self.state.database.name + "-wal")
+        found = integrity(self._reader) if req.integrity else None
+        return rq.HealthReply(
+            version=program_version(), root=str(self.state.root), pid=os.getpid(),
+            started_at=self._started_at, schema_version=SCHEMA_VERSION,
+            db_bytes=_size(self.state.database), wal_bytes=_size(wal),
+            resident_bytes=_resident_bytes(),
+            events=int(self._reader.execute("SELECT coalesce(max(seq), 0) FROM events").get),
+            watcher=eyes, http=self._http_address, warnings=warnings,
+            config={
+                "settings": msgspec.to_builtins(self.settings), "sources": self._loaded.sources
+            },
+            integrity=found,
+        )
+
+    def _shutdown(self, req: rq.Shutdown) -> rq.Stopping:
+        self._loop.call_later(0.01, self._stop.set)
+        return rq.Stopping(pid=os.getpid())
+
+
+def take_lock(state: StateDir) -> IO[str]:
+    """The lock that makes this the repository's one daemon.
+
+    Raises:
+        Refusal: SHUTTING_DOWN is not meant; BAD_TRANSITION: another daemon runs, named by pid.
+    """
+    file = state.lock.open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.seek(0)
+        pid = file.read().strip() or "unknown"
+        file.close()
+        raise Refusal(
+            Code.BAD_TRANSITION, f"A coordinator for {state.root} is running already (pid {pid}).",
+            next="`coord status` shows it; `coord down` stops it.", pid=pid,
+        ) from None
+    file.seek(0)
+    file.truncate()
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
+
+
+def _started(at: str) -> Callable[[Any], None]:
+    def job(tx: Any) -> None:
+        tx.record(ev.Noted(what="the coordinator started", facts={"version": program_version()}))
+
+    return job
+
+
+def _stopped(tx: Any) -> None:
+    tx.record(ev.Noted(what="the coordinator stopped", facts={}))
+
+
+def _secret(path: Path) -> bytes:
+    if not path.exists():
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(32))
+            file.flush()
+            os.fsync(file.fileno())
+    return path.read_bytes()
+
+
+def _log_to(path: Path) -> None:
+    handler = logging.handlers.RotatingFileHandler(
+        path, maxBytes=LOG_BYTES_MAX, backupCount=LOGS_KEPT, encoding="utf-8"
+    )
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _resident_bytes() -> int:
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+        return pages * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+__all__ = ["Daemon", "LeaseRow", "program_version", "take_lock"]

@@ -1,0 +1,316 @@
+"""The desk behind both doors: takes a named request with its token, gives one answer.
+
+Reads are served at once from a committed snapshot; writes go to the writer. Requests that wait
+(`wait_s`) are kept here until granted, or until their time is over. Knows no transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+import msgspec
+
+from coordinator.daemon.writer import Answer, Writer
+from coordinator.operations.listing import (
+    OPERATIONS,
+    Operation,
+    allowed,
+    decode,
+    write_job,
+)
+from coordinator.service import line, overview, sweeping
+from coordinator.service.core import OPERATOR, Actor, Service, token_hash
+from coordinator.store.database import DISK_ERRORS, storage_refusal
+from coordinator.store.ledger import Ledger, Tx, View
+from coordinator.words import requests as rq
+from coordinator.words.clock import Clock
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.desk")
+#: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
+SLOW_READS = frozenset({"replay", "task_export"})
+
+
+class Desk:
+    """One per daemon; used from the loop's thread only."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        service: Service,
+        writer: Writer,
+        ledger: Ledger,
+        reader: apsw.Connection,
+        open_reader: Callable[[], apsw.Connection],
+        clock: Clock,
+        own: dict[str, Callable[[Any], Any]],
+    ) -> None:
+        self._loop = loop
+        self.service = service
+        self.writer = writer
+        self._reader = reader
+        self._open_reader = open_reader
+        self._clock = clock
+        self._own = own
+        self._held: dict[str, Answer] = {}
+        self._claims: list[_WaitingClaim] = []
+        self._closing = False
+        self._on_events: list[Callable[[], None]] = []
+        ledger.on_commit = self._committed
+
+    # ------------------------------------------------------------ asking
+
+    def ask(self, op: str, params: bytes | msgspec.Raw, token: str | None, answer: Answer,
+            gone: Callable[[], bool] = lambda: False) -> None:
+        """Serve one request; `answer` is called once with the reply or a `Refusal`.
+
+        `gone()` tells whether whoever asked has hung up (looked at when a wait ends).
+        """
+        try:
+            operation = OPERATIONS.get(op)
+            if operation is None:
+                raise Refusal(Code.INVALID, f"There is no operation called {op[:60]!r}.")
+            request = decode(operation, params)
+            if self._closing and op not in ("health", "status"):
+                raise Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
+            if operation.request.writes:
+                self._write(operation, request, token, answer, gone)
+            else:
+                self._read(operation, request, token, answer)
+        except Refusal as refusal:
+            answer(refusal)
+        except Exception as bad:
+            log.exception("%s failed", op)
+            answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
+
+    def _write(self, operation: Operation, request: Any, token: str | None, answer: Answer,
+               gone: Callable[[], bool]) -> None:
+        if operation.before is not None:
+            before = self._job(operation, operation.before, request, token)
+
+            def then(value: Any) -> None:
+                if isinstance(value, Refusal):
+                    answer(value)
+                else:
+                    job = self._job(operation, operation.handle, request, token)
+                    self.writer.submit(job, answer)
+
+            self.writer.submit(before, then)
+            return
+        wait_s = getattr(request, "wait_s", 0.0)
+        if wait_s > 0:
+            answer = self._patient(operation, request, token, answer, wait_s, gone)
+        self.writer.submit(self._job(operation, operation.handle, request, token), answer)
+
+    def _job(self, operation: Operation, handle: Any, request: Any,
+             token: str | None) -> Callable[[Tx], Any]:
+        if token is None:
+            allowed(operation, OPERATOR)
+            return write_job(self.service, OPERATOR, handle, request)
+
+        def job(tx: Tx) -> Any:
+            actor = who(tx, token)
+            allowed(operation, actor)
+            return write_job(self.service, actor, handle, request)(tx)
+
+        return job
+
+    def _read(self, operation: Operation, request: Any, token: str | None,
+              answer: Answer) -> None:
+        if operation.name in SLOW_READS:
+            self._read_aside(operation, request, token, answer)
+            return
+        answer(self.look(lambda view: self._answer(operation, request, token, view)))
+
+    def _answer(self, operation: Operation, request: Any, token: str | None, view: View) -> Any:
+        actor = who(view, token)
+        allowed(operation, actor)
+        if operation.name == "status":
+            health = self._own["health"](rq.Health())
+            return overview.status(self.service, view, actor, request,
+                                   msgspec.to_builtins(health))
+        if operation.handle is None:
+            return self._own[operation.name](request)
+        return operation.handle(self.service, view, actor, request)
+
+    def look(self, reading: Callable[[View], Any]) -> Any:
+        """Run a reading against one committed snapshot; a `Refusal` is returned."""
+        try:
+            return _snapshot(self._reader, self._clock.now_ms(), reading)
+        except Refusal as refusal:
+            return refusal
+        except DISK_ERRORS as bad:
+            return storage_refusal(self.service.tree.root / ".coord", bad)
+
+    def _read_aside(self, operation: Operation, request: Any, token: str | None,
+                    answer: Answer) -> None:
+        def work() -> Any:
+            try:
+                db = self._open_reader()
+                try:
+                    return _snapshot(
+                        db, self._clock.now_ms(),
+                        lambda view: self._answer(operation, request, token, view),
+                    )
+                finally:
+                    db.close()
+            except Refusal as refusal:
+                return refusal
+            except Exception as bad:
+                log.exception("%s failed", operation.name)
+                return Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__}).")
+
+        self._loop.run_in_executor(None, work).add_done_callback(
+            lambda done: answer(done.result())
+        )
+
+    # ------------------------------------------------------------ waiting
+
+    def _patient(self, operation: Operation, request: Any, token: str | None, answer: Answer,
+                 wait_s: float, gone: Callable[[], bool]) -> Answer:
+        deadline = self._loop.time() + wait_s
+        if operation.name == "task_claim":
+            waiting = _WaitingClaim(request, token, answer, deadline, gone)
+            return lambda value: self._claim_answered(waiting, value)
+
+        def first(value: Any) -> None:
+            acquisition = value.facts.get("acquisition_id") if isinstance(value, Refusal) else None
+            if acquisition is None or value.code is not Code.LOCKED:
+                answer(value)
+                return
+            self._held[acquisition] = answer
+            self._loop.call_at(deadline, self._give_up, acquisition, request.retry)
+
+        return first
+
+    def _give_up(self, acquisition: str, stay: bool) -> None:
+        answer = self._held.pop(acquisition, None)
+        if answer is None:
+            return
+
+        def job(tx: Tx) -> Any:
+            value = line.stop_holding(self.service, tx, acquisition, stay)
+            if tx.freed:
+                line.settle(self.service, tx)
+            return value
+
+        self._held[acquisition] = answer  # a grant may still come before this job runs
+        self.writer.submit(job, lambda value: self._answer_held(acquisition, value))
+
+    def _answer_held(self, acquisition: str, value: Any) -> None:
+        answer = self._held.pop(acquisition, None)
+        if answer is not None:
+            answer(value)
+
+    def _claim_answered(self, waiting: _WaitingClaim, value: Any) -> None:
+        patient = isinstance(value, Refusal) and value.code in (
+            Code.NOTHING_TO_DO, Code.LOCKED, Code.TASK_NOT_READY, Code.REVIEW_OPEN
+        )
+        left = waiting.deadline - self._loop.time()
+        if not patient or left <= 0 or self._closing:
+            waiting.answer(value)
+            return
+        waiting.refusal = value
+        waiting.timer = self._loop.call_later(left, self._claim_over, waiting)
+        self._claims.append(waiting)
+
+    def _claim_over(self, waiting: _WaitingClaim) -> None:
+        if waiting in self._claims:
+            self._claims.remove(waiting)
+            waiting.answer(waiting.refusal)
+
+    def retry_claims(self) -> None:
+        """Something may be ready now: those who wait for a task look again."""
+        claims, self._claims = self._claims, []
+        operation = OPERATIONS["task_claim"]
+        for waiting in claims:
+            if waiting.timer is not None:
+                waiting.timer.cancel()
+            if waiting.gone():
+                continue
+            job = self._job(operation, operation.handle, waiting.request, waiting.token)
+            self.writer.submit(job, lambda value, w=waiting: self._claim_answered(w, value))
+
+    # ------------------------------------------------------------ after a commit
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back after each commit with new events; returns how to stop."""
+        self._on_events.append(callback)
+        return lambda: self._on_events.remove(callback)
+
+    def _committed(self, tx: Tx) -> None:
+        for acquisition, reply in tx.granted:
+            self._answer_held(acquisition, reply)
+        if tx.offers and self._claims:
+            self._loop.call_soon(self.retry_claims)
+        for callback in self._on_events:
+            callback()
+
+    def tend(self) -> None:
+        """Once a second: look whether anything is due, and only then write."""
+        due = self.look(sweeping.anything_due)
+        if due is True:
+            self.writer.submit(lambda tx: sweeping.tend(self.service, tx), lambda value: None)
+        elif self._claims and self.look(lambda v: v.row("any_lapsed", v.now)):
+            self.retry_claims()
+
+    def close(self) -> None:
+        """Refuse what comes, answer what waits."""
+        self._closing = True
+        bye = Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
+        for acquisition in list(self._held):
+            self._answer_held(acquisition, bye)
+        claims, self._claims = self._claims, []
+        for waiting in claims:
+            waiting.answer(bye)
+        self.writer.flush()
+
+
+class _WaitingClaim:
+    """A claim that waits for a task to become ready."""
+
+    __slots__ = ("answer", "deadline", "gone", "refusal", "request", "timer", "token")
+
+    def __init__(self, request: rq.TaskClaim, token: str | None, answer: Answer, deadline: float,
+                 gone: Callable[[], bool]) -> None:
+        self.request = request
+        self.token = token
+        self.answer = answer
+        self.deadline = deadline
+        self.gone = gone
+        self.refusal: Any = None
+        self.timer: asyncio.TimerHandle | None = None
+
+
+def who(view: View, token: str | None) -> Actor:
+    """Whom a token speaks for; no token (a local connection of the same user): the operator.
+
+    Raises:
+        Refusal: UNAUTHORIZED.
+    """
+    if token is None:
+        return OPERATOR
+    row = view.row("agent_by_token", token_hash(token))
+    if row is None:
+        raise Refusal(
+            Code.UNAUTHORIZED, "This agent token is unknown, or its agent has left.",
+            next="Register again, or unset COORD_AGENT_TOKEN to act as a person.",
+        )
+    return Actor(agent=str(row[0]))
+
+
+def _snapshot(db: apsw.Connection, now_ms: int, reading: Callable[[View], Any]) -> Any:
+    started = time.perf_counter()
+    db.execute("BEGIN")
+    try:
+        return reading(View(db, now_ms))
+    finally:
+        db.execute("COMMIT")
+        spent = time.perf_counter() - started
+        if spent > 0.5:
+            log.info("a read took %.2f s", spent)

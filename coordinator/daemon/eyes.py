@@ -1,0 +1,91 @@
+"""The daemon's eyes: the watcher's batches, turned into content versions for the service.
+
+Hashing happens in the watcher's own thread; recording in the writer. An overflow, or a start, is
+told as such: nothing is guessed about what was not seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from coordinator.daemon.watcher import Change, Watcher
+from coordinator.daemon.writer import Writer
+from coordinator.files.content import snapshot
+from coordinator.service import line, watching
+from coordinator.service.core import Service
+from coordinator.store.ledger import Tx
+
+log = logging.getLogger("coord.watcher")
+
+
+class Eyes:
+    """The watcher joined to the writer."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, writer: Writer,
+                 archive_changed: Callable[[], None]) -> None:
+        self._loop = loop
+        self._service = service
+        self._writer = writer
+        self._archive_changed = archive_changed
+        self._watcher: Watcher | None = None
+        self._folders = tuple(f.rstrip("/") + "/" for f in service.settings.archive.folders)
+
+    def open(self) -> None:
+        """Begin to watch, if that is wanted."""
+        settings = self._service.settings.watch
+        if not settings.enabled:
+            return
+        self._watcher = Watcher(
+            self._service.tree, self._service.ignore, self._batch,
+            debounce_s=settings.debounce_s, poll=settings.poll,
+        )
+        self._watcher.start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._watcher is not None:
+            self._watcher.stop()
+
+    def health(self) -> dict[str, Any]:
+        """How the watching goes."""
+        return self._watcher.health() if self._watcher else {"mode": "off", "detail": "off"}
+
+    def _batch(self, changes: Sequence[Change]) -> None:
+        """In the watcher's thread."""
+        seen = []
+        for change in changes:
+            if change.kind == "overflow":
+                log.warning("more changes at once than could be told one by one")
+                continue
+            path = change.to if change.kind == "moved" and change.to else change.path
+            moved = change.path if change.kind == "moved" else None
+            if change.is_dir:
+                if moved is not None:
+                    seen.append(watching.Seen(path, None, moved_from=moved, is_dir=True))
+                continue
+            seen.append(self._look(path, moved))
+        if seen:
+            self._loop.call_soon_threadsafe(self._tell, seen)
+        if any(one.path.startswith(self._folders) for one in seen):
+            self._loop.call_soon_threadsafe(self._archive_changed)
+
+    def _look(self, path: str, moved: str | None) -> watching.Seen:
+        try:
+            content = snapshot(self._service.tree.root / path,
+                               self._service.settings.review.file_bytes_max)
+        except OSError:
+            return watching.Seen(path, "unreadable", moved_from=moved)
+        if content.kind in ("file", "symlink", "large"):
+            return watching.Seen(path, content.hash, content.data, moved)
+        return watching.Seen(path, None, moved_from=moved)
+
+    def _tell(self, seen: list[watching.Seen]) -> None:
+        def job(tx: Tx) -> None:
+            watching.seen(self._service, tx, seen)
+            if tx.freed:
+                line.settle(self._service, tx)
+
+        self._writer.submit(job, lambda value: None)

@@ -1,0 +1,204 @@
+"""The local door: newline-delimited JSON on a Unix socket, for the CLI, the client and the hooks.
+
+A request is one line, `{"id", "op", "params", "token"?}`; its reply is one line, `{"id", "ok"}` or
+`{"id", "error"}`. Requests may be pipelined; replies come as they are ready. `op` `subscribe`
+turns on lines `{"event"}` for all that happens from `after` on. Only the user who owns the socket
+(0600) may speak.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coordinator.daemon.desk import Desk
+from coordinator.service.log import event_reply
+from coordinator.store.rows import LogRow
+from coordinator.words.refusals import Code, Refusal
+
+#: The wire's version; a client of another one is refused with VERSION_SKEW.
+PROTOCOL = 1
+#: Longest request line, in bytes.
+LINE_BYTES_MAX = 8 * 1024 * 1024
+#: A subscriber that does not read is dropped past this many bytes.
+UNREAD_BYTES_MAX = 64 * 1024 * 1024
+
+
+class Envelope(msgspec.Struct, forbid_unknown_fields=True):
+    """One request line."""
+
+    op: str
+    id: int | str | None = None
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+    token: str | None = None
+    v: int = PROTOCOL
+
+
+_decode = msgspec.json.Decoder(Envelope).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Conversation(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, desk: Desk, all_of_them: set[Conversation]) -> None:
+        self._desk = desk
+        self._all = all_of_them
+        self._transport: asyncio.Transport | None = None
+        self._rest = b""
+        self._stop: Callable[[], None] | None = None
+        self._told = 0
+        self._due = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
+        self._transport = transport  # type: ignore[assignment]
+        sock = transport.get_extra_info("socket")
+        if sock is not None and not _same_user(sock):
+            transport.close()
+            return
+        self._all.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.discard(self)
+        self._transport = None
+        if self._stop is not None:
+            self._stop()
+            self._stop = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._rest:
+            data = self._rest + data
+        *lines, self._rest = data.split(b"\n")
+        for line in lines:
+            if line.strip():
+                self._take(line)
+        if len(self._rest) > LINE_BYTES_MAX:
+            self._reply(None, Refusal(Code.LIMIT, f"A request over {LINE_BYTES_MAX} bytes."))
+            self.close()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            asked = _decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
+            self._reply(None, Refusal(Code.INVALID, f"Not a request line: {bad}."))
+            return
+        if asked.v != PROTOCOL:
+            self._reply(asked.id, Refusal(
+                Code.VERSION_SKEW,
+                f"The daemon speaks protocol {PROTOCOL}, the client {asked.v}.",
+                next="`coord down`; the next command starts the installed version.",
+            ))
+            return
+        if asked.op == "subscribe":
+            self._subscribe(asked)
+            return
+        number = asked.id
+        self._desk.ask(
+            asked.op, asked.params, asked.token, lambda value: self._reply(number, value),
+            self._gone,
+        )
+
+    def _gone(self) -> bool:
+        return self._transport is None
+
+    def _reply(self, number: int | str | None, value: Any) -> None:
+        if self._transport is None:
+            return
+        if isinstance(value, Refusal):
+            body = b',"error":' + _encode(value.body())
+        else:
+            body = b',"ok":' + _encode(value)
+        self._transport.write(b'{"id":' + _encode(number) + body + b"}\n")
+
+    def _subscribe(self, asked: Envelope) -> None:
+        try:
+            after = msgspec.json.decode(asked.params, type=_From).after
+        except msgspec.DecodeError as bad:
+            self._reply(asked.id, Refusal(Code.INVALID, f"subscribe: {bad}."))
+            return
+        if self._stop is None:
+            self._stop = self._desk.subscribe(self._soon)
+        last = self._desk.look(lambda view: int((view.row("event_last") or (0,))[0]))
+        self._told = last if after is None else after
+        self._reply(asked.id, {"after": self._told})
+        self._soon()
+
+    def _soon(self) -> None:
+        """Several commits within a moment are told together."""
+        if not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_later(0.02, self._tell)
+
+    def _tell(self) -> None:
+        self._due = False
+        if self._transport is None:
+            return
+        if self._transport.get_write_buffer_size() > UNREAD_BYTES_MAX:
+            self.close()
+            return
+        rows = self._desk.look(
+            lambda view: view.rows("events_after", self._told, None, None, None, None, 500)
+        )
+        if isinstance(rows, Refusal) or not rows:
+            return
+        lines = [b'{"event":' + _encode(event_reply(LogRow(*row))) + b"}\n" for row in rows]
+        self._transport.write(b"".join(lines))
+        self._told = int(rows[-1][0])
+        if len(rows) == 500:
+            self._soon()
+
+    def close(self) -> None:
+        """Say no more; what was written is still sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+
+class _From(msgspec.Struct, forbid_unknown_fields=True):
+    after: int | None = None
+
+
+def _same_user(sock: Any) -> bool:
+    """Whether the peer is this user (or root): file modes alone are not honoured everywhere."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _, uid, _ = struct.unpack("3i", raw)
+    return uid in (os.getuid(), 0)
+
+
+class LocalDoor:
+    """The listening socket and its conversations."""
+
+    def __init__(self, desk: Desk, path: Path) -> None:
+        self._desk = desk
+        self.path = path
+        self._open: set[Conversation] = set()
+        self._server: asyncio.AbstractServer | None = None
+
+    async def open(self) -> None:
+        """Listen. A dead socket of a daemon that was killed is replaced: the caller holds the lock
+        that proves there is no other."""
+        self.path.unlink(missing_ok=True)
+        before = os.umask(0o177)
+        try:
+            self._server = await asyncio.get_running_loop().create_unix_server(
+                lambda: Conversation(self._desk, self._open), str(self.path), backlog=512
+            )
+        finally:
+            os.umask(before)
+
+    async def close(self) -> None:
+        """Stop listening, then hang up."""
+        if self._server is not None:
+            self._server.close()
+        for conversation in list(self._open):
+            conversation.close()
+        self.path.unlink(missing_ok=True)

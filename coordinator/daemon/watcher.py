@@ -1,0 +1,329 @@
+"""The watcher: sees changes that no hook announced, and hands them over in batches.
+
+Owns watchdog's observer and one thread. It reports what changed and decides nothing: no lease is
+looked at and no file is opened. It hears of the main worktree only, and not of what git ignores,
+of `.git`, of `.coord`, or of names that are not UTF-8.
+
+It may hear too little: the kernel drops events when it is flooded, watches run out, a network
+drive tells nothing. Each time that is noticed, the owner gets one `overflow` (look at everything
+again) and `health` says so in a sentence. At rest it costs nothing, unless it has to poll.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import TypedDict
+
+from watchdog.events import (
+    DirCreatedEvent,
+    DirDeletedEvent,
+    DirMovedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers.api import BaseObserver
+
+from coordinator.files.canonical import Tree
+from coordinator.files.changes import Change, Changes
+from coordinator.files.ignore import Ignore, is_private
+from coordinator.files.observing import extend, native_observer, polling_observer
+
+__all__ = ["Change", "Health", "Watcher"]
+
+log = logging.getLogger(__name__)
+
+#: A batch is sent after so many spans of `debounce_s`, even if it has not become quiet.
+ROUNDS_MAX = 5
+#: How long `stop` waits for each thread, in seconds.
+STOP_S = 5.0
+
+_WANTED: list[type[FileSystemEvent]] = [
+    FileCreatedEvent, FileModifiedEvent, FileDeletedEvent, FileMovedEvent,
+    DirCreatedEvent, DirDeletedEvent, DirMovedEvent,
+]
+_RULES = ".gitignore"
+
+
+class Health(TypedDict):
+    """`mode` is `inotify` (or the system's like), `polling` or `off`; `detail` is a sentence."""
+
+    mode: str
+    detail: str
+    dropped: int
+
+
+class _Overheard(logging.Handler):
+    """watchdog tells only its log when the kernel has dropped events; this listens there."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._act = act
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "overflow" in str(record.msg).lower():
+            self._act()
+
+
+class Watcher(FileSystemEventHandler):
+    """Watches one tree.
+
+    Args:
+        on_batch: called from the watcher's own thread with at least one change; an exception of
+            it is logged, and the watcher goes on.
+        debounce_s: how long it must be quiet before a batch is sent (and at most
+            `ROUNDS_MAX` times as long in all).
+        queue_max: paths that may be pending; beyond, details are dropped for an `overflow`.
+        poll: do not try the kernel's notification.
+        poll_s: how often to look when polling.
+        native: makes the observer that is tried first; for tests.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        ignore: Ignore,
+        on_batch: Callable[[list[Change]], None],
+        *,
+        debounce_s: float = 0.2,
+        queue_max: int = 10_000,
+        poll: bool = False,
+        poll_s: float = 2.0,
+        native: Callable[[], BaseObserver] | None = None,
+    ) -> None:
+        self._tree = tree
+        self._root = str(tree.root).rstrip("/") + "/"
+        self._ignore = ignore
+        self._on_batch = on_batch
+        self._debounce_s = debounce_s
+        self._queue_max = queue_max
+        self._poll = poll
+        self._poll_s = poll_s
+        self._native = native or (lambda: native_observer(self._skips, self._lose))
+
+        self._lock = threading.Lock()
+        self._changes = Changes()
+        self._verdicts: dict[tuple[str, bool], bool] = {}
+        self._seen = 0
+        self._overflow = False
+        self._dropped = 0
+        self._rules_changed = False
+        self._lost: OSError | None = None
+
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._observer: BaseObserver | None = None
+        self._thread: threading.Thread | None = None
+        self._mode, self._detail = "off", "The watcher has not been started."
+        self._overheard = _Overheard(self._flood)
+
+    def start(self) -> None:
+        """Begin to watch. Never fails: `health` tells what could be had."""
+        if self._thread is not None:
+            return
+        self._stopping.clear()
+        logging.getLogger("watchdog.observers").addHandler(self._overheard)
+        self._observe()
+        self._thread = threading.Thread(target=self._run, name="coord-watcher", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop watching; what is pending is not sent any more. Safe to call twice."""
+        self._stopping.set()
+        self._wake.set()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(STOP_S)
+        self._close()
+        logging.getLogger("watchdog.observers").removeHandler(self._overheard)
+        self._mode, self._detail = "off", "The watcher has been stopped."
+
+    def health(self) -> Health:
+        """How well it can see, for `coord doctor` and the status."""
+        return {"mode": self._mode, "detail": self._detail, "dropped": self._dropped}
+
+    # --- observers --------------------------------------------------------------------------
+
+    def _observe(self) -> None:
+        """Watch by the best means that works."""
+        why = "as configured"
+        if not self._poll:
+            try:
+                self._open(self._native())
+                no = self._lost
+            except OSError as refused:
+                no = refused
+            if no is None:
+                self._mode = "inotify"
+                self._detail = "The kernel tells of each change."
+                return
+            self._close()
+            why = (
+                f"since the kernel has no watches left ({no.strerror or no}; "
+                "raise fs.inotify.max_user_watches or max_user_instances)"
+            )
+            log.warning("watching by polling, %s", why)
+        try:
+            self._open(polling_observer(self._skips, self._poll_s))
+        except OSError as no:
+            self._close()
+            self._mode, self._detail = "off", f"The tree cannot be watched: {no.strerror or no}."
+            log.error("%s", self._detail)
+            return
+        self._mode = "polling"
+        self._detail = f"The tree is looked through every {self._poll_s:g} s, {why}."
+
+    def _open(self, observer: BaseObserver) -> None:
+        self._observer = observer
+        observer.schedule(
+            self, self._root.rstrip("/") or "/", recursive=True, event_filter=_WANTED
+        )
+        observer.start()
+
+    def _close(self) -> None:
+        observer, self._observer = self._observer, None
+        if observer is None:
+            return
+        observer.stop()
+        if observer.is_alive():
+            observer.join(STOP_S)
+
+    def _skips(self, directory: str) -> bool:
+        """Whether a directory need not be watched; called from watchdog's threads."""
+        if not directory.startswith(self._root):
+            return False
+        path = directory[len(self._root) :]
+        return self._ignore.ignored(path, True) or directory in self._tree.worktrees()
+
+    def _lose(self, no: OSError) -> None:
+        """A directory could not be watched: what happens there would go unseen."""
+        with self._lock:
+            self._lost = no
+            self._seen += 1
+        self._wake.set()
+
+    def _flood(self) -> None:
+        with self._lock:
+            self._overflow = True
+            self._seen += 1
+        self._wake.set()
+
+    # --- events in, from watchdog's threads -------------------------------------------------
+
+    def dispatch(self, event: FileSystemEvent) -> None:
+        """One raw event. (watchdog calls this.)"""
+        path = self._relative(event.src_path)
+        to = self._relative(event.dest_path) if event.dest_path else None
+        kind, is_dir = event.event_type, event.is_directory
+        with self._lock:
+            if path == "":
+                if kind in ("deleted", "moved"):
+                    self._mode, self._detail = "off", "The root of the tree is gone."
+                return
+            self._seen += 1
+            if self._overflow:
+                self._dropped += 1
+                return
+            if kind == "modified" and path is not None and self._changes.knows_written(path):
+                return
+            left = path is not None and not self._ignored(path, is_dir)
+            came = to is not None and to != "" and not self._ignored(to, is_dir)
+            if kind == "moved":
+                if left and came:
+                    self._changes.add("moved", path or "", to, is_dir)
+                elif left:
+                    self._changes.add("deleted", path or "", None, is_dir)
+                elif came:
+                    # From where nothing is reported, often a temporary file: the path has new bytes.
+                    self._changes.add("created" if is_dir else "modified", to or "", None, is_dir)
+            elif left and kind in ("created", "modified", "deleted"):
+                self._changes.add(kind, path or "", None, is_dir)  # type: ignore[arg-type]
+            if not left and not came:
+                return
+            if len(self._changes) > self._queue_max:
+                self._dropped += len(self._changes)
+                self._changes.clear()
+                self._overflow = True
+        self._wake.set()
+
+    def _relative(self, path: bytes | str) -> str | None:
+        """The path from the root (which is `""`); None for what cannot be named."""
+        text = path if isinstance(path, str) else path.decode("utf-8", "surrogateescape")
+        if not text.isascii() and any("\udc80" <= sign <= "\udcff" for sign in text):
+            return None
+        if text.startswith(self._root):
+            return text[len(self._root) :]
+        return "" if text + "/" == self._root else None
+
+    def _ignored(self, path: str, is_dir: bool) -> bool:
+        """Whether to say nothing of a path. Asked for each event, so verdicts live for a batch."""
+        if is_private(path):
+            return True
+        if path.rpartition("/")[2] == _RULES:
+            self._rules_changed = True
+            self._verdicts.clear()
+        key = (path, is_dir)
+        known = self._verdicts.get(key)
+        if known is None:
+            if len(self._verdicts) > self._queue_max:
+                self._verdicts.clear()
+            known = self._verdicts[key] = self._ignore.ignored(path, is_dir)
+        return known
+
+    # --- batches out, from the watcher's thread ---------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            for _ in range(ROUNDS_MAX):
+                seen = self._seen
+                if self._stopping.wait(self._debounce_s):
+                    return
+                if self._seen == seen:
+                    break
+            if self._stopping.is_set():
+                return
+            batch = self._take()
+            if not batch:
+                continue
+            try:
+                self._on_batch(batch)
+            except Exception:
+                log.exception("the owner of the watcher failed on a batch; the watcher goes on")
+
+    def _take(self) -> list[Change]:
+        with self._lock:
+            self._wake.clear()
+            self._verdicts.clear()
+            batch = self._changes.take()
+            overflow, self._overflow = self._overflow, False
+            rules, self._rules_changed = self._rules_changed, False
+            lost, self._lost = self._lost, None
+        if lost is not None and self._mode == "inotify":
+            # Half a view would be worse than a slow one.
+            self._close()
+            self._lost = lost
+            self._native = self._refuse_native
+            self._observe()
+            self._lost = None
+            overflow = True
+        elif (rules or overflow) and self._observer is not None:
+            extend(self._observer)
+        if overflow:
+            return [Change("overflow", "")]
+        inside = [self._inside(root) for root in self._tree.worktrees()]
+        foreign = tuple(path + "/" for path in inside if path)
+        if not foreign:
+            return batch
+        return [change for change in batch if not f"{change.to or change.path}/".startswith(foreign)]
+
+    def _refuse_native(self) -> BaseObserver:
+        raise self._lost or OSError("the kernel has no watches left")
+
+    def _inside(self, root: str) -> str:
+        return root[len(self._root) :] if root.startswith(self._root) else ""

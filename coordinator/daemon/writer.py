@@ -1,0 +1,125 @@
+"""Group commit in the event loop: jobs that wait together share one transaction and one fsync.
+
+Runs in the loop's own thread: handing each job to a thread costs more than the commit is worth
+(benchmarks/README.md). Before a commit it lingers for at most half of what a commit costs on
+average, as long as fewer jobs wait than were in the last one: other clients' requests are then
+read from their sockets and join. Every answer is given after the commit (invariant 4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from coordinator.service import sweeping
+from coordinator.store.ledger import Job, Ledger
+from coordinator.words.clock import Clock
+
+Answer = Callable[[Any], None]
+
+#: Jobs in one transaction: bounds the time that everybody waits for the slowest.
+BATCH_MAX = 512
+#: WAL pages (4 KiB) after which a checkpoint is due, beside the writer; and at any price.
+CHECKPOINT_PAGES = 900
+CHECKPOINT_PAGES_MAX = 12_000
+
+
+class Writer:
+    """The single writer of the daemon."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        ledger: Ledger,
+        clock: Clock,
+        checkpoint: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._ledger = ledger
+        self._clock = clock
+        self._checkpoint = checkpoint
+        self._waiting: list[tuple[Job, Answer]] = []
+        self._scheduled = False
+        self._first_at = 0.0
+        self._commit_s = 0.0  # moving average of a commit's cost
+        self._last_size = 0
+        self._last_ms = clock.now_ms()
+        self._checkpointing = False
+        self._wal_pages = 0
+        ledger.db.set_wal_hook(self._on_wal)
+
+    def submit(self, job: Job, answer: Answer) -> None:
+        """Queue a job; `answer` gets its value or `Refusal` once that is on disk."""
+        self._waiting.append((job, answer))
+        if not self._scheduled:
+            self._scheduled = True
+            self._first_at = time.perf_counter()
+            self._loop.call_soon(self._maybe_flush)
+
+    async def run(self, job: Job) -> Any:
+        """`submit`, awaited. A refusal is returned, not raised."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+
+        def done(answer: Any) -> None:
+            if not future.done():
+                future.set_result(answer)
+
+        self.submit(job, done)
+        return await future
+
+    def _maybe_flush(self) -> None:
+        waited = time.perf_counter() - self._first_at
+        if len(self._waiting) < self._last_size and waited < self._commit_s / 2:
+            self._loop.call_soon(self._maybe_flush)  # a turn of the loop: sockets are read
+            return
+        self.flush()
+
+    def flush(self) -> None:
+        """Commit what waits now and answer it."""
+        batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
+        self._scheduled = False
+        if self._waiting:
+            self._scheduled = True
+            self._first_at = time.perf_counter()
+            self._loop.call_soon(self._maybe_flush)
+        if not batch:
+            return
+        now_ms = self._now()
+        started = time.perf_counter()
+        answers = self._ledger.run_all([job for job, _ in batch], now_ms)
+        spent = time.perf_counter() - started
+        self._commit_s += (spent - self._commit_s) / 8
+        self._last_size = len(batch)
+        for (_, answer), value in zip(batch, answers, strict=True):
+            answer(value)
+        self._maybe_checkpoint()
+
+    def _now(self) -> int:
+        """The instant of the batch; time that the machine slept is given back first."""
+        jumped = self._clock.jumped_ms()
+        now_ms = self._clock.now_ms()
+        if jumped:
+            last_ms = self._last_ms
+            self._ledger.run_all([lambda tx: sweeping.give_back(tx, jumped, last_ms)], now_ms)
+        self._last_ms = now_ms
+        return now_ms
+
+    def _on_wal(self, db: apsw.Connection, name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _maybe_checkpoint(self) -> None:
+        if self._wal_pages > CHECKPOINT_PAGES_MAX:
+            self._ledger.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        elif self._wal_pages > CHECKPOINT_PAGES and not self._checkpointing:
+            self._checkpointing = True
+            done = self._loop.run_in_executor(None, self._checkpoint)
+            done.add_done_callback(self._checkpointed)
+
+    def _checkpointed(self, done: asyncio.Future[None]) -> None:
+        self._checkpointing = False
+        done.exception()  # a checkpoint that failed is tried again after the next commit

@@ -1,0 +1,146 @@
+"""The one list of operations; every door (socket, HTTP, MCP, CLI, Python) is made from it.
+
+An operation is a request shape (which names itself, its HTTP path and its reply) and the use case
+that serves it. Writes run in the ledger's transaction; reads see a committed snapshot. Nothing is
+decided here but who may ask at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import msgspec
+
+from coordinator.service import (
+    agents,
+    backlog,
+    claims,
+    leases,
+    line,
+    log,
+    overview,
+    reviews,
+    sweeping,
+)
+from coordinator.service.core import Actor, Service
+from coordinator.store.ledger import Tx, View
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+Handler = Callable[[Service, Any, Actor, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that can be asked.
+
+    `before` is work that must be on disk in a commit of its own before `handle` runs.
+    An operation without `handle` is the daemon's own (health, shutdown).
+    """
+
+    request: type[rq.Request[Any]]
+    handle: Handler | None
+    before: Handler | None = None
+
+    @property
+    def name(self) -> str:
+        """`acquire`, `task_claim`, …"""
+        return self.request.op
+
+    @property
+    def reply(self) -> type[Any]:
+        """The shape of its answer."""
+        base = self.request.__orig_bases__[0]  # type: ignore[attr-defined]
+        (shape,) = get_args(base)
+        return shape  # type: ignore[no-any-return]
+
+    @property
+    def meaning(self) -> str:
+        """What it does, for documentation and models."""
+        return (self.request.__doc__ or "").strip()
+
+
+_ALL = [
+    Operation(rq.Register, agents.register),
+    Operation(rq.Heartbeat, agents.heartbeat),
+    Operation(rq.Leave, agents.leave),
+    Operation(rq.Agents, agents.agents),
+    Operation(rq.Acquire, leases.acquire),
+    Operation(rq.Release, leases.release),
+    Operation(rq.Renew, leases.renew),
+    Operation(rq.Withdraw, line.withdraw),
+    Operation(rq.Locks, leases.locks),
+    Operation(rq.TaskAdd, backlog.add),
+    Operation(rq.Tasks, backlog.listing),
+    Operation(rq.TaskShow, backlog.show),
+    Operation(rq.TaskClaim, claims.claim),
+    Operation(rq.TaskDone, claims.done),
+    Operation(rq.TaskFail, claims.fail),
+    Operation(rq.TaskRetry, claims.retry),
+    Operation(rq.TaskCancel, claims.cancel),
+    Operation(rq.TaskImport, backlog.import_text),
+    Operation(rq.TaskExport, backlog.export_text),
+    Operation(rq.Sweep, sweeping.sweep),
+    Operation(rq.Reviews, reviews.listing),
+    Operation(rq.ReviewShow, reviews.show_request),
+    Operation(rq.ReviewDecide, reviews.decide, before=reviews.keep_current),
+    Operation(rq.ReviewUndo, reviews.undo, before=reviews.keep_current),
+    Operation(rq.ArchiveSearch, overview.archive_search),
+    Operation(rq.ArchiveShow, overview.archive_show),
+    Operation(rq.ArchiveIndexNow, overview.archive_index),
+    Operation(rq.Status, None),
+    Operation(rq.Events, log.events),
+    Operation(rq.Explain, log.explain),
+    Operation(rq.Replay, log.replay),
+    Operation(rq.Health, None),
+    Operation(rq.Compact, sweeping.compact),
+    Operation(rq.Shutdown, None),
+]
+OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}
+
+
+def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
+    """The request that these bytes of JSON are.
+
+    Raises:
+        Refusal: INVALID, naming the field.
+    """
+    try:
+        return msgspec.json.decode(params, type=operation.request)
+    except msgspec.ValidationError as bad:
+        raise Refusal(Code.INVALID, f"{operation.name}: {bad}. Nothing was done.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
+        raise Refusal(Code.INVALID, f"{operation.name}: not JSON: {bad}.") from None
+
+
+def allowed(operation: Operation, actor: Actor) -> None:
+    """Whether this actor may ask this at all.
+
+    Raises:
+        Refusal: UNAUTHORIZED.
+    """
+    if operation.request.operator_only and not actor.operator:
+        raise Refusal(
+            Code.UNAUTHORIZED, f"`{operation.name}` is for people; {actor.agent} is an agent.",
+            next="Ask the person who runs coord.",
+        )
+
+
+def write_job(svc: Service, actor: Actor, handle: Handler, request: Any) -> Callable[[Tx], Any]:
+    """The job that serves a writing request: the use case, then the line if it freed something."""
+
+    def job(tx: Tx) -> Any:
+        answer = handle(svc, tx, actor, request)
+        if tx.freed:
+            line.settle(svc, tx)
+        return answer
+
+    return job
+
+
+def read(svc: Service, actor: Actor, operation: Operation, request: Any, view: View) -> Any:
+    """Serve a reading request."""
+    assert operation.handle is not None
+    return operation.handle(svc, view, actor, request)

@@ -1,0 +1,89 @@
+"""The life of a task: which verb leads from which state to which, when to try again, and cycles.
+
+`TRANSITIONS` is the whole state machine; the diagram in the documentation is drawn from it.
+Pure: facts in, a decision out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+#: (state, verb) -> state afterwards. What is not here is refused: BAD_TRANSITION.
+TRANSITIONS: dict[tuple[str, str], str] = {
+    ("pending", "unblock"): "ready",
+    ("pending", "block"): "blocked",
+    ("blocked", "wait"): "pending",
+    ("blocked", "unblock"): "ready",
+    ("ready", "claim"): "claimed",
+    ("claimed", "done"): "done",
+    ("claimed", "fail"): "failed",
+    ("claimed", "exhaust"): "dead",
+    ("claimed", "defer"): "ready",
+    ("claimed", "flag"): "review",
+    ("failed", "offer"): "ready",
+    ("review", "accept"): "done",
+    ("review", "restart"): "ready",
+    ("done", "reopen"): "review",
+    ("ready", "reopen"): "review",
+    ("dead", "retry"): "ready",
+    ("failed", "retry"): "ready",
+    ("cancelled", "retry"): "ready",
+    ("pending", "cancel"): "cancelled",
+    ("ready", "cancel"): "cancelled",
+    ("blocked", "cancel"): "cancelled",
+    ("failed", "cancel"): "cancelled",
+    ("review", "cancel"): "cancelled",
+    ("claimed", "cancel"): "cancelled",
+    ("dead", "cancel"): "cancelled",
+}
+
+#: States in which a task will never be done unless a person acts.
+ENDED_BADLY = frozenset({"dead", "cancelled", "blocked"})
+#: States of finished business.
+CLOSED = frozenset({"done", "dead", "cancelled"})
+
+
+def after(state: str, verb: str) -> str | None:
+    """The state that `verb` leads to, or None when it is not allowed."""
+    return TRANSITIONS.get((state, verb))
+
+
+def backoff_ms(attempts: int, base_ms: int, most_ms: int) -> int:
+    """How long a task rests after its `attempts`-th failure: doubled each time, bounded."""
+    return min(most_ms, base_ms * (1 << min(attempts - 1, 30)))
+
+
+def state_for(dependencies: Iterable[str]) -> str:
+    """The state of an unclaimed task whose dependencies are in these states."""
+    states = list(dependencies)
+    if any(state in ENDED_BADLY for state in states):
+        return "blocked"
+    return "ready" if all(state == "done" for state in states) else "pending"
+
+
+def cycle(edges: Mapping[str, Iterable[str]]) -> list[str] | None:
+    """A cycle among `edges` (task -> tasks it comes after), first task repeated at the end.
+
+    Iterative depth-first search: a chain of 100,000 tasks does not exhaust the stack.
+    """
+    done: set[str] = set()
+    for start in edges:
+        if start in done:
+            continue
+        path: list[str] = [start]
+        on_path = {start}
+        stack = [iter(edges.get(start, ()))]
+        while stack:
+            step = next(stack[-1], None)
+            if step is None:
+                stack.pop()
+                last = path.pop()
+                on_path.discard(last)
+                done.add(last)
+            elif step in on_path:
+                return [*path[path.index(step) :], step]
+            elif step not in done:
+                path.append(step)
+                on_path.add(step)
+                stack.append(iter(edges.get(step, ())))
+    return None

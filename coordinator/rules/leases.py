@@ -1,0 +1,74 @@
+"""When a lease may be granted (invariants 1, 5, 9), as plain functions of facts and an instant.
+
+* Two leases conflict when they overlap, have different holders, and are not both shared.
+* A lease is dead when `now >= expires_at`, whoever looks; the sweep only tidies.
+* A newcomer may not pass a waiter that stands before it: by priority, which rises with the time
+  waited, then by age. So a stream of small requests cannot starve a large one, and a stream of
+  urgent ones cannot starve a patient one. A waiter that waits for the newcomer itself to let go
+  does not hold it back: that would be a deadlock of our own making.
+
+No clock, no database, no files.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from coordinator.rules.globs import overlaps
+from coordinator.words.clock import from_iso
+from coordinator.words.naming import Kind, Resource
+
+
+class Held(Protocol):
+    """What a decision needs of a live lease."""
+
+    @property
+    def locked_by(self) -> str: ...
+    @property
+    def expires_at(self) -> str: ...
+    @property
+    def mode(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def file_path(self) -> str: ...
+    @property
+    def scope(self) -> str: ...
+
+
+def as_resource(name: str, kind: str, scope: str) -> Resource:
+    """The resource that a row describes."""
+    return Resource(name, kind, scope)  # type: ignore[arg-type]
+
+
+def dead(expires_at: str, now: str) -> bool:
+    """Whether a lease with this expiry gives no right any more at `now` (both ISO text)."""
+    return now >= expires_at
+
+
+def conflicts(asked: Resource, mode: str, holder: str, lease: Held) -> bool:
+    """Whether `lease`, were it live, forbids `holder` to get `asked`."""
+    if lease.locked_by == holder or (mode == "shared" and lease.mode == "shared"):
+        return False
+    return overlaps(asked, as_resource(lease.file_path, lease.kind, lease.scope))
+
+
+def slot(kind: Kind, name: str, mode: str, holder: str) -> str:
+    """What, with the scope, may exist once: the schema's own guard of one writer.
+
+    Globs of one directory share a scope without overlapping, so their pattern is part of it.
+    """
+    pattern = name if kind == "glob" else ""
+    return pattern if mode == "exclusive" else f"{holder}\n{pattern}"
+
+
+def standing(priority: int, asked_at: str, now_ms: int, age_step_ms: int) -> tuple[int, str]:
+    """Place in line: smaller is served first. Waiting `age_step_ms` raises priority by one."""
+    aged = max(0, now_ms - from_iso(asked_at)) // age_step_ms
+    return (-(priority + aged), asked_at)
+
+
+def renewed_until(now_ms: int, ttl_ms: int, max_until_ms: int, current_ms: int) -> int:
+    """The new expiry of a lease that is renewed now: never earlier than it was, never past
+    `max_until_ms` (so that aliveness alone does not hold a file for ever)."""
+    return max(current_ms, min(now_ms + ttl_ms, max_until_ms))

@@ -1,0 +1,62 @@
+"""What every use case needs at hand, and who is asking. Holds no state of its own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coordinator.archive.index import ArchiveIndex
+from coordinator.files.canonical import Tree
+from coordinator.files.ignore import Ignore
+from coordinator.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who sent a request: a registered agent (its token was shown), or the operator, a person."""
+
+    agent: str | None = None
+    via: str = "cli"
+
+    @property
+    def operator(self) -> bool:
+        """A person at the keyboard, who may act for any agent."""
+        return self.agent is None
+
+
+OPERATOR = Actor()
+
+
+@dataclass(slots=True)
+class Service:
+    """The repository's facts: its files, its archive, its settings, and the seal for tokens."""
+
+    settings: Settings
+    tree: Tree
+    ignore: Ignore
+    archive: ArchiveIndex
+    secret: bytes
+
+    def seal(self, fencing_token: int) -> str:
+        """The secret lease token that goes with a fencing token. Nowhere stored: made from the
+        daemon's secret, so it survives restarts and cannot be read from the database."""
+        mark = str(fencing_token).encode()
+        return hashlib.blake2b(mark, key=self.secret, digest_size=16).hexdigest()
+
+
+def token_hash(token: str) -> str:
+    """How an agent's token is stored."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def ms(seconds: float) -> int:
+    """Seconds as whole milliseconds."""
+    return round(seconds * 1000)
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """`a`, `a and b`, `a, b and 4 more`."""
+    if len(names) > most:
+        return ", ".join(names[:most]) + f" and {len(names) - most} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))

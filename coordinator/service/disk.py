@@ -1,0 +1,89 @@
+"""Bytes on disk as the service speaks of them: None for what is not there, a hash for what is.
+
+The one place where the service reads or writes files of the repository; it writes only for a
+human's verdict.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from coordinator.files.canonical import Located
+from coordinator.files.content import digest, snapshot, write_atomic
+from coordinator.service.core import Service
+from coordinator.words.refusals import Code, Refusal
+
+_LINK = "link:"
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """What is at a path: its hash (None: no file there) and its bytes (None: absent or too large,
+    or it may not be read)."""
+
+    hash: str | None
+    data: bytes | None
+
+
+def place(svc: Service, worktree: str | None, path: str) -> Path:
+    """Where a repo-relative path lies, in the worktree that a lease was taken in."""
+    return (Path(worktree) if worktree else svc.tree.root) / path
+
+
+def read(svc: Service, path: Path) -> Bytes:
+    """What is there now; a file that may not be read has the hash `unreadable`."""
+    try:
+        content = snapshot(path, svc.settings.review.file_bytes_max)
+    except OSError:
+        return Bytes("unreadable", None)
+    if content.kind in ("file", "symlink", "large"):
+        return Bytes(content.hash, content.data)
+    return Bytes(None, None)
+
+
+def write(path: Path, digest_wanted: str | None, data: bytes | None) -> str | None:
+    """Make `path` be these bytes (or a symlink, or absent); the hash of what is there then.
+
+    Raises:
+        Refusal: STORAGE.
+    """
+    try:
+        if data is None:
+            path.unlink(missing_ok=True)
+            return None
+        if digest_wanted is not None and digest_wanted.startswith(_LINK):
+            path.unlink(missing_ok=True)
+            path.symlink_to(os.fsdecode(data))
+            return digest_wanted
+        write_atomic(path, data)
+    except OSError as bad:
+        raise Refusal(
+            Code.STORAGE, f"{path} could not be written: {bad.strerror}. The review stays as it "
+            "was; what was written before is found again by the next try.",
+        ) from None
+    return digest(data)
+
+
+def worktree_of(svc: Service, located: Located) -> str | None:
+    """The linked worktree that a path was named in; None for the main one."""
+    if located.path is None:
+        return None
+    root = str(svc.tree.root)
+    if located.path == root or located.path.startswith(root.rstrip("/") + "/"):
+        inner = [w for w in svc.tree.worktrees() if located.path.startswith(w + "/")]
+        return inner[0] if inner and inner[0] != root else None
+    for other in svc.tree.worktrees():
+        if located.path == other or located.path.startswith(other.rstrip("/") + "/"):
+            return other
+    return None
+
+
+def inode_at(svc: Service, path: str) -> str | None:
+    """`device:inode` of the file that has this repo-relative path now."""
+    try:
+        found = os.lstat(svc.tree.root / path)
+    except OSError:
+        return None
+    return f"{found.st_dev}:{found.st_ino}"

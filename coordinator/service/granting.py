@@ -1,0 +1,157 @@
+"""Granting: writing the leases of a set that nothing stands in the way of, and keeping the bytes
+that the holder starts from. Whether anything stands in the way is `weighing`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from coordinator.files.canonical import Located
+from coordinator.files.ignore import manifest
+from coordinator.rules import leases as rule
+from coordinator.service import disk
+from coordinator.service.core import Service, ms
+from coordinator.service.weighing import Wanted, Weighing
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, iso
+from coordinator.words.refusals import Code, Refusal
+
+
+def grant(
+    svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], weighing: Weighing, *,
+    ttl_ms: int, task: str | None, description: str, first_ttl_ms: int | None = None,
+) -> rq.Acquired:
+    """Write the leases of a set that nothing stands in the way of."""
+    acquisition = f"A-{tx.number('acquisition')}"
+    expires = iso(tx.now_ms + (first_ttl_ms or ttl_ms))
+    max_until = iso(tx.now_ms + max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
+    leases: list[rq.Lease] = []
+    for located, mode in wanted:
+        asked = located.resource
+        own = weighing.own.get(asked.scope + "\n" + asked.name)
+        if own is not None and own.expires_at > tx.now:
+            if own.mode == "exclusive" or own.mode == mode:
+                leases.append(_again(svc, tx, own, ttl_ms))
+                continue
+            tx.record(
+                ev.LeaseReleased(
+                    fencing_token=own.fencing_token, resource=own.file_path, scope=own.scope,
+                    agent=holder,
+                )
+            )
+        token = tx.number("fencing")
+        worktree = disk.worktree_of(svc, located) if located.inode or asked.kind == "dir" else None
+        content, baselines = _baseline(svc, tx, located, worktree)
+        event = ev.LeaseGranted(
+            fencing_token=token, resource=asked.name, agent=holder, description=description,
+            expires_at=expires, lease_kind=asked.kind, mode=mode, scope=asked.scope,
+            slot=rule.slot(asked.kind, asked.name, mode, holder), inode=located.inode,
+            worktree=worktree, content_hash=content, acquisition_id=acquisition, task=task, ttl_ms=ttl_ms,
+            max_until=max_until, baselines=baselines,
+        )
+        tx.record(event)
+        leases.append(
+            rq.Lease(
+                resource=asked.name, kind=asked.kind, mode=mode, locked_by=holder,
+                locked_at=tx.now, expires_at=expires, fencing_token=token, content_hash=content,
+                acquisition_id=acquisition, task=task, description=description,
+                lease_token=svc.seal(token),
+            )
+        )
+    warnings = [
+        f"{path} holds partial work under review {review}; see `coord review show {review}`."
+        for review, path, _ in dict.fromkeys(weighing.reviews)
+    ]
+    return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
+
+
+def _again(svc: Service, tx: Tx, own: LeaseRow, ttl_ms: int) -> rq.Lease:
+    """The holder asks for what it has: the same lease, renewed."""
+    current = from_iso(own.expires_at)
+    until = rule.renewed_until(tx.now_ms, ttl_ms, from_iso(own.max_until), current)
+    if until > current:
+        tx.record(ev.LeaseRenewed(agent=own.locked_by, until=[(own.fencing_token, iso(until))]))
+    return lease_reply(own, expires_at=iso(until), token=svc.seal(own.fencing_token), again=True)
+
+
+def _baseline(
+    svc: Service, tx: Tx, located: Located, worktree: str | None
+) -> tuple[str | None, list[tuple[str, str]] | None]:
+    """Keep the bytes that the holder starts from (invariant 6)."""
+    asked = located.resource
+    if asked.kind in ("file", "region"):
+        if located.inode is None or located.path is None:
+            return None, None
+        content = disk.read(svc, Path(located.path))
+        if content.data is not None and content.hash is not None:
+            tx.keep(content.hash, content.data)
+        return content.hash, None
+    if asked.kind not in ("dir", "glob"):
+        return None, None
+    rows = []
+    root = Path(worktree) if worktree else svc.tree.root
+    for path in manifest(root, asked, svc.ignore, svc.settings.review.files_max):
+        content = disk.read(svc, root / path)
+        if content.hash is not None:
+            if content.data is not None:
+                tx.keep(content.hash, content.data)
+            rows.append((path, content.hash))
+    return None, rows
+
+
+def checked_ttl(svc: Service, ttl_s: float | None) -> int:
+    """The TTL in ms, checked.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    limits = svc.settings.leases
+    ttl = limits.ttl_s if ttl_s is None else ttl_s
+    if not 0.001 <= ttl <= limits.ttl_max_s:
+        raise Refusal(
+            Code.INVALID,
+            f"A TTL of {ttl:g} s is not possible: more than 0, at most {limits.ttl_max_s:g} s "
+            "(leases.ttl_max_s). Nothing was leased.",
+            next="Repeat with a TTL in that range.",
+        )
+    return ms(ttl)
+
+
+def quarantined(weighing: Weighing) -> Refusal:
+    """REVIEW_OPEN for a set that touches files under review."""
+    review, path, _ = weighing.reviews[0]
+    return Refusal(
+        Code.REVIEW_OPEN,
+        f"{path} holds partial work that waits for a human's verdict ({review}); "
+        "nothing was leased.",
+        next=f"`coord review show {review}`, then keep, revert or reassign.",
+        reviews=sorted({r for r, _, _ in weighing.reviews}),
+    )
+
+
+def end(tx: Tx, row: LeaseRow, by: str | None = None) -> None:
+    """Record the release of one lease."""
+    tx.freed.append((row.file_path, row.kind, row.scope))
+    tx.record(
+        ev.LeaseReleased(
+            fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
+            agent=row.locked_by, task=row.task_id, by=by,
+        )
+    )
+
+
+def lease_reply(
+    row: LeaseRow, *, expires_at: str | None = None, token: str | None = None, again: bool = False
+) -> rq.Lease:
+    """A lease as it is told. The lease token goes only to its holder, with its grant."""
+    return rq.Lease(
+        resource=row.file_path, kind=row.kind, mode=row.mode, locked_by=row.locked_by,
+        locked_at=row.locked_at, expires_at=expires_at or row.expires_at,
+        fencing_token=row.fencing_token, content_hash=row.content_hash,
+        acquisition_id=row.acquisition_id, task=row.task_id, description=row.task_description,
+        lease_token=token, reentrant=again,
+    )

@@ -1,0 +1,181 @@
+"""Leases: acquire, release, renew, list.
+
+The order in `acquire` is the promise: what has lapsed is closed (and flagged) first, then the
+whole set is weighed against live leases, the line and open reviews, and only then is anything
+granted: all or nothing, in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.service import agents, line, notices, redirect
+from coordinator.service.core import Actor, Service, ms
+from coordinator.service.granting import checked_ttl, end, grant, lease_reply, quarantined
+from coordinator.service.weighing import locate, weigh
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, iso
+from coordinator.words.refusals import Code, Refusal
+
+
+def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
+    """See `requests.Acquire`."""
+    limits = svc.settings.leases
+    ttl_ms = checked_ttl(svc, req.ttl_s)
+    if not 0 <= req.wait_s <= limits.wait_max_s:
+        raise Refusal(Code.LIMIT, f"`wait_s` must be between 0 and {limits.wait_max_s:g}.")
+    if not -1000 <= req.priority <= 1000:
+        raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
+    located = locate(svc, req.resources, req.cwd)
+    if req.task is not None and tx.row("task_get", req.task) is None:
+        raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {req.task}.")
+    agents.acting(svc, tx, actor, req.agent)
+    wanted = [(one, req.mode) for one in located]
+    weighing = weigh(svc, tx, req.agent, wanted, priority=req.priority)
+    if weighing.reviews and svc.settings.review.quarantine and not weighing.blocked:
+        return quarantined(weighing)
+    if not weighing.blocked:
+        return grant(
+            svc, tx, req.agent, wanted, weighing, ttl_ms=ttl_ms, task=req.task,
+            description=req.description,
+        )
+    acquisition = None
+    if req.retry or req.wait_s > 0:
+        acquisition = f"A-{tx.number('acquisition')}"
+        stay_ms = ms(max(req.wait_s, limits.line_s if req.retry else 0))
+        line.leave_for_same(tx, req.agent, located)
+        tx.record(
+            ev.WaiterQueued(
+                acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
+                until=iso(tx.now_ms + stay_ms), retry_at=iso(tx.now_ms + ms(limits.retry_s)),
+                held=req.wait_s > 0, ttl_ms=ttl_ms, task=req.task, description=req.description,
+                resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
+            )
+        )
+        tx.memo["waiters_any"] = True
+    return redirect.locked(svc, tx, req.agent, located, weighing, acquisition, task=req.task)
+
+
+def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
+    """See `requests.Release`."""
+    if not actor.operator and req.force:
+        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
+    rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, req.task, req.cwd)
+    if not actor.operator:
+        agents.acting(svc, tx, actor, req.agent)
+    for row in rows:
+        if row.locked_by != req.agent and not req.force:
+            raise Refusal(
+                Code.NOT_HOLDER,
+                f"{row.file_path} is leased by {row.locked_by}, not by {req.agent}; it stays so.",
+                next=f"Ask {row.locked_by}, or `coord unlock {row.file_path} "
+                f"--agent {row.locked_by} --force` as a person.",
+                holder=row.locked_by, resource=row.file_path,
+            )
+        if req.lease_token is not None and req.lease_token != svc.seal(row.fencing_token):
+            raise stale(row.file_path)
+        if row.locked_by == req.agent and row.expires_at <= tx.now and not req.force:
+            raise stale(row.file_path)
+    for row in rows:
+        end(tx, row, by=req.agent if row.locked_by != req.agent else None)
+        if row.locked_by != req.agent:
+            notices.post(
+                tx, row.locked_by, "overridden",
+                f"Your lease on {row.file_path} was released by {req.agent} (override). "
+                "Do not write it without a new lease.", resource=row.file_path,
+            )
+    return rq.Released(released=[lease_reply(row) for row in rows])
+
+
+def stale(resource: str) -> Refusal:
+    """STALE_TOKEN for one resource."""
+    return Refusal(
+        Code.STALE_TOKEN,
+        f"The lease on {resource} has ended, so this token gives no right to it any more; "
+        "nothing was changed.", resource=resource,
+    )
+
+
+def _chosen(
+    svc: Service, tx: Tx, agent: str, resources: Sequence[str], acquisition: str | None,
+    task: str | None, cwd: str | None,
+) -> list[LeaseRow]:
+    """The leases that a release or renewal names: the agent's own first, else whoever's."""
+    if acquisition is not None:
+        rows = [LeaseRow(*row) for row in tx.rows("leases_of_acquisition", acquisition)]
+        if not rows:
+            raise Refusal(Code.UNKNOWN_LEASE, f"No live lease belongs to {acquisition}.")
+        return rows
+    if task is not None and not resources:
+        rows = [LeaseRow(*row) for row in tx.rows("leases_of_task", task)]
+        return [row for row in rows if row.locked_by == agent]
+    out: list[LeaseRow] = []
+    for located in locate(svc, resources, cwd):
+        rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope)]
+        if located.resource.kind == "glob":
+            rows = [row for row in rows if row.file_path == located.resource.name]
+        if not rows and located.inode is not None:
+            rows = [LeaseRow(*row) for row in tx.rows("rivals_by_inode", located.inode)]
+        own = [row for row in rows if row.locked_by == agent]
+        if not rows:
+            raise Refusal(
+                Code.UNKNOWN_LEASE, f"Nobody holds a lease on {located.resource.name}.",
+                resource=located.resource.name,
+            )
+        out += own or rows[:1]
+    return out
+
+
+def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
+    """See `requests.Renew`."""
+    if req.resources or req.acquisition_id:
+        rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, None, req.cwd)
+    else:
+        rows = [LeaseRow(*row) for row in tx.rows("leases_of_holder", req.agent)]
+    for row in rows:
+        if row.locked_by != req.agent:
+            raise Refusal(
+                Code.NOT_HOLDER, f"{row.file_path} is leased by {row.locked_by}; it stays so.",
+                holder=row.locked_by,
+            )
+        if row.expires_at <= tx.now or (
+            req.lease_token is not None and req.lease_token != svc.seal(row.fencing_token)
+        ):
+            raise stale(row.file_path)
+    ttl_ms = None if req.ttl_s is None else checked_ttl(svc, req.ttl_s)
+    agents.acting(svc, tx, actor, req.agent)
+    until: list[tuple[int, str]] = []
+    out = []
+    for row in rows:
+        current = from_iso(row.expires_at)
+        new = rule.renewed_until(
+            tx.now_ms, ttl_ms or row.ttl_ms, from_iso(row.max_until), current
+        )
+        until.append((row.fencing_token, iso(new)))
+        out.append(lease_reply(row, expires_at=iso(new), token=svc.seal(row.fencing_token)))
+    if until:
+        tx.record(ev.LeaseRenewed(agent=req.agent, until=until))
+    return rq.Renewed(leases=out)
+
+
+def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
+    """See `requests.Locks`."""
+    limit = max(1, min(req.limit, 10_000))
+    rows = [LeaseRow(*r) for r in view.rows("leases_live", view.now, req.after, req.agent, limit)]
+    following = str(rows[-1].fencing_token) if len(rows) == limit else None
+    if req.resource is not None:
+        asked = svc.tree.resolve(req.resource, req.cwd).resource
+        rows = [
+            r for r in rows
+            if overlaps(asked, rule.as_resource(r.file_path, r.kind, r.scope))
+        ]
+    return rq.LockList(
+        items=[lease_reply(row) for row in rows], waiters=line.listing(svc, view), next=following
+    )
+
+

@@ -1,0 +1,195 @@
+"""The line: waiters that stand in it, are served from it, and leave it.
+
+After every job that freed something (`Tx.freed`) `settle` looks at the waiters near what was
+freed, best first (invariant 9). A grant to a waiter whose request is still open is told at once;
+to one that went away, by a notice, and the lease is short until it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from coordinator.files.canonical import Located
+from coordinator.rules import leases as rule
+from coordinator.service import agents, notices, redirect
+from coordinator.service.core import Actor, Service, ms
+from coordinator.service.granting import grant
+from coordinator.service.rivals import near
+from coordinator.service.weighing import weigh
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import WaiterRow
+from coordinator.words import requests as rq
+from coordinator.words.clock import iso
+from coordinator.words.naming import Resource
+from coordinator.words.refusals import Code, Refusal
+
+
+def leave_for_same(tx: Tx, agent: str, located: Sequence[Located]) -> None:
+    """Who asks again for the same set has one place in line, not two: two grants would surprise."""
+    names = sorted(one.resource.name for one in located)
+    for raw in tx.rows("waiters_of_agent", agent):
+        if [row[0] for row in tx.rows("waiter_resources_of", raw[0])] == names:
+            tx.record(ev.WaiterLeft(acquisition_id=raw[0], agent=agent, reason="asked again"))
+
+
+def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdrawn:
+    """See `requests.Withdraw`."""
+    row = tx.row("waiter_get", req.acquisition_id)
+    if row is None:
+        raise Refusal(Code.UNKNOWN_LEASE, f"{req.acquisition_id} does not stand in line.")
+    waiter = WaiterRow(*row)
+    if waiter.agent != req.agent:
+        raise Refusal(Code.NOT_HOLDER, f"{req.acquisition_id} belongs to {waiter.agent}.")
+    agents.acting(svc, tx, actor, req.agent)
+    step_out(tx, waiter, "withdrawn")
+    return rq.Withdrawn(acquisition_id=req.acquisition_id)
+
+
+def step_out(tx: Tx, waiter: WaiterRow, reason: str) -> None:
+    """Take a waiter out of the line; those behind it may be served now."""
+    freed = _resources(tx, waiter.acquisition_id)
+    tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent,
+                            reason=reason))
+    tx.memo.pop("waiters_any", None)
+    tx.freed += [(one.name, one.kind, one.scope) for one in freed]
+
+
+def settle(svc: Service, tx: Tx) -> list[str]:
+    """Grant to whoever waits for what this job has freed, best first; their acquisition ids."""
+    granted: list[str] = []
+    while tx.freed:
+        freed = [rule.as_resource(*one) for one in dict.fromkeys(tx.freed)]
+        tx.freed.clear()
+        tx.offers = True
+        if tx.any("waiters_any"):
+            names = {str(row[0]) for one in freed for row in near(tx, "waiters_near", one)}
+            granted += serve_these(svc, tx, names)
+    return granted
+
+
+def serve_these(svc: Service, tx: Tx, acquisitions: Iterable[str]) -> list[str]:
+    """Grant what can be granted among these waiters, in the order of their standing."""
+    step = ms(svc.settings.leases.age_step_s)
+    waiters = []
+    for name in acquisitions:
+        raw = tx.row("waiter_get", name)
+        if raw is not None:
+            waiters.append(WaiterRow(*raw))
+    waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, tx.now_ms, step),
+                                w.acquisition_id))
+    granted = []
+    for waiter in waiters:
+        agent = tx.row("agent_get", waiter.agent)
+        if waiter.until <= tx.now or agent is None or agent[5] == "gone":
+            step_out(tx, waiter, "timed out" if agent else "its agent is gone")
+        elif _serve_one(svc, tx, waiter):
+            granted.append(waiter.acquisition_id)
+    return granted
+
+
+def _serve_one(svc: Service, tx: Tx, waiter: WaiterRow) -> bool:
+    if tx.row("waiter_get", waiter.acquisition_id) is None:
+        return False  # left while others were being served
+    wanted = []
+    for resource in _resources(tx, waiter.acquisition_id):
+        try:
+            wanted.append((svc.tree.resolve(resource.name), waiter.mode))
+        except Refusal:
+            wanted.append((Located(resource, None, None), waiter.mode))
+    weighing = weigh(
+        svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
+        acquisition=waiter.acquisition_id,
+    )
+    if weighing.blocked or (weighing.reviews and svc.settings.review.quarantine):
+        return False
+    tx.record(
+        ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent, reason="granted")
+    )
+    tx.memo.pop("waiters_any", None)
+    offered = None if waiter.held else min(waiter.ttl_ms, ms(svc.settings.leases.offered_ttl_s))
+    reply = grant(
+        svc, tx, waiter.agent, wanted, weighing, ttl_ms=waiter.ttl_ms, task=waiter.task_id,
+        description=waiter.description, first_ttl_ms=offered,
+    )
+    tx.granted.append((waiter.acquisition_id, reply))
+    if not waiter.held:
+        names = [lease.resource for lease in reply.leases]
+        notices.post(
+            tx, waiter.agent, "granted",
+            f"You waited for {', '.join(names)}: it is yours until {reply.leases[0].expires_at}. "
+            "Read it afresh before you write; it may have changed.",
+            acquisition_id=reply.acquisition_id, waited_as=waiter.acquisition_id, resources=names,
+        )
+    return True
+
+
+def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acquired | Refusal:
+    """The request that waited for this acquisition ends now: its answer.
+
+    With `stay` it keeps its place as an ordinary waiter; otherwise it leaves the line.
+    """
+    raw = tx.row("waiter_get", acquisition)
+    if raw is None:
+        return Refusal(Code.LOCKED, f"{acquisition} left the line.", acquisition_id=acquisition)
+    waiter = WaiterRow(*raw)
+    located = [Located(r, None, None) for r in _resources(tx, acquisition)]
+    wanted = [(one, waiter.mode) for one in located]
+    weighing = weigh(
+        svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
+        acquisition=acquisition,
+    )
+    if stay:
+        tx.record(
+            ev.WaiterChanged(
+                acquisition_id=acquisition, agent=waiter.agent, held=False,
+                retry_at=iso(tx.now_ms + ms(svc.settings.leases.retry_s)),
+            )
+        )
+    else:
+        step_out(tx, waiter, "timed out")
+    return redirect.locked(
+        svc, tx, waiter.agent, located, weighing, acquisition if stay else None,
+        task=waiter.task_id,
+    )
+
+
+def tend(svc: Service, tx: Tx) -> list[str]:
+    """Look at every waiter whose retry is due: serve it, or drop it when its time is over."""
+    due = []
+    for raw in tx.rows("waiters_all"):
+        waiter = WaiterRow(*raw)
+        if waiter.until <= tx.now or waiter.retry_at <= tx.now:
+            due.append(waiter)
+    granted = serve_these(svc, tx, [w.acquisition_id for w in due])
+    later = iso(tx.now_ms + ms(svc.settings.leases.retry_s))
+    for waiter in due:
+        if tx.row("waiter_get", waiter.acquisition_id) is not None:
+            tx.record(
+                ev.WaiterChanged(
+                    acquisition_id=waiter.acquisition_id, agent=waiter.agent, retry_at=later,
+                    held=bool(waiter.held),
+                )
+            )
+    return granted
+
+
+def _resources(tx: View, acquisition: str) -> list[Resource]:
+    return [rule.as_resource(n, k, s) for n, k, s in tx.rows("waiter_resources_of", acquisition)]
+
+
+def listing(svc: Service, view: View) -> list[rq.Waiter]:
+    """Who stands in line, in the order in which they will be looked at."""
+    step = ms(svc.settings.leases.age_step_s)
+    waiters = [WaiterRow(*row) for row in view.rows("waiters_all")]
+    waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, view.now_ms, step),
+                                w.acquisition_id))
+    return [
+        rq.Waiter(
+            acquisition_id=w.acquisition_id, agent=w.agent,
+            resources=[r.name for r in _resources(view, w.acquisition_id)], mode=w.mode,
+            priority=w.priority, asked_at=w.asked_at, until=w.until, position=place,
+            description=w.description,
+        )
+        for place, w in enumerate(waiters, 1)
+    ]

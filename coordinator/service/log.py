@@ -1,0 +1,118 @@
+"""The story: events as sentences, the story of one subject, and the log held against the state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from coordinator.service.core import Actor, Service
+from coordinator.store.ledger import View
+from coordinator.store.rebuild import differences
+from coordinator.store.rows import LogRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+
+#: Sentences by kind of event; the braces take fields of the event's own data.
+SENTENCES: dict[str, str] = {
+    "agent_registered": "{agent} registered",
+    "agent_seen": "{agent} was heard of",
+    "agent_state": "{agent} is {state}: {reason}",
+    "lease_granted": "{agent} got {resource} ({mode}, token {fencing_token}) until {expires_at}",
+    "lease_renewed": "{agent} renewed its leases",
+    "lease_released": "{agent} released {resource}",
+    "lease_lapsed": "{agent}'s lease on {resource} ended: {reason}",
+    "lease_moved": "{moved_from} was renamed to {resource}; {agent}'s lease followed",
+    "leases_shifted": "the machine's clock jumped; {delta_ms} ms were given back to live leases",
+    "acquisition_refused": "{agent} was refused {resources} (held by {holders})",
+    "waiter_queued": "{agent} stands in line as {acquisition_id}",
+    "waiter_changed": "{agent}'s place {acquisition_id} was looked at again",
+    "waiter_left": "{agent} left the line ({acquisition_id}): {reason}",
+    "task_added": "{task} was added: {title}",
+    "task_changed": "{task} is {state} ({verb}) {why}",
+    "task_resources_learned": "{task} was found to need more",
+    "claim_renewed": "{agent} renewed its claims",
+    "review_opened": "{review} was opened: {summary}",
+    "review_decided": "{review} was {state} by {by}",
+    "review_undone": "the verdict on {review} was undone by {by}",
+    "notice_posted": "{agent} is told: {text}",
+    "notices_delivered": "{agent} has its messages",
+    "versions_seen": "new content was seen",
+    "unleased_write": "{resource} was changed without a lease",
+    "noted": "{what}",
+    "counters_raised": "counters were raised after a restore",
+}
+
+
+class _Lenient(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def sentence(row: LogRow, stamp: bool = True) -> str:
+    """One event as a sentence, with its instant before it."""
+    data: dict[str, Any] = msgspec.json.decode(row.data)
+    facts = _Lenient()
+    for key, value in data.items():
+        if isinstance(value, list):
+            facts[key] = ", ".join(str(v) for v in value[:4])
+        else:
+            facts[key] = "" if value is None else value
+    text = SENTENCES.get(row.kind, row.kind).format_map(facts).strip()
+    if row.kind == "task_changed" and data.get("agent"):
+        text += f" [{data['agent']}]"
+    if row.kind == "acquisition_refused" and data.get("redirect"):
+        text += f"; sent to {data['redirect']}"
+    if row.kind == "lease_released" and data.get("by"):
+        text += f" (by {data['by']}, override)"
+    if row.kind == "noted" and data.get("facts"):
+        text += ": " + ", ".join(f"{k} {v}" for k, v in data["facts"].items())
+    return f"{row.at[:19]}Z {text}" if stamp else text
+
+
+def event_reply(row: LogRow) -> rq.EventRow:
+    """An event as it is told."""
+    return rq.EventRow(
+        seq=row.seq, at=row.at, kind=row.kind, agent=row.agent, task=row.task,
+        resource=row.resource, data=msgspec.json.decode(row.data), text=sentence(row, stamp=False),
+    )
+
+
+def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventList:
+    """See `requests.Events`."""
+    limit = max(1, min(req.limit, 5000))
+    name = "events_last" if req.tail else "events_after"
+    rows = view.rows(name, req.after, req.agent, req.task, req.resource, req.kind, limit)
+    items = [event_reply(LogRow(*row)) for row in rows]
+    return rq.EventList(items=items, next=items[-1].seq if len(items) == limit else None)
+
+
+def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story:
+    """See `requests.Explain`. The subject is a task id, a review id, an agent, or a resource."""
+    subject = req.subject.strip()
+    upper = subject.upper()
+    if view.row("task_get", upper):
+        rows = view.rows("events_of_task", upper, 2000)
+        return _story(upper, rows)
+    review = view.row("review_get", upper)
+    if review:
+        rows = view.rows("events_of_review", review[13], review[5], review[4], 500)
+        return _story(upper, list(reversed(rows)))
+    if view.row("agent_get", subject):
+        return _story(subject, view.rows("events_of_agent", subject, 2000))
+    try:
+        subject = svc.tree.resolve(subject, req.cwd).resource.name
+    except Refusal as refusal:
+        return rq.Story(subject=subject, sentences=[f"Nothing is known: {refusal.message}"])
+    return _story(subject, view.rows("events_of_resource", subject, f'"{subject}"', 2000))
+
+
+def _story(subject: str, rows: list[tuple[Any, ...]]) -> rq.Story:
+    said = [sentence(LogRow(*row)) for row in rows]
+    return rq.Story(subject=subject, sentences=said or [f"The log tells nothing of {subject}."])
+
+
+def replay(svc: Service, view: View, actor: Actor, req: rq.Replay) -> rq.ReplayResult:
+    """See `requests.Replay`."""
+    applied, found = differences(view.db)
+    return rq.ReplayResult(events=applied, equal=not found, differences=found)

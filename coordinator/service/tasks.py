@@ -1,0 +1,127 @@
+"""One task: finding it, moving it from state to state, showing it. All moves go through `move`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.rules import backlog as rule
+from coordinator.rules import leases as lease_rule
+from coordinator.service.core import Service, ms
+from coordinator.service.rivals import holders_of
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import TaskRow
+from coordinator.words import requests as rq
+from coordinator.words.clock import iso
+from coordinator.words.refusals import Code, Refusal
+
+
+def find(view: View, text: str) -> TaskRow:
+    """The task called `T-12`, `t-12` or `12`.
+
+    Raises:
+        Refusal: UNKNOWN_TASK.
+    """
+    name = text.strip()
+    for candidate in (name, name.upper(), f"T-{name}"):
+        row = view.row("task_get", candidate)
+        if row is not None:
+            return TaskRow(*row)
+    raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {name[:60]!r}.")
+
+
+def move(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str = "",
+         **changes: Any) -> str:
+    """Take a task through one transition; the state it is in afterwards.
+
+    What is not named in `changes` stays, but a claim ends with every move other than `claim`.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
+    state = rule.after(task.state, verb)
+    if state is None:
+        raise Refusal(
+            Code.BAD_TRANSITION,
+            f"{task.task_id} is {task.state}; it cannot be taken to `{verb}`. It stays as it is.",
+            state=task.state,
+        )
+    fields: dict[str, Any] = {"partial": task.partial, "result": task.result,
+                              "attempts": task.attempts, **changes}
+    tx.record(
+        ev.TaskChanged(task=task.task_id, verb=verb, state=state, agent=agent, why=why, **fields)
+    )
+    if state == "ready":
+        tx.offers = True
+    if state in rule.CLOSED or task.state in rule.CLOSED or state == "blocked":
+        _ripple(tx, task.task_id)
+    return state
+
+
+def _ripple(tx: Tx, task_id: str) -> None:
+    """Tasks that come after this one may now start, wait again, or never."""
+    for (name,) in tx.rows("task_dependents", task_id):
+        dependent = find(tx, str(name))
+        due = rule.state_for(str(r[1]) for r in tx.rows("task_dependencies", dependent.task_id))
+        verb = {"ready": "unblock", "blocked": "block", "pending": "wait"}[due]
+        if due != dependent.state and rule.after(dependent.state, verb):
+            move(tx, dependent, verb, why=f"after {task_id}")
+
+
+def attempt_over(svc: Service, tx: Tx, task: TaskRow, *, agent: str | None, why: str,
+                 review: str | None = None, blocked: bool = False) -> str:
+    """A claim ended without success: review, backoff, dead letter, or straight back."""
+    limits = svc.settings.backlog
+    if review is not None:
+        return move(tx, task, "flag", agent=agent, why=why, partial=review)
+    if blocked:
+        return move(tx, task, "defer", agent=agent, why=why, attempts=max(0, task.attempts - 1))
+    if task.attempts >= task.attempts_max:
+        return move(tx, task, "exhaust", agent=agent, why=why, result=why)
+    rest = rule.backoff_ms(task.attempts, ms(limits.backoff_s), ms(limits.backoff_max_s))
+    return move(tx, task, "fail", agent=agent, why=why, result=why,
+                not_before=iso(tx.now_ms + rest))
+
+
+def offer_rested(tx: Tx) -> int:
+    """Failed tasks whose backoff is over are ready again; how many."""
+    rested = tx.rows("tasks_backed_off", tx.now, 200)
+    for (name,) in rested:
+        move(tx, find(tx, str(name)), "offer", why="its backoff is over")
+    return len(rested)
+
+
+def reply(view: View, task: TaskRow, *, full: bool = False) -> rq.Task:
+    """A task as it is told; `full` adds who holds what it needs."""
+    resources = view.rows("task_resources_of", task.task_id)
+    out = rq.Task(
+        task=task.task_id, title=task.title, prompt=task.prompt, state=task.state,
+        priority=task.priority,
+        resources=[f"shared:{n}" if mode == "shared" else n for n, _, _, mode in resources],
+        after=[str(r[0]) for r in view.rows("task_after_of", task.task_id)],
+        attempts=task.attempts, attempts_max=task.attempts_max, not_before=task.not_before,
+        claimed_by=task.claimed_by, claimed_at=task.claimed_at, claim_until=task.claim_until,
+        partial=task.partial, result=task.result, created_at=task.created_at,
+        updated_at=task.updated_at,
+    )
+    if full:
+        wanted = [(lease_rule.as_resource(n, k, s), str(m)) for n, k, s, m in resources]
+        out.held_by = holders_of(view, task.claimed_by or "", wanted)
+        out.explanation = _explanation(view, task, out.held_by)
+    return out
+
+
+def _explanation(view: View, task: TaskRow, held_by: list[str]) -> str:
+    if task.state in ("pending", "blocked"):
+        missing = [
+            f"{name} ({state})" for name, state in view.rows("task_dependencies", task.task_id)
+            if state != "done"
+        ]
+        return "waits for " + ", ".join(missing)
+    if task.state == "failed":
+        return f"rests until {task.not_before}, then is offered again"
+    if task.state == "review":
+        return f"waits for the verdict on {task.partial}"
+    if task.state == "ready" and held_by:
+        return "ready, but " + "; ".join(held_by)
+    return ""

@@ -1,0 +1,172 @@
+"""Weighing: all that stands between a holder and a set of resources, at one instant.
+
+Live leases of others, waiters that stand before it in the line, files under review. Leases that
+have lapsed are closed (and their partial work flagged) on the way, in the same transaction, so
+that no wrong grant and no forgotten work follows from a sweep that did not run (invariant 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from coordinator.files.canonical import Located
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.service import disk, lapse
+from coordinator.service.core import Service, ms
+from coordinator.service.rivals import near
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow, NearWaiter
+from coordinator.words.naming import Resource
+from coordinator.words.refusals import Code, Refusal
+
+#: A resource and the mode it is wanted in.
+Wanted = tuple[Located, str]
+
+
+@dataclass(slots=True)
+class Weighing:
+    """What stands in the way of a set of resources for one holder."""
+
+    leases: list[LeaseRow] = field(default_factory=list)
+    waiters: list[NearWaiter] = field(default_factory=list)
+    reviews: list[tuple[str, str, str]] = field(default_factory=list)  # (review, path, scope)
+    own: dict[str, LeaseRow] = field(default_factory=dict)  # its own leases at the same scope
+
+    @property
+    def blocked(self) -> bool:
+        """Leases or the line forbid it."""
+        return bool(self.leases or self.waiters)
+
+    @property
+    def first_scope(self) -> str:
+        """The scope that a task blocked by this is parked on."""
+        if self.leases:
+            return self.leases[0].scope
+        if self.waiters:
+            return self.waiters[0].scope
+        return self.reviews[0][2]
+
+
+def locate(svc: Service, texts: Sequence[str], cwd: str | None) -> list[Located]:
+    """Resolve what was typed; the same resource twice counts once.
+
+    Raises:
+        Refusal: INVALID, OUTSIDE_REPO, LIMIT.
+    """
+    most = svc.settings.leases.resources_max
+    if not texts:
+        raise Refusal(Code.INVALID, "Name at least one resource.")
+    if len(texts) > most:
+        raise Refusal(
+            Code.LIMIT, f"{len(texts)} resources in one request; the limit is {most} "
+            "(leases.resources_max). Nothing was leased.", next="Lease the directory instead.",
+        )
+    found: dict[tuple[str, str], Located] = {}
+    for text in texts:
+        located = svc.tree.resolve(text, cwd)
+        pattern = located.resource.name if located.resource.kind == "glob" else ""
+        found.setdefault((located.resource.scope, pattern), located)
+    return list(found.values())
+
+
+def weigh(
+    svc: Service, tx: Tx, holder: str, wanted: Iterable[Wanted], *, priority: int = 0,
+    asked_at: str | None = None, acquisition: str | None = None, close: bool = True,
+) -> Weighing:
+    """All that stands in the way now. Lapsed leases that overlap are closed on the way.
+
+    `acquisition` is the waiter that is being served, if it is one: it stands at its own place.
+    """
+    out = Weighing()
+    now = tx.now
+    place = rule.standing(priority, asked_at or now, tx.now_ms, ms(svc.settings.leases.age_step_s))
+    lapsed: list[LeaseRow] = []
+    for located, mode in wanted:
+        asked = located.resource
+        rows = near(tx, "rivals", asked)
+        if located.inode is not None:
+            rows += [
+                row for row in tx.rows("rivals_by_inode", located.inode)
+                if not any(row[0] == other[0] for other in rows)
+                and _same_file(svc, LeaseRow(*row), asked)
+            ]
+        for raw in rows:
+            lease = LeaseRow(*raw)
+            if lease.locked_by == holder:
+                if lease.scope == asked.scope and lease.kind == asked.kind and (
+                    lease.kind != "glob" or lease.file_path == asked.name
+                ):
+                    out.own[asked.scope + "\n" + asked.name] = lease
+                if lease.expires_at <= now:
+                    lapsed.append(lease)
+                continue
+            same_inode = located.inode is not None and lease.inode == located.inode
+            if not rule.conflicts(asked, mode, holder, lease) and not (
+                same_inode and not (mode == "shared" and lease.mode == "shared")
+            ):
+                continue
+            (lapsed if rule.dead(lease.expires_at, now) else out.leases).append(lease)
+        if tx.any("waiters_any"):
+            out.waiters += _ahead(svc, tx, holder, asked, mode, place, acquisition)
+        if tx.any("reviews_any_open"):
+            for review, path, scope, *_ in near(tx, "reviews_near", asked):
+                out.reviews.append((str(review), str(path), str(scope)))
+    if lapsed and close:
+        lapse.close(svc, tx, lapsed, "expired")
+        return weigh(
+            svc, tx, holder, list(wanted), priority=priority, asked_at=asked_at,
+            acquisition=acquisition, close=False,
+        )
+    return out
+
+
+def _same_file(svc: Service, lease: LeaseRow, asked: Resource) -> bool:
+    """Whether a lease with this inode is still on that very file.
+
+    An inode number is used again after its file is deleted. If the leased path is there with
+    another inode, the file we ask for is not the leased one; if it is gone, it was renamed.
+    """
+    if lease.scope == asked.scope:
+        return True
+    now_there = disk.inode_at(svc, lease.file_path)
+    return now_there is None or now_there == lease.inode
+
+
+def _ahead(
+    svc: Service, tx: Tx, holder: str, asked: Resource, mode: str, place: tuple[int, str],
+    acquisition: str | None,
+) -> list[NearWaiter]:
+    """Waiters of others that overlap `asked`, stand before it, and do not wait for `holder`."""
+    out = []
+    step = ms(svc.settings.leases.age_step_s)
+    for raw in near(tx, "waiters_near", asked):
+        waiter = NearWaiter(*raw)
+        if waiter.agent == holder or waiter.acquisition_id == acquisition:
+            continue
+        if mode == "shared" and waiter.mode == "shared":
+            continue
+        theirs = rule.standing(waiter.priority, waiter.asked_at, tx.now_ms, step)
+        if (theirs, waiter.acquisition_id) > (place, acquisition or "~"):
+            continue
+        resource = rule.as_resource(waiter.name, waiter.kind, waiter.scope)
+        if overlaps(asked, resource) and not _waits_for(tx, waiter, holder):
+            out.append(waiter)
+    return out
+
+
+def _waits_for(tx: Tx, waiter: NearWaiter, holder: str) -> bool:
+    for name, kind, scope in tx.rows("waiter_resources_of", waiter.acquisition_id):
+        asked = rule.as_resource(name, kind, scope)
+        for raw in near(tx, "rivals", asked):
+            lease = LeaseRow(*raw)
+            if (
+                lease.locked_by == holder
+                and lease.expires_at > tx.now
+                and rule.conflicts(asked, waiter.mode, waiter.agent, lease)
+            ):
+                return True
+    return False
+
+
