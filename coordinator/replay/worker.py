@@ -145,7 +145,12 @@ def _in_folder(file: Path, act: Callable[[], T]) -> T:
 
 
 def _remove(root: Path, path: str) -> None:
-    """Delete the file, and the directories above it that are empty then."""
+    """Delete the file, and the directories above it that are empty then.
+
+    A directory of that name is what already took the file's place: it stays.
+    """
+    if (root / path).is_dir() and not (root / path).is_symlink():
+        return
     with suppress(FileNotFoundError, NotADirectoryError):
         (root / path).unlink()
     for folder in (root / path).parents:
