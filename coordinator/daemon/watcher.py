@@ -149,22 +149,23 @@ class Watcher(FileSystemEventHandler):
 
     # --- observers --------------------------------------------------------------------------
 
-    def _observe(self) -> None:
-        """Watch by the best means that works."""
+    def _observe(self, refused: OSError | None = None) -> None:
+        """Watch by the best means that works; the kernel's is out if it has `refused` already."""
         why = "as configured"
         if not self._poll:
-            try:
-                self._open(self._native())
-                no = self._lost
-            except OSError as refused:
-                no = refused
-            if no is None:
+            if refused is None:
+                try:
+                    self._open(self._native())
+                    refused, self._lost = self._lost, None
+                except OSError as no:
+                    refused = no
+            if refused is None:
                 self._mode = "inotify"
                 self._detail = "The kernel tells of each change."
                 return
             self._close()
             why = (
-                f"since the kernel has no watches left ({no.strerror or no}; "
+                f"since the kernel has no watches left ({refused.strerror or refused}; "
                 "raise fs.inotify.max_user_watches or max_user_instances)"
             )
             log.warning("watching by polling, %s", why)
@@ -239,7 +240,7 @@ class Watcher(FileSystemEventHandler):
                 elif left:
                     self._changes.add("deleted", path or "", None, is_dir)
                 elif came:
-                    # From where nothing is reported, often a temporary file: the path has new bytes.
+                    # From where nothing is reported, as temporary files are: it has new bytes.
                     self._changes.add("created" if is_dir else "modified", to or "", None, is_dir)
             elif left and kind in ("created", "modified", "deleted"):
                 self._changes.add(kind, path or "", None, is_dir)  # type: ignore[arg-type]
@@ -307,23 +308,31 @@ class Watcher(FileSystemEventHandler):
         if lost is not None and self._mode == "inotify":
             # Half a view would be worse than a slow one.
             self._close()
-            self._lost = lost
-            self._native = self._refuse_native
-            self._observe()
-            self._lost = None
+            self._observe(lost)
             overflow = True
         elif (rules or overflow) and self._observer is not None:
             extend(self._observer)
         if overflow:
             return [Change("overflow", "")]
-        inside = [self._inside(root) for root in self._tree.worktrees()]
-        foreign = tuple(path + "/" for path in inside if path)
+        return self._at_home(batch)
+
+    def _at_home(self, batch: list[Change]) -> list[Change]:
+        """Without what happened in linked worktrees that lie inside this one."""
+        foreign = tuple(
+            root[len(self._root) :] + "/"
+            for root in self._tree.worktrees()
+            if root.startswith(self._root)
+        )
         if not foreign:
             return batch
-        return [change for change in batch if not f"{change.to or change.path}/".startswith(foreign)]
-
-    def _refuse_native(self) -> BaseObserver:
-        raise self._lost or OSError("the kernel has no watches left")
-
-    def _inside(self, root: str) -> str:
-        return root[len(self._root) :] if root.startswith(self._root) else ""
+        out = []
+        for change in batch:
+            left = not f"{change.path}/".startswith(foreign)
+            if change.to is None or not f"{change.to}/".startswith(foreign):
+                if left:
+                    out.append(change)
+                elif change.to is not None:
+                    out.append(Change("created", change.to, None, change.is_dir))
+            elif left:
+                out.append(Change("deleted", change.path, None, change.is_dir))
+        return out

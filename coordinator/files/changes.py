@@ -1,0 +1,143 @@
+"""What happened to files, boiled down: many raw events in, the net change of each path out.
+
+Pure: it keeps what it was told until it is asked, looks at no disk and at no clock. An editor that
+writes a temporary file and renames it over the real one has modified the real one; a file that was
+made and deleted between two questions never was; a file moved twice was moved once.
+
+Nobody tells whether a rename hit a file that was there before. So of a place that was passed
+through it is said that it is `deleted`, which may be once too often, but never once too few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ChangeKind = Literal["created", "modified", "deleted", "moved", "overflow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path's change since the last batch.
+
+    A directory that vanishes, or moves out of sight, may be reported alone: what lay below it is
+    then gone with it. `overflow` (with an empty path) says that too much happened to tell, so that
+    everything has to be looked at again.
+
+    Attributes:
+        path: relative to the root; of a move, where from.
+        to: of a move, where to; else None.
+    """
+
+    kind: ChangeKind
+    path: str
+    to: str | None = None
+    is_dir: bool = False
+
+
+@dataclass(slots=True)
+class _Net:
+    kind: ChangeKind
+    is_dir: bool
+    origin: str = ""
+    """Of a path that something was moved to: where that came from."""
+    written: bool = False
+    """Whether it was also written to, before or after it was moved."""
+
+
+class Changes:
+    """Gathers raw events and gives them back boiled down, in the order of each path's first."""
+
+    def __init__(self) -> None:
+        self._net: dict[str, _Net] = {}
+
+    def __len__(self) -> int:
+        return len(self._net)
+
+    def knows_written(self, path: str) -> bool:
+        """Whether another `modified` of this path would add nothing."""
+        net = self._net.get(path)
+        return net is not None and (net.kind in ("created", "modified") or net.written)
+
+    def add(self, kind: ChangeKind, path: str, to: str | None = None, is_dir: bool = False) -> None:
+        """Take in one event, in the order in which they happened."""
+        if kind == "created":
+            self._created(path, is_dir)
+        elif kind == "modified":
+            self._modified(path, is_dir)
+        elif kind == "deleted":
+            self._deleted(path, is_dir)
+        elif kind == "moved" and to is not None:
+            self._moved(path, to, is_dir)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._net.clear()
+
+    def take(self) -> list[Change]:
+        """Everything since the last time, and forget it."""
+        out = []
+        for path, net in self._net.items():
+            if net.kind == "moved":
+                out.append(Change("moved", net.origin, path, net.is_dir))
+                if net.written and not net.is_dir:
+                    out.append(Change("modified", path))
+            else:
+                out.append(Change(net.kind, path, None, net.is_dir))
+        self._net = {}
+        return out
+
+    def _created(self, path: str, is_dir: bool) -> None:
+        net = self._net.get(path)
+        if net is None or is_dir:
+            self._net[path] = _Net("created", is_dir)
+        elif net.kind == "deleted":
+            self._net[path] = _Net("modified", False)
+        else:
+            net.written = True
+
+    def _modified(self, path: str, is_dir: bool) -> None:
+        net = self._net.get(path)
+        if is_dir:
+            return
+        if net is None or net.kind == "deleted":
+            self._net[path] = _Net("modified", False)
+        else:
+            net.written = True
+
+    def _deleted(self, path: str, is_dir: bool) -> None:
+        net = self._net.pop(path, None)
+        if net is not None and net.kind == "created":
+            return
+        if net is not None and net.kind == "moved":
+            self._gone(net)
+        # Something else may have been at `path` before the move: better said once too often.
+        self._net[path] = _Net("deleted", is_dir)
+
+    def _moved(self, path: str, to: str, is_dir: bool) -> None:
+        net = self._net.pop(path, None)
+        there = self._net.pop(to, None)
+        if there is not None and there.kind == "moved":
+            self._gone(there)
+        if net is not None and net.kind == "created":
+            # A temporary file that took the place of another; or a new one, which is read alike.
+            new = is_dir or (there is not None and there.kind == "created")
+            self._net[to] = _Net("created" if new else "modified", is_dir)
+            return
+        moved = _Net("moved", is_dir, path, net is not None and net.kind == "modified")
+        if net is not None and net.kind == "moved":
+            moved.origin, moved.written = net.origin, net.written
+            # The first move may have hit a file at `path`, of which nobody told.
+            self._net[path] = _Net("deleted", is_dir)
+        if moved.origin != to:
+            self._net[to] = moved
+        elif moved.written and not is_dir:
+            self._net[to] = _Net("modified", False)
+
+    def _gone(self, net: _Net) -> None:
+        """What had been moved was then lost: at its origin it is deleted, or something newer."""
+        newer = self._net.get(net.origin)
+        if newer is None:
+            self._net[net.origin] = _Net("deleted", net.is_dir)
+        elif newer.kind == "created":
+            newer.kind = "deleted" if newer.is_dir != net.is_dir else "modified"
