@@ -1,11 +1,13 @@
-"""`python -m coordinator.daemon --root DIR [--http PORT]`: run the coordinator in the foreground."""
+"""`python -m coordinator.daemon --root DIR [--http PORT]`: the coordinator in the foreground."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from coordinator.daemon.compose import Daemon
@@ -24,12 +26,11 @@ def main() -> int:
 
 def serve(root: Path, http_port: int | None = None) -> int:
     """Run until stopped; a refusal to start is printed and kept for whoever started us."""
-    try:
+    factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    with contextlib.suppress(ImportError):
         import uvloop
 
         factory = uvloop.new_event_loop
-    except ImportError:
-        factory = asyncio.new_event_loop
 
     async def run() -> None:
         await Daemon(root, http_port=http_port).run()
@@ -41,10 +42,8 @@ def serve(root: Path, http_port: int | None = None) -> int:
         print(f"coord: {refusal.message}\n  {refusal.next}", file=sys.stderr)  # noqa: T201
         state = StateDir(root)
         if state.path.is_dir() and refusal.code.value != "BAD_TRANSITION":
-            try:
+            with contextlib.suppress(OSError):
                 state.failure.write_text(json.dumps(refusal.body()), "utf-8")
-            except OSError:
-                pass
         return refusal.exit_code
     return 0
 

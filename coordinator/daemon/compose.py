@@ -46,7 +46,6 @@ from coordinator.store.database import (
     open_writer,
 )
 from coordinator.store.ledger import Ledger, View
-from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, SystemClock, iso
 from coordinator.words.refusals import Code, Refusal
@@ -67,7 +66,9 @@ def program_version() -> str:
 class Daemon:
     """One repository's coordinator. Build, `run`, done."""
 
-    def __init__(self, root: Path, clock: Clock | None = None, http_port: int | None = None) -> None:
+    def __init__(
+        self, root: Path, clock: Clock | None = None, http_port: int | None = None
+    ) -> None:
         self.state = StateDir(root)
         self._clock = clock or SystemClock()
         self._http_port = http_port
@@ -344,6 +345,3 @@ def _resident_bytes() -> int:
         return pages * resource.getpagesize()
     except (OSError, ValueError, IndexError):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-__all__ = ["Daemon", "LeaseRow", "program_version", "take_lock"]

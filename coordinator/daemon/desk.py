@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import apsw
@@ -234,7 +235,7 @@ class Desk:
             if waiting.gone():
                 continue
             job = self._job(operation, operation.handle, waiting.request, waiting.token)
-            self.writer.submit(job, lambda value, w=waiting: self._claim_answered(w, value))
+            self.writer.submit(job, partial(self._claim_answered, waiting))
 
     # ------------------------------------------------------------ after a commit
 

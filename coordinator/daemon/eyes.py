@@ -51,7 +51,9 @@ class Eyes:
 
     def health(self) -> dict[str, Any]:
         """How the watching goes."""
-        return self._watcher.health() if self._watcher else {"mode": "off", "detail": "off"}
+        if self._watcher is None:
+            return {"mode": "off", "detail": "off"}
+        return dict(self._watcher.health())
 
     def _batch(self, changes: Sequence[Change]) -> None:
         """In the watcher's thread."""

@@ -50,8 +50,8 @@ def grant(
             fencing_token=token, resource=asked.name, agent=holder, description=description,
             expires_at=expires, lease_kind=asked.kind, mode=mode, scope=asked.scope,
             slot=rule.slot(asked.kind, asked.name, mode, holder), inode=located.inode,
-            worktree=worktree, content_hash=content, acquisition_id=acquisition, task=task, ttl_ms=ttl_ms,
-            max_until=max_until, baselines=baselines,
+            worktree=worktree, content_hash=content, acquisition_id=acquisition, task=task,
+            ttl_ms=ttl_ms, max_until=max_until, baselines=baselines,
         )
         tx.record(event)
         leases.append(

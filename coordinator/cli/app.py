@@ -1,0 +1,137 @@
+"""The `coord` command's frame: the app, the session that each command opens, and how it ends.
+
+Commands parse, call one operation, and print. With `--json` they print the API's own reply. A
+refusal becomes its sentence and next step on standard error, and the catalogue's exit code; no
+traceback reaches a user.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import typer
+from rich.console import Console
+
+from coordinator.client.client import Client
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+R = TypeVar("R")
+
+app = typer.Typer(
+    name="coord",
+    help="Run several AI coding agents in one repository at once.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the API's own reply.")]
+AgentName = Annotated[
+    str | None, typer.Option("--agent", "-a", help="Whom you act for (default: $COORD_AGENT).")
+]
+
+
+def out() -> Console:
+    """Standard output; plain when piped or under NO_COLOR, 80 columns wide when piped."""
+    piped = not sys.stdout.isatty()
+    width = int(os.environ.get("COLUMNS", "0") or 0) or None
+    return Console(
+        width=(width or 80) if piped else width, highlight=False, soft_wrap=False, emoji=False,
+        markup=False,
+    )
+
+
+def say(text: str) -> None:
+    """One line of plain text, never wrapped: for people and for pipes."""
+    sys.stdout.write(text + "\n")
+
+
+def complain(text: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(text + "\n")
+
+
+def client() -> Client:
+    """A client for the repository that the command stands in. With `COORD_AGENT_TOKEN` set it is
+    held to that agent; without, it speaks for the person at the keyboard."""
+    made = Client(token=os.environ.get("COORD_AGENT_TOKEN"))
+    made._wire._starting = lambda: complain("coord: starting the coordinator …")
+    return made
+
+
+def ask(request: rq.Request[R]) -> R:
+    """One question to the coordinator, on a connection of its own."""
+    with client() as session:
+        return session.call(request)
+
+
+def agent_or_refuse(agent: str | None) -> str:
+    """The agent that the command acts for.
+
+    Raises:
+        Refusal: INVALID when nobody is named.
+    """
+    name = agent or os.environ.get("COORD_AGENT")
+    if not name:
+        raise Refusal(
+            Code.INVALID, "Name the agent you act for.",
+            next=f"Add `--agent NAME` (say `--agent {person()}`), or set COORD_AGENT.",
+        )
+    return name
+
+
+def person() -> str:
+    """The human at the keyboard, for the record of verdicts and overrides."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "operator"
+
+
+def print_json(value: Any) -> None:
+    """A reply as indented JSON."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+
+
+def seconds(text: str | None) -> float | None:
+    """`30m`, `45`, `1.5h`, `250ms` as seconds; None stays None.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    if text is None:
+        return None
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+    bare = text.strip().lower()
+    for unit in ("ms", "s", "m", "h", "d"):
+        if bare.endswith(unit):
+            number, factor = bare[: -len(unit)], units[unit]
+            break
+    else:
+        number, factor = bare, 1.0
+    try:
+        return float(number) * factor
+    except ValueError:
+        raise Refusal(
+            Code.INVALID, f"{text!r} is not a duration.", next="Write 45, 45s, 30m or 2h."
+        ) from None
+
+
+def fail(refusal: Refusal) -> int:
+    """Say a refusal on standard error; the exit code that goes with it."""
+    complain(f"coord: {refusal.code.value}: {refusal.message}")
+    if refusal.code is Code.LOCKED:
+        for conflict in refusal.facts.get("conflicts", [])[:10]:
+            until = conflict.get("until")
+            complain(
+                f"  {conflict['resource']}: {conflict['holder']}"
+                + (f" until {until}" if until else "")
+            )
+    complain(f"  next: {refusal.next}")
+    return refusal.exit_code

@@ -1,0 +1,264 @@
+"""The Python client: every operation, typed, and a lease as a context manager.
+
+    from coordinator import Client
+
+    with Client(agent="importer") as client:
+        with client.lease("key:account:12345", ttl=45):
+            …                      # renewed in the background; raises LeaseLost if it was lost
+
+A client is one agent. It starts the coordinator if need be, and connects again after a restart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar, get_args
+
+import msgspec
+
+from coordinator.client.wire import REPLY_TIMEOUT_S, Wire, locate_root
+from coordinator.files.state import StateDir
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+R = TypeVar("R")
+_encode = msgspec.json.Encoder().encode
+#: What may be asked twice without harm, should the connection break while it is answered.
+_REPEATABLE = (rq.Acquire, rq.Renew, rq.Heartbeat, rq.Sweep)
+
+
+class LeaseLost(Exception):
+    """The lease ended while its body ran: what the body wrote since may collide with others."""
+
+    def __init__(self, resources: Sequence[str], why: str) -> None:
+        super().__init__(f"The lease on {', '.join(resources)} was lost: {why}")
+        self.resources = list(resources)
+
+
+class Client:
+    """One agent's (or, with `agent=None`, the operator's) view of the coordinator.
+
+    Args:
+        root: a path in the repository; default: `COORD_ROOT` or the working directory.
+        agent: name of the agent to be; default `COORD_AGENT`. Registered at first use.
+        token: its token, when it is registered already; default `COORD_AGENT_TOKEN`.
+        autostart: start the coordinator when none is running.
+    """
+
+    def __init__(
+        self,
+        root: Path | str | None = None,
+        agent: str | None = None,
+        token: str | None = None,
+        *,
+        autostart: bool = True,
+        profile: str = "python",
+    ) -> None:
+        self.root = locate_root(Path(root) if root is not None else None)
+        self.agent = agent or os.environ.get("COORD_AGENT")
+        given = token or (os.environ.get("COORD_AGENT_TOKEN") if agent is None else None)
+        self._profile = profile
+        self._lock = threading.Lock()
+        self._wire = Wire(StateDir(self.root), token=given, autostart=autostart)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up. Leases stay until they are released, or lapse."""
+        self._wire.close()
+
+    @property
+    def token(self) -> str | None:
+        """The agent's token, once it is registered."""
+        return self._wire.token
+
+    def call(self, request: rq.Request[R]) -> R:
+        """Ask anything that the coordinator can be asked.
+
+        Raises:
+            Refusal: with its code and facts.
+        """
+        kind = type(request)
+        wait_s = float(getattr(request, "wait_s", 0.0) or 0.0)
+        repeatable = not kind.writes or isinstance(request, _REPEATABLE)
+        with self._lock:
+            raw = self._wire.ask(
+                kind.op, _encode(request), REPLY_TIMEOUT_S + wait_s, repeatable=repeatable
+            )
+        (shape,) = get_args(kind.__orig_bases__[0])  # type: ignore[attr-defined]
+        return msgspec.json.decode(raw, type=shape)  # type: ignore[no-any-return]
+
+    def register(self, *, unique: bool = False, silence_s: float | None = None,
+                 description: str = "") -> str:
+        """Become a registered agent; its name. Later requests carry the agent's own token."""
+        wanted = self.agent or f"{self._profile}-{os.getpid()}-{secrets.token_hex(2)}"
+        known = self.call(
+            rq.Register(agent=wanted, profile=self._profile, unique=unique, silence_s=silence_s,
+                        description=description)
+        )
+        self.agent, self._wire.token = known.agent, known.token
+        return known.agent
+
+    def _me(self) -> str:
+        if self.agent is None or self._wire.token is None:
+            self.register()
+        assert self.agent is not None
+        return self.agent
+
+    def acquire(
+        self, *resources: str, ttl: float | None = None, mode: rq.Mode = "exclusive",
+        wait: float = 0.0, description: str = "", task: str | None = None, priority: int = 0,
+        retry: bool = True,
+    ) -> rq.Acquired:
+        """Lease all `resources` or none. `ttl` and `wait` in seconds.
+
+        Raises:
+            Refusal: LOCKED with who holds them, excerpts and other work; and others.
+        """
+        return self.call(
+            rq.Acquire(agent=self._me(), resources=list(resources), ttl_s=ttl, mode=mode,
+                       wait_s=wait, description=description, task=task, priority=priority,
+                       retry=retry, cwd=os.getcwd())  # noqa: PTH109
+        )
+
+    def release(self, *resources: str, acquisition: str | None = None) -> rq.Released:
+        """Give leases back.
+
+        Raises:
+            Refusal: NOT_HOLDER, UNKNOWN_LEASE, STALE_TOKEN.
+        """
+        return self.call(
+            rq.Release(agent=self._me(), resources=list(resources), acquisition_id=acquisition,
+                       cwd=os.getcwd())  # noqa: PTH109
+        )
+
+    def claim(self, task: str | None = None, *, ttl: float | None = None,
+              wait: float = 0.0) -> rq.Claimed:
+        """Take a task with its leases.
+
+        Raises:
+            Refusal: NOTHING_TO_DO, LOCKED, TASK_TAKEN, TASK_NOT_READY.
+        """
+        return self.call(rq.TaskClaim(agent=self._me(), task=task, ttl_s=ttl, wait_s=wait))
+
+    def done(self, task: str, result: str = "") -> rq.Task:
+        """Finish a claimed task."""
+        return self.call(rq.TaskDone(agent=self._me(), task=task, result=result))
+
+    def fail(self, task: str, reason: str = "", blocked: Sequence[str] = ()) -> rq.Task:
+        """Give a claimed task back."""
+        return self.call(
+            rq.TaskFail(agent=self._me(), task=task, reason=reason, blocked=list(blocked))
+        )
+
+    def heartbeat(self, progress: str | None = None, ack: int = 0) -> rq.Alive:
+        """Say that the agent lives (and, with `progress`, moves); its messages come back."""
+        return self.call(rq.Heartbeat(agent=self._me(), progress=progress, ack=ack))
+
+    @contextlib.contextmanager
+    def lease(
+        self, *resources: str, ttl: float = 60.0, mode: rq.Mode = "exclusive", wait: float = 0.0,
+        description: str = "", stall: float | None = None,
+    ) -> Iterator[Held]:
+        """Hold `resources` while the body runs, renewed every third of `ttl` (seconds).
+
+        With `stall`, renewal stops when the body has not called `progress()` for that long: a
+        hung body loses its lease. Nested leases of one client on one resource are one lease; the
+        outermost releases it.
+
+        Raises:
+            Refusal: LOCKED and others, before the body runs.
+            LeaseLost: it ended while the body ran, or at the body's end.
+        """
+        got = self.acquire(*resources, ttl=ttl, mode=mode, wait=wait, description=description,
+                           retry=False)
+        held = Held(self, got, ttl, stall)
+        held._start()
+        try:
+            yield held
+        finally:
+            held._finish()
+        held.check()
+
+
+class Held:
+    """A lease while its body runs."""
+
+    def __init__(self, client: Client, got: rq.Acquired, ttl_s: float,
+                 stall_s: float | None) -> None:
+        self.leases = got.leases
+        self._client = client
+        self._ttl_s = ttl_s
+        self._stall_s = stall_s
+        self._moved_at = time.monotonic()
+        self._lost: str | None = None
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="coord-renew", daemon=True)
+        self._confirmed_at = time.monotonic()
+
+    @property
+    def fencing_token(self) -> int:
+        """The highest fencing token of the set: hand it to what you write to."""
+        return max(lease.fencing_token for lease in self.leases)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the lease is known to have ended."""
+        return self._lost is not None
+
+    def progress(self) -> None:
+        """The body moves. Raises if the lease was lost meanwhile."""
+        self._moved_at = time.monotonic()
+        self.check()
+
+    def check(self) -> None:
+        """Raises:
+        LeaseLost: the lease has ended.
+        """
+        if self._lost is not None:
+            raise LeaseLost([lease.resource for lease in self.leases], self._lost)
+
+    def _start(self) -> None:
+        self._thread.start()
+
+    def _renew(self) -> None:
+        names = [lease.resource for lease in self.leases]
+        while not self._done.wait(self._ttl_s / 3):
+            now = time.monotonic()
+            if self._stall_s is not None and now - self._moved_at > self._stall_s:
+                self._lost = f"the body made no progress for {self._stall_s:g} s"
+                return
+            try:
+                self._client.call(
+                    rq.Renew(agent=str(self._client.agent), resources=names, ttl_s=self._ttl_s)
+                )
+                self._confirmed_at = now
+            except Refusal as refusal:
+                if refusal.code in (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE):
+                    self._lost = refusal.message
+                    return
+                if now - self._confirmed_at > self._ttl_s:
+                    self._lost = f"it could not be renewed in time: {refusal.message}"
+                    return
+
+    def _finish(self) -> None:
+        self._done.set()
+        self._thread.join()
+        mine = [lease.resource for lease in self.leases if not lease.reentrant]
+        if not mine or self._lost is not None:
+            return
+        try:
+            self._client.release(*mine)
+        except Refusal as refusal:
+            if refusal.code in (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE):
+                self._lost = refusal.message
