@@ -12,18 +12,24 @@ name means, and no file is opened, written or locked here. `..` is taken as the 
 """
 
 # Paths are plain strings here: this runs before every write of an agent, and Path is slow.
-# ruff: noqa: PTH112, PTH115, PTH116, PTH118, PTH120
+# ruff: noqa: PTH112, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
+from coordinator.files.reality import (
+    PART_BYTES_MAX,
+    check_parts,
+    printable,
+    real_path,
+    shown,
+)
 from coordinator.files.roots import (
     STATE_DIR,
     checkout,
@@ -38,13 +44,8 @@ from coordinator.words.refusals import Code, Refusal
 
 __all__ = ["Located", "Tree", "find_root"]
 
-#: What file systems allow for one part of a path, in bytes.
-PART_BYTES_MAX = 255
-
 _DIR = stat.S_IFDIR
 _FILE = stat.S_IFREG
-_O_PATH = getattr(os, "O_PATH", 0)
-_KERNEL_NAMES = bool(_O_PATH) and os.path.isdir("/proc/self/fd")
 
 
 class Located(NamedTuple):
@@ -171,7 +172,7 @@ class Tree:
             found = os.lstat(path)
         except FileNotFoundError:
             if len(name) > PART_BYTES_MAX:
-                _check_parts(name)
+                check_parts(name)
             if ".git" in name or name.startswith(STATE_DIR):
                 self._check_private(name)
             return Located(naming.resource(name, "file"), None, path)
@@ -190,16 +191,16 @@ class Tree:
 
     def _resolve_real(self, path: str, text: str) -> Located:
         """Any path, by asking the kernel (or `realpath`) where it really leads."""
-        real, found = _real(path, text)
+        real, found = real_path(path, text)
         name = self._inside(real, text)
         if self.fold_case or not name.isascii():
             base = real[: len(real) - len(name)]
             spelled = self._spell(base, name)
             if spelled != name:
                 # What is there under another spelling may itself be a link.
-                real, found = _real(base + spelled, text)
+                real, found = real_path(base + spelled, text)
                 name = self._inside(real, text)
-        _check_parts(name)
+        check_parts(name)
         self._check_private(name)
         is_dir = found is not None and stat.S_ISDIR(found.st_mode)
         is_dir = is_dir or name == "" or path.endswith(("/", "/.", "/.."))
@@ -229,9 +230,9 @@ class Tree:
         if name is None:
             raise Refusal(
                 Code.OUTSIDE_REPO,
-                f"{_shown(text)} is {_shown(real)}, which is not inside this repository "
-                f"({_shown(self._root)}). Nothing was done.",
-                resource=_printable(text),
+                f"{shown(text)} is {shown(real)}, which is not inside this repository "
+                f"({shown(self._root)}). Nothing was done.",
+                resource=printable(text),
                 root=self._root,
             )
         return name
@@ -247,8 +248,8 @@ class Tree:
         if owner:
             raise Refusal(
                 Code.INVALID,
-                f"{_shown(name)} is {owner}'s own data and cannot be leased. Nothing was done.",
-                resource=_printable(name),
+                f"{shown(name)} is {owner}'s own data and cannot be leased. Nothing was done.",
+                resource=printable(name),
             )
 
     def _spell(self, base: str, name: str) -> str:
@@ -283,9 +284,9 @@ class Tree:
         if home.resource.kind != "file":
             raise Refusal(
                 Code.INVALID,
-                f"{_shown(text)} names a region of a directory; regions are parts of files. "
+                f"{shown(text)} names a region of a directory; regions are parts of files. "
                 "Nothing was done.",
-                resource=_printable(text),
+                resource=printable(text),
             )
         name = f"{home.resource.name}::{region}"
         resource = naming.resource(name, "region", fold_case=self.fold_case)
@@ -319,7 +320,7 @@ class Tree:
         start = "/".join([*literal, ""])
         if not start.startswith("/"):
             start = self._start(cwd) + start
-        real, _ = _real(start, text)
+        real, _ = real_path(start, text)
         below = self._inside(real, text)
         if self.fold_case or not below.isascii():
             below = self._spell(real[: len(real) - len(below)], below)
@@ -358,90 +359,16 @@ class Tree:
         self._linked = tuple(sorted(linked))
 
 
-def _real(path: str, text: str) -> tuple[str, os.stat_result | None]:
-    """Where a path leads, and what is there (None: nothing).
-
-    Raises:
-        Refusal: INVALID, STORAGE.
-    """
-    try:
-        try:
-            return _real_existing(path)
-        except FileNotFoundError:
-            # Follows what exists (a dangling link, too) and takes the rest by its letters.
-            real = os.path.realpath(path)
-            try:
-                return real, os.stat(real)
-            except FileNotFoundError:
-                return real, None
-    except OSError as no:
-        _refuse(no, text)
-
-
-def _real_existing(path: str) -> tuple[str, os.stat_result]:
-    if _KERNEL_NAMES:
-        fd = os.open(path, _O_PATH | os.O_CLOEXEC)
-        try:
-            real, found = os.readlink(f"/proc/self/fd/{fd}"), os.fstat(fd)
-        finally:
-            os.close(fd)
-        # A file deleted meanwhile, or one outside of this mount namespace, has no true name here.
-        if found.st_nlink and real.startswith("/"):
-            return real, found
-    found = os.stat(path)
-    return os.path.realpath(path), found
-
-
-def _refuse(no: OSError, text: str) -> NoReturn:
-    why = {
-        errno.ELOOP: "it runs in a circle of symlinks",
-        errno.ENOTDIR: "it goes through a file as if that were a directory",
-        errno.ENAMETOOLONG: f"a part of it is longer than {PART_BYTES_MAX} bytes",
-    }.get(no.errno or 0)
-    if why:
-        raise Refusal(
-            Code.INVALID, f"{_shown(text)} names no file: {why}. Nothing was done.",
-            resource=_printable(text),
-        ) from None
-    reason = os.strerror(no.errno) if no.errno else str(no)
-    raise Refusal(
-        Code.STORAGE,
-        f"{_shown(text)} cannot be looked at: {reason.lower()}. Nothing was done.",
-        resource=_printable(text),
-    ) from no
-
-
-def _check_parts(name: str) -> None:
-    if len(name) * 4 <= PART_BYTES_MAX:
-        return
-    for part in name.split("/"):
-        if len(os.fsencode(part)) > PART_BYTES_MAX:
-            raise Refusal(
-                Code.INVALID,
-                f"{_shown(part[:40] + '…')} is longer than the {PART_BYTES_MAX} bytes that a name "
-                "may have. Nothing was done.",
-                resource=_printable(name),
-            )
-
-
 def _tidy(parts: list[str], text: str) -> list[str]:
     """The parts of a glob from its first wildcard on, without `.` and empty ones."""
     if ".." in parts:
         raise Refusal(
             Code.INVALID,
-            f"{_shown(text)} has `..` after a wildcard, which names no certain place. "
+            f"{shown(text)} has `..` after a wildcard, which names no certain place. "
             "Nothing was done.",
-            resource=_printable(text),
+            resource=printable(text),
         )
     out = [part for part in parts if part not in ("", ".")]
     if parts[-1] in ("", "."):
         out.append("**")
     return out
-
-
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _shown(text: str) -> str:
-    return f"`{_printable(text)}`"

@@ -20,13 +20,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from coordinator.words.naming import (
-    HEADER,
-    Resource,
-    file_scope,
-    literal_prefix,
-    path_in,
-)
+from coordinator.words.naming import HEADER, Resource, file_scope, literal_prefix, path_in
 from coordinator.words.refusals import Code, Refusal
 
 __all__ = ["check", "intersect", "literal_prefix", "matches", "overlaps", "reaches"]
@@ -87,9 +81,7 @@ def reaches(pattern: str, directory: str) -> bool:
             at = _skip(parts, _step(parts, at, name))
             if not at:
                 return False
-    return any(
-        i < len(parts) and all(p is None or _possible(p) for p in parts[i:]) for i in at
-    )
+    return any(i < len(parts) and all(p is None or _possible(p) for p in parts[i:]) for i in at)
 
 
 @lru_cache(maxsize=8192)
@@ -100,7 +92,6 @@ def intersect(a: str, b: str) -> bool:
         Refusal: see `check`.
     """
     left, right = _compiled(a).parts, _compiled(b).parts
-    meeting: dict[tuple[int, int], bool] = {}
     seen = {(0, 0)}
     todo = [(0, 0)]
     while todo:
@@ -120,15 +111,10 @@ def intersect(a: str, b: str) -> bool:
             steps.append((i, j + 1))
             if p is not None and _possible(p):
                 steps.append((i + 1, j))
-        if p is not None and q is not None:
-            if (i, j) not in meeting:
-                meeting[i, j] = _meet(p, q)
-            if meeting[i, j]:
-                steps.append((i + 1, j + 1))
-        for step in steps:
-            if step not in seen:
-                seen.add(step)
-                todo.append(step)
+        if p is not None and q is not None and _meet(p, q):
+            steps.append((i + 1, j + 1))
+        todo += [step for step in steps if step not in seen]
+        seen.update(steps)
     return False
 
 
@@ -194,17 +180,13 @@ def _meet(a: Part, b: Part) -> bool:
                 steps.append((i + 1, j))
         if p and q and _share(p, q):
             steps.append((i + 1, j + 1))
-        for step in steps:
-            if step not in seen:
-                seen.add(step)
-                todo.append(step)
+        todo += [step for step in steps if step not in seen]
+        seen.update(steps)
     return False
 
 
 def _share(a: Ranges, b: Ranges) -> bool:
     """Whether two sets of characters have one in common."""
-    if a is b:
-        return bool(a)
     i = j = 0
     while i < len(a) and j < len(b):
         if a[i][1] < b[j][0]:
@@ -250,21 +232,13 @@ def _step(parts: Sequence[Part | None], at: set[int], name: str) -> set[int]:
 
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> _Pattern:
-    if len(pattern) > PATTERN_CHARS_MAX:
-        raise Refusal(
-            Code.LIMIT,
-            f"The glob is longer than {PATTERN_CHARS_MAX} characters; nothing was done.",
-            limit=PATTERN_CHARS_MAX,
-        )
     texts = pattern.split("/")
     if texts[-1] == "" and len(texts) > 1:
         texts[-1] = "**"
+    if len(pattern) > PATTERN_CHARS_MAX:
+        raise _over(f"is longer than {PATTERN_CHARS_MAX} characters", PATTERN_CHARS_MAX)
     if len(texts) > PATTERN_PARTS_MAX:
-        raise Refusal(
-            Code.LIMIT,
-            f"The glob has more than {PATTERN_PARTS_MAX} parts; nothing was done.",
-            limit=PATTERN_PARTS_MAX,
-        )
+        raise _over(f"has more than {PATTERN_PARTS_MAX} parts", PATTERN_PARTS_MAX)
     parts: list[Part | None] = []
     for text in texts:
         if text != "**":
@@ -275,6 +249,10 @@ def _compiled(pattern: str) -> _Pattern:
         # `a/**` is what lies below `a`, which is at least one part more.
         parts.append((None,))
     return _Pattern(tuple(parts), re.compile(_path_expression(parts), re.DOTALL))
+
+
+def _over(what: str, limit: int) -> Refusal:
+    return Refusal(Code.LIMIT, f"The glob {what}; nothing was done.", limit=limit)
 
 
 def _parse_part(text: str, pattern: str) -> Part:
