@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import sys
+import tempfile
+import traceback
 
-import click
+import typer
 
 from coordinator.cli.app import app, complain, fail, print_json
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 
 #: Where the commands are; each module adds its own to `app` when imported.
 COMMANDS = ("daemon", "locks", "tasks", "reviews", "status", "story", "launch", "bench")
@@ -23,7 +25,8 @@ def run() -> None:
 def main(arguments: list[str]) -> int:
     """The exit code of `coord` with these arguments."""
     for name in COMMANDS:
-        importlib.import_module(f"coordinator.cli.{name}")
+        if importlib.util.find_spec(f"coordinator.cli.{name}"):
+            importlib.import_module(f"coordinator.cli.{name}")
     try:
         done = app(arguments, prog_name="coord", standalone_mode=False)
         return done if isinstance(done, int) else 0
@@ -31,22 +34,41 @@ def main(arguments: list[str]) -> int:
         if "--json" in arguments:
             print_json({"error": refusal.body()})
         return fail(refusal)
-    except click.exceptions.NoArgsIsHelpError as usage:
-        complain(usage.format_message())
-        return 2
-    except click.UsageError as usage:
-        complain(f"coord: {usage.format_message()}")
-        if usage.ctx is not None:
-            complain(f"  next: {usage.ctx.command_path} --help")
-        return 2
-    except click.exceptions.Exit as leave:
+    except typer.Exit as leave:
         return leave.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         complain("coord: interrupted")
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except Exception as bad:
+        return _usage(bad)
+
+
+def _usage(bad: Exception) -> int:
+    """Typer's own usage errors, told by what they can do (older Typers take theirs from click)."""
+    tell = getattr(bad, "format_message", None)
+    if tell is None:
+        return _bug(bad)
+    complain(f"coord: {tell()}")
+    context = getattr(bad, "ctx", None)
+    if context is not None:
+        complain(f"  next: {context.command_path} --help")
+    return 2
+
+
+def _bug(bad: Exception) -> int:
+    """Ours to mend: the traceback goes to a file, a sentence to the person."""
+    handle, path = tempfile.mkstemp(prefix="coord-bug-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        traceback.print_exception(bad, file=file)
+    return fail(
+        Refusal(
+            Code.INTERNAL, f"coord met a bug ({type(bad).__name__}: {bad}).",
+            next=f"Please report it with {path}.",
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,169 @@
+"""`coord lock`, `unlock`, `renew`, `locks`, `agents`: leases by hand."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Literal
+
+import typer
+from rich.table import Table
+
+from coordinator.cli.app import (
+    AgentName,
+    AsJson,
+    agent_or_refuse,
+    app,
+    ask,
+    out,
+    print_json,
+    say,
+    seconds,
+)
+from coordinator.cli.render import ago, left
+from coordinator.words import requests as rq
+from coordinator.words.clock import SystemClock
+from coordinator.words.refusals import Code, Refusal
+
+Resources = Annotated[list[str], typer.Argument(help="Paths, `dir/`, globs, `key:a:b`, regions.")]
+
+
+@app.command("lock")
+def lock(
+    resources: Resources,
+    agent: AgentName = None,
+    ttl: Annotated[str | None, typer.Option(help="How long: 45s, 30m, 2h.")] = None,
+    mode: Annotated[str, typer.Option(help="exclusive or shared.")] = "exclusive",
+    description: Annotated[str, typer.Option("--description", "-m", help="Why.")] = "",
+    task: Annotated[str | None, typer.Option(help="The task it is for.")] = None,
+    wait: Annotated[str | None, typer.Option(help="Stand in line this long: 10s.")] = None,
+    priority: Annotated[int, typer.Option(help="Higher is served first.")] = 0,
+    retry: Annotated[
+        bool, typer.Option(help="After a refusal stay in line and get it when it is free.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Lease resources for an agent, all or none."""
+    if mode not in ("exclusive", "shared"):
+        raise Refusal(Code.INVALID, f"--mode is exclusive or shared, not {mode!r}.")
+    chosen: Literal["exclusive", "shared"] = "shared" if mode == "shared" else "exclusive"
+    got = ask(
+        rq.Acquire(
+            agent=agent_or_refuse(agent), resources=resources, mode=chosen, ttl_s=seconds(ttl),
+            description=description, task=task, wait_s=seconds(wait) or 0.0, priority=priority,
+            retry=retry, cwd=os.getcwd(),  # noqa: PTH109
+        )
+    )
+    if as_json:
+        print_json(got)
+        return
+    now = SystemClock().now_ms()
+    for lease in got.leases:
+        again = " (held already, renewed)" if lease.reentrant else ""
+        say(
+            f"{lease.resource}  {lease.mode}  {lease.locked_by}  for {left(lease.expires_at, now)}"
+            f"  token {lease.fencing_token}{again}"
+        )
+    for warning in got.warnings:
+        say(f"warning: {warning}")
+
+
+@app.command("unlock")
+def unlock(
+    resources: Annotated[list[str] | None, typer.Argument(help="What to release.")] = None,
+    agent: AgentName = None,
+    force: Annotated[bool, typer.Option("--force", help="Override another's lease.")] = False,
+    acquisition: Annotated[str | None, typer.Option(help="All of one acquisition.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Release leases. `--force` overrides, is recorded, and its holder is told."""
+    if not resources and not acquisition:
+        raise Refusal(Code.INVALID, "Name what to release.", next="`coord locks` lists it.")
+    done = ask(
+        rq.Release(
+            agent=agent_or_refuse(agent), resources=resources or [], acquisition_id=acquisition,
+            force=force, cwd=os.getcwd(),  # noqa: PTH109
+        )
+    )
+    if as_json:
+        print_json(done)
+        return
+    for lease in done.released:
+        say(f"released {lease.resource} ({lease.locked_by})")
+
+
+@app.command("renew")
+def renew(
+    resources: Annotated[list[str] | None, typer.Argument(help="Default: all it holds.")] = None,
+    agent: AgentName = None,
+    ttl: Annotated[str | None, typer.Option(help="From now: 45s, 30m, 2h.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Extend leases from now, never past max_hold."""
+    done = ask(
+        rq.Renew(
+            agent=agent_or_refuse(agent), resources=resources or [], ttl_s=seconds(ttl),
+            cwd=os.getcwd(),  # noqa: PTH109
+        )
+    )
+    if as_json:
+        print_json(done)
+        return
+    for lease in done.leases:
+        say(f"{lease.resource} until {lease.expires_at}")
+    if not done.leases:
+        say("It holds nothing.")
+
+
+@app.command("locks")
+def locks(
+    resource: Annotated[str | None, typer.Argument(help="Only what overlaps this.")] = None,
+    agent: AgentName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Who holds what, for how long, and who waits."""
+    found = ask(rq.Locks(agent=agent, resource=resource, cwd=os.getcwd()))  # noqa: PTH109
+    if as_json:
+        print_json(found)
+        return
+    if not found.items and not found.waiters:
+        say("Nothing is leased.")
+        return
+    now = SystemClock().now_ms()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("resource", "mode", "holder", "left", "for"):
+        table.add_column(name, overflow="fold" if name == "resource" else "ellipsis",
+                         no_wrap=name != "resource")
+    for lease in found.items:
+        why = " ".join(p for p in (lease.task or "", lease.description) if p)
+        table.add_row(lease.resource, lease.mode[:6], lease.locked_by,
+                      left(lease.expires_at, now), why)
+    out().print(table)
+    for waiter in found.waiters:
+        say(
+            f"waiting {waiter.position}. {waiter.agent} for {', '.join(waiter.resources)} "
+            f"since {ago(waiter.asked_at, now)} ({waiter.acquisition_id})"
+        )
+
+
+@app.command("agents")
+def agents(
+    everyone: Annotated[bool, typer.Option("--all", help="Also those that left.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Registered agents: state, what they hold, do and wait for."""
+    found = ask(rq.Agents(all=everyone))
+    if as_json:
+        print_json(found)
+        return
+    if not found.items:
+        say("No agent is registered.")
+        return
+    now = SystemClock().now_ms()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("agent", "state", "seen", "leases", "task", "doing"):
+        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    for row in found.items:
+        doing = f"waits for {', '.join(row.waiting_for)}" if row.waiting_for else row.progress or ""
+        table.add_row(row.agent, row.state, ago(row.seen_at, now), str(row.leases),
+                      ", ".join(row.tasks), doing)
+    out().print(table)

@@ -1,0 +1,157 @@
+"""`coord review …`: flagged work, and a human's verdict on it; `coord sweep`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.columns import Columns
+from rich.table import Table
+from rich.text import Text
+
+from coordinator.cli.app import AsJson, app, ask, out, person, print_json, say
+from coordinator.cli.render import ago, diff, printable
+from coordinator.words import requests as rq
+from coordinator.words.clock import SystemClock
+from coordinator.words.refusals import Code, Refusal
+
+review_app = typer.Typer(
+    name="review", help="Flagged work that waits for a human's verdict.", no_args_is_help=True
+)
+app.add_typer(review_app)
+ReviewId = Annotated[str, typer.Argument(help="R-3, or 3.")]
+Note = Annotated[str, typer.Option("--note", "-m", help="Why, for the record.")]
+
+
+@review_app.command("list")
+def listing(
+    state: Annotated[
+        str, typer.Option(help="open, kept, reverted, reassigned or all.")
+    ] = "open",
+    as_json: AsJson = False,
+) -> None:
+    """What waits for a verdict."""
+    if state not in ("open", "kept", "reverted", "reassigned", "all"):
+        raise Refusal(Code.INVALID, f"No review state is called {state!r}.")
+    found = ask(rq.Reviews(state=state))  # type: ignore[arg-type]  # checked just above
+    if as_json:
+        print_json(found)
+        return
+    if not found.items:
+        say("Nothing waits for a verdict." if state == "open" else f"No review is {state}.")
+        return
+    now = SystemClock().now_ms()
+    for row in found.items:
+        say(f"{row.review}  {row.state}  {ago(row.opened_at, now)}  {row.summary}")
+        for file in row.files[:10]:
+            say(f"    {file.change:<9}{file.path}" + (f"  ({file.note})" if file.note else ""))
+        if len(row.files) > 10:
+            say(f"    … and {len(row.files) - 10} more")
+    if state == "open":
+        say(f"next: coord review show {found.items[0].review}")
+
+
+@review_app.command("show")
+def show(
+    review: ReviewId,
+    side_by_side: Annotated[
+        bool, typer.Option("--side-by-side", "-y", help="Before and after in two columns.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """One review: what happened, the differences, the agent's last words."""
+    row = ask(rq.ReviewShow(review=review, content=side_by_side))
+    if as_json:
+        print_json(row)
+        return
+    console = out()
+    say(f"{row.review}  {row.state}  {row.reason}")
+    console.print(row.summary)
+    if row.decided_at:
+        say(f"{row.state} by {row.decided_by} at {row.decided_at}"
+            + (f": {row.note}" if row.note else ""))
+    if row.timeline:
+        say("\ntimeline")
+        for line in row.timeline:
+            console.print(Text("  " + printable(line)), soft_wrap=True)
+    for file in row.files:
+        say(f"\n{file.change} {file.path}" + (f"  ({file.note})" if file.note else ""))
+        if side_by_side and file.kept:
+            _beside(file)
+        else:
+            console.print(diff(printable(file.diff)), soft_wrap=True)
+    if row.log_tail:
+        say("last lines of its output")
+        for line in printable(row.log_tail).splitlines()[-15:]:
+            console.print(Text("  " + line), soft_wrap=True)
+    if row.state == "open":
+        verbs = "keep, revert" + (", reassign" if row.task else "")
+        say(f"\nnext: coord review keep|revert|reassign {row.review}   ({verbs})")
+
+
+def _beside(file: rq.ReviewFile) -> None:
+    import base64
+
+    halves = []
+    for data in (file.baseline, file.flagged):
+        text = base64.b64decode(data).decode("utf-8", "replace") if data is not None else "(absent)"
+        halves.append(Text(printable(text)))
+    table = Table(box=None, pad_edge=False, expand=True, header_style="bold")
+    table.add_column("at the lease", ratio=1, overflow="fold")
+    table.add_column("when flagged", ratio=1, overflow="fold")
+    table.add_row(*halves)
+    out().print(Columns([table], expand=True))
+
+
+@review_app.command("keep")
+def keep(review: ReviewId, note: Note = "", as_json: AsJson = False) -> None:
+    """The work is good as it stands; its task is done."""
+    _decide(review, "keep", note, as_json)
+
+
+@review_app.command("revert")
+def revert(review: ReviewId, note: Note = "", as_json: AsJson = False) -> None:
+    """Put the bytes back that were there at the lease; its task starts over."""
+    _decide(review, "revert", note, as_json)
+
+
+@review_app.command("reassign")
+def reassign(review: ReviewId, note: Note = "", as_json: AsJson = False) -> None:
+    """The next agent starts from the partial work, and is told what was being done."""
+    _decide(review, "reassign", note, as_json)
+
+
+def _decide(review: str, verdict: rq.Verdict, note: str, as_json: bool) -> None:
+    row = ask(rq.ReviewDecide(review=review, verdict=verdict, note=note, by=person()))
+    if as_json:
+        print_json(row)
+        return
+    say(f"{row.review} {row.state}: {', '.join(f.path for f in row.files)}")
+    say(f"  `coord review undo {row.review}` takes it back")
+
+
+@review_app.command("undo")
+def undo(review: ReviewId, as_json: AsJson = False) -> None:
+    """Take a verdict back."""
+    row = ask(rq.ReviewUndo(review=review, by=person()))
+    if as_json:
+        print_json(row)
+    else:
+        say(f"{row.review} is open again")
+
+
+@app.command("sweep")
+def sweep(as_json: AsJson = False) -> None:
+    """Tidy now: close what lapsed, flag partial work, serve the line."""
+    done = ask(rq.Sweep())
+    if as_json:
+        print_json(done)
+        return
+    for lease in done.lapsed:
+        say(f"lapsed {lease.resource} ({lease.locked_by})")
+    for name in done.stale:
+        say(f"stale agent {name}")
+    for name in done.reviews:
+        say(f"flagged {name}: `coord review show {name}`")
+    if not (done.lapsed or done.stale or done.reviews):
+        say("Nothing had lapsed.")

@@ -1,0 +1,187 @@
+"""`coord status`: the dashboard. One snapshot; live with `--watch`; plain when piped."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from coordinator.cli.app import AsJson, app, ask, client, complain, out, print_json
+from coordinator.cli.render import ago, bar, left, printable, span
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Code, Refusal
+
+ORDER = ("claimed", "ready", "pending", "failed", "review", "blocked", "dead", "done", "cancelled")
+STYLES = {"claimed": "cyan", "ready": "green", "done": "green", "failed": "yellow",
+          "review": "magenta", "blocked": "red", "dead": "red", "stale": "yellow"}
+
+
+@app.command("status")
+def status(
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Live, once a second.")] = False,
+    events: Annotated[int, typer.Option(help="Recent events shown.")] = 8,
+    as_json: AsJson = False,
+) -> None:
+    """Agents, leases and who waits, the backlog, reviews, recent events, health."""
+    if not watch or as_json:
+        reply = ask(rq.Status(events=events))
+        if as_json:
+            print_json(reply)
+        else:
+            out().print(dashboard(reply, None))
+        return
+    _watch(events)
+
+
+def _watch(events: int) -> None:
+    """Redraw in place each second until Ctrl-C; a coordinator that goes away is waited for."""
+    console = out()
+    if not console.is_terminal:
+        raise Refusal(Code.INVALID, "--watch needs a terminal.", next="`coord status`, or --json.")
+    with client() as session, Live(console=console, screen=True, auto_refresh=False) as live:
+        try:
+            while True:
+                try:
+                    reply = session.call(rq.Status(events=events))
+                    live.update(dashboard(reply, console.size.height), refresh=True)
+                except Refusal as refusal:
+                    live.update(Text(f"{refusal.message}\n{refusal.next}"), refresh=True)
+                time.sleep(1)
+        except KeyboardInterrupt:
+            pass
+    complain("coord: watching ended; the coordinator goes on")
+
+
+def dashboard(reply: rq.StatusReply, height: int | None) -> RenderableType:
+    """The whole picture; with `height` (lines) the lists are cut so that it fits a screen."""
+    now = from_iso(reply.at)
+    leases = len(reply.leases)
+    room = max(leases, 1) if height is None else max(4, height - 24 - len(reply.agents))
+    return Group(
+        _head(reply, now),
+        _agents(reply, now, None if height is None else max(3, height // 4)),
+        _leases(reply, now, room),
+        _backlog(reply),
+        _reviews(reply, now),
+        _events(reply, None if height is None else 8),
+    )
+
+
+def _head(reply: rq.StatusReply, now: int) -> RenderableType:
+    health = reply.health
+    up = span((now - from_iso(str(health.get("started_at", reply.at)))) / 1000)
+    watcher = health.get("watcher") or {}
+    parts = [
+        f"coord {health.get('version', '?')}", f"pid {health.get('pid', '?')}", f"up {up}",
+        f"{int(health.get('resident_bytes', 0)) / 1e6:.0f} MB",
+        f"watcher {watcher.get('mode', '?')}",
+    ]
+    text = Text(reply.root + "\n", style="bold", overflow="fold")
+    text.append("  ".join(parts), style="dim")
+    for warning in list(health.get("warnings", []))[:3]:
+        text.append(f"\nwarning: {printable(str(warning))}", style="yellow")
+    return text
+
+
+def _table(*columns: tuple[str, int | None]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    for name, ratio in columns:
+        table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio)
+    return table
+
+
+def _agents(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType:
+    if not reply.agents:
+        return _section("agents", Text("none registered", style="dim"))
+    table = _table(("agent", 2), ("state", None), ("seen", None), ("holds", None), ("doing", 4))
+    busy = sorted(reply.agents, key=lambda a: (a.state != "active", not a.tasks, not a.leases))
+    for row in busy[:most]:
+        if row.waiting_for:
+            doing = Text("waits for " + ", ".join(row.waiting_for), style="yellow")
+        else:
+            doing = Text(printable(" ".join(p for p in (", ".join(row.tasks), row.progress) if p)))
+        table.add_row(row.agent, Text(row.state, style=STYLES.get(row.state, "")),
+                      ago(row.seen_at, now), str(row.leases), doing)
+    more = len(busy) - len(busy[:most])
+    return _section(f"agents ({len(reply.agents)})", table, more)
+
+
+def _leases(reply: rq.StatusReply, now: int, most: int) -> RenderableType:
+    if not reply.leases and not reply.waiters:
+        return _section("leases", Text("nothing is held", style="dim"))
+    waits: dict[str, list[str]] = {}
+    for waiter in reply.waiters:
+        for name in waiter.resources:
+            waits.setdefault(name, []).append(waiter.agent)
+    table = _table(("resource", 4), ("holder", 2), ("left", None), ("waiting", 2), ("for", 3))
+    ranked = sorted(reply.leases, key=lambda x: (x.resource not in waits, x.expires_at))
+    for lease in ranked[:most]:
+        soon = from_iso(lease.expires_at) - now < 60_000
+        name = lease.resource + (" (shared)" if lease.mode == "shared" else "")
+        why = " ".join(p for p in (lease.task or "", lease.description) if p)
+        table.add_row(
+            name, lease.locked_by,
+            Text(left(lease.expires_at, now), style="yellow" if soon else ""),
+            Text(", ".join(waits.pop(lease.resource, [])), style="yellow"), printable(why),
+        )
+    for name, agents in list(waits.items())[:5]:
+        table.add_row(Text(name, style="dim"), "", "", Text(", ".join(agents), style="yellow"), "")
+    title = f"leases ({len(reply.leases)})"
+    if reply.waiters:
+        title += f", {len(reply.waiters)} waiting"
+    return _section(title, table, len(ranked) - len(ranked[:most]))
+
+
+def _backlog(reply: rq.StatusReply) -> RenderableType:
+    total = sum(n for state, n in reply.tasks.items() if state != "cancelled")
+    if not reply.tasks:
+        return _section("backlog", Text("empty: `coord task add TITLE`", style="dim"))
+    done = reply.tasks.get("done", 0)
+    line = Text(bar(done, total, 24) + "  ")
+    for state in ORDER:
+        if reply.tasks.get(state):
+            line.append(f"{reply.tasks[state]} {state}  ", style=STYLES.get(state, "dim"))
+    return _section("backlog", line)
+
+
+def _reviews(reply: rq.StatusReply, now: int) -> RenderableType:
+    if not reply.reviews:
+        return _section("reviews", Text("nothing waits for a verdict", style="dim"))
+    table = _table(("review", None), ("age", None), ("files", 3), ("what happened", 4))
+    for row in reply.reviews[:5]:
+        table.add_row(Text(row.review, style="magenta"), ago(row.opened_at, now),
+                      ", ".join(f.path for f in row.files), printable(row.summary))
+    return _section(f"reviews waiting ({len(reply.reviews)})", table, len(reply.reviews) - 5)
+
+
+def _events(reply: rq.StatusReply, most: int | None) -> RenderableType:
+    text = Text(no_wrap=True, overflow="ellipsis")
+    shown = reply.events[-most:] if most else reply.events
+    for row in shown:
+        text.append(f"{row.at[11:19]} ", style="dim")
+        text.append(printable(row.text).replace("\n", " ") + "\n")
+    text.rstrip()
+    return _section("recent", text if shown else Text("nothing yet", style="dim"))
+
+
+def _section(title: str, body: RenderableType, more: int = 0) -> RenderableType:
+    lines: list[RenderableType] = [Text(f"\n{title}", style="bold cyan"), body]
+    if more > 0:
+        lines.append(Text(f"… and {more} more", style="dim"))
+    return Group(*lines)
+
+
+def svg(reply: rq.StatusReply, path: str, width: int = 100) -> None:
+    """The dashboard as an SVG picture, for the README."""
+    console = Console(record=True, width=width, force_terminal=True, file=sys.stderr,
+                      highlight=False)
+    console.print(Panel(dashboard(reply, None), border_style="dim", padding=(0, 1)))
+    console.save_svg(path, title="coord status")

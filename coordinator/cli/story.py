@@ -1,0 +1,136 @@
+"""`coord events`, `explain`, `replay`, `archive`: what happened, and what explains it."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import msgspec
+import typer
+
+from coordinator.cli.app import AgentName, AsJson, app, ask, client, print_json, say
+from coordinator.cli.render import printable
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+archive_app = typer.Typer(
+    name="archive", help="The Markdown that explains the code to agents.", no_args_is_help=True
+)
+app.add_typer(archive_app)
+
+
+@app.command("events")
+def events(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they happen.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="The last so many.")] = 50,
+    agent: AgentName = None,
+    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
+    resource: Annotated[str | None, typer.Option(help="Only this resource.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only this kind.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The log. With --json one event a line."""
+    with client() as session:
+        found = session.call(
+            rq.Events(limit=limit, tail=True, agent=agent, task=task, resource=resource, kind=kind)
+        )
+        for row in found.items:
+            _tell(row, as_json)
+        if not follow:
+            return
+        last = found.items[-1].seq if found.items else 0
+        for raw in session._wire.events(last or None):
+            row = msgspec.json.decode(raw, type=rq.EventRow)
+            wanted = ((agent, row.agent), (task, row.task), (resource, row.resource),
+                      (kind, row.kind))
+            if row.seq > last and all(want in (None, have) for want, have in wanted):
+                _tell(row, as_json, flush=True)
+
+
+def _tell(row: rq.EventRow, as_json: bool, flush: bool = False) -> None:
+    if as_json:
+        say(msgspec.json.encode(row).decode())
+    else:
+        say(f"{row.seq:>6}  {row.at[11:19]}  {printable(row.text)}")
+    if flush:
+        import sys
+
+        sys.stdout.flush()
+
+
+@app.command("explain")
+def explain(
+    subject: Annotated[str, typer.Argument(help="T-3, R-1, an agent, or a path.")],
+    as_json: AsJson = False,
+) -> None:
+    """The story of one task, review, agent or file, in sentences."""
+    story = ask(rq.Explain(subject=subject, cwd=os.getcwd()))  # noqa: PTH109
+    if as_json:
+        print_json(story)
+        return
+    for sentence in story.sentences:
+        say(printable(sentence))
+
+
+@app.command("replay")
+def replay(as_json: AsJson = False) -> None:
+    """Rebuild the state from the log into a fresh database, and compare."""
+    done = ask(rq.Replay())
+    if as_json:
+        print_json(done)
+    elif done.equal:
+        say(f"{done.events} events replayed: the state is the same.")
+    for line in () if as_json else done.differences:
+        say(line)
+    if not done.equal:
+        raise Refusal(
+            Code.INTERNAL, f"The log and the state differ in {len(done.differences)} places; "
+            "nothing was changed.", next="Please report it; `coord doctor` checks the database.",
+        )
+
+
+@archive_app.command("search")
+def search(
+    words: Annotated[list[str], typer.Argument()],
+    limit: Annotated[int, typer.Option("--limit", "-n")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Find sections by words."""
+    found = ask(rq.ArchiveSearch(query=" ".join(words), limit=limit))
+    if as_json:
+        print_json(found)
+        return
+    for hit in found.items:
+        say(f"{hit.number}  {hit.title}  ({hit.source})")
+        say(f"    {' '.join(printable(hit.snippet).split())}")
+    if not found.items:
+        say("Nothing in the context archive matches. `coord archive index` reads it again.")
+
+
+@archive_app.command("show")
+def show(
+    ref: Annotated[str, typer.Argument(help="4.2, 4.2@file.md, or a title.")],
+    as_json: AsJson = False,
+) -> None:
+    """One section whole."""
+    found = ask(rq.ArchiveShow(ref=ref))
+    if as_json:
+        print_json(found)
+        return
+    say(f"{found.number} {found.title}  ({found.source})")
+    if found.paths:
+        say(f"explains: {', '.join(found.paths)}")
+    say("")
+    say(printable(found.body))
+
+
+@archive_app.command("index")
+def index(as_json: AsJson = False) -> None:
+    """Read changed Markdown again now."""
+    done = ask(rq.ArchiveIndexNow())
+    if as_json:
+        print_json(done)
+        return
+    say(f"{done.added} files added, {done.changed} changed, {done.removed} removed")
+    for warning in done.warnings:
+        say(f"warning: {warning}")

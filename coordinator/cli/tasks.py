@@ -1,0 +1,255 @@
+"""`coord task …`: the backlog by hand."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import typer
+from rich.table import Table
+
+from coordinator.cli.app import (
+    AgentName,
+    AsJson,
+    agent_or_refuse,
+    app,
+    ask,
+    out,
+    print_json,
+    say,
+    seconds,
+)
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+Form = Literal["yaml", "jsonl", "markdown"]
+SUFFIXES: dict[str, Form] = {
+    ".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
+    ".md": "markdown", ".markdown": "markdown",
+}
+task_app = typer.Typer(name="task", help="The backlog.", no_args_is_help=True)
+app.add_typer(task_app)
+TaskId = Annotated[str, typer.Argument(help="T-3, or 3.")]
+
+
+@task_app.command("add")
+def add(
+    title: str,
+    prompt: Annotated[str, typer.Option(help="What to do, for the agent.")] = "",
+    file: Annotated[
+        list[str] | None, typer.Option("--file", "-f", help="A resource it writes (repeatable).")
+    ] = None,
+    after: Annotated[list[str] | None, typer.Option(help="A task it comes after.")] = None,
+    priority: int = 0,
+    attempts: Annotated[int | None, typer.Option(help="Attempts before it is dead.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add one task."""
+    made = ask(
+        rq.TaskAdd(
+            title=title, prompt=prompt, resources=file or [], after=after or [],
+            priority=priority, attempts_max=attempts, cwd=os.getcwd(),  # noqa: PTH109
+        )
+    )
+    if as_json:
+        print_json(made)
+    else:
+        say(f"{made.task} {made.state}: {made.title}")
+
+
+@task_app.command("list")
+def listing(
+    state: Annotated[str | None, typer.Option(help="Only this state.")] = None,
+    limit: int = 200,
+    as_json: AsJson = False,
+) -> None:
+    """The backlog in order of arrival."""
+    found = ask(rq.Tasks(state=state, limit=limit))
+    if as_json:
+        print_json(found)
+        return
+    if not found.items:
+        say("The backlog is empty." if state is None else f"No task is {state}.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("task", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("title", overflow="ellipsis", no_wrap=True, ratio=3)
+    table.add_column("by / resources", overflow="ellipsis", no_wrap=True, ratio=2)
+    for row in found.items:
+        table.add_row(row.task, row.state, row.title,
+                      row.claimed_by or " ".join(row.resources))
+    out().print(table)
+    if found.next:
+        say(f"… more; `coord task list --limit {limit * 10}`")
+
+
+@task_app.command("show")
+def show(task: TaskId, as_json: AsJson = False) -> None:
+    """One task, and who holds what it needs."""
+    row = ask(rq.TaskShow(task=task))
+    if as_json:
+        print_json(row)
+        return
+    say(f"{row.task}  {row.state}  priority {row.priority}  "
+        f"attempt {row.attempts} of {row.attempts_max}")
+    say(row.title)
+    if row.explanation:
+        say(f"  {row.explanation}")
+    for name, value in (
+        ("resources", ", ".join(row.resources)), ("after", ", ".join(row.after)),
+        ("claimed by", row.claimed_by), ("until", row.claim_until),
+        ("partial work", row.partial), ("result", row.result),
+    ):
+        if value:
+            say(f"  {name}: {value}")
+    if row.prompt:
+        say("")
+        say(row.prompt)
+
+
+@task_app.command("claim")
+def claim(
+    task: Annotated[str | None, typer.Argument(help="T-3; default: the best one.")] = None,
+    agent: AgentName = None,
+    ttl: Annotated[str | None, typer.Option(help="30m, 2h.")] = None,
+    wait: Annotated[str | None, typer.Option(help="Wait this long for one.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a task and all its leases at once."""
+    got = ask(
+        rq.TaskClaim(agent=agent_or_refuse(agent), task=task, ttl_s=seconds(ttl),
+                     wait_s=seconds(wait) or 0.0)
+    )
+    if as_json:
+        print_json(got)
+        return
+    say(f"{got.task.task} is yours until {got.task.claim_until}: {got.task.title}")
+    for lease in got.leases:
+        say(f"  leased {lease.resource} ({lease.mode})")
+    if got.task.prompt:
+        say("")
+        say(got.task.prompt)
+    for quote in got.excerpts:
+        say("")
+        say(f"context archive {quote['section']} {quote['title']} ({quote['source']})")
+        say(f"  {quote['text']}")
+    if got.partial:
+        say("")
+        say(f"Another agent began it ({got.partial.review}): {got.partial.summary}")
+        say(got.partial.diff)
+    for warning in got.warnings:
+        say(f"warning: {warning}")
+
+
+@task_app.command("done")
+def done(
+    task: TaskId,
+    agent: AgentName = None,
+    result: Annotated[str, typer.Option(help="What came of it.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Though another claims it.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Finish a task; its leases are released."""
+    row = ask(rq.TaskDone(agent=agent_or_refuse(agent), task=task, result=result, force=force))
+    _told(row, as_json)
+
+
+@task_app.command("fail")
+def give_up(
+    task: TaskId,
+    agent: AgentName = None,
+    reason: Annotated[str, typer.Option(help="Why.")] = "",
+    blocked: Annotated[
+        list[str] | None, typer.Option(help="A resource it needs that another holds.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Though another claims it.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a task back; it is tried again later. With `--blocked`, when that is free."""
+    row = ask(
+        rq.TaskFail(agent=agent_or_refuse(agent), task=task, reason=reason,
+                    blocked=blocked or [], force=force, cwd=os.getcwd())  # noqa: PTH109
+    )
+    _told(row, as_json)
+
+
+@task_app.command("retry")
+def retry(task: TaskId, as_json: AsJson = False) -> None:
+    """Put a dead, failed or cancelled task back."""
+    _told(ask(rq.TaskRetry(task=task)), as_json)
+
+
+@task_app.command("cancel")
+def cancel(
+    task: TaskId,
+    reason: Annotated[str, typer.Option(help="Why.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Though it is claimed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take a task out of the backlog."""
+    _told(ask(rq.TaskCancel(task=task, reason=reason, force=force)), as_json)
+
+
+@task_app.command("import")
+def import_(
+    file: Annotated[str, typer.Argument(help="A .yaml, .jsonl or .md file; - for standard input.")],
+    form: Annotated[
+        str | None, typer.Option("--format", help="yaml, jsonl or markdown.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add many tasks, all or none."""
+    added = ask(import_request(file, form))
+    if as_json:
+        print_json(added)
+        return
+    for row in added.items:
+        say(f"{row.task} {row.state}: {row.title}")
+
+
+def import_request(file: str, form: str | None = None) -> rq.TaskImport:
+    """The request that adds the tasks of a file.
+
+    Raises:
+        Refusal: INVALID, STORAGE.
+    """
+    chosen = _form(form) if form else SUFFIXES.get(Path(file).suffix.lower(), "yaml")
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+    except FileNotFoundError:
+        raise Refusal(
+            Code.INVALID, f"There is no file {file}.", next="Name a .yaml, .jsonl or .md file."
+        ) from None
+    except UnicodeDecodeError as bad:
+        raise Refusal(Code.INVALID, f"{file} is not UTF-8 (byte {bad.start}).") from None
+    except OSError as bad:
+        raise Refusal(Code.STORAGE, f"{file} cannot be read: {bad.strerror}.") from None
+    return rq.TaskImport(text=text, format=chosen, cwd=os.getcwd())  # noqa: PTH109
+
+
+@task_app.command("export")
+def export(
+    form: Annotated[str, typer.Option("--format", help="yaml, jsonl or markdown.")] = "yaml",
+) -> None:
+    """The backlog as text that `task import` reads."""
+    sys.stdout.write(ask(rq.TaskExport(format=_form(form))).text)
+
+
+def _form(text: str) -> Form:
+    for form in get_args(Form):
+        if text == form:
+            return text  # type: ignore[return-value]
+    raise Refusal(Code.INVALID, f"--format is yaml, jsonl or markdown, not {text!r}.")
+
+
+def _told(row: rq.Task, as_json: bool) -> None:
+    if as_json:
+        print_json(row)
+        return
+    when = f" until {row.not_before}" if row.not_before else ""
+    say(f"{row.task} {row.state}{when}: {row.title}")
+    if row.partial and row.state == "review":
+        say(f"  its changes are kept for a human: `coord review show {row.partial}`")
