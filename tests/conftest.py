@@ -1,0 +1,86 @@
+"""Fixtures: a world (no process), a repository with a real daemon, and the CLI as a process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from coordinator.client.client import Client
+from coordinator.client.wire import connect
+from coordinator.files.state import StateDir
+from tests.world import World
+
+settings.register_profile(
+    "coord", deadline=None, suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
+settings.load_profile("coord")
+for name in list(os.environ):
+    if name.startswith("COORD_"):
+        del os.environ[name]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "repo space ü")
+    yield made
+    made.close()
+
+
+class Repo:
+    """A repository with a daemon of its own, and `coord` as a person types it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.state = StateDir(root)
+
+    def client(self, agent: str | None = None, **more: object) -> Client:
+        return Client(self.root, agent=agent, **more)  # type: ignore[arg-type]
+
+    def coord(
+        self, *args: str, cwd: Path | None = None, env: dict[str, str] | None = None,
+        text: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        clean = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR")}
+        return subprocess.run(
+            [sys.executable, "-m", "coordinator.cli.main", *args], cwd=cwd or self.root,
+            capture_output=True, text=True, timeout=60, check=False, input=text,
+            env={**clean, **(env or {})},
+        )
+
+    def pid(self) -> int:
+        return int(self.state.lock.read_text())
+
+    def down(self) -> None:
+        if self.state.path.is_dir() and connect(self.state) is not None:
+            self.coord("down")
+
+
+@pytest.fixture
+def make_repo(tmp_path: Path) -> Iterator[Callable[..., Repo]]:
+    made: list[Repo] = []
+
+    def make(name: str = "repo", git: bool = True, config: str = "") -> Repo:
+        root = tmp_path / name
+        root.mkdir(parents=True, exist_ok=True)
+        if git:
+            subprocess.run(["git", "init", "-q", str(root)], check=True)
+        if config:
+            (root / "coord.toml").write_text(config)
+        made.append(Repo(root))
+        return made[-1]
+
+    yield make
+    for repo in made:
+        repo.down()
+
+
+@pytest.fixture
+def repo(make_repo: Callable[..., Repo]) -> Repo:
+    return make_repo()

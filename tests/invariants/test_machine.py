@@ -1,0 +1,300 @@
+"""The invariants, attacked: a state machine over the real service, SQLite and files, with a clock
+that it moves, restarts, failing statements, and agents that write without asking.
+
+After every step the state is held against what the design promises, judged by this file's own
+plain arithmetic (never by the code under test).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from coordinator.settings import Leases, Settings
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Code, Refusal
+from tests.world import Sabotage, World
+
+FILES = ["a.py", "b.py", "d/a.py", "d/b.py", "d/e/c.py"]
+#: Resource -> the files (or keys) that it stands for; what the product must find out by itself.
+MEANS: dict[str, frozenset[str]] = {
+    **{name: frozenset([name]) for name in FILES},
+    "./d/../a.py": frozenset(["a.py"]),
+    "d/": frozenset(f for f in FILES if f.startswith("d/")),
+    "d/*.py": frozenset(f for f in FILES if fnmatchcase(f, "d/?.py")),
+    "**/a.py": frozenset(["a.py", "d/a.py"]),
+    "key:x": frozenset(["key:x:1", "key:x:2"]),
+    "key:x:1": frozenset(["key:x:1"]),
+    "key:x:2": frozenset(["key:x:2"]),
+    "a.py::f": frozenset(["a.py::f"]),
+    "a.py::<header>": frozenset(["a.py::f", "a.py::g"]),
+    "a.py::g": frozenset(["a.py::g"]),
+}
+MEANS["a.py"] = MEANS["./d/../a.py"] = frozenset(["a.py", "a.py::f", "a.py::g"])
+MEANS["**/a.py"] |= MEANS["a.py"]
+NAMES = sorted(MEANS)
+AGENTS = ["ann", "bob", "cyd"]
+agents = st.sampled_from(AGENTS)
+resources = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3)
+
+
+def meaning(name: str) -> frozenset[str]:
+    return MEANS[name]
+
+
+class Coordinator(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        short = Settings(leases=Leases(ttl_s=60, max_hold_s=150, line_s=40, retry_s=5))
+        self.world = World(Path(self.folder.name), short)
+        for name in FILES:
+            self.world.write(name, "at first\n")
+        self.highest = 0
+        self.version = 0
+        self.last_seq = 0
+
+    def teardown(self) -> None:
+        assert self.world.replay_differs() == []
+        self.world.close()
+        self.folder.cleanup()
+
+    # ------------------------------------------------------------ steps
+
+    @rule(agent=agents, names=resources, mode=st.sampled_from(["exclusive", "shared"]),
+          retry=st.booleans(), priority=st.integers(0, 2))
+    def acquire(self, agent: str, names: list[str], mode: Any, retry: bool, priority: int) -> None:
+        before = self.leases()
+        stood = self.waiters()
+        asked = frozenset().union(*map(meaning, names))
+        rivals = [
+            row for row in self.world.live()
+            if row.locked_by != agent and meaning(row.file_path) & asked
+            and not (row.mode == mode == "shared")
+        ]
+        request = rq.Acquire(agent=agent, resources=names, mode=mode, retry=retry,
+                             priority=priority)
+        try:
+            got = self.world.ask(request)
+        except Refusal as refusal:
+            assert refusal.code is Code.LOCKED
+            assert rivals or stood, "refused with nothing in the way"
+            # 2 and 8: nothing was granted, nobody else's live lease was touched
+            live = {k: v for k, v in before.items() if from_iso(v[1]) > self.world.clock.at_ms}
+            after = self.leases()
+            assert all(after.get(k) == v or k not in live for k, v in live.items())
+            assert not [k for k, v in after.items() if k not in before and v[0] == agent
+                        and k > self.highest and not stood]
+            assert refusal.facts["conflicts"]
+            self.note_tokens()
+            return
+        assert not rivals, f"granted against {rivals}"
+        held = {row.file_path for row in self.world.live() if row.locked_by == agent}
+        assert {lease.resource for lease in got.leases} <= held
+        self.note_tokens()
+
+    @rule(agent=agents, name=st.sampled_from(NAMES))
+    def release(self, agent: str, name: str) -> None:
+        mine = [r for r in self.world.live() if r.locked_by == agent and r.scope]
+        before = self.leases()
+        try:
+            done = self.world.ask(rq.Release(agent=agent, resources=[name]))
+        except Refusal as refusal:
+            assert refusal.code in (Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.STALE_TOKEN)
+            assert self.leases() == before
+            return
+        assert all(lease.locked_by == agent for lease in done.released)
+        assert mine
+        self.note_tokens()
+
+    @rule(agent=agents)
+    def renew(self, agent: str) -> None:
+        before = {r.fencing_token: r for r in self.world.live()}
+        try:
+            self.world.ask(rq.Renew(agent=agent))
+        except Refusal as refusal:
+            assert refusal.code in (Code.STALE_TOKEN,)
+            return
+        for row in self.world.live():
+            old = before.get(row.fencing_token)
+            assert old is None or row.expires_at >= old.expires_at
+            assert row.expires_at <= row.max_until
+
+    @rule(seconds=st.sampled_from([1, 7, 20, 59, 60, 61, 200]))
+    def time_passes(self, seconds: int) -> None:
+        self.world.clock.advance(seconds * 1000)
+
+    @rule(seconds=st.sampled_from([30, 3600]))
+    def machine_sleeps(self, seconds: int) -> None:
+        live = {row.fencing_token for row in self.world.live()}
+        self.world.sleep_machine(seconds * 1000)
+        assert {row.fencing_token for row in self.world.live()} == live
+
+    @rule()
+    def sweep(self) -> None:
+        self.world.ask(rq.Sweep())
+        now = self.world.view().now
+        assert not [row for row in self.all_leases() if row[5] <= now], "lapsed leases remain"
+        self.note_tokens()
+
+    @rule(name=st.sampled_from(FILES))
+    def write_without_asking(self, name: str) -> None:
+        self.version += 1
+        self.world.write(name, f"version {self.version}\n")
+
+    @rule(name=st.sampled_from(FILES))
+    def delete_without_asking(self, name: str) -> None:
+        (self.world.root / name).unlink(missing_ok=True)
+
+    @rule(agent=agents, clean=st.booleans())
+    def leave(self, agent: str, clean: bool) -> None:
+        try:
+            self.world.ask(rq.Leave(agent=agent, clean=clean))
+        except Refusal as refusal:
+            assert refusal.code is Code.UNKNOWN_AGENT
+            return
+        assert not [row for row in self.world.live() if row.locked_by == agent]
+        self.note_tokens()
+
+    @rule(names=resources, priority=st.integers(0, 3))
+    def add_task(self, names: list[str], priority: int) -> None:
+        self.world.ask(rq.TaskAdd(title="work", resources=names, priority=priority))
+
+    @rule(agent=agents)
+    def claim(self, agent: str) -> None:
+        try:
+            got = self.world.ask(rq.TaskClaim(agent=agent))
+        except Refusal as refusal:
+            assert refusal.code is Code.NOTHING_TO_DO
+            self.nothing_could_start(agent)
+            return
+        held = {row.file_path for row in self.world.live() if row.locked_by == agent}
+        assert {lease.resource for lease in got.leases} <= held
+        self.note_tokens()
+
+    @rule(agent=agents, how=st.sampled_from(["done", "fail", "blocked"]))
+    def finish(self, agent: str, how: str) -> None:
+        for task in self.world.ask(rq.Tasks(state="claimed", limit=5)).items:
+            if task.claimed_by != agent:
+                continue
+            try:
+                if how == "done":
+                    self.world.ask(rq.TaskDone(agent=agent, task=task.task))
+                else:
+                    blocked = ["b.py"] if how == "blocked" else []
+                    self.world.ask(rq.TaskFail(agent=agent, task=task.task, blocked=blocked))
+            except Refusal as refusal:
+                assert refusal.code in (Code.STALE_TOKEN,)
+            break
+        self.note_tokens()
+
+    @rule(verdict=st.sampled_from(["keep", "revert", "reassign"]), undo=st.booleans())
+    def decide(self, verdict: Any, undo: bool) -> None:
+        for review in self.world.ask(rq.Reviews()).items[:1]:
+            shown = self.world.ask(rq.ReviewShow(review=review.review, content=True))
+            try:
+                self.world.ask(rq.ReviewDecide(review=review.review, verdict=verdict))
+                if undo:
+                    self.world.ask(rq.ReviewUndo(review=review.review))
+            except Refusal as refusal:
+                assert refusal.code in (Code.LOCKED, Code.VERSION_CHANGED, Code.BAD_TRANSITION)
+            again = self.world.ask(rq.ReviewShow(review=review.review, content=True))
+            # 6: whatever the verdict, both sides are still there
+            for old, new in zip(shown.files, again.files, strict=True):
+                assert (old.baseline, old.flagged) == (new.baseline, new.flagged)
+        self.note_tokens()
+
+    @rule()
+    def crash(self) -> None:
+        before = self.world.rows()
+        self.world.restart()
+        assert self.world.rows() == before
+        self.note_tokens()
+
+    @rule(agent=agents, names=resources, nth=st.integers(1, 12))
+    def disk_refuses(self, agent: str, names: list[str], nth: int) -> None:
+        before = self.world.rows()
+        with Sabotage(self.world.db, nth) as sabotage:
+            try:
+                self.world.ask(rq.Acquire(agent=agent, resources=names))
+            except Refusal as refusal:
+                if sabotage.left <= 0:
+                    assert refusal.code is Code.STORAGE
+                    assert self.world.rows() == before
+        self.note_tokens()
+
+    @precondition(lambda self: self.version % 5 == 4)
+    @rule()
+    def replay(self) -> None:
+        assert self.world.replay_differs() == []
+
+    # ------------------------------------------------------------ what must hold
+
+    @invariant()
+    def one_writer(self) -> None:
+        live = self.world.live()
+        for i, one in enumerate(live):
+            for two in live[i + 1 :]:
+                if one.locked_by != two.locked_by and not one.mode == two.mode == "shared":
+                    shared = meaning(one.file_path) & meaning(two.file_path)
+                    assert not shared, f"{one} and {two} both hold {shared}"
+
+    @invariant()
+    def partial_work_is_kept(self) -> None:
+        for (review,) in self.world.db.execute("SELECT review_id FROM reviews").fetchall():
+            shown = self.world.ask(rq.ReviewShow(review=review, content=True))
+            for file in shown.files:
+                assert (file.baseline is None) == (file.baseline_hash is None)
+                assert (file.flagged is None) == (file.flagged_hash is None)
+
+    @invariant()
+    def the_log_only_grows(self) -> None:
+        row = self.world.db.execute("SELECT max(seq), count(*) FROM events").fetchone()
+        assert row is not None
+        last, count = int(row[0] or 0), int(row[1])
+        assert last >= self.last_seq and last == count
+        self.last_seq = last
+
+    def note_tokens(self) -> None:
+        """3: tokens only rise, and none is given twice."""
+        given = [
+            row[0] for row in self.world.db.execute(
+                "SELECT data ->> 'fencing_token' FROM events WHERE kind = 'lease_granted' "
+                "ORDER BY seq"
+            )
+        ]
+        assert given == sorted(set(given))
+        self.highest = max(given, default=0)
+
+    def nothing_could_start(self, agent: str) -> None:
+        """Dispatch said no: then no ready task was free of live leases and of the line."""
+        if self.waiters():
+            return
+        live = [row for row in self.world.live() if row.locked_by != agent]
+        taken = frozenset().union(*(meaning(row.file_path) for row in live))
+        for task in self.world.ask(rq.Tasks(state="ready")).items:
+            needs = frozenset().union(*map(meaning, task.resources))
+            assert needs & taken, f"{task.task} could have started"
+
+    def leases(self) -> dict[int, tuple[str, str, str]]:
+        return {row[0]: (row[2], row[5], row[1]) for row in self.all_leases()}
+
+    def all_leases(self) -> list[tuple[Any, ...]]:
+        return self.world.db.execute(
+            "SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at "
+            "FROM file_locks"
+        ).fetchall()
+
+    def waiters(self) -> int:
+        return int(self.world.db.execute("SELECT count(*) FROM waiters").get)
+
+
+Coordinator.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+TestCoordinator = Coordinator.TestCase

@@ -1,0 +1,150 @@
+"""A coordinator without a process: the real service over real SQLite and real files, with a clock
+that stands still until a test moves it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from coordinator.archive.index import ArchiveIndex
+from coordinator.daemon.desk import who
+from coordinator.files.canonical import Tree
+from coordinator.files.ignore import Ignore
+from coordinator.files.state import StateDir
+from coordinator.operations.listing import OPERATIONS, allowed, decode, write_job
+from coordinator.service import overview, sweeping
+from coordinator.service.core import OPERATOR, Service
+from coordinator.settings import Settings
+from coordinator.store.database import open_writer
+from coordinator.store.ledger import Ledger, Tx, View
+from coordinator.store.rebuild import differences, state
+from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
+from coordinator.words.clock import ManualClock
+from coordinator.words.refusals import Refusal
+
+
+class World:
+    """One repository and its coordinator's insides."""
+
+    def __init__(self, root: Path, settings: Settings | None = None, git: bool = False) -> None:
+        self.root = root
+        if git:
+            subprocess.run(["git", "init", "-q", str(root)], check=True)
+        self.clock = ManualClock()
+        self.settings = settings or Settings()
+        self.state_dir = StateDir(root)
+        self.state_dir.create()
+        tree = Tree(root)
+        archive = ArchiveIndex(self.state_dir.archive, root)
+        archive.refresh()
+        self.service = Service(self.settings, tree, Ignore(tree), archive, b"k" * 32)
+        self.open()
+
+    def open(self) -> None:
+        """(Re)open the database, as a daemon does at its start."""
+        self.db = open_writer(self.state_dir.database, synchronous="NORMAL")
+        self.ledger = Ledger(self.db, self.state_dir.database)
+
+    def restart(self) -> None:
+        """As after a crash: everything in memory is gone."""
+        self.db.close()
+        self.open()
+
+    def close(self) -> None:
+        self.db.close()
+        self.service.archive.close()
+
+    def ask(self, request: rq.Request[Any], token: str | None = None) -> Any:
+        """Serve a request as the daemon would; a refusal is raised."""
+        operation = OPERATIONS[request.op]
+        again = decode(operation, msgspec.json.encode(request))
+        if not operation.request.writes:
+            actor = who(self.view(), token)
+            allowed(operation, actor)
+            if operation.name == "status":
+                return overview.status(self.service, self.view(), actor, again)
+            assert operation.handle is not None
+            return operation.handle(self.service, self.view(), actor, again)
+        for handle in (operation.before, operation.handle):
+            if handle is None:
+                continue
+
+            def job(tx: Tx, handle: Any = handle) -> Any:
+                actor = OPERATOR if token is None else who(tx, token)
+                allowed(operation, actor)
+                return write_job(self.service, actor, handle, again)(tx)
+
+            answer = self.ledger.run(job, self.clock.now_ms())
+        return answer
+
+    def refused(self, request: rq.Request[Any], token: str | None = None) -> Refusal:
+        """The refusal that the request must meet."""
+        try:
+            answer = self.ask(request, token)
+        except Refusal as refusal:
+            return refusal
+        raise AssertionError(f"{request} was served: {answer}")
+
+    def sleep_machine(self, ms: int) -> None:
+        """The laptop is shut for `ms`; the daemon notices at its next batch."""
+        last = self.clock.now_ms()
+        self.clock.sleep_machine(ms)
+        jumped = self.clock.jumped_ms()
+        self.ledger.run(lambda tx: sweeping.give_back(tx, jumped, last), self.clock.now_ms())
+
+    def view(self) -> View:
+        return View(self.db, self.clock.now_ms())
+
+    def live(self) -> list[LeaseRow]:
+        """Leases that are live now."""
+        view = self.view()
+        return [LeaseRow(*row) for row in view.rows("leases_live", view.now, 0, None, 10_000)]
+
+    def rows(self) -> dict[str, list[tuple[Any, ...]]]:
+        """The whole state."""
+        return state(self.db)
+
+    def replay_differs(self) -> list[str]:
+        return differences(self.db)[1]
+
+    def write(self, path: str, text: str) -> None:
+        """A write that asks nobody."""
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def acquire(self, agent: str, *resources: str, **more: Any) -> rq.Acquired:
+        got = self.ask(rq.Acquire(agent=agent, resources=list(resources), **more))
+        assert isinstance(got, rq.Acquired)
+        return got
+
+    def task(self, title: str, *resources: str, **more: Any) -> str:
+        made = self.ask(rq.TaskAdd(title=title, resources=list(resources), **more))
+        return str(made.task)
+
+
+class Sabotage:
+    """Makes the n-th statement of the next transaction fail, as a broken disk would."""
+
+    def __init__(self, db: apsw.Connection, nth: int) -> None:
+        self.db = db
+        self.left = nth
+
+    def __enter__(self) -> Sabotage:
+        def trace(cursor: Any, statement: str, bindings: Any) -> bool:
+            if statement.startswith(("INSERT", "UPDATE", "DELETE")):
+                self.left -= 1
+                if self.left == 0:
+                    raise apsw.FullError("injected: disk full")
+            return True
+
+        self.db.exec_trace = trace
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.db.exec_trace = None
