@@ -127,7 +127,8 @@ def fail(refusal: Refusal) -> int:
     """Say a refusal on standard error; the exit code that goes with it."""
     complain(f"coord: {refusal.code.value}: {refusal.message}")
     if refusal.code is Code.LOCKED:
-        for conflict in refusal.facts.get("conflicts", [])[:10]:
+        conflicts = refusal.facts.get("conflicts", [])
+        for conflict in conflicts[:10] if len(conflicts) > 1 else ():
             until = conflict.get("until")
             complain(
                 f"  {conflict['resource']}: {conflict['holder']}"

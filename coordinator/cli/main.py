@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
         if importlib.util.find_spec(f"coordinator.cli.{name}"):
             importlib.import_module(f"coordinator.cli.{name}")
     try:
-        done = app(arguments, prog_name="coord", standalone_mode=False)
+        done = app(arguments or ["--help"], prog_name="coord", standalone_mode=False)
         return done if isinstance(done, int) else 0
     except Refusal as refusal:
         if "--json" in arguments:
@@ -51,7 +51,8 @@ def _usage(bad: Exception) -> int:
     tell = getattr(bad, "format_message", None)
     if tell is None:
         return _bug(bad)
-    complain(f"coord: {tell()}")
+    said = tell()
+    complain(said if said.startswith("Usage") else f"coord: {said}")
     context = getattr(bad, "ctx", None)
     if context is not None:
         complain(f"  next: {context.command_path} --help")

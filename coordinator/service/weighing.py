@@ -18,7 +18,7 @@ from coordinator.service.core import Service, ms
 from coordinator.service.rivals import near
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, NearWaiter
-from coordinator.words.naming import Resource
+from coordinator.words.naming import Kind, Resource, path_in, resource
 from coordinator.words.refusals import Code, Refusal
 
 #: A resource and the mode it is wanted in.
@@ -87,11 +87,11 @@ def weigh(
         asked = located.resource
         rows = near(tx, "rivals", asked)
         if located.inode is not None:
-            rows += [
-                row for row in tx.rows("rivals_by_inode", located.inode)
-                if not any(row[0] == other[0] for other in rows)
-                and _same_file(svc, LeaseRow(*row), asked)
-            ]
+            known = {row[0] for row in rows}
+            for row in tx.rows("rivals_by_inode", located.inode):
+                lease = LeaseRow(*row)
+                if row[0] not in known and _same_file(svc, lease, asked):
+                    rows.append(tuple(_renamed(svc, lease, asked)))
         for raw in rows:
             lease = LeaseRow(*raw)
             if lease.locked_by == holder:
@@ -102,10 +102,7 @@ def weigh(
                 if lease.expires_at <= now:
                     lapsed.append(lease)
                 continue
-            same_inode = located.inode is not None and lease.inode == located.inode
-            if not rule.conflicts(asked, mode, holder, lease) and not (
-                same_inode and not (mode == "shared" and lease.mode == "shared")
-            ):
+            if not rule.conflicts(asked, mode, holder, lease):
                 continue
             (lapsed if rule.dead(lease.expires_at, now) else out.leases).append(lease)
         if tx.any("waiters_any"):
@@ -132,6 +129,16 @@ def _same_file(svc: Service, lease: LeaseRow, asked: Resource) -> bool:
         return True
     now_there = disk.inode_at(svc, lease.file_path)
     return now_there is None or now_there == lease.inode
+
+
+def _renamed(svc: Service, lease: LeaseRow, asked: Resource) -> LeaseRow:
+    """A lease on the file that we ask for, taken under another name: as if under this one."""
+    path = path_in(asked.scope) if asked.kind == "region" else asked.name
+    region = lease.file_path.rpartition("::")[2] if lease.kind == "region" else None
+    kind: Kind = "file" if region is None else "region"
+    name = path if region is None else f"{path}::{region}"
+    alias = resource(name, kind, fold_case=svc.tree.fold_case)
+    return lease._replace(kind=kind, scope=alias.scope)
 
 
 def _ahead(
