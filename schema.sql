@@ -101,7 +101,6 @@ CREATE TABLE waiters (
     priority       INTEGER NOT NULL,
     asked_at       TEXT NOT NULL,
     until          TEXT NOT NULL,           -- leaves the line at this instant
-    retry_at       TEXT NOT NULL,           -- looked at again by then even if nothing was released
     held           INTEGER NOT NULL CHECK (held IN (0, 1)),  -- 1: a request is held open for it
     ttl_ms         INTEGER NOT NULL,
     task_id        TEXT,

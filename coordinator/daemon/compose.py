@@ -177,6 +177,8 @@ class Daemon:
         scheduler.add_job(self._sweep, "interval", seconds=self.settings.sweep.interval_s,
                           id="sweep", **lenient)
         scheduler.add_job(self._tend, "interval", seconds=1, id="tend", **lenient)
+        scheduler.add_job(self._retry, "interval", seconds=self.settings.leases.retry_s,
+                          id="retry", **lenient)
         scheduler.add_job(self._backup, "interval",
                           seconds=self.settings.database.backup_every_s, id="backup", **lenient)
         scheduler.add_job(self._compact, "interval", hours=6, id="compact", **lenient)
@@ -189,6 +191,13 @@ class Daemon:
         self._writer.submit(
             lambda tx: sweeping.sweep(self.service, tx, OPERATOR, operation), lambda value: None
         )
+
+    def _retry(self) -> None:
+        """Refused acquisitions are looked at again, whether or not anything was released."""
+        if self.desk.look(lambda view: view.row("waiters_any")):
+            self._writer.submit(
+                lambda tx: sweeping.tend(self.service, tx), lambda value: None
+            )
 
     def _tend(self) -> None:
         self.desk.tend()

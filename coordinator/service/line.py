@@ -20,7 +20,6 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import WaiterRow
 from coordinator.words import requests as rq
-from coordinator.words.clock import iso
 from coordinator.words.naming import Resource
 from coordinator.words.refusals import Code, Refusal
 
@@ -141,10 +140,7 @@ def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acqui
     )
     if stay:
         tx.record(
-            ev.WaiterChanged(
-                acquisition_id=acquisition, agent=waiter.agent, held=False,
-                retry_at=iso(tx.now_ms + ms(svc.settings.leases.retry_s)),
-            )
+            ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent, held=False)
         )
     else:
         step_out(tx, waiter, "timed out")
@@ -154,24 +150,10 @@ def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acqui
     )
 
 
-def tend(svc: Service, tx: Tx) -> list[str]:
-    """Look at every waiter whose retry is due: serve it, or drop it when its time is over."""
-    due = []
-    for raw in tx.rows("waiters_all"):
-        waiter = WaiterRow(*raw)
-        if waiter.until <= tx.now or waiter.retry_at <= tx.now:
-            due.append(waiter)
-    granted = serve_these(svc, tx, [w.acquisition_id for w in due])
-    later = iso(tx.now_ms + ms(svc.settings.leases.retry_s))
-    for waiter in due:
-        if tx.row("waiter_get", waiter.acquisition_id) is not None:
-            tx.record(
-                ev.WaiterChanged(
-                    acquisition_id=waiter.acquisition_id, agent=waiter.agent, retry_at=later,
-                    held=bool(waiter.held),
-                )
-            )
-    return granted
+def look_again(svc: Service, tx: Tx) -> list[str]:
+    """Try every waiter, whatever was or was not released: the retry that a refusal promises. Whoever
+    has waited too long leaves the line; nothing is written where nothing changes."""
+    return serve_these(svc, tx, [str(row[0]) for row in tx.rows("waiters_all")])
 
 
 def _resources(tx: View, acquisition: str) -> list[Resource]:

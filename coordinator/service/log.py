@@ -26,7 +26,7 @@ SENTENCES: dict[str, str] = {
     "leases_shifted": "the machine's clock jumped; {delta_ms} ms were given back to live leases",
     "acquisition_refused": "{agent} was refused {resources} (held by {holders})",
     "waiter_queued": "{agent} stands in line as {acquisition_id}",
-    "waiter_changed": "{agent}'s place {acquisition_id} was looked at again",
+    "waiter_changed": "{agent} goes on standing in line as {acquisition_id}",
     "waiter_left": "{agent} left the line ({acquisition_id}): {reason}",
     "task_added": "{task} was added: {title}",
     "task_changed": "{task} is {state} ({verb}) {why}",

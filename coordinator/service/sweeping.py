@@ -24,7 +24,7 @@ def sweep(svc: Service, tx: Tx, actor: Actor, req: rq.Sweep) -> rq.Swept:
             break
     tasks.offer_rested(tx)
     granted = line.settle(svc, tx)
-    granted += line.tend(svc, tx)
+    granted += line.look_again(svc, tx)
     if lapsed or reviews or silent.stale:
         tx.record(
             ev.Noted(
@@ -53,7 +53,7 @@ def tend(svc: Service, tx: Tx) -> None:
         lapse.close_due(svc, tx)
     tasks.offer_rested(tx)
     line.settle(svc, tx)
-    line.tend(svc, tx)
+    line.look_again(svc, tx)
 
 
 def give_back(tx: Tx, jumped_ms: int, last_ms: int) -> None:

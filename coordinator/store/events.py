@@ -138,7 +138,6 @@ class WaiterQueued(Event, tag="waiter_queued"):
     mode: str
     priority: int
     until: str
-    retry_at: str
     held: bool
     ttl_ms: int
     task: str | None
@@ -147,9 +146,10 @@ class WaiterQueued(Event, tag="waiter_queued"):
 
 
 class WaiterChanged(Event, tag="waiter_changed"):
+    """Whether a request is still held open for it."""
+
     acquisition_id: str
     agent: str
-    retry_at: str
     held: bool
 
 

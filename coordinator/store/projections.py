@@ -82,7 +82,7 @@ def _waiter_queued(db: apsw.Connection, at: str, e: ev.WaiterQueued) -> None:
     db.execute(
         Q["waiter_put"],
         (
-            e.acquisition_id, e.agent, e.mode, e.priority, at, e.until, e.retry_at, int(e.held),
+            e.acquisition_id, e.agent, e.mode, e.priority, at, e.until, int(e.held),
             e.ttl_ms, e.task, e.description,
         ),
     )
@@ -91,7 +91,7 @@ def _waiter_queued(db: apsw.Connection, at: str, e: ev.WaiterQueued) -> None:
 
 
 def _waiter_changed(db: apsw.Connection, at: str, e: ev.WaiterChanged) -> None:
-    db.execute(Q["waiter_change"], (e.acquisition_id, e.retry_at, int(e.held)))
+    db.execute(Q["waiter_change"], (e.acquisition_id, int(e.held)))
 
 
 def _waiter_left(db: apsw.Connection, at: str, e: ev.WaiterLeft) -> None:

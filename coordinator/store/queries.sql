@@ -229,19 +229,19 @@ SELECT count(*) FROM file_locks WHERE locked_by = ?1 AND expires_at > ?2;
 SELECT 1 FROM waiters LIMIT 1;
 
 -- name: waiters_all
-SELECT acquisition_id, agent, mode, priority, asked_at, until, retry_at, held, ttl_ms, task_id,
+SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, task_id,
        description FROM waiters ORDER BY asked_at, acquisition_id;
 
 -- name: waiter_get
-SELECT acquisition_id, agent, mode, priority, asked_at, until, retry_at, held, ttl_ms, task_id,
+SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, task_id,
        description FROM waiters WHERE acquisition_id = ?;
 
 -- name: waiters_of_agent
-SELECT acquisition_id, agent, mode, priority, asked_at, until, retry_at, held, ttl_ms, task_id,
+SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, task_id,
        description FROM waiters WHERE agent = ? ORDER BY acquisition_id;
 
 -- name: waiters_due
-SELECT 1 FROM waiters WHERE retry_at <= ?1 OR until <= ?1 LIMIT 1;
+SELECT 1 FROM waiters WHERE until <= ? LIMIT 1;
 
 -- name: waiter_resources_of
 SELECT name, kind, scope FROM waiter_resources WHERE acquisition_id = ? ORDER BY name;
@@ -255,14 +255,14 @@ SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, r.name, r.kind
 FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope >= ? AND r.scope < ?;
 
 -- name: waiter_put
-INSERT INTO waiters (acquisition_id, agent, mode, priority, asked_at, until, retry_at, held, ttl_ms,
-    task_id, description) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO waiters (acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms,
+    task_id, description) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: waiter_resource_put
 INSERT INTO waiter_resources (acquisition_id, name, kind, scope) VALUES (?, ?, ?, ?);
 
 -- name: waiter_change
-UPDATE waiters SET retry_at = ?2, held = ?3 WHERE acquisition_id = ?1;
+UPDATE waiters SET held = ?2 WHERE acquisition_id = ?1;
 
 -- name: waiter_delete
 DELETE FROM waiters WHERE acquisition_id = ?;

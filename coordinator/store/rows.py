@@ -36,7 +36,6 @@ class WaiterRow(NamedTuple):
     priority: int
     asked_at: str
     until: str
-    retry_at: str
     held: int
     ttl_ms: int
     task_id: str | None

@@ -1,0 +1,313 @@
+"""The HTTP door: the same operations under `/v1`, for people, remote tools and HTTP hooks.
+
+Loopback only, with a bearer token (the operator's, in a file that only the user can read, or an
+agent's own). Host and Origin are checked, so that no web page can use it; there is no CORS. Made
+from the list of operations by a loop; it owns no rule and no shape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import os
+import re
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from coordinator.daemon.desk import Desk
+from coordinator.files.state import StateDir
+from coordinator.operations.listing import OPERATIONS, Operation
+from coordinator.service.log import event_reply
+from coordinator.store.rows import LogRow
+from coordinator.words.refusals import CATALOGUE, Code, Refusal
+
+#: Largest request body, in bytes.
+BODY_BYTES_MAX = 8 * 1024 * 1024
+_JSON = msgspec.json.Encoder()
+
+
+class HttpDoor:
+    """The HTTP server inside the daemon's loop."""
+
+    def __init__(self, desk: Desk, state: StateDir, port: int) -> None:
+        self._desk = desk
+        self._state = state
+        self._port = port
+        self._server: uvicorn.Server | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._bearer = _bearer(state)
+
+    async def open(self) -> str:
+        """Listen; the base address.
+
+        Raises:
+            Refusal: INVALID when the port is taken.
+        """
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(("127.0.0.1", self._port))
+        except OSError as bad:
+            sock.close()
+            raise Refusal(
+                Code.INVALID, f"Port {self._port} cannot be used: {bad.strerror}.",
+                next="Choose another with --http PORT (0: any).",
+            ) from None
+        self._port = sock.getsockname()[1]
+        config = uvicorn.Config(
+            self._app(), log_level="warning", access_log=False, lifespan="off", loop="none",
+            server_header=False, date_header=False, timeout_graceful_shutdown=2, ws="none",
+        )
+        self._server = _Quiet(config)
+        self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[sock]))
+        while not self._server.started and not self._task.done():
+            await asyncio.sleep(0.005)
+        address = f"http://127.0.0.1:{self._port}"
+        self._state.http.write_text(address + "\n", "utf-8")
+        return address
+
+    async def close(self) -> None:
+        """Stop listening; open streams end."""
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            self._server.force_exit = True
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        self._state.http.unlink(missing_ok=True)
+
+    def _app(self) -> Starlette:
+        routes = [
+            Route("/openapi.json", self._openapi),
+            Route("/v1/events/stream", self._guarded(self._stream)),
+        ]
+        # a fixed path goes before one with a placeholder that would swallow it
+        for operation in sorted(OPERATIONS.values(), key=lambda o: "{" in o.request.http[1]):
+            method, path = operation.request.http
+            routes.append(Route(path, self._guarded(self._endpoint(operation)), methods=[method]))
+        return Starlette(routes=routes)
+
+    def _guarded(self, serve: Any) -> Any:
+        """Refuse foreign hosts and origins, and whoever has no token, before anything else."""
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                token = self._who(request)
+                answer: Response = await serve(request, token)
+                return answer
+            except Refusal as refusal:
+                return _refused(refusal)
+
+        return endpoint
+
+    def _who(self, request: Request) -> str | None:
+        """The agent's token, or None for the operator.
+
+        Raises:
+            Refusal: UNAUTHORIZED.
+        """
+        host = request.headers.get("host", "")
+        if not re.fullmatch(rf"(127\.0\.0\.1|localhost|\[::1\]):{self._port}", host):
+            raise Refusal(Code.UNAUTHORIZED, f"Host {host[:80]!r} is not this machine's own name.")
+        origin = request.headers.get("origin")
+        if origin is not None and origin != f"http://{host}":
+            raise Refusal(Code.UNAUTHORIZED, "Web pages of other origins are not served.")
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not given:
+            raise Refusal(
+                Code.UNAUTHORIZED, "Send `Authorization: Bearer TOKEN`.",
+                next=f"The operator's token is in {self._state.bearer}.",
+            )
+        if hmac.compare_digest(given.encode(), self._bearer.encode()):
+            return None
+        return given
+
+    def _endpoint(self, operation: Operation) -> Any:
+        async def serve(request: Request, token: str | None) -> Response:
+            params = await _params(request, operation)
+            future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+            def answer(value: Any) -> None:
+                if not future.done():
+                    future.set_result(value)
+
+            self._desk.ask(operation.name, params, token, answer)
+            value = await future
+            if isinstance(value, Refusal):
+                return _refused(value)
+            return Response(_JSON.encode(value), media_type="application/json")
+
+        return serve
+
+    async def _stream(self, request: Request, token: str | None) -> Response:
+        after = request.headers.get("last-event-id") or request.query_params.get("after")
+        if after is not None and not after.isdigit():
+            raise Refusal(Code.INVALID, "`after` must be a number.")
+        return StreamingResponse(
+            self._events(int(after) if after else None), media_type="text/event-stream",
+            headers={"cache-control": "no-store"},
+        )
+
+    async def _events(self, after: int | None) -> AsyncIterator[bytes]:
+        """Server-sent events from `after` on; a comment each 15 s keeps the connection."""
+        wake = asyncio.Event()
+        stop = self._desk.subscribe(wake.set)
+        look = self._desk.look
+        told = after if after is not None else look(lambda v: int((v.row("event_last") or (0,))[0]))
+        try:
+            yield b": coord events\n\n"
+            while True:
+                wake.clear()
+                rows = self._news(told)
+                for raw in [] if isinstance(rows, Refusal) else rows:
+                    told = int(raw[0])
+                    body = _JSON.encode(event_reply(LogRow(*raw)))
+                    yield b"id: %d\nevent: %s\ndata: %s\n\n" % (told, raw[2].encode(), body)
+                if not rows:
+                    try:
+                        await asyncio.wait_for(wake.wait(), 15)
+                    except TimeoutError:
+                        yield b": still here\n\n"
+        finally:
+            stop()
+
+    def _news(self, told: int) -> Any:
+        return self._desk.look(
+            lambda view: view.rows("events_after", told, None, None, None, None, 500)
+        )
+
+    async def _openapi(self, request: Request) -> Response:
+        return Response(_JSON.encode(openapi()), media_type="application/json")
+
+
+class _Quiet(uvicorn.Server):
+    """The daemon has its own signal handlers."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        yield
+
+
+async def _params(request: Request, operation: Operation) -> bytes:
+    """The request's JSON: its body, with what stands in the path and the query put in."""
+    extra: dict[str, Any] = dict(request.path_params)
+    method, _ = operation.request.http
+    if method == "GET":
+        extra |= dict(request.query_params)
+        try:
+            typed = msgspec.convert(extra, operation.request, strict=False)
+        except msgspec.ValidationError as bad:
+            raise Refusal(Code.INVALID, f"{operation.name}: {bad}. Nothing was done.") from None
+        return _JSON.encode(typed)
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise Refusal(Code.LIMIT, f"The body is over {BODY_BYTES_MAX} bytes.")
+    if not extra and body:
+        return body
+    try:
+        given = msgspec.json.decode(body or b"{}", type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
+        raise Refusal(Code.INVALID, f"{operation.name}: not a JSON object: {bad}.") from None
+    return _JSON.encode({**given, **extra})
+
+
+def _refused(refusal: Refusal) -> Response:
+    return Response(
+        _JSON.encode({"error": refusal.body()}), status_code=CATALOGUE[refusal.code].http,
+        media_type="application/json",
+    )
+
+
+def _bearer(state: StateDir) -> str:
+    if not state.bearer.exists():
+        descriptor = os.open(state.bearer, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_hex(24))
+    return state.bearer.read_text("ascii").strip()
+
+
+def openapi() -> dict[str, Any]:
+    """OpenAPI 3.1 for every operation, from the same shapes that decode requests."""
+    shapes = [o.request for o in OPERATIONS.values()] + [o.reply for o in OPERATIONS.values()]
+    schemas, components = msgspec.json.schema_components(
+        shapes, ref_template="#/components/schemas/{name}"
+    )
+    by_shape = dict(zip(shapes, schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for operation in OPERATIONS.values():
+        method, path = operation.request.http
+        described: dict[str, Any] = {
+            "operationId": operation.name,
+            "summary": operation.meaning.splitlines()[0],
+            "description": operation.meaning,
+            "parameters": _parameters(operation, path, method, components),
+            "responses": {
+                "200": {
+                    "description": "done",
+                    "content": {"application/json": {"schema": by_shape[operation.reply]}},
+                },
+                "default": {
+                    "description": "refused; see the catalogue of refusals",
+                    "content": {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}
+                    },
+                },
+            },
+        }
+        if method == "POST":
+            body = by_shape[operation.request]
+            described["requestBody"] = {"content": {"application/json": {"schema": body}}}
+        paths.setdefault(path, {})[method.lower()] = described
+    components["Refusal"] = {
+        "type": "object", "required": ["error"],
+        "properties": {
+            "error": {
+                "type": "object", "required": ["code", "message", "retryable", "next"],
+                "properties": {
+                    "code": {"enum": [code.value for code in Code]},
+                    "message": {"type": "string"}, "retryable": {"type": "boolean"},
+                    "next": {"type": "string"},
+                },
+            }
+        },
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "coord", "version": "1", "description": __doc__},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"bearer": []}],
+    }
+
+
+def _parameters(operation: Operation, path: str, method: str,
+                components: dict[str, Any]) -> list[dict[str, Any]]:
+    fields = msgspec.structs.fields(operation.request)
+    inside = set(re.findall(r"{(\w+)}", path))
+    out = []
+    for field in fields:
+        if field.name not in inside and method != "GET":
+            continue
+        schema = components[operation.request.__name__]["properties"][field.name]
+        out.append(
+            {
+                "name": field.name, "in": "path" if field.name in inside else "query",
+                "required": field.name in inside or field.required, "schema": schema,
+            }
+        )
+    return out
+
