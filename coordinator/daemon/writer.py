@@ -122,4 +122,7 @@ class Writer:
 
     def _checkpointed(self, done: asyncio.Future[None]) -> None:
         self._checkpointing = False
-        done.exception()  # a checkpoint that failed is tried again after the next commit
+        if done.exception() is None:
+            # What was committed meanwhile is little. With all of it copied the next commit starts
+            # the WAL over; without this, steady writing would let it grow for ever.
+            self._ledger.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
