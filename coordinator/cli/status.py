@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -60,19 +61,48 @@ def _watch(events: int) -> None:
     complain("coord: watching ended; the coordinator goes on")
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Rows that each list may take; None: as many as it has. `tight`: no blank lines between."""
+
+    agents: int | None = None
+    leases: int | None = None
+    reviews: int | None = 5
+    events: int | None = None
+    tight: bool = False
+
+
+def room(reply: rq.StatusReply, height: int | None) -> Room:
+    """Share the lines of a screen: titles first, then a little for each list, the rest to leases
+    and agents, which are what one watches."""
+    if height is None:
+        return Room()
+    tight = height < 45
+    titles = 2 + 2 + 2 + 2 + 2 + 1 + (0 if tight else 5)  # head, four headed lists, events
+    rest = max(4, height - 1 - titles - 3)  # three lines "… and N more"
+    reviews = min(len(reply.reviews), 2 if tight else 5)
+    rest -= reviews
+    events = min(len(reply.events), max(2, rest // 4))
+    rest -= events
+    agents = min(len(reply.agents), max(2, rest // 2))
+    leases = max(2, rest - agents)
+    return Room(agents, leases, reviews, events, tight)
+
+
 def dashboard(reply: rq.StatusReply, height: int | None) -> RenderableType:
     """The whole picture; with `height` (lines) the lists are cut so that it fits a screen."""
     now = from_iso(reply.at)
-    leases = len(reply.leases)
-    room = max(leases, 1) if height is None else max(4, height - 24 - len(reply.agents))
-    return Group(
-        _head(reply, now),
-        _agents(reply, now, None if height is None else max(3, height // 4)),
-        _leases(reply, now, room),
-        _backlog(reply),
-        _reviews(reply, now),
-        _events(reply, None if height is None else 8),
-    )
+    rows = room(reply, height)
+    parts = [
+        _agents(reply, now, rows.agents), _leases(reply, now, rows.leases), _backlog(reply),
+        _reviews(reply, now, rows.reviews), _events(reply, rows.events),
+    ]
+    shown: list[RenderableType] = [_head(reply, now)]
+    for part in parts:
+        if not rows.tight:
+            shown.append(Text(""))
+        shown.append(part)
+    return Group(*shown)
 
 
 def _head(reply: rq.StatusReply, now: int) -> RenderableType:
@@ -114,7 +144,7 @@ def _agents(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType
     return _section(f"agents ({len(reply.agents)})", table, more)
 
 
-def _leases(reply: rq.StatusReply, now: int, most: int) -> RenderableType:
+def _leases(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType:
     if not reply.leases and not reply.waiters:
         return _section("leases", Text("nothing is held", style="dim"))
     waits: dict[str, list[str]] = {}
@@ -152,14 +182,15 @@ def _backlog(reply: rq.StatusReply) -> RenderableType:
     return _section("backlog", line)
 
 
-def _reviews(reply: rq.StatusReply, now: int) -> RenderableType:
+def _reviews(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType:
     if not reply.reviews:
         return _section("reviews", Text("nothing waits for a verdict", style="dim"))
     table = _table(("review", None), ("age", None), ("files", 3), ("what happened", 4))
-    for row in reply.reviews[:5]:
+    for row in reply.reviews[:most]:
         table.add_row(Text(row.review, style="magenta"), ago(row.opened_at, now),
                       ", ".join(f.path for f in row.files), printable(row.summary))
-    return _section(f"reviews waiting ({len(reply.reviews)})", table, len(reply.reviews) - 5)
+    return _section(f"reviews waiting ({len(reply.reviews)})", table,
+                    len(reply.reviews) - len(reply.reviews[:most]))
 
 
 def _events(reply: rq.StatusReply, most: int | None) -> RenderableType:
@@ -173,7 +204,7 @@ def _events(reply: rq.StatusReply, most: int | None) -> RenderableType:
 
 
 def _section(title: str, body: RenderableType, more: int = 0) -> RenderableType:
-    lines: list[RenderableType] = [Text(f"\n{title}", style="bold cyan"), body]
+    lines: list[RenderableType] = [Text(title, style="bold cyan"), body]
     if more > 0:
         lines.append(Text(f"… and {more} more", style="dim"))
     return Group(*lines)

@@ -25,6 +25,8 @@ PROTOCOL = 1
 START_TIMEOUT_S = 20.0
 #: A reply that takes longer than this (beyond a request's own wait) means that the daemon hangs.
 REPLY_TIMEOUT_S = 120.0
+#: How long a broken connection is made anew before the daemon is said to be down.
+RECONNECT_S = 10.0
 
 
 class _Line(msgspec.Struct):
@@ -175,14 +177,14 @@ class Wire:
 
     def ask(self, op: str, params: bytes, timeout_s: float = REPLY_TIMEOUT_S,
             repeatable: bool = False) -> bytes:
-        """The reply's JSON. A connection that breaks is made anew once; a request that may have
-        been carried out is sent again only if `repeatable`.
+        """The reply's JSON. When the connection breaks it is made anew, for `RECONNECT_S` at most;
+        a request that may have been carried out is sent again only if `repeatable`.
 
         Raises:
             Refusal: what the daemon refused; DAEMON_DOWN.
         """
-        for attempt in (1, 2):
-            fresh = self._sock is None
+        deadline = time.monotonic() + RECONNECT_S
+        while True:
             self.open()
             sent = False
             try:
@@ -202,16 +204,15 @@ class Wire:
                     Code.DAEMON_DOWN, f"The coordinator gave no answer within {timeout_s:g} s.",
                     next="`coord doctor`",
                 ) from None
-            except (OSError, EOFError) as bad:
+            except (OSError, EOFError):
                 self.close()
-                may_repeat = repeatable or not sent or (not fresh and isinstance(bad, EOFError))
-                if attempt == 2 or not (may_repeat and (repeatable or not sent)):
+                if (sent and not repeatable) or time.monotonic() > deadline:
                     raise Refusal(
                         Code.DAEMON_DOWN,
                         f"The coordinator went away during `{op}`; whether it was done is not "
                         "known.", next="`coord status` shows what is so.",
                     ) from None
-        raise AssertionError("unreachable")
+                time.sleep(0.02)  # a daemon that was killed takes a moment to be gone
 
     def _receive(self, number: int) -> bytes:
         while True:

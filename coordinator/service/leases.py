@@ -52,7 +52,8 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
         tx.record(
             ev.WaiterQueued(
                 acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
-                until=iso(tx.now_ms + stay_ms), held=req.wait_s > 0, ttl_ms=ttl_ms, task=req.task, description=req.description,
+                until=iso(tx.now_ms + stay_ms), held=req.wait_s > 0, ttl_ms=ttl_ms,
+                task=req.task, description=req.description,
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
             )
         )

@@ -151,8 +151,10 @@ def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acqui
 
 
 def look_again(svc: Service, tx: Tx) -> list[str]:
-    """Try every waiter, whatever was or was not released: the retry that a refusal promises. Whoever
-    has waited too long leaves the line; nothing is written where nothing changes."""
+    """Try every waiter, whatever was or was not released: the retry that a refusal promises.
+
+    Whoever has waited too long leaves the line; nothing is written where nothing changes.
+    """
     return serve_these(svc, tx, [str(row[0]) for row in tx.rows("waiters_all")])
 
 

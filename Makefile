@@ -1,0 +1,50 @@
+# coord: every target sets up what it needs. `make` lists them.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+
+.PHONY: help setup demo test check verify lint types layers docs docs-check test-chaos bench screenshot clean
+help:            ## list the targets
+	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
+
+setup: $(STAMP)  ## make .venv with coord and the development tools
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "coord needs Python 3.11 or newer ($(PYTHON) is older); try: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || sh scripts/venv.sh $(PYTHON) $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+demo: setup      ## agents carry one release of a real package to the next, one is killed, no edit is lost
+	@$(BIN)/python benchmarks/demo.py
+
+test: setup      ## the default test suite (under 5 minutes)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: lint types layers docs-check  ## linter, types, layers, generated documents
+
+lint: setup
+	@$(BIN)/ruff check .
+types: setup
+	@$(BIN)/mypy
+layers: setup    ## imports go down only
+	@$(BIN)/lint-imports --no-cache
+docs: setup      ## write the generated documents again
+	@$(BIN)/python -m coordinator.cli.documents --write
+docs-check: setup
+	@$(BIN)/python -m coordinator.cli.documents
+
+verify: check test  ## what CI runs first
+
+test-chaos: setup  ## the daemon killed again and again under 16 clients
+	@$(BIN)/python -m pytest -m chaos -p no:xdist tests/chaos
+
+bench: setup     ## locks, hook, dispatch and overlap, as ratios in one run
+	@$(BIN)/coord bench locks && $(BIN)/coord bench hook && $(BIN)/coord bench dispatch && $(BIN)/coord bench overlap
+
+screenshot: setup  ## draw the dashboard's picture in the README
+	@$(BIN)/python benchmarks/screenshot.py
+
+clean:           ## remove what was made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

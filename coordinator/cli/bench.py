@@ -1,0 +1,64 @@
+"""`coord bench …`: measure this machine's coordinator; every figure in benchmarks/README.md.
+
+Parses and prints; what is measured and how is `coordinator.bench`'s business. No benchmark touches
+the repository that it is started in.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator.bench import locks as locks_bench
+from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.words.refusals import Code, Refusal
+
+bench_app = typer.Typer(name="bench", help="Measure coord on this machine.", no_args_is_help=True)
+app.add_typer(bench_app)
+
+Folder = Annotated[
+    Path | None, typer.Option("--dir", help="Where to put the databases (default: temporary).")
+]
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        numbers = [int(part.replace("_", "")) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or any(not 1 <= n <= 10_000_000 for n in numbers):
+        raise Refusal(Code.INVALID, f"{text!r} is not a list of numbers.", next="Write 1,8,64.")
+    return numbers
+
+
+@bench_app.command("locks")
+def locks(
+    clients: Annotated[str, typer.Option(help="Numbers of clients.")] = "1,8,64",
+    seconds: Annotated[float, typer.Option(help="For each contender and number.")] = 3.0,
+    existing: Annotated[
+        bool, typer.Option("--existing", help="Lease files that exist: their bytes are kept.")
+    ] = False,
+    only_ours: Annotated[bool, typer.Option("--only-ours", help="Nobody else.")] = False,
+    profile: Annotated[
+        Path | None, typer.Option(help="Run the daemon under cProfile; figures go there.")
+    ] = None,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Durable acquire + release pairs, beside SQLite, Redis and the disk's floor."""
+    report = locks_bench.run(_numbers(clients), seconds, folder, existing, profile, only_ours)
+    if as_json:
+        print_json(report)
+        return
+    say("Pairs of acquire + release, every request on disk before it is answered.")
+    say(f"{'':28} {'clients':>7} {'pairs/s':>9} {'p50 ms':>8} {'p99 ms':>8} {'coord is':>9}")
+    for one in report.figures:
+        ours = "" if one.contender == locks_bench.OURS else f"{one.ratio:8.2f}x"
+        say(f"{one.contender:28} {one.clients:7} {one.rate:9.0f} {one.p50_ms:8.3f} "
+            f"{one.p99_ms:8.3f} {ours:>9}")
+    for count, ratio in report.p50_over_floor.items():
+        say(f"{count} clients: the median durable request takes {ratio:.2f} bare fdatasyncs.")
+    for why in report.missing:
+        say(f"missing: {why}")

@@ -1,0 +1,146 @@
+"""Sixteen clients, a daemon that is killed with SIGKILL twenty times, and then the history.
+
+Every client notes what it was told (a grant, a release, a claim) with its fencing token. Afterwards
+the log must hold all of it, no two live holders may ever have overlapped, fencing tokens rise
+strictly, and replaying the log must give the state.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from coordinator import Client, Code, Refusal
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.waiting import until
+
+CLIENTS = 16
+NAMES = ["a.py", "b.py", "d/", "d/x.py", "d/*.py", "key:k", "key:k:1"]
+MEANS = {
+    "a.py": {"a"}, "b.py": {"b"}, "d/": {"dx", "dother"}, "d/x.py": {"dx"}, "d/*.py": {"dx"},
+    "key:k": {"k1", "k2"}, "key:k:1": {"k1"},
+}
+
+
+def run(repo: Repo, kills: int) -> list[dict[str, object]]:
+    """Kill the daemon `kills` times under load; what the clients were told."""
+    told: list[dict[str, object]] = []
+    stop = threading.Event()
+    lock = threading.Lock()
+
+    def note(**facts: object) -> None:
+        with lock:
+            told.append(facts)
+
+    def work(number: int) -> None:
+        chance = random.Random(number)
+        client = Client(repo.root, agent=f"w{number}")
+        while not stop.is_set():
+            name = chance.choice(NAMES)
+            with contextlib.suppress(Refusal):
+                lease = client.acquire(name, ttl=60, retry=False).leases[0]
+                if not lease.reentrant:
+                    note(what="granted", agent=client.agent, name=name, token=lease.fencing_token)
+                if chance.random() < 0.1:
+                    task = client.call(rq.TaskAdd(title="t"))
+                    note(what="added", task=task.task)
+                client.release(name)
+                note(what="released", agent=client.agent, token=lease.fencing_token)
+
+    repo.coord("up")
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    chance = random.Random(7)
+    pause = threading.Event()
+    for _ in range(kills):
+        before = len(told)
+        until(lambda n=before: len(told) > n + 20, 60)  # type: ignore[misc]
+        pause.wait(chance.random() * 0.15)
+        with contextlib.suppress(ProcessLookupError, ValueError):
+            os.kill(repo.pid(), signal.SIGKILL)
+    before = len(told)
+    until(lambda: len(told) > before + 20, 60)
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    return told
+
+
+def check(repo: Repo, told: list[dict[str, object]]) -> None:
+    """Hold the history against the promises."""
+    boss = repo.client()
+    events, after = [], 0
+    while True:
+        page = boss.call(rq.Events(after=after, limit=5000)).items
+        if not page:
+            break
+        events += page
+        after = page[-1].seq
+    granted = [e for e in events if e.kind == "lease_granted"]
+    tokens = [e.data["fencing_token"] for e in granted]
+    # 3: strictly rising, never given twice
+    assert all(a < b for a, b in pairwise(tokens))
+    # 4: everything acknowledged is in the log, as it was told
+    logged = {(e.data["fencing_token"], e.agent, e.resource) for e in granted}
+    ended = {e.data["fencing_token"] for e in events if e.kind in ("lease_released", "lease_lapsed")}
+    tasks = {e.task for e in events if e.kind == "task_added"}
+    for fact in told:
+        if fact["what"] == "granted":
+            assert (fact["token"], fact["agent"], fact["name"]) in logged, fact
+        elif fact["what"] == "released":
+            assert fact["token"] in ended, fact
+        else:
+            assert fact["task"] in tasks, fact
+    # 1: at no point of the history do two holders overlap
+    live: dict[int, tuple[str, str]] = {}
+    for event in events:
+        if event.kind == "lease_granted":
+            mine = MEANS[str(event.resource)]
+            for other, name in live.values():
+                assert other == event.agent or not MEANS[name] & mine, event
+            live[event.data["fencing_token"]] = (str(event.agent), str(event.resource))
+        elif event.kind in ("lease_released", "lease_lapsed"):
+            del live[event.data["fencing_token"]]
+    # and what the log says is what is so
+    assert {x.fencing_token for x in boss.call(rq.Locks()).items} == set(live)
+    assert boss.call(rq.Replay()).equal
+    assert boss.call(rq.Health(integrity=True)).integrity == "ok"
+
+
+def test_three_kills(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo("kills")
+    check(repo, run(repo, 3))
+
+
+@pytest.mark.chaos
+def test_twenty_kills(make_repo: Callable[..., Repo], capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.monotonic()
+    repo = make_repo("kills")
+    told = run(repo, 20)
+    check(repo, told)
+    with capsys.disabled():
+        facts = {"acknowledged": len(told), "kills": 20, "seconds": round(time.monotonic() - started)}
+        print("\nchaos:", json.dumps(facts))
+
+
+def test_a_reply_that_was_lost_is_said_to_be_unknown(repo: Repo) -> None:
+    """Not repeated by the client, for it may have been done: the caller is told so."""
+    client = repo.client("ann")
+    client.acquire("a.py")
+    os.kill(repo.pid(), signal.SIGSTOP)
+    pid = repo.pid()
+    threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
+    with pytest.raises(Refusal) as met:
+        client.release("a.py")
+    assert met.value.code is Code.DAEMON_DOWN and "not known" in met.value.message.replace("\n", " ")

@@ -1,0 +1,196 @@
+"""What a person sees: 80 columns, pipes, NO_COLOR, JSON, errors in words."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+
+ESCAPE = re.compile("\x1b")
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repo]:
+    """A repository with much going on: 200 leases, long names, a review, a line."""
+    root = tmp_path_factory.mktemp("busy")
+    (root / ".coord").mkdir()
+    archive = root / "context_archive"
+    archive.mkdir()
+    (archive / "notes.md").write_text(
+        "# Notes\n\n## 4 Utils\n\n### 4.2 Normalization architecture\n\n`a/long.py` normalizes.\n"
+    )
+    repo = Repo(root)
+    boss = repo.client()
+    for i in range(10):
+        agent = repo.client(f"agent-with-a-long-name-{i}")
+        agent.acquire(*[f"src/some/deep/folder/file_{i}_{j}.py" for j in range(20)],
+                      description="a description that is far too long for a narrow terminal")
+    for i in range(12):
+        boss.call(rq.TaskAdd(title=f"Task number {i} with quite a long title that goes on and on",
+                             resources=[f"t{i}.py"], after=["T-1"] if i > 8 else []))
+    repo.client("agent-1").claim()
+    (root / "half.py").write_text("one\n")
+    left = repo.client("left")
+    left.acquire("half.py")
+    (root / "half.py").write_text("two \x1b[31mred\x1b[0m\n")
+    left.call(rq.Leave(agent="left", clean=False, log_tail="died \x1b]0;title\x07 here\n"))
+    repo.coord("lock", "src/some/deep/folder/file_1_1.py", "--agent", "waiting-one")
+    yield repo
+    repo.down()
+
+
+COMMANDS = [
+    ["status"], ["locks"], ["agents"], ["task", "list"], ["task", "show", "T-1"],
+    ["review", "list"], ["review", "show", "R-1"], ["events"], ["explain", "T-1"],
+    ["explain", "half.py"], ["archive", "search", "normalization"], ["archive", "show", "4.2"],
+    ["doctor"], ["help", "exit-codes"], ["task", "export"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_piped_output_is_plain_and_fits(busy: Repo, command: list[str]) -> None:
+    done = busy.coord(*command)
+    assert done.returncode in (0, 1), done.stderr
+    assert done.stdout.strip() and "Traceback" not in done.stderr
+    assert not ESCAPE.search(done.stdout), "colour or a stranger's escape in a pipe"
+    if command[0] in ("status", "locks", "agents", "task") and command[1:2] != ["export"]:
+        assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", COMMANDS[:8], ids=" ".join)
+def test_json_is_the_reply_itself(busy: Repo, command: list[str]) -> None:
+    done = busy.coord(*command, "--json")
+    lines = done.stdout.splitlines() if command == ["events"] else [done.stdout]
+    assert all(isinstance(json.loads(line), dict) for line in lines)
+
+
+def test_json_of_a_refusal_is_its_body(busy: Repo) -> None:
+    done = busy.coord("task", "show", "T-99", "--json")
+    assert done.returncode == 7
+    assert json.loads(done.stdout)["error"]["code"] == "UNKNOWN_TASK"
+
+
+def test_the_dashboard_says_what_matters(busy: Repo) -> None:
+    shown = busy.coord("status").stdout
+    for part in ("leases (20", "1 waiting", "waiting-one", "R-1", "half.py", "░", "1 claimed"):
+        assert part in shown, part
+
+
+def terminal(repo: Repo, *words: str, env: dict[str, str] | None = None, stop: str = "") -> str:
+    """What a terminal 80 columns wide shows of a command; it gets Ctrl-C once `stop` is seen."""
+    main, child = pty.openpty()
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "coordinator.cli.main", *words], cwd=repo.root, stdin=child,
+        stdout=child, stderr=child, start_new_session=True,
+        env={**clean, "TERM": "xterm-256color", **(env or {})},
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(child)
+    shown = b""
+    timer = threading.Timer(30, process.kill)
+    timer.start()
+    while True:
+        try:
+            data = os.read(main, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        shown += data
+        if stop and stop.encode() in shown:
+            os.write(main, b"\x03")
+            stop = ""
+    process.wait()
+    timer.cancel()
+    os.close(main)
+    return shown.decode("utf-8", "replace")
+
+
+def test_a_terminal_gets_colour_unless_it_says_no(busy: Repo) -> None:
+    assert "\x1b[" in terminal(busy, "status")
+    assert "\x1b[3" not in terminal(busy, "status", env={"NO_COLOR": "1"})
+
+
+def test_watch_redraws_in_place_and_ends_with_ctrl_c(busy: Repo) -> None:
+    shown = terminal(busy, "status", "--watch", stop="reviews waiting")
+    assert "watching ended" in shown and "Traceback" not in shown
+    assert "\x1b[?1049h" in shown, "it should use a screen of its own"
+
+
+def test_a_strangers_escapes_do_not_reach_the_terminal(busy: Repo) -> None:
+    shown = terminal(busy, "review", "show", "R-1")
+    assert "\x1b]0;title" not in shown and "died" in shown
+
+
+def test_side_by_side(busy: Repo) -> None:
+    shown = busy.coord("review", "show", "R-1", "--side-by-side").stdout
+    line = next(x for x in shown.splitlines() if "one" in x and "two" in x)
+    assert len(line) <= 80
+
+
+def test_usage_errors_are_short(busy: Repo) -> None:
+    for words, part in (
+        (["bogus"], "bogus"), (["task", "add"], "TITLE"), (["lock", "a.py"], "agent"),
+        (["lock", "a.py", "-a", "x", "--ttl", "soon"], "soon"), (["task", "import", "no.yaml"], "no.yaml"),
+        (["lock", "a.py", "-a", "x", "--mode", "own"], "own"),
+    ):
+        done = busy.coord(*words)
+        assert done.returncode == 2 and part.lower() in done.stderr.lower(), done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_closed_pipe_is_no_error(busy: Repo) -> None:
+    line = f"{sys.executable} -m coordinator.cli.main events -n 500 | head -1"
+    done = subprocess.run(["bash", "-c", line], cwd=busy.root, capture_output=True, text=True,
+                          check=False)
+    assert done.stdout.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
+
+
+def test_import_export_round_trip(busy: Repo, tmp_path: Path) -> None:
+    exported = busy.coord("task", "export", "--format", "markdown").stdout
+    assert exported.count("- [ ] Task number") == 12
+    other = Repo(tmp_path / "other")
+    other.root.mkdir()
+    done = other.coord("task", "import", "-", "--format", "markdown", text=exported)
+    assert done.stdout.count("\n") == 12, done.stderr
+    other.down()
+
+
+def test_shell_completion_is_offered(busy: Repo) -> None:
+    shown = busy.coord("--show-completion", "bash")
+    assert "complete" in shown.stdout or shown.returncode == 0
+
+
+def test_init_says_what_it_made_and_changes_nothing_twice(tmp_path: Path) -> None:
+    repo = Repo(tmp_path)
+    first = repo.coord("init")
+    assert "coord.toml" in first.stdout and "not a git repository" in first.stdout
+    (tmp_path / "coord.toml").write_text("# mine\n")
+    again = repo.coord("init")
+    assert "already" in again.stdout and (tmp_path / "coord.toml").read_text() == "# mine\n"
+
+
+def test_no_permission_is_said(tmp_path: Path) -> None:
+    if os.getuid() == 0:
+        pytest.skip("root may write anywhere")
+    tmp_path.chmod(0o500)
+    done = Repo(tmp_path).coord("lock", "a.py", "--agent", "ann")
+    tmp_path.chmod(0o700)
+    assert done.returncode == 9 and "write access" in done.stderr

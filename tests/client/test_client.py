@@ -1,0 +1,104 @@
+"""The Python client: leases as context managers, lost leases, reconnecting, threads."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from coordinator import Client, Code, LeaseLost, Refusal
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.waiting import until
+
+
+def held_by(repo: Repo) -> list[str]:
+    return [x.locked_by for x in repo.client().call(rq.Locks()).items]
+
+
+def test_a_lease_is_held_renewed_and_released(repo: Repo) -> None:
+    with Client(repo.root, agent="ann") as ann:
+        with ann.lease("key:account:12345", ttl=0.6) as held:
+            first = ann.call(rq.Locks()).items[0].expires_at
+            until(lambda: ann.call(rq.Locks()).items[0].expires_at > first)
+            assert held.fencing_token == 1 and held_by(repo) == ["ann"]
+        assert held_by(repo) == []
+
+
+def test_the_body_is_not_entered_when_it_is_locked(repo: Repo) -> None:
+    repo.client("ann").acquire("a.py")
+    with pytest.raises(Refusal) as met, repo.client("bob").lease("a.py"):
+        raise AssertionError("entered")
+    assert met.value.code is Code.LOCKED
+    assert repo.client().call(rq.Locks()).waiters == []
+
+
+def test_a_lost_lease_is_told_to_the_body(repo: Repo) -> None:
+    ann = repo.client("ann")
+    with pytest.raises(LeaseLost, match=r"a\.py"), ann.lease("a.py", ttl=0.3) as held:
+        repo.coord("unlock", "a.py", "--agent", "eve", "--force")
+        until(lambda: held.lost)
+        held.progress()
+
+
+def test_a_lease_lost_unnoticed_is_told_at_the_end(repo: Repo) -> None:
+    ann = repo.client("ann")
+    with pytest.raises(LeaseLost), ann.lease("a.py", ttl=30):
+        repo.coord("unlock", "a.py", "--agent", "eve", "--force")
+
+
+def test_a_hung_body_loses_its_lease(repo: Repo) -> None:
+    ann = repo.client("ann")
+    with pytest.raises(LeaseLost, match="no progress"), ann.lease("a.py", ttl=0.2, stall=0.1) as h:
+        until(lambda: h.lost)
+        until(lambda: not held_by(repo))
+
+
+def test_nested_leases_are_one(repo: Repo) -> None:
+    with repo.client("ann") as ann, ann.lease("a.py"):
+        with ann.lease("a.py", "b.py"):
+            assert len(held_by(repo)) == 2
+        assert held_by(repo) == ["ann"]
+
+
+def test_an_error_in_the_body_releases(repo: Repo) -> None:
+    ann = repo.client("ann")
+    with pytest.raises(ZeroDivisionError), ann.lease("a.py"):
+        _ = 1 / 0
+    assert held_by(repo) == []
+
+
+def test_the_lease_outlives_the_daemon(repo: Repo) -> None:
+    with repo.client("ann") as ann, ann.lease("a.py", ttl=5) as held:
+        os.kill(repo.pid(), signal.SIGKILL)
+        until(lambda: held_by(repo) == ["ann"])
+        held.progress()
+
+
+def test_clients_without_a_name_exclude_each_other(repo: Repo) -> None:
+    with Client(repo.root) as one, Client(repo.root) as two:
+        one.acquire("a.py")
+        with pytest.raises(Refusal):
+            two.acquire("a.py")
+
+
+def test_one_client_in_many_threads(repo: Repo) -> None:
+    ann = repo.client("ann")
+    ann.register()
+    wrong: list[BaseException] = []
+
+    def work(i: int) -> None:
+        try:
+            for j in range(20):
+                assert ann.acquire(f"{i}/{j}.py").leases[0].resource == f"{i}/{j}.py"
+        except BaseException as bad:
+            wrong.append(bad)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and len(held_by(repo)) == 160

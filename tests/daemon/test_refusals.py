@@ -1,0 +1,186 @@
+"""Every refusal has its code, its sentence and its next step, the same at every door."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from coordinator.client.client import Client
+from coordinator.words import requests as rq
+from coordinator.words.refusals import CATALOGUE, Code, Refusal
+from tests.conftest import Repo
+
+A = "a.py"
+#: code -> (request, the CLI's words for it or None where the CLI cannot say it)
+CASES: list[tuple[Code, rq.Request[Any], list[str] | None]] = [
+    (Code.INVALID, rq.Acquire(agent="bob", resources=["x\0y"]), None),
+    (Code.INVALID, rq.Acquire(agent="bob", resources=["x\ny"]), ["lock", "x\ny", "-a", "bob"]),
+    (Code.INVALID, rq.Acquire(agent="bob", resources=["x" * 5000]), ["lock", "x" * 5000, "-a", "bob"]),
+    (Code.INVALID, rq.Acquire(agent="bob", resources=[]), None),
+    (Code.INVALID, rq.Acquire(agent="bob", resources=[A], ttl_s=-5), ["lock", A, "-a", "bob", "--ttl", "-5"]),
+    (Code.INVALID, rq.Acquire(agent="bob", resources=[A], ttl_s=1e12), ["lock", A, "-a", "bob", "--ttl", "1e12"]),
+    (Code.INVALID, rq.Acquire(agent="b o b", resources=[A]), ["lock", A, "-a", "b o b"]),
+    (Code.INVALID, rq.TaskAdd(title=" "), ["task", "add", " "]),
+    (Code.OUTSIDE_REPO, rq.Acquire(agent="bob", resources=["../out"]), ["lock", "../out", "-a", "bob"]),
+    (Code.OUTSIDE_REPO, rq.Acquire(agent="bob", resources=["/etc/passwd"]), ["lock", "/etc/passwd", "-a", "bob"]),
+    (Code.LIMIT, rq.Acquire(agent="bob", resources=[f"f{i}" for i in range(10_000)]), None),
+    (Code.UNKNOWN_AGENT, rq.Heartbeat(agent="nobody"), None),
+    (Code.UNKNOWN_TASK, rq.TaskShow(task="T-99"), ["task", "show", "T-99"]),
+    (Code.UNKNOWN_LEASE, rq.Release(agent="ann", resources=["free.py"]), ["unlock", "free.py", "-a", "ann"]),
+    (Code.UNKNOWN_REVIEW, rq.ReviewShow(review="R-99"), ["review", "show", "R-99"]),
+    (Code.NOT_HOLDER, rq.Release(agent="bob", resources=[A]), ["unlock", A, "-a", "bob"]),
+    (Code.STALE_TOKEN, rq.Release(agent="ann", resources=[A], lease_token="0" * 32), None),
+    (Code.LOCKED, rq.Acquire(agent="bob", resources=[A], retry=False), ["lock", A, "-a", "bob", "--no-retry"]),
+    (Code.TASK_TAKEN, rq.TaskClaim(agent="bob", task="T-1"), ["task", "claim", "T-1", "-a", "bob"]),
+    (Code.TASK_NOT_READY, rq.TaskClaim(agent="bob", task="T-2"), ["task", "claim", "T-2", "-a", "bob"]),
+    (Code.BAD_TRANSITION, rq.TaskRetry(task="T-1"), ["task", "retry", "T-1"]),
+    (Code.NOTHING_TO_DO, rq.TaskClaim(agent="bob"), ["task", "claim", "-a", "bob"]),
+    (Code.VERSION_CHANGED, rq.ReviewDecide(review="R-1", verdict="revert"), ["review", "revert", "R-1"]),
+    (Code.REVIEW_OPEN, rq.Acquire(agent="bob", resources=["half.py"]), ["lock", "half.py", "-a", "bob"]),
+]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repo]:
+    """A repository in which every refusal can be met; none of them changes it."""
+    root = tmp_path_factory.mktemp("scene")
+    (root / "coord.toml").write_text("[review]\nquarantine = true\n")
+    (root / "half.py").write_text("one\n")
+    (root / ".coord").mkdir()
+    repo = Repo(root)
+    repo.coord("up", "--http", "0")
+    boss, ann, old = repo.client(), repo.client("ann"), repo.client("old")
+    old.acquire("half.py")
+    (root / "half.py").write_text("half\n")
+    old.call(rq.Leave(agent="old", clean=False))
+    (root / "half.py").write_text("later\n")
+    boss.call(rq.TaskAdd(title="one", resources=[A]))
+    boss.call(rq.TaskAdd(title="two", after=["T-1"]))
+    ann.claim("T-1")
+    yield repo
+    repo.down()
+
+
+def test_the_cases_cover_the_catalogue() -> None:
+    elsewhere = {
+        Code.UNAUTHORIZED, Code.DAEMON_DOWN, Code.VERSION_SKEW, Code.STORAGE, Code.INTERNAL,
+        Code.SHUTTING_DOWN,
+    }  # below, in test_process and in test_machine
+    assert {code for code, _, _ in CASES} | elsewhere == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0].value}-{c[1].op}")
+def test_same_refusal_at_every_door(
+    scene: Repo, case: tuple[Code, rq.Request[Any], list[str] | None]
+) -> None:
+    code, request, words = case
+    row = CATALOGUE[code]
+    # Python
+    with scene.client() as client, pytest.raises(Refusal) as met:
+        client.call(request)
+    refusal = met.value
+    assert refusal.code is code and refusal.message and refusal.next
+    # HTTP
+    status, body = http(scene, request)
+    assert (status, body["error"]["code"]) == (row.http, code.value), body
+    assert body["error"]["retryable"] is row.retryable
+    assert sameish(body["error"]["message"]) == sameish(refusal.message)
+    # CLI
+    if words is not None:
+        done = scene.coord(*words)
+        assert done.returncode == row.exit, done.stderr
+        assert f"coord: {code.value}: " in done.stderr and "next: " in done.stderr
+        assert "Traceback" not in done.stderr and done.stdout == ""
+
+
+def sameish(text: str) -> str:
+    """Without instants, which move on."""
+    return "".join(c for c in text if not c.isdigit())
+
+
+def http(repo: Repo, request: rq.Request[Any], token: str | None = None) -> tuple[int, Any]:
+    base = repo.state.http.read_text().strip()
+    method, path = request.http
+    fields = msgspec.to_builtins(request)
+    for name in [n for n in fields if "{" + n + "}" in path]:
+        path = path.replace("{" + name + "}", str(fields.pop(name)))
+    data = json.dumps(fields).encode() if method == "POST" else None
+    asked = urllib.request.Request(base + path, data=data, method=method)
+    asked.add_header("Authorization", f"Bearer {token or repo.state.bearer.read_text().strip()}")
+    try:
+        with urllib.request.urlopen(asked, timeout=30) as reply:
+            return reply.status, json.loads(reply.read())
+    except urllib.error.HTTPError as refused:
+        return refused.code, json.loads(refused.read())
+
+
+def test_an_agent_is_held_to_itself(scene: Repo) -> None:
+    zoe = scene.client("zoe")
+    zoe.register()
+    assert zoe.token is not None
+    for request in (
+        rq.Acquire(agent="ann", resources=["z.py"]), rq.Release(agent="ann", resources=[A], force=True),
+        rq.ReviewDecide(review="R-1", verdict="keep"), rq.TaskDone(agent="ann", task="T-1"),
+        rq.Shutdown(), rq.Register(agent="ann"), rq.TaskDone(agent="zoe", task="T-1", force=True),
+    ):
+        with pytest.raises(Refusal) as met:
+            zoe.call(request)
+        assert met.value.code in (Code.UNAUTHORIZED, Code.NOT_HOLDER), request
+        status, body = http(scene, request, zoe.token)
+        assert status in (401, 403), body
+    env = {"COORD_AGENT_TOKEN": zoe.token}
+    assert scene.coord("lock", "z.py", "--agent", "ann", env=env).returncode == 6
+    assert scene.coord("lock", "z.py", "--agent", "zoe", env=env).returncode == 0
+    child = zoe.call(rq.Register(agent="zoe-sub", parent="zoe"))
+    sub = Client(scene.root, agent="zoe-sub", token=child.token)
+    with pytest.raises(Refusal) as met:
+        sub.acquire("z.py")
+    assert met.value.code is Code.LOCKED, "a sub-agent is a holder of its own"
+
+
+def test_http_keeps_strangers_out(scene: Repo) -> None:
+    base = scene.state.http.read_text().strip()
+    token = scene.state.bearer.read_text().strip()
+    assert scene.state.bearer.stat().st_mode & 0o77 == 0
+    for headers in (
+        {}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {token}"},
+        {"Authorization": f"Bearer {token}", "Origin": "http://evil.example"},
+        {"Authorization": f"Bearer {token}", "Host": "evil.example"},
+    ):
+        with pytest.raises(urllib.error.HTTPError) as met:
+            urllib.request.urlopen(urllib.request.Request(base + "/v1/locks", headers=headers))
+        assert met.value.code == 401
+        assert "Access-Control-Allow-Origin" not in met.value.headers
+
+
+def test_openapi_names_every_operation(scene: Repo) -> None:
+    base = scene.state.http.read_text().strip()
+    with urllib.request.urlopen(base + "/openapi.json") as reply:
+        described = json.loads(reply.read())
+    from coordinator.operations.listing import OPERATIONS
+
+    ids = {op["operationId"] for path in described["paths"].values() for op in path.values()}
+    assert ids == set(OPERATIONS)
+
+
+def test_events_stream_over_http(scene: Repo) -> None:
+    base = scene.state.http.read_text().strip()
+    asked = urllib.request.Request(base + "/v1/events/stream?after=0")
+    asked.add_header("Authorization", f"Bearer {scene.state.bearer.read_text().strip()}")
+    with urllib.request.urlopen(asked, timeout=10) as stream:
+        seen = [stream.readline().decode().strip() for _ in range(6)]
+    assert "id: 1" in seen and any(line.startswith("data: {") for line in seen)
+
+
+def test_no_daemon_no_autostart(make_repo: Callable[..., Repo], tmp_path: Path) -> None:
+    repo = make_repo("lonely")
+    with pytest.raises(Refusal) as met:
+        Client(repo.root, autostart=False).call(rq.Locks())
+    assert met.value.code is Code.DAEMON_DOWN and met.value.exit_code == 5

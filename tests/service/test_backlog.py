@@ -1,0 +1,193 @@
+"""The backlog through the service: dependencies, attempts, dead letters, dispatch, exchange."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.rules import backlog as rule
+from coordinator.service import exchange
+from coordinator.settings import Backlog, Settings
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+from tests.world import World
+
+
+def claim(world: World, agent: str, task: str | None = None) -> Any:
+    return world.ask(rq.TaskClaim(agent=agent, task=task)).task.task
+
+
+def test_dependencies_open_the_way(world: World) -> None:
+    first = world.task("first")
+    second = world.task("second", after=[first])
+    assert world.ask(rq.TaskShow(task=second)).state == "pending"
+    assert claim(world, "ann") == first
+    refusal = world.refused(rq.TaskClaim(agent="bob", task=second))
+    assert refusal.code is Code.TASK_NOT_READY and first in refusal.message
+    world.ask(rq.TaskDone(agent="ann", task=first))
+    assert claim(world, "bob") == second
+
+
+def test_attempts_backoff_dead_letter_retry(tmp_path: Path) -> None:
+    world = World(tmp_path, Settings(backlog=Backlog(attempts_max=2, backoff_s=10)))
+    task = world.task("hard")
+    after = world.task("later", after=[task])
+    claim(world, "ann")
+    failed = world.ask(rq.TaskFail(agent="ann", task=task, reason="no luck"))
+    assert failed.state == "failed" and failed.not_before is not None
+    assert world.refused(rq.TaskClaim(agent="ann")).code is Code.NOTHING_TO_DO
+    world.clock.advance(10_000)
+    claim(world, "ann")
+    assert world.ask(rq.TaskFail(agent="ann", task=task, reason="again")).state == "dead"
+    assert world.ask(rq.TaskShow(task=after)).state == "blocked"
+    assert world.ask(rq.TaskRetry(task=task)).state == "ready"
+    assert world.ask(rq.TaskShow(task=after)).state == "pending"
+    assert world.replay_differs() == []
+    world.close()
+
+
+def test_a_task_learns_what_it_needs(world: World) -> None:
+    # Given a task that turns out to need a file which another holds
+    task = world.task("t", "a.py")
+    world.acquire("bob", "b.py")
+    claim(world, "ann")
+    # If it is given back as blocked
+    back = world.ask(rq.TaskFail(agent="ann", task=task, blocked=["b.py"]))
+    # I expect no attempt counted, the file among its resources, and no offer before it is free
+    assert back.state == "ready" and back.attempts == 0 and back.resources == ["a.py", "b.py"]
+    assert world.refused(rq.TaskClaim(agent="ann")).code is Code.NOTHING_TO_DO
+    world.ask(rq.Release(agent="bob", resources=["b.py"]))
+    assert claim(world, "ann") == task
+
+
+def test_priority_then_age_and_own_leases_do_not_block(world: World) -> None:
+    low = world.task("low", "a.py")
+    high = world.task("high", "b.py", priority=3)
+    assert claim(world, "ann") == high
+    world.acquire("bob", "a.py")
+    assert world.refused(rq.TaskClaim(agent="cyd")).code is Code.NOTHING_TO_DO
+    assert claim(world, "bob") == low
+
+
+def test_parked_tasks_come_back_one_after_the_other(world: World) -> None:
+    tasks = [world.task(f"t{i}", f"d/{i}.py", priority=-i) for i in range(5)]
+    world.acquire("ann", "d/")
+    assert world.refused(rq.TaskClaim(agent="bob")).code is Code.NOTHING_TO_DO
+    world.ask(rq.Release(agent="ann", resources=["d/"]))
+    assert [claim(world, f"w{i}") for i in range(5)] == tasks
+
+
+def test_the_same_claim_again_is_the_same(world: World) -> None:
+    task = world.task("t", "a.py")
+    claim(world, "ann")
+    again = world.ask(rq.TaskClaim(agent="ann", task=task))
+    assert again.leases[0].reentrant and again.task.attempts == 1
+    assert world.refused(rq.TaskClaim(agent="bob", task=task)).code is Code.TASK_TAKEN
+
+
+def test_a_lapsed_claim_cannot_be_finished(world: World) -> None:
+    task = world.task("t", "a.py")
+    world.ask(rq.TaskClaim(agent="ann", ttl_s=5))
+    world.clock.advance(5_000)
+    assert world.refused(rq.TaskDone(agent="ann", task=task)).code is Code.STALE_TOKEN
+    world.ask(rq.Sweep())
+    assert world.ask(rq.TaskShow(task=task)).state == "failed"
+
+
+def test_cancel_needs_force_while_claimed(world: World) -> None:
+    task = world.task("t", "a.py")
+    claim(world, "ann")
+    assert world.refused(rq.TaskCancel(task=task)).code is Code.BAD_TRANSITION
+    world.write("a.py", "half")
+    assert world.ask(rq.TaskCancel(task=task, force=True)).state == "cancelled"
+    assert not world.live() and len(world.ask(rq.Reviews()).items) == 1
+
+
+def test_a_cycle_is_named_and_nothing_is_added(world: World) -> None:
+    text = "- {id: a, title: A, after: [c]}\n- {id: b, title: B, after: a}\n- {id: c, title: C, after: [b]}\n"
+    refusal = world.refused(rq.TaskImport(text=text, format="yaml"))
+    assert refusal.code is Code.INVALID and "a -> c -> b -> a" in refusal.message
+    assert world.ask(rq.Tasks()).items == []
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "where"),
+    [
+        ("yaml", "- title: [unclosed\n- x", "line 2, column"),
+        ("yaml", "a: b", "list of tasks"),
+        ("yaml", "- titel: x", "task 1"),
+        ("yaml", "- {title: x, priority: high}", "task 1"),
+        ("jsonl", '{"title": "x"}\n{"title": ', "Line 2, column"),
+        ("jsonl", '{"title": 5}', "line 1"),
+        ("markdown", "# no boxes", "No task"),
+        ("markdown", "- [ ] x (priority: high)", "Line 1"),
+        ("yaml", "- {title: x, after: T-99}", "T-99"),
+        ("yaml", "- {title: x, files: [../out]}", "not inside"),
+        ("yaml", "- {title: ''}", "title"),
+    ],
+)
+def test_malformed_text_is_refused_with_its_place(
+    world: World, form: Any, text: str, where: str
+) -> None:
+    refusal = world.refused(rq.TaskImport(text=text, format=form))
+    assert refusal.code in (Code.INVALID, Code.UNKNOWN_TASK, Code.OUTSIDE_REPO)
+    assert where in refusal.message, refusal.message
+    assert world.ask(rq.Tasks()).items == []
+
+
+_words = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)
+_titles = st.lists(_words, min_size=1, max_size=4).map(" ".join).filter(
+    lambda t: "(" not in t and ")" not in t
+)
+
+
+@given(
+    items=st.lists(
+        st.builds(
+            exchange.Item, title=_titles, prompt=st.lists(_words, max_size=3).map("\n".join),
+            files=st.lists(st.sampled_from(["a.py", "b/", "c/*.py", "key:x"]), unique=True),
+            priority=st.integers(-5, 5), done=st.booleans(),
+        ),
+        min_size=1, max_size=5,
+    ),
+    form=st.sampled_from(["yaml", "jsonl", "markdown"]),
+)
+def test_what_is_written_is_read_back(items: list[exchange.Item], form: Any) -> None:
+    assert exchange.read(exchange.write(items, form), form) == items
+
+
+@given(st.text(max_size=300), st.sampled_from(["yaml", "jsonl", "markdown"]))
+def test_no_text_gives_a_traceback(text: str, form: Any) -> None:
+    try:
+        exchange.read(text, form)
+    except Refusal as refusal:
+        assert refusal.code is Code.INVALID
+
+
+@given(st.dictionaries(st.integers(0, 8), st.lists(st.integers(0, 8), max_size=3)))
+def test_cycles_are_found_exactly_when_there_are_any(edges: dict[int, list[int]]) -> None:
+    named = {str(k): [str(x) for x in v] for k, v in edges.items()}
+    found = rule.cycle(named)
+    # by taking away tasks that wait for nothing, again and again: what stays is in or behind a cycle
+    left = dict(named)
+    while True:
+        free = [k for k, v in left.items() if not any(x in left for x in v)]
+        if not free:
+            break
+        for k in free:
+            del left[k]
+    assert (found is not None) == bool(left)
+    if found:
+        assert found[0] == found[-1]
+        assert all(b in named[a] for a, b in pairwise(found))
+
+
+def test_every_transition_leads_to_a_known_state() -> None:
+    states = {s for s, _ in rule.TRANSITIONS} | set(rule.TRANSITIONS.values())
+    assert states == {"pending", "ready", "claimed", "done", "failed", "dead", "blocked",
+                      "cancelled", "review"}

@@ -1,0 +1,291 @@
+"""Leases through the service: sets, modes, renewal, takeover, the line. Facts | ask | answer."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.settings import Leases, Reviewing, Settings
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code
+from tests.world import World
+
+
+def locked(world: World, agent: str, *names: str, **more: object) -> dict[str, object]:
+    refusal = world.refused(rq.Acquire(agent=agent, resources=list(names), **more))  # type: ignore[arg-type]
+    assert refusal.code is Code.LOCKED
+    return {**refusal.facts, "message": refusal.message, "next": refusal.next}
+
+
+@pytest.mark.parametrize(
+    ("held", "asked", "free"),
+    [
+        ("a.py", "a.py", False),
+        ("a.py", "./x/../a.py", False),
+        ("a.py", "b.py", True),
+        ("d/", "d/a.py", False),
+        ("d/a.py", "d/", False),
+        ("d/", "da.py", True),
+        ("./", "anything/at/all.py", False),
+        ("src/**/*.sql", "src/x/y.sql", False),
+        ("src/**/*.sql", "src/x/y.py", True),
+        ("src/*.py", "src/*.sql", True),
+        ("src/a*", "src/*b", False),
+        ("key:account:1", "key:account:1:balance", False),
+        ("key:account:1", "key:account:12", True),
+        ("a.py::C", "a.py::C.m", False),
+        ("a.py::C", "a.py::D", True),
+        ("a.py::<header>", "a.py::C", False),
+        ("a.py", "a.py::C.m", False),
+        ("git:index", "git:index", False),
+    ],
+)
+def test_overlap_decides(world: World, held: str, asked: str, free: bool) -> None:
+    world.acquire("ann", held)
+    if free:
+        world.acquire("bob", asked)
+    else:
+        locked(world, "bob", asked)
+
+
+def test_all_or_nothing(world: World) -> None:
+    # Given one of three resources held
+    world.acquire("ann", "b.py")
+    # If another asks for all three
+    locked(world, "bob", "a.py", "b.py", "c.py", retry=False)
+    # I expect it to hold none
+    assert [row.locked_by for row in world.live()] == ["ann"]
+
+
+def test_shared_leases_go_together_and_upgrade_alone(world: World) -> None:
+    world.acquire("ann", "a.py", mode="shared")
+    world.acquire("bob", "a.py", mode="shared")
+    locked(world, "ann", "a.py", retry=False)
+    world.ask(rq.Release(agent="bob", resources=["a.py"]))
+    got = world.acquire("ann", "a.py")
+    assert got.leases[0].mode == "exclusive" and not got.leases[0].reentrant
+    assert len(world.live()) == 1
+
+
+def test_asking_again_is_the_same_lease_renewed(world: World) -> None:
+    first = world.acquire("ann", "a.py").leases[0]
+    world.clock.advance(60_000)
+    again = world.acquire("ann", "a.py").leases[0]
+    assert again.reentrant and again.fencing_token == first.fencing_token
+    assert again.expires_at > first.expires_at
+
+
+def test_hard_links_symlinks_and_renames_collide(world: World) -> None:
+    world.write("a.py", "x")
+    os.link(world.root / "a.py", world.root / "hard.py")
+    os.symlink("a.py", world.root / "soft.py")
+    world.acquire("ann", "a.py")
+    locked(world, "bob", "hard.py")
+    locked(world, "bob", "soft.py")
+    os.rename(world.root / "a.py", world.root / "renamed.py")
+    os.unlink(world.root / "hard.py")
+    locked(world, "bob", "renamed.py")
+
+
+def test_an_editor_that_replaces_the_file_keeps_the_lease(world: World) -> None:
+    world.write("a.py", "x")
+    world.acquire("ann", "a.py")
+    world.write("tmp", "y")
+    os.replace(world.root / "tmp", world.root / "a.py")
+    locked(world, "bob", "a.py")
+    world.write("b.py", "another file may get the old inode number")
+    world.acquire("bob", "b.py")
+
+
+def test_a_lapsed_lease_is_dead_though_nobody_swept(world: World) -> None:
+    # Given partial work under a lease that ran out
+    world.write("a.py", "before\n")
+    old = world.acquire("ann", "a.py", ttl_s=10, description="half a refactoring").leases[0]
+    world.write("a.py", "half\n")
+    world.clock.advance(10_000)
+    # If another asks
+    new = world.acquire("bob", "a.py")
+    # I expect it granted, the work flagged in the same transaction, the holder told, its token dead
+    assert new.leases[0].fencing_token > old.fencing_token
+    assert "review" in new.warnings[0]
+    (review,) = world.ask(rq.Reviews()).items
+    assert review.agent == "ann" and review.files[0].change == "modified"
+    notices = world.ask(rq.Heartbeat(agent="ann")).notices
+    assert [n.kind for n in notices] == ["lapsed"] and review.review in notices[0].text
+    stale = world.refused(
+        rq.Release(agent="bob", resources=["a.py"], lease_token=old.lease_token)
+    )
+    assert stale.code is Code.STALE_TOKEN
+
+
+def test_quarantine_refuses_what_is_under_review(tmp_path: Path) -> None:
+    world = World(tmp_path, Settings(review=Reviewing(quarantine=True)))
+    world.acquire("ann", "a.py", ttl_s=1)
+    world.write("a.py", "half")
+    world.clock.advance(1_000)
+    refusal = world.refused(rq.Acquire(agent="bob", resources=["a.py"]))
+    assert refusal.code is Code.REVIEW_OPEN and refusal.facts["reviews"] == ["R-1"]
+    world.close()
+
+
+def test_renewal_never_passes_max_hold(tmp_path: Path) -> None:
+    world = World(tmp_path, Settings(leases=Leases(max_hold_s=100)))
+    lease = world.acquire("ann", "a.py", ttl_s=60).leases[0]
+    for _ in range(5):
+        world.clock.advance(20_000)
+        if world.live():
+            world.ask(rq.Heartbeat(agent="ann", progress="typing"))
+    assert not world.live(), "aliveness alone held it past max_hold"
+    assert world.refused(rq.Renew(agent="ann", resources=["a.py"])).code is Code.STALE_TOKEN
+    assert lease.fencing_token == 1
+    world.close()
+
+
+def test_only_progress_renews(world: World) -> None:
+    world.acquire("ann", "a.py", ttl_s=40)
+    for _ in range(2):
+        world.clock.advance(20_000)
+        world.ask(rq.Heartbeat(agent="ann"))
+    assert not world.live(), "a hung agent that only lives kept its lease"
+
+
+def test_time_that_the_machine_slept_is_given_back(world: World) -> None:
+    world.acquire("ann", "a.py", ttl_s=60)
+    world.task("t", "b.py")
+    world.ask(rq.TaskClaim(agent="ann", ttl_s=60))
+    world.sleep_machine(8 * 3600 * 1000)
+    assert len(world.live()) == 2
+    world.ask(rq.TaskDone(agent="ann", task="T-1"))
+    assert world.replay_differs() == []
+
+
+# ------------------------------------------------------------------ the line
+
+
+def test_a_waiter_gets_it_when_it_is_released_and_is_told(world: World) -> None:
+    world.acquire("ann", "a.py")
+    first = locked(world, "bob", "a.py")
+    assert first["queue_position"] == 1
+    second = locked(world, "cyd", "a.py")
+    assert second["queue_position"] == 2
+    world.ask(rq.Release(agent="ann", resources=["a.py"]))
+    assert [row.locked_by for row in world.live()] == ["bob"]
+    (notice,) = world.ask(rq.Heartbeat(agent="bob")).notices
+    assert notice.kind == "granted" and notice.data["waited_as"] == first["acquisition_id"]
+    # delivered once: kept until acknowledged, then gone
+    assert world.ask(rq.Heartbeat(agent="bob", ack=notice.notice)).notices == []
+
+
+def test_priority_then_age(world: World) -> None:
+    world.acquire("ann", "a.py")
+    locked(world, "bob", "a.py")
+    world.clock.advance(1_000)
+    locked(world, "cyd", "a.py", priority=5)
+    world.ask(rq.Release(agent="ann", resources=["a.py"]))
+    assert world.live()[0].locked_by == "cyd"
+    world.ask(rq.Release(agent="cyd", resources=["a.py"]))
+    assert world.live()[0].locked_by == "bob"
+
+
+def test_a_stream_of_small_requests_never_starves_a_large_one(world: World) -> None:
+    # Given two holders and one who wants both their files
+    world.acquire("ann", "a.py")
+    world.acquire("bob", "b.py")
+    locked(world, "big", "a.py", "b.py")
+    # If small requests keep coming for whatever is free
+    world.ask(rq.Release(agent="ann", resources=["a.py"]))
+    for name in ("s1", "s2", "s3"):
+        refused = locked(world, name, "a.py")
+        assert refused["conflicts"][0]["waiting"]  # type: ignore[index]
+    world.ask(rq.Release(agent="bob", resources=["b.py"]))
+    # I expect the large one to be served first
+    assert {row.locked_by for row in world.live()} == {"big"}
+
+
+def test_patience_beats_a_stream_of_urgent_requests(tmp_path: Path) -> None:
+    world = World(tmp_path, Settings(leases=Leases(age_step_s=1, line_s=3600)))
+    world.acquire("ann", "a.py")
+    locked(world, "patient", "a.py")
+    holder = "ann"
+    for i in range(20):
+        world.clock.advance(1_000)
+        locked(world, f"urgent-{i}", "a.py", priority=10)
+        world.ask(rq.Release(agent=holder, resources=["a.py"]))
+        holder = world.live()[0].locked_by
+        if holder == "patient":
+            world.close()
+            return
+    raise AssertionError("the patient waiter was never served")
+
+
+def test_a_waiter_who_waits_for_me_does_not_hold_me_back(world: World) -> None:
+    world.acquire("ann", "b.py")
+    locked(world, "bob", "a.py", "b.py")
+    world.acquire("ann", "a.py")
+
+
+def test_a_circle_is_named(world: World) -> None:
+    world.acquire("ann", "a.py")
+    world.acquire("bob", "b.py")
+    locked(world, "ann", "b.py")
+    told = locked(world, "bob", "a.py")
+    assert told["deadlock"] == ["ann"] and "give back your own work" in str(told["message"])
+
+
+def test_a_grant_to_one_who_went_away_is_short(world: World) -> None:
+    world.acquire("ann", "a.py")
+    locked(world, "bob", "a.py", ttl_s=3600)
+    world.ask(rq.Release(agent="ann", resources=["a.py"]))
+    world.clock.advance(130_000)
+    assert not world.live()
+
+
+def test_waiters_leave_the_line_when_their_time_is_over(world: World) -> None:
+    world.acquire("ann", "a.py", ttl_s=86_000)
+    locked(world, "bob", "a.py")
+    world.clock.advance(601_000)
+    world.ask(rq.Sweep())
+    assert world.ask(rq.Locks()).waiters == []
+
+
+# ------------------------------------------------------------------ redirect
+
+
+def test_a_blocked_agent_is_sent_to_another_unlocked_task(world: World) -> None:
+    archive = world.root / "context_archive"
+    archive.mkdir()
+    (archive / "design.md").write_text(
+        "# Design\n\n## 4 Utils\n\n### 4.2 Normalization architecture\n\n"
+        "`utils/constants.py` holds the factors; they are read once.\n"
+    )
+    world.service.archive.refresh()
+    world.task("the same file", "utils/constants.py", priority=9)
+    free = world.task("Add the AOI report parser", "parsers/aoi.py")
+    world.acquire("agent-a", "utils/constants.py", description="refactoring the constants")
+    told = locked(world, "agent-b", "utils/constants.py")
+    assert told["redirect"]["task"] == free  # type: ignore[index]
+    assert told["next"] == f"coord task claim {free} --agent agent-b"
+    assert told["excerpts"][0]["section"] == "4.2"  # type: ignore[index]
+    for part in ("agent-a", "refactoring the constants", "4.2 'Normalization architecture'", free):
+        assert part in str(told["message"])
+    claimed = world.ask(rq.TaskClaim(agent="agent-b", task=free))
+    assert [lease.resource for lease in claimed.leases] == ["parsers/aoi.py"]
+
+
+@given(st.lists(st.sampled_from(["a.py", "b.py", "c.py", "d/"]), max_size=4))
+def test_what_is_offered_can_be_claimed(names: list[str]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        for name in ("a.py", "b.py", "c.py", "d/x.py"):
+            world.task(name, name)
+        world.acquire("ann", "a.py", *names)
+        told = locked(world, "bob", "a.py")
+        if told["redirect"] is not None:
+            world.ask(rq.TaskClaim(agent="bob", task=told["redirect"]["task"]))  # type: ignore[index]
+        world.close()

@@ -1,0 +1,223 @@
+"""Partial work: captured whole, shown, and settled by a human without losing anything."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from coordinator.settings import Reviewing, Settings
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code
+from tests.world import World
+
+
+def open_review(world: World) -> rq.Review:
+    world.clock.advance(3_600_000)
+    world.ask(rq.Sweep())
+    (review,) = world.ask(rq.Reviews()).items
+    shown = world.ask(rq.ReviewShow(review=review.review, content=True))
+    assert isinstance(shown, rq.Review)
+    return shown
+
+
+def content(data: str | None) -> bytes | None:
+    return None if data is None else base64.b64decode(data)
+
+
+def test_everything_below_a_leased_directory_is_captured(world: World) -> None:
+    # Given a leased directory with text, binary, large, linked and deleted files
+    small = Settings(review=Reviewing(file_bytes_max=1000))
+    world.service.settings = small
+    world.write("d/changed.py", "one\n")
+    world.write("d/gone.py", "bye\n")
+    world.write("d/same.py", "same\n")
+    (world.root / "d/pic.bin").write_bytes(b"\0\1\2")
+    (world.root / "d/large.bin").write_bytes(b"x" * 2000)
+    os.symlink("same.py", world.root / "d/link")
+    world.acquire("ann", "d/", ttl_s=5, description="a big change")
+    # If all of it changes and the holder vanishes
+    world.write("d/changed.py", "two\n")
+    (world.root / "d/gone.py").unlink()
+    world.write("d/sub/new.py", "new\n")
+    (world.root / "d/pic.bin").write_bytes(b"\0\1\3")
+    (world.root / "d/large.bin").write_bytes(b"y" * 2000)
+    (world.root / "d/link").unlink()
+    os.symlink("changed.py", world.root / "d/link")
+    review = open_review(world)
+    # I expect every change, with both sides, and the large one by hash with words
+    found = {f.path: f for f in review.files}
+    assert {p: f.change for p, f in found.items()} == {
+        "d/changed.py": "modified", "d/gone.py": "deleted", "d/sub/new.py": "created",
+        "d/pic.bin": "modified", "d/large.bin": "modified", "d/link": "modified",
+    }
+    assert content(found["d/gone.py"].baseline) == b"bye\n"
+    assert content(found["d/sub/new.py"].flagged) == b"new\n"
+    assert content(found["d/pic.bin"].baseline) == b"\0\1\2"
+    assert "-one" in found["d/changed.py"].diff and "+two" in found["d/changed.py"].diff
+    assert not found["d/large.bin"].kept and "size limit" in found["d/large.bin"].note
+    assert (world.root / "d/changed.py").read_text() == "two\n", "coord reverted by itself"
+
+
+def test_revert_and_undo_give_every_byte_back(world: World) -> None:
+    world.write("a.py", "one\n")
+    world.write("gone.py", "bye\n")
+    os.symlink("a.py", world.root / "link")
+    world.acquire("ann", "a.py", "gone.py", "new.py", "link", ttl_s=5)
+    world.write("a.py", "two\n")
+    (world.root / "gone.py").unlink()
+    world.write("new.py", "new\n")
+    review = open_review(world).review
+    world.ask(rq.ReviewDecide(review=review, verdict="revert", by="eve"))
+    assert (world.root / "a.py").read_text() == "one\n"
+    assert (world.root / "gone.py").read_text() == "bye\n"
+    assert not (world.root / "new.py").exists()
+    world.ask(rq.ReviewUndo(review=review))
+    assert (world.root / "a.py").read_text() == "two\n"
+    assert not (world.root / "gone.py").exists()
+    assert (world.root / "new.py").read_text() == "new\n"
+    assert world.ask(rq.ReviewShow(review=review)).state == "open"
+    assert world.replay_differs() == []
+
+
+def test_revert_takes_only_the_partial_work_out(world: World) -> None:
+    lines = [f"line {i}\n" for i in range(20)]
+    world.write("a.py", "".join(lines))
+    world.acquire("ann", "a.py", ttl_s=5)
+    world.write("a.py", "".join(["HALF\n", *lines[1:]]))
+    review = open_review(world).review
+    world.write("a.py", "".join(["HALF\n", *lines[1:19], "after\n"]))
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / "a.py").read_text() == "".join([*lines[:19], "after\n"])
+
+
+def test_revert_refuses_where_it_would_destroy_later_work(world: World) -> None:
+    world.write("a.py", "one\n")
+    world.write("b.py", "one\n")
+    world.acquire("ann", "a.py", "b.py", ttl_s=5)
+    world.write("a.py", "two\n")
+    world.write("b.py", "two\n")
+    review = open_review(world).review
+    world.write("b.py", "three\n")
+    refusal = world.refused(rq.ReviewDecide(review=review, verdict="revert"))
+    assert refusal.code is Code.VERSION_CHANGED and "b.py" in refusal.message
+    assert (world.root / "a.py").read_text() == "two\n", "half a revert"
+
+
+def test_revert_waits_for_who_holds_the_file(world: World) -> None:
+    world.acquire("ann", "a.py", ttl_s=5)
+    world.write("a.py", "half")
+    review = open_review(world).review
+    world.acquire("bob", "a.py")
+    refusal = world.refused(rq.ReviewDecide(review=review, verdict="revert"))
+    assert refusal.code is Code.LOCKED and (world.root / "a.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state"), [("keep", "done"), ("revert", "ready"), ("reassign", "ready")]
+)
+def test_the_task_follows_the_verdict_and_its_undo(
+    world: World, verdict: str, state: str
+) -> None:
+    world.write("a.py", "one\n")
+    task = world.task("change a", "a.py")
+    world.ask(rq.TaskClaim(agent="ann", ttl_s=5))
+    world.write("a.py", "half\n")
+    review = open_review(world).review
+    assert world.ask(rq.TaskShow(task=task)).state == "review"
+    world.ask(rq.ReviewDecide(review=review, verdict=verdict))  # type: ignore[arg-type]
+    assert world.ask(rq.TaskShow(task=task)).state == state
+    world.ask(rq.ReviewUndo(review=review))
+    assert world.ask(rq.TaskShow(task=task)).state == "review"
+    if verdict == "reassign":
+        world.ask(rq.ReviewDecide(review=review, verdict="reassign"))
+        got = world.ask(rq.TaskClaim(agent="bob"))
+        assert got.partial.review == review and "+half" in got.partial.diff
+        late = world.refused(rq.ReviewUndo(review=review))
+        assert late.code is Code.BAD_TRANSITION
+    assert world.replay_differs() == []
+
+
+def test_an_agent_that_dies_leaves_its_last_words(world: World) -> None:
+    world.task("t", "a.py")
+    world.ask(rq.TaskClaim(agent="ann"))
+    world.write("a.py", "half")
+    left = world.ask(rq.Leave(agent="ann", clean=False, log_tail="Segmentation fault\n"))
+    shown = world.ask(rq.ReviewShow(review=left.reviews[0]))
+    assert "Segmentation fault" in shown.log_tail and shown.reason == "left"
+    assert any("ann got a.py" in line for line in shown.timeline)
+
+
+def test_a_silent_agent_is_stale_and_its_work_is_flagged(world: World) -> None:
+    world.ask(rq.Register(agent="ann", silence_s=60))
+    world.acquire("ann", "a.py", ttl_s=7200)
+    world.write("a.py", "half")
+    world.clock.advance(61_000)
+    swept = world.ask(rq.Sweep())
+    assert swept.stale == ["ann"] and swept.reviews == ["R-1"]
+
+
+def test_clean_leave_and_unchanged_files_open_no_review(world: World) -> None:
+    world.write("a.py", "same")
+    world.acquire("ann", "a.py", "key:x", ttl_s=5)
+    world.clock.advance(5_000)
+    world.ask(rq.Sweep())
+    world.acquire("bob", "a.py")
+    world.write("a.py", "finished")
+    world.ask(rq.Leave(agent="bob"))
+    assert world.ask(rq.Reviews(state="all")).items == []
+
+
+def test_the_twin_in_a_linked_worktree_is_compared_with_itself(tmp_path: Path) -> None:
+    # Given a linked worktree whose branch has another version of the file
+    root = tmp_path / "main"
+    world = World(root, git=True)
+    git = ["git", "-C", str(root), "-c", "user.name=n", "-c", "user.email=e@x"]
+    world.write("a.py", "main\n")
+    subprocess.run([*git, "add", "a.py"], check=True)
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    twin = tmp_path / "twin"
+    subprocess.run([*git, "worktree", "add", "-q", "-b", "side", str(twin)], check=True)
+    (twin / "a.py").write_text("side\n")
+    # If it is leased there, and lapses there unchanged
+    world.acquire("ann", str(twin / "a.py"), ttl_s=5)
+    refusal = world.refused(rq.Acquire(agent="bob", resources=["a.py"], retry=False))
+    assert refusal.code is Code.LOCKED
+    world.clock.advance(5_000)
+    world.ask(rq.Sweep())
+    # I expect no review; and one over the twin's bytes when it did change
+    assert world.ask(rq.Reviews()).items == []
+    world.acquire("ann", str(twin / "a.py"), ttl_s=5)
+    (twin / "a.py").write_text("half\n")
+    review = open_review(world)
+    assert content(review.files[0].baseline) == b"side\n"
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert (twin / "a.py").read_text() == "side\n"
+    assert (root / "a.py").read_text() == "main\n"
+    world.close()
+
+
+def test_compaction_keeps_what_a_review_and_an_open_task_need(world: World) -> None:
+    world.write("a.py", "one\n")
+    world.acquire("ann", "a.py", ttl_s=5)
+    world.write("a.py", "two\n")
+    review = open_review(world).review
+    for i in range(300):
+        world.acquire("bob", f"x{i}.py")
+        world.ask(rq.Release(agent="bob", resources=[f"x{i}.py"]))
+    world.clock.advance(90 * 86_400_000)
+    world.ask(rq.Compact(keep_days=1))
+    shown = world.ask(rq.ReviewShow(review=review, content=True))
+    assert content(shown.files[0].baseline) == b"one\n" and shown.timeline
+    world.ask(rq.ReviewDecide(review=review, verdict="keep"))
+    world.clock.advance(90 * 86_400_000)
+    done = world.ask(rq.Compact(keep_days=1))
+    assert done.events_removed > 300
+    assert world.replay_differs() == []
+    world.restart()
+    before = int(world.db.execute("SELECT value FROM counters WHERE name = 'fencing'").get)
+    assert world.acquire("cyd", "new.py").leases[0].fencing_token > before
+    assert world.replay_differs() == []
