@@ -1,0 +1,114 @@
+"""What the daemon is held against without a server: bare SQLite, and the disk's own floor.
+
+`SqlitePairs` sends the statements that a grant and a release send in the daemon, each request in
+one durable transaction of its own, from one thread: what a program does that opens the database
+itself. No names are resolved, no token is checked, nothing is encoded.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from coordinator.bench.measure import Slice
+from coordinator.store.database import open_writer
+from coordinator.store.statements import STATEMENTS as Q
+from coordinator.store.statements import many
+
+_NOW, _LATER = "2026-01-01T00:00:00.000Z", "2026-01-01T00:30:00.000Z"
+BLOCK = 4096
+
+
+class SqlitePairs:
+    """A database with coord's schema, synchronous=FULL, its WAL warmed as the daemon's is."""
+
+    def __init__(self, folder: Path) -> None:
+        self._db = open_writer(folder / "alone.sqlite3", synchronous="FULL")
+        self._n = 0
+        self._seq = 0
+
+    def slice(self, seconds: float) -> Slice:
+        """Pairs until `seconds` are over; a request's time is its transaction's."""
+        mine = Slice(0, seconds, [])
+        started = time.perf_counter()
+        while (before := time.perf_counter()) - started < seconds:
+            token = self._acquire()
+            between = time.perf_counter()
+            self._release(token)
+            after = time.perf_counter()
+            mine.took += (between - before, after - between)
+            mine.done += 1
+        mine.seconds = time.perf_counter() - started
+        if self._n % 400 < 2:
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        return mine
+
+    def _acquire(self) -> int:
+        run = self._db.execute
+        self._n += 1
+        scope = f"p/src/pkg/m{self._n % 64}.py/"
+        run("BEGIN IMMEDIATE")
+        run(Q["agent_get"], ("c1",)).fetchone()
+        run(many("rivals", 3), ("p/", "p/src/", "p/src/pkg/", scope, scope[:-1] + "0")).fetchall()
+        run(Q["waiters_any"]).fetchone()
+        run(Q["reviews_any_open"]).fetchone()
+        run(
+            Q["lease_insert"],
+            (self._n, scope[2:-1], "c1", _NOW, "", _LATER, "file", "exclusive", scope, "", None,
+             None, None, f"A-{self._n}", None, 1_800_000, _LATER),
+        )
+        self._event("lease_granted", scope)
+        run(Q["counter_put"], ("fencing", self._n))
+        run("COMMIT")
+        return self._n
+
+    def _release(self, token: int) -> None:
+        run = self._db.execute
+        scope = f"p/src/pkg/m{token % 64}.py/"
+        run("BEGIN IMMEDIATE")
+        run(Q["agent_get"], ("c1",)).fetchone()
+        run(Q["leases_at_scope"], (scope,)).fetchall()
+        run(Q["lease_delete"], (token,))
+        run(Q["baselines_delete"], (token,))
+        run(Q["ready_offer"], (scope,))
+        self._event("lease_released", scope)
+        run("COMMIT")
+
+    def _event(self, kind: str, scope: str) -> None:
+        self._seq += 1
+        data = f'{{"kind":"{kind}","fencing_token":{self._n},"resource":"{scope}","agent":"c1"}}'
+        self._db.execute(Q["event_append"], (self._seq, _NOW, kind, "c1", None, scope, data))
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+
+class Floor:
+    """One block on disk, overwritten in place: the least that anything durable costs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._fd = os.open(folder / "floor", os.O_RDWR | os.O_CREAT, 0o600)
+        os.write(self._fd, os.urandom(256 * BLOCK))
+        os.fsync(self._fd)
+        self._n = 0
+
+    def slice(self, seconds: float) -> Slice:
+        """Writes of 4 KiB, each followed by fdatasync."""
+        mine = Slice(0, seconds, [])
+        sync = getattr(os, "fdatasync", os.fsync)
+        data = os.urandom(BLOCK)
+        started = time.perf_counter()
+        while (before := time.perf_counter()) - started < seconds:
+            self._n = (self._n + 1) % 256
+            os.pwrite(self._fd, data, self._n * BLOCK)
+            sync(self._fd)
+            mine.took.append(time.perf_counter() - before)
+            mine.done += 1
+        mine.seconds = time.perf_counter() - started
+        return mine
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)

@@ -1,0 +1,120 @@
+"""Closed-loop clients that take and give back a lease over and over, and time each request.
+
+One process, one event loop, N connections: a client sends its next request when the answer to the
+last one is there. Lines are spoken directly, without the Python client, so that what is measured
+is the daemon and not whoever asks it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from coordinator.bench.measure import Slice
+
+_encode = msgspec.json.Encoder().encode
+
+
+class LineClient(asyncio.Protocol):
+    """One agent: acquire, release, acquire, … on the local door."""
+
+    def __init__(self, agent: str, token: str, resource: str, mine: Slice) -> None:
+        held = {"agent": agent, "resources": [resource]}
+        self._lines = (
+            _encode({"id": 1, "op": "acquire", "params": held, "token": token}) + b"\n",
+            _encode({"id": 1, "op": "release", "params": held, "token": token}) + b"\n",
+        )
+        self._mine = mine
+        self._turn = 0
+        self._until = 0.0
+        self._sent = 0.0
+        self._rest = b""
+        self._over: asyncio.Future[None] | None = None
+        self._transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def start(self, until: float) -> asyncio.Future[None]:
+        """Go on until `until` (perf_counter seconds); done when nothing is held any more."""
+        self._until = until
+        self._over = asyncio.get_running_loop().create_future()
+        self._send()
+        return self._over
+
+    def _send(self) -> None:
+        self._sent = time.perf_counter()
+        self._transport.write(self._lines[self._turn])
+
+    def data_received(self, data: bytes) -> None:
+        if self._rest:
+            data = self._rest + data
+        if not data.endswith(b"\n"):
+            self._rest = data
+            return
+        self._rest = b""
+        now = time.perf_counter()
+        assert self._over is not None
+        if not data.startswith(b'{"id":1,"ok"'):
+            if not self._over.done():
+                self._over.set_exception(RuntimeError(data.decode("utf-8", "replace")[:500]))
+            return
+        if now <= self._until:
+            self._mine.took.append(now - self._sent)
+            self._mine.done += self._turn
+        self._turn ^= 1
+        if now > self._until and self._turn == 0:
+            self._over.set_result(None)
+            return
+        self._send()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._over is not None and not self._over.done():
+            self._over.set_exception(exc or ConnectionError("the daemon hung up"))
+
+
+async def lines(socket: str, clients: Sequence[tuple[str, str, str]], seconds: float) -> Slice:
+    """A slice of pairs by (agent, token, resource) clients over the local door."""
+    mine = Slice(0, seconds, [])
+    loop = asyncio.get_running_loop()
+    made = []
+    for agent, token, resource in clients:
+        _, client = await loop.create_unix_connection(
+            lambda a=agent, t=token, r=resource: LineClient(a, t, r, mine), socket  # type: ignore[misc]
+        )
+        made.append(client)
+    until = time.perf_counter() + seconds
+    await asyncio.gather(*[client.start(until) for client in made])
+    for client in made:
+        client._transport.close()
+    return mine
+
+
+#: One client of a peer: takes and gives back once; returns how long each request took (seconds).
+Pair = Callable[[], Awaitable[tuple[float, ...]]]
+
+
+async def pairs(clients: Sequence[Pair], seconds: float) -> Slice:
+    """A slice of pairs by clients that are coroutines.
+
+    A pair that ends after the slice is not counted. The slice's length is what was asked, or the
+    time to the first pair's end where a peer is slower than that.
+    """
+    mine = Slice(0, seconds, [])
+    started = time.perf_counter()
+
+    async def one(pair: Pair) -> None:
+        while time.perf_counter() - started < seconds:
+            took = await pair()
+            now = time.perf_counter() - started
+            if now <= seconds or mine.done == 0:
+                mine.seconds = max(mine.seconds, now)
+                mine.took.extend(took)
+                mine.done += 1
+
+    await asyncio.gather(*[one(pair) for pair in clients])
+    return mine
