@@ -71,9 +71,6 @@ INSERT INTO snapshots (seq, at, state) VALUES (?, ?, ?);
 -- name: snapshots_delete_before
 DELETE FROM snapshots WHERE seq < ?;
 
--- name: meta_get
-SELECT value FROM meta WHERE key = ?;
-
 -- name: meta_put
 INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
@@ -318,9 +315,6 @@ ORDER BY claim_until, n LIMIT ?;
 -- name: tasks_backed_off
 SELECT task_id FROM tasks WHERE state = 'failed' AND not_before <= ? ORDER BY not_before, n LIMIT ?;
 
--- name: backoff_next
-SELECT min(not_before) FROM tasks WHERE state = 'failed';
-
 -- name: task_counts
 SELECT state, count(*) FROM tasks GROUP BY state;
 
@@ -363,15 +357,8 @@ WHERE task_id = (SELECT task_id FROM ready_tasks WHERE parked_on = ?1 ORDER BY r
 -- name: ready_best
 SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, n LIMIT 1;
 
--- name: ready_after
-SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL AND (rank, n) > (?, ?)
-ORDER BY rank, n LIMIT 1;
-
 -- name: parked_best
 SELECT task_id, rank, n FROM ready_tasks WHERE parked_on = ? ORDER BY rank, n LIMIT 1;
-
--- name: parked_any
-SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL LIMIT 1;
 
 -- name: ready_clear
 DELETE FROM ready_tasks;

@@ -1,0 +1,112 @@
+"""Documents that are made from the code, so that they cannot drift: refusals, settings, operations,
+the life of a task. `python -m coordinator.cli.documents` checks them, `--write` writes them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from coordinator.operations.listing import OPERATIONS
+from coordinator.rules.backlog import TRANSITIONS
+from coordinator.settings import Settings
+from coordinator.words.refusals import CATALOGUE
+
+FOLDER = Path(__file__).resolve().parent.parent.parent / "context_archive"
+NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n"
+
+
+def refusals() -> str:
+    """The catalogue of refusals."""
+    rows = [
+        f"| `{code.value}` | {row.http} | {row.exit} | {'yes' if row.retryable else 'no'} "
+        f"| {row.meaning} | {row.next} |"
+        for code, row in CATALOGUE.items()
+    ]
+    return (
+        f"{NOTE}# Refusals\n\nA refusal is a lawful no: it changes nothing (save its own event and "
+        "place in line). Every door gives the\nsame code, sentence and next step; the body is "
+        '`{"error": {"code", "message", "retryable", "next", …facts}}`.\nA request that earns '
+        "several gets the first of this list.\n\n"
+        "| code | HTTP | exit | retryable | meaning | next step |\n|---|---|---|---|---|---|\n"
+        + "\n".join(rows) + "\n"
+    )
+
+
+def settings() -> str:
+    """Every key of `coord.toml`."""
+    lines = [
+        NOTE + "# Settings\n",
+        "`coord.toml` in the repository root; overridden by `COORD_<SECTION>_<KEY>` in the "
+        "environment of the daemon.\n`coord doctor` shows what is in force and where it came "
+        "from. Keys that end in `_s` are seconds, `_bytes` bytes.\n",
+        "| key | default |\n|---|---|",
+    ]
+    for section, values in msgspec.to_builtins(Settings()).items():
+        lines += [f"| `{section}.{key}` | `{value}` |" for key, value in values.items()]
+    return "\n".join(lines) + "\n"
+
+
+def operations() -> str:
+    """The one list of operations."""
+    lines = [
+        NOTE + "# Operations\n",
+        "Each is written once (`coordinator/words/requests.py` its shape, `coordinator/service/` "
+        "its use case) and\nserved alike by the local socket, HTTP, the Python client and the "
+        "command line. `/openapi.json` has the shapes.\n",
+        "| operation | HTTP | fields | meaning |\n|---|---|---|---|",
+    ]
+    for operation in OPERATIONS.values():
+        method, path = operation.request.http
+        fields = ", ".join(
+            f"`{f.name}`" if f.required else f.name
+            for f in msgspec.structs.fields(operation.request)
+        )
+        meaning = " ".join(operation.meaning.split("\n\n")[0].split())
+        lines.append(f"| `{operation.name}` | {method} `{path}` | {fields} | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def life() -> str:
+    """The transitions of a task, as a table and a diagram."""
+    drawn = "\n".join(f"    {a} --> {b}: {verb}" for (a, verb), b in TRANSITIONS.items())
+    rows = "\n".join(f"| {a} | {verb} | {b} |" for (a, verb), b in TRANSITIONS.items())
+    return (
+        f"{NOTE}# The life of a task\n\nWhat is not here is refused: `BAD_TRANSITION`. Drawn from "
+        "`TRANSITIONS` in `coordinator/rules/backlog.py`.\n\n```mermaid\nstateDiagram-v2\n"
+        f"    [*] --> pending\n    [*] --> ready\n{drawn}\n```\n\n"
+        f"| state | verb | becomes |\n|---|---|---|\n{rows}\n"
+    )
+
+
+DOCUMENTS = {
+    "refusals.md": refusals, "settings.md": settings, "operations.md": operations,
+    "task-states.md": life,
+}
+
+
+def stale() -> list[str]:
+    """Documents that are not what the code says."""
+    return [
+        name for name, make in DOCUMENTS.items()
+        if not (FOLDER / name).exists() or (FOLDER / name).read_text("utf-8") != make()
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code: 1 when a document is stale (and was not to be written)."""
+    old = stale()
+    if "--write" in arguments:
+        FOLDER.mkdir(exist_ok=True)
+        for name in old:
+            (FOLDER / name).write_text(DOCUMENTS[name](), "utf-8")
+            sys.stdout.write(f"written: {FOLDER.name}/{name}\n")
+        return 0
+    for name in old:
+        sys.stderr.write(f"stale: {FOLDER.name}/{name}; `make docs` writes it again\n")
+    return 1 if old else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

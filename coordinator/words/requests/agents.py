@@ -1,0 +1,97 @@
+"""Asking about agents: registering, heartbeats, leaving; their notices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.words.requests.base import Reply, Request
+
+
+class Registered(Reply):
+    agent: str
+    token: str
+    resumed: bool
+
+
+class Register(Request[Registered]):
+    """Register a holder, or resume one by its name (a new token is issued, its leases stay)."""
+
+    op = "register"
+    http = ("POST", "/v1/agents")
+    agent: str
+    profile: str = ""
+    parent: str | None = None
+    description: str = ""
+    silence_s: float | None = None  # silent for longer: stale, its leases are closed
+    unique: bool = False  # take `name-2`, `name-3`, … when the name is in use
+
+
+class Notice(Reply):
+    notice: int
+    at: str
+    kind: str
+    text: str
+    data: dict[str, Any]
+
+
+class Alive(Reply):
+    agent: str
+    state: str
+    notices: list[Notice]
+
+
+class Heartbeat(Request[Alive]):
+    """The agent is alive; with `progress` it moves, and its leases and claims are renewed."""
+
+    op = "heartbeat"
+    http = ("POST", "/v1/agents/heartbeat")
+    agent: str
+    progress: str | None = None
+    ack: int = 0  # notices up to this number have been delivered
+
+
+class Left(Reply):
+    agent: str
+    released: list[str]
+    reviews: list[str]
+
+
+class Leave(Request[Left]):
+    """The session ends. `clean`: its work is finished and leases are released; otherwise partial
+    work is flagged exactly as if they had lapsed."""
+
+    op = "leave"
+    http = ("POST", "/v1/agents/leave")
+    agent: str
+    clean: bool = True
+    reason: str = ""
+    log_tail: str = ""
+
+
+class AgentRow(Reply):
+    agent: str
+    parent: str | None
+    profile: str
+    description: str
+    state: str
+    registered_at: str
+    seen_at: str
+    progress_at: str | None
+    progress: str | None
+    leases: int
+    tasks: list[str]
+    waiting_for: list[str]
+
+
+class AgentList(Reply):
+    items: list[AgentRow]
+    next: str | None = None
+
+
+class Agents(Request[AgentList]):
+    """Registered agents; those that left only with `all`."""
+
+    op = "agents"
+    http = ("GET", "/v1/agents")
+    writes = False
+    all: bool = False

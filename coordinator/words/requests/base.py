@@ -1,0 +1,24 @@
+"""The base of all requests and replies."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Generic, Literal, TypeVar
+
+import msgspec
+
+R = TypeVar("R")
+Mode = Literal["exclusive", "shared"]
+Verdict = Literal["keep", "revert", "reassign"]
+
+
+class Reply(msgspec.Struct, kw_only=True, omit_defaults=False):
+    """Base of all replies; unknown fields from a newer daemon are ignored by an older client."""
+
+
+class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=True):
+    """Base of all requests. `R` is the reply."""
+
+    op: ClassVar[str]
+    http: ClassVar[tuple[str, str]]
+    writes: ClassVar[bool] = True
+    operator_only: ClassVar[bool] = False

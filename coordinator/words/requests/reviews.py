@@ -1,0 +1,99 @@
+"""Asking for the sweep and for a human's verdicts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from coordinator.words.requests.base import Reply, Request, Verdict
+from coordinator.words.requests.leases import Lease
+
+
+class Swept(Reply):
+    lapsed: list[Lease]
+    stale: list[str]
+    reviews: list[str]
+    tasks: list[str]
+    granted: list[str]
+
+
+class Sweep(Request[Swept]):
+    """Tidy now: close what has lapsed, flag partial work, serve the line."""
+
+    op = "sweep"
+    http = ("POST", "/v1/sweep")
+
+
+class ReviewFile(Reply):
+    path: str
+    change: str
+    kept: bool
+    baseline_hash: str | None
+    flagged_hash: str | None
+    note: str
+    diff: str = ""
+    baseline: str | None = None  # base64, only when asked for
+    flagged: str | None = None
+
+
+class Review(Reply):
+    review: str
+    state: str
+    reason: str
+    agent: str | None
+    task: str | None
+    summary: str
+    leased_at: str | None
+    opened_at: str
+    decided_at: str | None
+    decided_by: str | None
+    note: str | None
+    files: list[ReviewFile]
+    log_tail: str = ""
+    timeline: list[str] = []
+
+
+class ReviewList(Reply):
+    items: list[Review]
+    next: str | None = None
+
+
+class Reviews(Request[ReviewList]):
+    """Flagged work; without `state`, what is open."""
+
+    op = "reviews"
+    http = ("GET", "/v1/reviews")
+    writes = False
+    state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open"
+    limit: int = 200
+
+
+class ReviewShow(Request[Review]):
+    """One review with its diffs and timeline; `content` adds the bytes (base64)."""
+
+    op = "review_show"
+    http = ("GET", "/v1/reviews/{review}")
+    writes = False
+    review: str
+    content: bool = False
+
+
+class ReviewDecide(Request[Review]):
+    """A human's verdict. `revert` restores the bytes at grant where nobody changed them since."""
+
+    op = "review_decide"
+    http = ("POST", "/v1/reviews/{review}/decide")
+    operator_only = True
+    review: str
+    verdict: Verdict
+    note: str = ""
+    by: str = ""
+
+
+class ReviewUndo(Request[Review]):
+    """Take a verdict back; files that a revert wrote get their bytes again."""
+
+    op = "review_undo"
+    http = ("POST", "/v1/reviews/{review}/undo")
+    operator_only = True
+    review: str
+    by: str = ""

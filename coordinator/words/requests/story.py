@@ -1,0 +1,147 @@
+"""Asking what happened and how things are: events, stories, status, health; stopping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.words.requests.agents import AgentRow
+from coordinator.words.requests.backlog import Task
+from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.leases import Lease, Waiter
+from coordinator.words.requests.reviews import Review
+
+
+class EventRow(Reply):
+    seq: int
+    at: str
+    kind: str
+    agent: str | None
+    task: str | None
+    resource: str | None
+    data: dict[str, Any]
+    text: str
+
+
+class EventList(Reply):
+    items: list[EventRow]
+    next: int | None = None
+
+
+class Events(Request[EventList]):
+    """The log after `after`, oldest first; `tail` gives the last ones instead."""
+
+    op = "events"
+    http = ("GET", "/v1/events")
+    writes = False
+    after: int = 0
+    limit: int = 200
+    tail: bool = False
+    agent: str | None = None
+    task: str | None = None
+    resource: str | None = None
+    kind: str | None = None
+
+
+class Story(Reply):
+    subject: str
+    sentences: list[str]
+
+
+class Explain(Request[Story]):
+    """The story of one task, review, agent or resource, in sentences."""
+
+    op = "explain"
+    http = ("GET", "/v1/explain")
+    writes = False
+    subject: str
+    cwd: str | None = None
+
+
+class ReplayResult(Reply):
+    events: int
+    equal: bool
+    differences: list[str]
+
+
+class Replay(Request[ReplayResult]):
+    """Rebuild the state from the log into a fresh database and compare."""
+
+    op = "replay"
+    http = ("POST", "/v1/replay")
+    writes = False
+    operator_only = True
+
+
+class StatusReply(Reply):
+    at: str
+    root: str
+    agents: list[AgentRow]
+    leases: list[Lease]
+    waiters: list[Waiter]
+    tasks: dict[str, int]
+    claimed: list[Task]
+    reviews: list[Review]
+    events: list[EventRow]
+    health: dict[str, Any]
+
+
+class Status(Request[StatusReply]):
+    """Everything that the dashboard shows, read in one snapshot."""
+
+    op = "status"
+    http = ("GET", "/v1/status")
+    writes = False
+    events: int = 10
+
+
+class HealthReply(Reply):
+    version: str
+    root: str
+    pid: int
+    started_at: str
+    schema_version: int
+    db_bytes: int
+    wal_bytes: int
+    resident_bytes: int
+    events: int
+    watcher: dict[str, Any]
+    http: str | None
+    warnings: list[str]
+    config: dict[str, Any]
+    integrity: str | None = None
+
+
+class Health(Request[HealthReply]):
+    """How the daemon is; `integrity` also checks the database page by page."""
+
+    op = "health"
+    http = ("GET", "/v1/health")
+    writes = False
+    integrity: bool = False
+
+
+class Stopping(Reply):
+    pid: int
+
+
+class Shutdown(Request[Stopping]):
+    """Drain and exit."""
+
+    op = "shutdown"
+    http = ("POST", "/v1/shutdown")
+    writes = False
+    operator_only = True
+
+
+class Compacted(Reply):
+    events_removed: int
+    blobs_removed: int
+
+
+class Compact(Request[Compacted]):
+    """Apply the retention rule to the log and the blobs now."""
+
+    op = "compact"
+    http = ("POST", "/v1/compact")
+    operator_only = True
+    keep_days: float | None = None

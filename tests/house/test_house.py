@@ -1,0 +1,126 @@
+"""Style that a machine can see: sizes, words, queries, generated documents, packaging."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import apsw
+import pytest
+
+from coordinator.cli.documents import stale
+from coordinator.operations.listing import OPERATIONS
+from coordinator.resources import packaged
+from coordinator.service.log import SENTENCES
+from coordinator.store import database
+from coordinator.store.events import Event
+from coordinator.store.projections import APPLY
+from coordinator.store.statements import STATEMENTS
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCES = sorted((ROOT / "coordinator").rglob("*.py"))
+BANNED = re.compile(r"(^|_)(utils?|helpers?|managers?|misc|common|stuff)(_|$)")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_each_module_is_a_room_of_its_own(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert text.count("\n") <= 500, "two nouns in one room?"
+    assert not BANNED.search(path.stem)
+    tree = ast.parse(text)
+    if text.strip() and path.name != "__init__.py":
+        assert ast.get_docstring(tree), "a module opens with what it owns"
+
+
+def test_only_the_clock_reads_a_clock() -> None:
+    """Decisions get the time handed in; durations may be measured at the edges."""
+    inner = [p for p in SOURCES if p.parent.name in ("rules", "service", "store", "words", "archive")]
+    for path in inner:
+        if path.name == "clock.py":
+            continue
+        text = path.read_text("utf-8")
+        assert not re.search(r"\btime\.time|datetime\.now|utcnow|\bSystemClock\b", text), path
+    assert "datetime('now')" not in packaged("schema.sql").read_text("utf-8")
+
+
+def test_every_statement_fits_the_schema_and_is_used() -> None:
+    db = database.in_memory()
+    code = "".join(p.read_text("utf-8") for p in SOURCES)
+    for name, text in STATEMENTS.items():
+        with contextlib.suppress(apsw.BindingsError):  # numbered parameters count once
+            db.execute("EXPLAIN " + text.replace("{scopes}", "?"), [None] * text.count("?"))
+        assert f'"{name}"' in code, f"{name} is never used"
+
+
+def test_no_sql_outside_its_place() -> None:
+    allowed = {"database.py", "rebuild.py", "statements.py"}
+    for path in SOURCES:
+        if path.parent.name in ("archive", "bench") or path.name in allowed:
+            continue
+        found = re.search(r'"(SELECT|INSERT|UPDATE|DELETE) (?!coalesce\(max\(seq\))', path.read_text())
+        assert not found, f"{path}: {found}"
+
+
+def test_every_event_is_applied_and_told() -> None:
+    assert set(Event.__subclasses__()) == set(APPLY)
+    assert {str(kind.__struct_config__.tag) for kind in APPLY} == set(SENTENCES)
+
+
+def test_generated_documents_are_fresh() -> None:
+    assert stale() == []
+
+
+def test_the_readme_tells_only_commands_that_exist() -> None:
+    help_text = subprocess.run(
+        [sys.executable, "-m", "coordinator.cli.main", "--help"], capture_output=True, text=True,
+        check=True,
+    ).stdout
+    known = set(re.findall(r"^  (\w[\w-]*) ", help_text, re.MULTILINE))
+    for document in [ROOT / "README.md", *sorted((ROOT / "context_archive").glob("*.md"))]:
+        for command in re.findall(r"`coord (\w[\w-]*)", document.read_text("utf-8")):
+            assert command in known, f"{document.name} names `coord {command}`"
+
+
+def test_make_targets_in_documents_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        for target in re.findall(r"`make ([a-z-]+)", document.read_text("utf-8")):
+            assert target in targets, f"{document.name} names `make {target}`"
+
+
+def test_a_fresh_schema_equals_a_migrated_one() -> None:
+    """The day a migration is added, it is held against the fresh schema here."""
+    assert set(database.MIGRATIONS) == set(range(1, database.SCHEMA_VERSION))
+    fresh = database.in_memory()
+    assert fresh.execute("SELECT count(*) FROM sqlite_schema").get > 20
+
+
+def test_agents_is_no_package_and_travels_in_the_wheel(tmp_path: Path) -> None:
+    assert not (ROOT / "agents/__init__.py").exists()
+    assert not (ROOT / "context_archive/__init__.py").exists()
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], cwd=ROOT,
+        capture_output=True, text=True, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
+    assert "coordinator/_data/schema.sql" in names
+    assert "coordinator/_data/agents/shell.toml" in names
+    assert not [n for n in names if n.startswith("agents/")]
+
+
+def test_dependencies_are_those_named() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["license"] == "MIT" and project["scripts"] == {"coord": "coordinator.cli.main:run"}
+
+
+def test_operations_have_a_meaning_and_a_path_of_their_own() -> None:
+    paths = [operation.request.http for operation in OPERATIONS.values()]
+    assert len(set(paths)) == len(paths)
+    assert all(operation.meaning for operation in OPERATIONS.values())
