@@ -1,0 +1,97 @@
+"""What the daemon sees by itself: renames, writes without a lease, the archive, many files at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.waiting import until
+
+QUICK = "[watch]\ndebounce_s = 0.05\n"
+
+
+def kinds(repo: Repo, kind: str) -> list[rq.EventRow]:
+    return repo.client().call(rq.Events(kind=kind, limit=5000)).items
+
+
+def test_a_lease_follows_a_rename(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config=QUICK)
+    (repo.root / "a.py").write_text("x")
+    (repo.root / "d").mkdir()
+    (repo.root / "d/in.py").write_text("y")
+    ann = repo.client("ann")
+    ann.acquire("a.py")
+    ann.acquire("d/in.py")
+    os.rename(repo.root / "a.py", repo.root / "b.py")
+    os.rename(repo.root / "d", repo.root / "e")
+    until(lambda: {x.resource for x in ann.call(rq.Locks()).items} == {"b.py", "e/in.py"})
+    assert {n.kind for n in ann.heartbeat().notices} == {"moved"}
+    repo.client("bob").acquire("a.py")
+    assert repo.client().call(rq.Replay()).equal
+
+
+def test_a_write_without_a_lease_is_recorded(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config=QUICK)
+    ann = repo.client("ann")
+    ann.acquire("mine.py")
+    (repo.root / "mine.py").write_text("leased")
+    (repo.root / "other.py").write_text("not leased")
+    until(lambda: [e.resource for e in kinds(repo, "unleased_write")] == ["other.py"])
+    seen = [tuple(v) for e in kinds(repo, "versions_seen") for v in e.data["versions"]]
+    assert ("mine.py", "ann") in {(path, agent) for path, _, agent in seen}
+    assert repo.client().call(rq.Reviews()).items == []
+
+
+def test_by_policy_it_is_flagged(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config='[watch]\ndebounce_s = 0.05\nunleased = "review"\n')
+    repo.client("ann").register()
+    (repo.root / "other.py").write_text("not leased")
+    review = until(lambda: repo.client().call(rq.Reviews()).items)[0]
+    assert review.reason == "unleased" and review.files[0].path == "other.py"
+    repo.coord("review", "revert", review.review)
+    until(lambda: not (repo.root / "other.py").exists())
+
+
+def test_with_no_agent_about_nothing_is_said(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config=QUICK)
+    repo.coord("up")
+    (repo.root / "other.py").write_text("a person edits")
+    until(lambda: kinds(repo, "versions_seen"))
+    assert kinds(repo, "unleased_write") == []
+
+
+def test_the_archive_is_read_again_when_it_changes(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config=QUICK)
+    (repo.root / "context_archive").mkdir()
+    repo.coord("up")
+    (repo.root / "context_archive/new.md").write_text("# N\n\n## 3 Turbines\n\nThey spin.\n")
+    until(lambda: repo.client().call(rq.ArchiveSearch(query="turbines")).items)
+    repo.client("ann").acquire("blades.py", description="balancing the blades")
+    hits = until(lambda: repo.client().call(rq.ArchiveSearch(query="balancing")).items)
+    assert hits[0].source == "(living)"
+
+
+def test_five_thousand_files_at_once(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config=QUICK)
+    (repo.root / ".gitignore").write_text("build/\n")
+    repo.client("ann").register()
+    for folder in ("src", "build"):
+        (repo.root / folder).mkdir()
+    until(lambda: repo.client().call(rq.Health()).watcher["mode"] == "inotify")
+    for i in range(5000):
+        (repo.root / f"src/{i}.txt").write_text(str(i))
+        if i % 10 == 0:
+            (repo.root / f"build/{i}.txt").write_text(str(i))
+
+    def seen() -> int:
+        return sum(
+            v[0].startswith("src/") for e in kinds(repo, "versions_seen") for v in e.data["versions"]
+        )
+
+    until(lambda: seen() >= 5000, 60)
+    assert not any(
+        v[0].startswith("build/") for e in kinds(repo, "versions_seen") for v in e.data["versions"]
+    )
+    repo.client("bob").acquire("src/1.txt")
