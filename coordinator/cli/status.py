@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import io
 import time
 from dataclasses import dataclass
 from typing import Annotated
@@ -212,7 +212,7 @@ def _section(title: str, body: RenderableType, more: int = 0) -> RenderableType:
 
 def svg(reply: rq.StatusReply, path: str, width: int = 100) -> None:
     """The dashboard as an SVG picture, for the README."""
-    console = Console(record=True, width=width, force_terminal=True, file=sys.stderr,
+    console = Console(record=True, width=width, force_terminal=True, file=io.StringIO(),
                       highlight=False)
     console.print(Panel(dashboard(reply, None), border_style="dim", padding=(0, 1)))
     console.save_svg(path, title="coord status")

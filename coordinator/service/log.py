@@ -29,7 +29,7 @@ SENTENCES: dict[str, str] = {
     "waiter_changed": "{agent} goes on standing in line as {acquisition_id}",
     "waiter_left": "{agent} left the line ({acquisition_id}): {reason}",
     "task_added": "{task} was added: {title}",
-    "task_changed": "{task} is {state} ({verb}) {why}",
+    "task_changed": "{task} is {state}",
     "task_resources_learned": "{task} was found to need more",
     "claim_renewed": "{agent} renewed its claims",
     "review_opened": "{review} was opened: {summary}",
@@ -57,10 +57,12 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
         if isinstance(value, list):
             facts[key] = ", ".join(str(v) for v in value[:4])
         else:
-            facts[key] = "" if value is None else value
+            instant = key == "expires_at" and isinstance(value, str)
+            facts[key] = "" if value is None else f"{value[11:16]}Z" if instant else value
     text = SENTENCES.get(row.kind, row.kind).format_map(facts).strip()
-    if row.kind == "task_changed" and data.get("agent"):
-        text += f" [{data['agent']}]"
+    if row.kind == "task_changed":
+        text += f" by {data['agent']}" if data.get("agent") else ""
+        text += f": {data['why']}" if data.get("why") else ""
     if row.kind == "acquisition_refused" and data.get("redirect"):
         text += f"; sent to {data['redirect']}"
     if row.kind == "lease_released" and data.get("by"):
