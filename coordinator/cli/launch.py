@@ -1,0 +1,239 @@
+"""`coord launch`: agents at work on the backlog, seen live; `coord logs`: what they said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from coordinator import profiles
+from coordinator.cli.app import AsJson, app, complain, out, print_json, say, seconds
+from coordinator.cli.render import bar, printable, span
+from coordinator.client.wire import locate_root
+from coordinator.files.state import StateDir
+from coordinator.launch import logs as run_logs
+from coordinator.launch.attempt import Limits
+from coordinator.launch.crew import Crew
+from coordinator.launch.report import Report
+from coordinator.settings import load
+from coordinator.words.refusals import Code, Refusal
+
+#: How often the table is drawn anew; the backlog is asked for at a quarter of that.
+FRAME_S = 0.25
+
+
+@app.command("launch")
+def launch(
+    tasks: Annotated[
+        str, typer.Argument(help="A .yaml, .jsonl or .md file; `-`: the backlog as it is.")
+    ] = "-",
+    agents: Annotated[int, typer.Option("--agents", "-n", help="How many at once.")] = 3,
+    agent: Annotated[str, typer.Option("--agent", "-a", help="The profile.")] = "shell",
+    command: Annotated[
+        str | None, typer.Option("--command", "-c", help="The command, for the shell profile.")
+    ] = None,
+    timeout: Annotated[str | None, typer.Option(help="For one attempt (default 1h).")] = None,
+    stall: Annotated[
+        str | None, typer.Option(help="Silence after which an agent is stopped (default 10m).")
+    ] = None,
+    ttl: Annotated[
+        str | None, typer.Option(help="Silence after which its leases end (default 2m).")
+    ] = None,
+    grace: Annotated[
+        str | None, typer.Option(help="Between SIGTERM and SIGKILL (default 10s).")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Stay while reviews wait for a verdict.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with what an earlier launch left.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Run N agents on the backlog. Ctrl-C: finish what runs; again: stop now."""
+    if os.environ.get("COORD_AGENT_TOKEN"):
+        raise Refusal(
+            Code.UNAUTHORIZED, "This is an agent's own shell; launching is for people.",
+            next="Add tasks instead (`coord task add`): the launch that runs you takes them up.",
+        )
+    root = locate_root()
+    profile = profiles.load(agent, root)
+    if command is not None:
+        profile = profile.with_command(command)
+    given = load(root).settings.launch
+    limits = Limits(
+        ttl_s=_or(ttl, given.ttl_s), timeout_s=_or(timeout, given.task_timeout_s),
+        stall_s=_or(stall, given.stall_s), grace_s=_or(grace, given.grace_s),
+    )
+    live = sys.stdout.isatty() and not as_json
+    screen = _Screen(live=live, quiet=as_json)
+    crew = Crew(root, profile, agents, limits, say=screen.say,
+                expects_verdicts=(lambda: not crew.draining.is_set()) if wait else lambda: False)
+    crew.prepare(None if resume or tasks == "-" else Path(tasks))
+    _on_signals(crew, screen)
+    crew.start()
+    screen.follow(crew)
+    made = crew.report()
+    if as_json:
+        print_json(made)
+    else:
+        _tell(made)
+    return 0 if made.complete else 1
+
+
+def _or(text: str | None, default: float) -> float:
+    value = seconds(text)
+    if value is not None and not 0 < value < 1e7:
+        raise Refusal(Code.INVALID, f"{text!r} is not a possible duration here.",
+                      next="Write 45, 45s, 30m or 2h.")
+    return default if value is None else value
+
+
+def _on_signals(crew: Crew, screen: _Screen) -> None:
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        if crew.draining.is_set():
+            screen.later("Stopping now; unfinished work is flagged for review.")
+            crew.stop()
+        else:
+            screen.later("No new tasks; what runs is finished. Once more stops at once.")
+            crew.drain()
+
+    signal.signal(signal.SIGINT, interrupted)
+    signal.signal(signal.SIGTERM, interrupted)
+
+
+class _Screen:
+    """Lines as they come; on a terminal, below them a table that is drawn anew."""
+
+    def __init__(self, *, live: bool, quiet: bool) -> None:
+        self._quiet = quiet
+        self._console = out()
+        self._live = Live(console=self._console, auto_refresh=False, transient=True) if live \
+            else None
+        self._pending: list[str] = []
+        self._counts: dict[str, int] = {}
+        self._counted_at = 0.0
+
+    def say(self, line: str) -> None:
+        """One line for the record."""
+        if self._quiet:
+            complain(printable(line))
+        elif self._live is not None:
+            self._live.console.print(Text(printable(line)))
+        else:
+            say(printable(line))
+            sys.stdout.flush()
+
+    def later(self, line: str) -> None:
+        """From a signal handler: said at the next turn, for a lock may be held now."""
+        self._pending.append(line)
+
+    def follow(self, crew: Crew) -> None:
+        """Show the crew until it is done."""
+        if self._live is None:
+            while not crew.wait(FRAME_S):
+                self._flush()
+        else:
+            with self._live:
+                while not crew.wait(FRAME_S):
+                    self._flush()
+                    self._live.update(self._table(crew), refresh=True)
+                self._live.update(Text(""), refresh=True)
+        self._flush()
+
+    def _flush(self) -> None:
+        while self._pending:
+            self.say(self._pending.pop(0))
+
+    def _table(self, crew: Crew) -> RenderableType:
+        now = time.monotonic()
+        if now - self._counted_at > 4 * FRAME_S:
+            self._counted_at = now
+            try:
+                self._counts = crew.counts()
+            except Refusal as refusal:
+                self._pending.append(refusal.message)
+        table = Table(box=None, padding=(0, 1, 0, 0), expand=True, show_header=False)
+        table.add_column(no_wrap=True, max_width=16)
+        table.add_column(no_wrap=True, max_width=7)
+        table.add_column(no_wrap=True, justify="right", max_width=7)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        for hand in crew.hands:
+            task = hand.task
+            line = hand.last_line or hand.title if task else hand.doing
+            table.add_row(hand.agent, task or "-", span(now - hand.since) if task else "",
+                          Text(printable(line), style="" if task else "dim"))
+        done, total = self._counts.get("done", 0), sum(self._counts.values())
+        rest = ", ".join(f"{n} {state}" for state, n in sorted(self._counts.items())
+                         if state != "done" and n)
+        ending = "  (finishing)" if crew.draining.is_set() else ""
+        return Group(table, Text(f"{bar(done, total, 24)} done  {rest}{ending}"))
+
+
+def _tell(made: Report) -> None:
+    parts = ", ".join(f"{n} {state}" for state, n in sorted(made.tasks.items()))
+    say(f"\n{parts or 'no tasks'}; {made.wall_s:.1f} s with {made.agents} agents "
+        f"(one after the other: {made.serial_s:.1f} s, so {made.speedup:.1f} times as fast)")
+    say(f"{made.conflicts} conflicts, {made.redirects} redirects, {made.reviews} reviews")
+    for line in made.open[:20]:
+        say("  " + printable(line))
+    if len(made.open) > 20:
+        say(f"  … and {len(made.open) - 20} more")
+    for line in made.problems:
+        complain("  " + printable(line))
+    if made.tasks.get("review"):
+        say("next: coord review list")
+    elif made.tasks.get("dead"):
+        say("next: coord logs TASK, then coord task retry TASK")
+
+
+@app.command("logs")
+def logs(
+    task: Annotated[str, typer.Argument(help="T-3, or 3.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All attempts, not the last.")] = False,
+) -> None:
+    """What the launched agents of a task said."""
+    state = StateDir(locate_root())
+    name = task.upper() if task.upper().startswith("T-") else f"T-{task}"
+    found = run_logs.find(state, name)
+    if not found and not follow:
+        raise Refusal(
+            Code.UNKNOWN_TASK, f"No launched agent has worked on {name} yet.",
+            next=f"`coord explain {name}` tells its story.",
+        )
+    for path in found if every else found[-1:]:
+        if every:
+            say(f"== {path.parent.name}/{path.name}")
+        sys.stdout.write(path.read_text("utf-8", "replace"))
+    sys.stdout.flush()
+    if follow:
+        _follow(state, name, found[-1] if found else None)
+
+
+def _follow(state: StateDir, task: str, path: Path | None) -> None:
+    """Print what is added, also by later attempts, until interrupted."""
+    at = path.stat().st_size if path is not None else 0
+    while True:
+        newest = run_logs.find(state, task)
+        if newest and newest[-1] != path:
+            path, at = newest[-1], 0
+            say(f"== {path.parent.name}/{path.name}")
+        if path is not None and path.stat().st_size > at:
+            with path.open("rb") as file:
+                file.seek(at)
+                data = file.read()
+            at += len(data)
+            sys.stdout.write(data.decode("utf-8", "replace"))
+            sys.stdout.flush()
+        time.sleep(FRAME_S)

@@ -1,0 +1,161 @@
+"""One attempt: an agent's process from its start to its end, with its claim kept alive as it moves.
+
+Watches three things at once: the process (exit, time over, silence), the claim (lapsed, finished or
+given back by the agent itself), and the launch (stopped by a person). Says how it ended; what
+follows from that for the task is `hand`'s business.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from coordinator.client.client import Client
+from coordinator.launch.activity import Signs
+from coordinator.launch.logs import last_line
+from coordinator.launch.process import Running
+from coordinator.words import requests as rq
+from coordinator.words.clock import SystemClock, from_iso
+from coordinator.words.refusals import Code, Refusal
+
+#: How often the process is looked at; its exit is noticed at once all the same.
+TICK_S = 0.2
+#: An agent that reported its task finished, or gave it back, may say good-bye for this long.
+FAREWELL_S = 2.0
+#: Refusals that mean: this agent has no claim any more.
+LOST = frozenset({Code.STALE_TOKEN, Code.BAD_TRANSITION, Code.NOT_HOLDER, Code.UNKNOWN_AGENT,
+                  Code.UNAUTHORIZED, Code.UNKNOWN_TASK})
+#: Refusals that pass: the daemon is away, or its disk is full.
+PASSING = frozenset({Code.DAEMON_DOWN, Code.SHUTTING_DOWN, Code.STORAGE})
+
+How = Literal["exited", "timeout", "hung", "lapsed", "closed", "stopped", "cut off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long an agent may take (seconds)."""
+
+    ttl_s: float
+    timeout_s: float
+    stall_s: float
+    grace_s: float
+
+    @property
+    def beat_s(self) -> float:
+        """Between two heartbeats: leases are renewed well before they end."""
+        return min(5.0, self.ttl_s / 4)
+
+    @property
+    def patience_s(self) -> float:
+        """How long a coordinator that does not answer is waited for."""
+        return max(60.0, self.ttl_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended, why in words, and its exit code."""
+
+    how: How
+    code: int
+    why: str
+
+
+class Stop(Protocol):
+    """What a hard stop is seen by."""
+
+    def is_set(self) -> bool: ...
+
+
+def supervise(
+    process: Running, client: Client, task: rq.Task, log: Path, limits: Limits, hard: Stop,
+) -> Ended:
+    """Stay with the process until it has ended, by itself or stopped from here."""
+    watch = _Watch(process, client, task, log, limits)
+    while not process.exited.wait(TICK_S):
+        if hard.is_set():
+            return Ended("stopped", process.stop(min(limits.grace_s, FAREWELL_S)),
+                         "the launch was stopped")
+        found = watch.look()
+        if found is not None:
+            how, why, grace_s = found
+            return Ended(how, process.stop(grace_s), why)
+    code = process.finish()
+    said = last_line(log)
+    ending = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+    return Ended("exited", code, ending + (f": {said}" if said and code else ""))
+
+
+class _Watch:
+    def __init__(self, process: Running, client: Client, task: rq.Task, log: Path,
+                 limits: Limits) -> None:
+        self._process, self._client, self._task = process, client, task
+        self._log, self._limits = log, limits
+        self._signs = Signs(log, client.root, task.resources)
+        self._clock = SystemClock()
+        self._started = self._moved_at = self._answered_at = time.monotonic()
+        self._next_beat = self._started + limits.beat_s
+        self._moves = False
+        self._closed_at: float | None = None
+
+    def look(self) -> tuple[How, str, float] | None:
+        """What to end the process for, if anything: how, why, and how much grace it has."""
+        limits, now = self._limits, time.monotonic()
+        if self._signs.moved():
+            self._moved_at, self._moves = now, True
+        if now - self._started > limits.timeout_s:
+            return "timeout", f"it took longer than {limits.timeout_s:g} s", limits.grace_s
+        if now - self._moved_at > limits.stall_s:
+            return ("hung", f"no output and no change below its leases for {limits.stall_s:g} s",
+                    limits.grace_s)
+        if self._closed_at is not None:
+            if now - self._closed_at > FAREWELL_S:
+                return "closed", "it went on after it had ended its task", limits.grace_s
+            return None
+        if now < self._next_beat:
+            return None
+        self._next_beat = now + limits.beat_s
+        try:
+            return self._beat(now)
+        except Refusal as refusal:
+            if refusal.code in LOST:
+                return "lapsed", f"its claim is gone: {refusal.message}", limits.grace_s
+            if now - self._answered_at > limits.patience_s:
+                return ("cut off", f"the coordinator could not be reached for "
+                        f"{limits.patience_s:g} s", limits.grace_s)
+            return None
+
+    def _beat(self, now: float) -> tuple[How, str, float] | None:
+        # The words must differ from beat to beat: that is what tells moving from being alive.
+        said = last_line(self._log)[:200]
+        progress = f"{said} ({self._signs.output_bytes} bytes, {now - self._started:.0f} s)"
+        agent = str(self._client.agent)
+        alive = self._client.call(
+            rq.Heartbeat(agent=agent, progress=progress if self._moves else None)
+        )
+        self._moves = False
+        task = self._client.call(rq.TaskShow(task=self._task.task))
+        self._answered_at = time.monotonic()
+        mine = task.state == "claimed" and task.claimed_by == agent
+        if mine and task.claim_until is not None:
+            if self._clock.now_ms() < from_iso(task.claim_until):
+                return None
+            silent = now - self._moved_at
+            return ("lapsed", f"it gave no sign of progress for {silent:.0f} s, so its leases "
+                    "have ended", self._limits.grace_s)
+        if any(n.kind in ("lapsed", "overridden") for n in alive.notices) and task.state != "done":
+            return "lapsed", "its leases have ended", self._limits.grace_s
+        self._closed_at = now  # the agent ended the task itself, or a person did
+        return None
+
+
+def environment(client: Client, task: rq.Task, socket: Path) -> dict[str, str]:
+    """What the agent's process finds in its environment, so that `coord` there acts for it."""
+    mine = {k: v for k, v in os.environ.items() if k not in ("COORD_AGENT", "COORD_AGENT_TOKEN")}
+    return mine | {
+        "COORD_ROOT": str(client.root), "COORD_AGENT": str(client.agent),
+        "COORD_AGENT_TOKEN": str(client.token), "COORD_TASK": task.task,
+        "COORD_SOCKET": str(socket),
+    }

@@ -1,0 +1,244 @@
+"""A launch: N agents that work on the backlog until nothing is left that they could do.
+
+Owns the beginning (what an earlier launch left, the task file, the names), the end, and what a
+person may do in between: drain, stop. Prints nothing; `say` is told what happens, a line at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from coordinator.client.client import Client
+from coordinator.files.state import StateDir
+from coordinator.launch import logs, report, runs
+from coordinator.launch.attempt import Limits
+from coordinator.launch.hand import Hand
+from coordinator.launch.process import end_orphan
+from coordinator.profiles import Profile
+from coordinator.words import requests as rq
+from coordinator.words.clock import SystemClock, iso
+from coordinator.words.refusals import Code, Refusal
+
+AGENTS_MAX = 50
+FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
+    ".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "markdown",
+    ".markdown": "markdown",
+}
+
+
+class Crew:
+    """One launch. `prepare`, `start`, then `done` or `drain` and `stop`; last, `report`."""
+
+    def __init__(
+        self, root: Path, profile: Profile, agents: int, limits: Limits, *,
+        say: Callable[[str], None] = lambda line: None,
+        expects_verdicts: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`expects_verdicts` tells whether somebody is about to settle reviews: as long as it is
+        so, work that waits for a verdict keeps the launch going.
+
+        Raises:
+            Refusal: INVALID: the number of agents, or a program that is not there.
+        """
+        if not 1 <= agents <= AGENTS_MAX:
+            raise Refusal(Code.INVALID, f"--agents must be between 1 and {AGENTS_MAX}.")
+        profile.program()
+        self.root, self.profile, self.agents, self.limits = root, profile, agents, limits
+        self.say = say
+        self.state = StateDir(root)
+        self.draining, self.hard = threading.Event(), threading.Event()
+        self.over = threading.Event()
+        self.hands: list[Hand] = []
+        self.attempts: list[report.Attempt] = []
+        self.problems: list[str] = []
+        self.orphans = 0
+        self._expects_verdicts = expects_verdicts
+        self._numbers: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._clock = SystemClock()
+        self._began = self._last = time.monotonic()
+        self._operator = Client(root)
+
+    # ------------------------------------------------------------ the beginning
+
+    def prepare(self, tasks: Path | None) -> None:
+        """Start the coordinator, tidy up after launches that died, import the task file.
+
+        Raises:
+            Refusal: INVALID with the place in the file; DAEMON_DOWN; STORAGE.
+        """
+        text = _read(tasks) if tasks is not None else None
+        form = _format(tasks) if tasks is not None else "yaml"
+        since = report.last_event(self._operator)
+        self._since = since
+        self._tidy_up()
+        self._closed_before = {
+            task.task for task in report.all_tasks(self._operator)
+            if task.state in ("done", "cancelled", "dead")
+        }
+        try:
+            self.run = runs.RunFile(self.state, self.profile.name, iso(self._clock.now_ms()))
+        except OSError as bad:
+            raise Refusal(
+                Code.STORAGE, f"{self.state.runs} cannot be written: {bad.strerror}."
+            ) from None
+        if text is not None and tasks is not None:
+            self._import(text, form, tasks.name)
+
+    def _tidy_up(self) -> None:
+        for path, record in list(runs.records(self.state)):
+            if not record.orphaned:
+                continue
+            ended = 0
+            for hand in record.hands:
+                tail = ""
+                if hand.pid is not None and hand.task is not None:
+                    ended += end_orphan(hand.pid, hand.mark, hand.agent)
+                    tail = logs.tail(logs.log_path(path.parent, hand.task, hand.attempt or 1),
+                                     4_000)
+                with contextlib.suppress(Refusal):
+                    self._operator.call(
+                        rq.Leave(agent=hand.agent, clean=False, log_tail=tail,
+                                 reason=f"its launcher (run {record.run}) died")
+                    )
+            self.orphans += ended
+            runs.close(path, record, iso(self._clock.now_ms()))
+            self.say(f"Run {record.run} had died: {ended} agent"
+                     f"{'' if ended == 1 else 's'} of it stopped, unfinished work flagged.")
+
+    def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], name: str) -> None:
+        digest = runs.digest(text)
+        states = {task.task: task.state for task in report.all_tasks(self._operator)}
+        for _, record in runs.records(self.state):
+            if record.imported == digest:
+                left = [t for t in record.tasks if states.get(t) not in ("done", "cancelled", None)]
+                if left:
+                    self.run.record.imported, self.run.record.tasks = digest, record.tasks
+                    self._closed_before -= set(record.tasks)
+                    self.say(f"{name} was imported by run {record.run}; {len(left)} of its "
+                             f"{len(record.tasks)} tasks are left, and go on.")
+                    self.run.save()
+                    return
+                break
+        made = self._operator.call(rq.TaskImport(text=text, format=form))
+        self.run.record.imported = digest
+        self.run.record.tasks = [task.task for task in made.items]
+        self.run.save()
+        self.say(f"{len(made.items)} tasks imported from {name}.")
+
+    def start(self) -> None:
+        """Register the agents and let them work."""
+        self._began = self._last = time.monotonic()
+        self.hands = [Hand(self, f"{self.profile.name}-{n}") for n in range(1, self.agents + 1)]
+        for hand in self.hands:
+            hand.start()
+
+    # ------------------------------------------------------------ going on
+
+    @property
+    def done(self) -> bool:
+        """Whether every agent has gone."""
+        return not any(hand.is_alive() for hand in self.hands)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until every agent has gone, or so long; whether they have."""
+        deadline = time.monotonic() + seconds
+        for hand in self.hands:
+            hand.join(max(0.0, deadline - time.monotonic()))
+        return self.done
+
+    def drain(self) -> None:
+        """No new claims; what runs is finished."""
+        self.draining.set()
+
+    def stop(self) -> None:
+        """End every agent now; what they changed is flagged."""
+        self.draining.set()
+        self.hard.set()
+
+    def counts(self) -> dict[str, int]:
+        """The backlog by state, as it is now."""
+        return self._operator.call(rq.Tasks(limit=1)).counts
+
+    def nothing_left(self, client: Client, counts: Mapping[str, int]) -> bool:
+        """Whether no agent could do anything any more, told from a refused claim's counts."""
+        if self.over.is_set():
+            return True
+        if counts.get("claimed") or counts.get("failed"):
+            return False
+        if counts.get("review") or counts.get("ready"):
+            if self._expects_verdicts():
+                return False
+            if counts.get("ready") and not self._barred(client):
+                return False
+        self.over.set()
+        return True
+
+    def _barred(self, client: Client) -> bool:
+        """Ready tasks that nobody may start though nobody holds anything: reviews bar them."""
+        held = client.call(rq.Locks(limit=1))
+        if held.items or held.waiters:
+            return False
+        now = client.call(rq.Tasks(limit=1)).counts
+        return not (now.get("claimed") or now.get("failed")) and bool(
+            client.call(rq.Reviews(limit=1)).items
+        )
+
+    def number(self, task: str) -> int:
+        """The number of the next attempt at this task in this run: names its files."""
+        with self._lock:
+            self._numbers[task] = self._numbers.get(task, 0) + 1
+            return self._numbers[task]
+
+    def note(self, attempt: report.Attempt) -> None:
+        """Keep an attempt for the report."""
+        with self._lock:
+            self.attempts.append(attempt)
+            self._last = time.monotonic()
+
+    def trouble(self, what: str) -> None:
+        """An agent could not go on for a reason that is no task's fault."""
+        with self._lock:
+            self.problems.append(what)
+        self.say(what)
+
+    # ------------------------------------------------------------ the end
+
+    def report(self) -> report.Report:
+        """What it came to; ends the run's record."""
+        made = report.make(
+            self._operator, run=self.run.record.run, wall_s=self._last - self._began,
+            agents=self.agents, attempts=self.attempts, since=self._since,
+            closed_before=self._closed_before, orphans=self.orphans, problems=self.problems,
+        )
+        self.run.record.ended_at = iso(self._clock.now_ms())
+        self.run.save()
+        self._operator.close()
+        return made
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise Refusal(Code.INVALID, f"{path} is not UTF-8 text. Nothing was started.") from None
+    except OSError as bad:
+        raise Refusal(
+            Code.INVALID, f"{path} cannot be read: {bad.strerror}. Nothing was started.",
+            next="Name a task file (.yaml, .jsonl or .md), or `-` for the backlog as it is.",
+        ) from None
+
+
+def _format(path: Path) -> Literal["yaml", "jsonl", "markdown"]:
+    found = FORMATS.get(path.suffix.lower())
+    if found is None:
+        raise Refusal(
+            Code.INVALID, f"The kind of {path.name} cannot be told from its name. "
+            "Nothing was started.", next=f"Name it {' or '.join(('.yaml', '.jsonl', '.md'))}.",
+        )
+    return found

@@ -1,0 +1,263 @@
+"""One launched agent: takes a task, runs its program, reports how it ended, takes the next.
+
+Each has its own connection, name and token. A coordinator that restarts meanwhile costs it nothing:
+what may have been done already is looked up before it is asked again.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from coordinator.client.client import Client
+from coordinator.launch import attempt as one_attempt
+from coordinator.launch import logs
+from coordinator.launch.attempt import LOST, PASSING, Ended
+from coordinator.launch.process import Running
+from coordinator.launch.prompt import compose
+from coordinator.launch.report import Attempt
+from coordinator.launch.runs import Hand as Recorded
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+if TYPE_CHECKING:
+    from coordinator.launch.crew import Crew
+
+T = TypeVar("T")
+#: How long one request for a task waits; also how soon an idle agent sees that all is done.
+IDLE_S = 0.5
+RETRY_S = 0.2
+#: Characters of output that go with a failure.
+LOG_TAIL_CHARS = 4_000
+
+
+class Hand(threading.Thread):
+    """An agent of the crew. `task`, `title` and `since` say what it does now, for the display."""
+
+    def __init__(self, crew: Crew, wanted: str) -> None:
+        super().__init__(name=f"coord-{wanted}", daemon=True)
+        self.crew = crew
+        self.client = Client(crew.root, agent=wanted, profile=crew.profile.name)
+        self.agent = wanted
+        self.doing = "starting"
+        self.task: str | None = None
+        self.title = ""
+        self.since = time.monotonic()
+        self._log: str | None = None
+        self._told = 0
+        self._wanted = wanted
+
+    @property
+    def last_line(self) -> str:
+        """What its program said last."""
+        log = self._log
+        return logs.last_line(self.crew.run.folder / log) if log else ""
+
+    def run(self) -> None:
+        """Work until nothing is left, or the launch is stopped."""
+        try:
+            self.enrol()
+            while not self.crew.draining.is_set():
+                claimed = self._claim()
+                if claimed is not None:
+                    self._carry_out(claimed)
+                elif self.crew.over.is_set():
+                    break
+            self._leave(clean=True, reason="the launch is over")
+        except Refusal as refusal:
+            self.crew.trouble(f"{self.agent}: {refusal.message}")
+        except Exception as bad:
+            self.crew.trouble(f"{self.agent}: {type(bad).__name__}: {bad}")
+        finally:
+            self.doing = "gone"
+            self.client.close()
+
+    def enrol(self) -> None:
+        """Register, under the wanted name or the next that is free; once."""
+        if self.client.token is not None:
+            return
+        self.client.agent = self._wanted
+        self.agent = self._steady(
+            lambda: self.client.register(
+                unique=True, silence_s=max(60.0, self.crew.limits.ttl_s),
+                description=f"launched by run {self.crew.run.record.run}",
+            )
+        )
+        self.crew.run.hand(Recorded(agent=self.agent))
+
+    # ------------------------------------------------------------ a task
+
+    def _claim(self) -> rq.Claimed | None:
+        self.doing = "waiting for a task"
+        request = rq.TaskClaim(agent=self.agent, ttl_s=self.crew.limits.ttl_s)
+        try:
+            # Without a wait first: the answer says at once when nothing is left.
+            return self._ask_for_task(request)
+        except Refusal as refusal:
+            if refusal.code is not Code.NOTHING_TO_DO:
+                raise
+            if self.crew.nothing_left(self.client, refusal.facts.get("counts", {})):
+                return None
+        request.wait_s = IDLE_S
+        try:
+            return self._ask_for_task(request)
+        except Refusal as refusal:
+            if refusal.code is not Code.NOTHING_TO_DO:
+                raise
+            return None
+
+    def _ask_for_task(self, request: rq.TaskClaim) -> rq.Claimed:
+        deadline = time.monotonic() + self.crew.limits.patience_s
+        while True:
+            try:
+                return self.client.call(request)
+            except Refusal as refusal:
+                if refusal.code in (Code.UNKNOWN_AGENT, Code.UNAUTHORIZED):
+                    self._enrol_again()  # a person removed it
+                    request.agent = self.agent
+                elif refusal.code not in PASSING or time.monotonic() > deadline:
+                    raise
+                else:
+                    self.crew.hard.wait(RETRY_S)
+                    # The claim may have been granted and its answer lost: then it is told again.
+                    request.task = self._held()
+
+    def _held(self) -> str | None:
+        held = self._steady(lambda: self.client.call(rq.Tasks(state="claimed", limit=5000)))
+        return next((t.task for t in held.items if t.claimed_by == self.agent), None)
+
+    def _carry_out(self, claimed: rq.Claimed) -> None:
+        task, crew = claimed.task, self.crew
+        started = time.monotonic()
+        self.since, self.task, self.title, self.doing = started, task.task, task.title, "working"
+        number = crew.number(task.task)
+        log = logs.log_path(crew.run.folder, task.task, number)
+        self._log = log.name
+        crew.say(f"{self.agent} took {task.task} '{task.title}'"
+                 + (f" (attempt {task.attempts})" if task.attempts > 1 else ""))
+        try:
+            process = self._start(claimed, number)
+        except (OSError, Refusal) as bad:
+            why = bad.message if isinstance(bad, Refusal) else f"it could not be started: {bad}"
+            ended = Ended("exited", 127, why)
+        else:
+            crew.run.hand(Recorded(agent=self.agent, pid=process.pid, mark=process.mark,
+                                   task=task.task, attempt=number))
+            ended = one_attempt.supervise(process, self.client, task, log, crew.limits, crew.hard)
+            crew.run.hand(Recorded(agent=self.agent))
+        output = logs.tail(log, LOG_TAIL_CHARS)
+        outcome, why = self._settle(task, ended, output)
+        spent = time.monotonic() - started
+        crew.note(Attempt(task=task.task, attempt=number, agent=self.agent,
+                          seconds=round(spent, 4), outcome=outcome, why=why))
+        self.task, self._log, self.title = None, None, ""
+        crew.say(f"{self.agent}: {task.task} {outcome} after {spent:.1f} s"
+                 + (f": {why}" if why and outcome != "done" else ""))
+        if outcome != "stopped":
+            self._clear_table(outcome == "done", output)
+
+    def _start(self, claimed: rq.Claimed, number: int) -> Running:
+        crew, task = self.crew, claimed.task
+        before = logs.log_path(crew.run.folder, task.task, number - 1)
+        prompt = compose(claimed, self.agent, logs.tail(before, 2_000) if number > 1 else "")
+        file = logs.prompt_path(crew.run.folder, task.task, number)
+        file.write_text(prompt, "utf-8")
+        facts = {
+            "prompt": prompt, "prompt_file": str(file), "task": task.task,
+            "root": str(crew.root), "agent": self.agent, "python": sys.executable,
+        }
+        env = one_attempt.environment(self.client, task, crew.state.socket())
+        return Running(
+            crew.profile.argv(facts), cwd=crew.root, env=env | crew.profile.env,
+            log=logs.log_path(crew.run.folder, task.task, number),
+            stdin=file if crew.profile.prompt == "stdin" else None,
+        )
+
+    # ------------------------------------------------------------ its end
+
+    def _settle(self, task: rq.Task, ended: Ended, output: str) -> tuple[str, str]:
+        """Tell the coordinator how the attempt ended: its outcome, and why in words."""
+        if ended.how == "stopped":
+            self._leave(clean=False, reason=ended.why, log_tail=output)
+            return "stopped", ended.why
+        try:
+            if ended.how == "exited" and ended.code in self.crew.profile.success_codes:
+                self._finish(task, output)
+                return "done", ""
+            self._fail(task, ended.why, output)
+        except Refusal as refusal:
+            if refusal.code not in LOST:
+                raise
+            return self._closed(task, ended, refusal)
+        return ("lapsed" if ended.how == "lapsed" else "failed"), ended.why
+
+    def _finish(self, task: rq.Task, output: str) -> None:
+        lines = [line for line in output.splitlines() if line.strip()]
+        result = lines[-1].strip()[:500] if lines else "finished"
+        try:
+            self._steady(lambda: self.client.call(
+                rq.TaskDone(agent=self.agent, task=task.task, result=result)))
+        except Refusal as refusal:
+            if refusal.code is Code.STALE_TOKEN:
+                self._fail(task, "its claim had ended before it finished", output)
+            raise
+
+    def _fail(self, task: rq.Task, why: str, output: str) -> None:
+        self._steady(lambda: self.client.call(
+            rq.TaskFail(agent=self.agent, task=task.task, reason=why, log_tail=output)))
+
+    def _closed(self, task: rq.Task, ended: Ended, refusal: Refusal) -> tuple[str, str]:
+        """The task was not this agent's any more: finished or given back by itself, or lapsed."""
+        now = self._steady(lambda: self.client.call(rq.TaskShow(task=task.task)))
+        if now.state == "done":
+            return "done", ""
+        if ended.how == "lapsed" or refusal.code is Code.STALE_TOKEN:
+            return "lapsed", ended.why
+        return "given back", f"it is {now.state}"
+
+    def _clear_table(self, ok: bool, output: str) -> None:
+        """Whatever the ended process still holds or waits for in this agent's name is ended too."""
+        try:
+            rows = self._steady(lambda: self.client.call(rq.Agents())).items
+        except Refusal as refusal:
+            if refusal.code not in LOST:
+                raise
+            rows = []
+        mine = next((row for row in rows if row.agent == self.agent), None)
+        if mine is None or mine.leases or mine.tasks or mine.waiting_for:
+            if mine is not None:
+                self._leave(clean=ok, reason="its process ended", log_tail=output)
+            self._enrol_again()
+
+    def _leave(self, *, clean: bool, reason: str, log_tail: str = "") -> None:
+        try:
+            self._steady(lambda: self.client.call(
+                rq.Leave(agent=self.agent, clean=clean, reason=reason, log_tail=log_tail)))
+        except Refusal as refusal:
+            if refusal.code not in LOST:
+                raise
+
+    def _enrol_again(self) -> None:
+        self.client.close()
+        self.client = Client(self.crew.root, agent=self._wanted, profile=self.crew.profile.name)
+        self.enrol()
+
+    def _steady(self, ask: Callable[[], T]) -> T:
+        """Ask until the coordinator answers, however often it restarts.
+
+        Raises:
+            Refusal: its answer; or that it could not be reached for too long.
+        """
+        deadline = time.monotonic() + self.crew.limits.patience_s
+        while True:
+            try:
+                return ask()
+            except Refusal as refusal:
+                if refusal.code not in PASSING or time.monotonic() > deadline:
+                    raise
+                self.crew.hard.wait(RETRY_S)
+                if self.crew.hard.is_set() and time.monotonic() > deadline - 50:
+                    raise

@@ -1,0 +1,161 @@
+"""One agent as a process in a group of its own, and the end of that group.
+
+Agents start helpers; some ignore a signal to their parent alone, or leave the real worker behind.
+So each gets a session of its own and is always ended as a group. A process is known by its pid
+*and* the instant it started, so that a pid that was given to somebody else is never signalled.
+Owns no task and talks to no daemon.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+#: How long the end of a group that was killed is waited for.
+REAP_S = 10.0
+
+
+class Running:
+    """An agent's process; `exited` is set when its first process has ended."""
+
+    def __init__(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path,
+        stdin: Path | None,
+    ) -> None:
+        """Start it, its output appended to `log`.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        self.exited = threading.Event()
+        with log.open("ab") as out, _source(stdin) as given:
+            self._process = subprocess.Popen(
+                argv, cwd=cwd, env=dict(env), stdin=given, stdout=out,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )
+        self.pid = self._process.pid
+        self.mark = mark(self.pid)
+        self._watcher = threading.Thread(
+            target=self._watch, name=f"coord-wait-{self.pid}", daemon=True
+        )
+        self._watcher.start()
+
+    def _watch(self) -> None:
+        # Not reaped yet: while the zombie stands, its number can be given to nobody else, and the
+        # rest of its group can be signalled without doubt.
+        if hasattr(os, "waitid"):
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        else:
+            self._process.wait()
+        self.exited.set()
+
+    def finish(self) -> int:
+        """After `exited`: end what it left running in its group; its exit code (-N: signal N)."""
+        if self._process.returncode is None:
+            _signal(self.pid, signal.SIGKILL)
+            self._process.wait()
+        return self._process.returncode
+
+    def stop(self, grace_s: float) -> int:
+        """SIGTERM to the group, after `grace_s` SIGKILL; its exit code."""
+        if not self.exited.is_set():
+            _signal(self.pid, signal.SIGTERM)
+            if not self.exited.wait(grace_s):
+                _signal(self.pid, signal.SIGKILL)
+                self.exited.wait(REAP_S)
+        return self.finish()
+
+
+def _source(stdin: Path | None) -> IO[bytes]:
+    return stdin.open("rb") if stdin is not None else open(os.devnull, "rb")  # noqa: PTH123
+
+
+def _signal(group: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def mark(pid: int) -> str | None:
+    """What tells this process from a later one with its number: boot and instant of its start.
+
+    None when there is no such process.
+    """
+    fields = _stat(pid)
+    if fields is not None:
+        return f"{_boot()}/{fields[19]}"
+    if Path("/proc/self/stat").exists():
+        return None
+    asked = subprocess.run(
+        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return " ".join(asked.stdout.split()) or None
+
+
+def end_orphan(pid: int, known: str | None, agent: str, grace_s: float = 2.0) -> bool:
+    """End the group of a process that an earlier launcher left; whether there was one.
+
+    Its number may have been given away since: the first process must bear the same `mark`, or,
+    when it is gone, a member of its group must have been started as `agent`.
+    """
+    now = mark(pid)
+    if now is None:
+        if not any(_started_as(member, agent) for member in _members(pid)):
+            return False
+    elif known is None or now != known:
+        return False
+    _signal(pid, signal.SIGTERM)
+    pause = threading.Event()
+    for _ in range(round(grace_s / 0.02)):
+        if not _members(pid):
+            return True
+        pause.wait(0.02)
+    _signal(pid, signal.SIGKILL)
+    return True
+
+
+def _members(group: int) -> list[int]:
+    """Living processes of a group; without /proc, the group's number if it answers at all."""
+    if not Path("/proc/self/stat").exists():
+        try:
+            os.killpg(group, 0)
+        except OSError:
+            return []
+        return [group]
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal():
+            fields = _stat(int(entry))
+            if fields is not None and fields[2] == str(group) and fields[0] != "Z":
+                found.append(int(entry))
+    return found
+
+
+def _started_as(pid: int, agent: str) -> bool:
+    try:
+        wanted = b"COORD_AGENT=" + os.fsencode(agent)
+        return wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat from the third (state) on: 0 state, 2 group, 19 start."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    return text[text.rfind(")") + 2 :].split()
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""

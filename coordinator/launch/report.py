@@ -1,0 +1,103 @@
+"""What a launch came to: its tasks, its attempts, and what coordination did meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from coordinator.client.client import Client
+from coordinator.words import requests as rq
+
+_PAGE = 1000
+#: States of tasks that no agent can take further by itself.
+WAITING_FOR_A_PERSON = ("review", "dead", "blocked", "pending")
+
+
+class Attempt(msgspec.Struct, kw_only=True):
+    """One attempt at a task, as the launcher saw it; seconds from claim to answer."""
+
+    task: str
+    attempt: int
+    agent: str
+    seconds: float
+    outcome: str  # done | failed | given back | lapsed | stopped
+    why: str = ""
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """The end of a launch. `serial_s`: what the successful attempts took, one after the other."""
+
+    run: str
+    wall_s: float
+    serial_s: float
+    speedup: float
+    agents: int
+    attempts: list[Attempt]
+    conflicts: int
+    redirects: int
+    reviews: int
+    orphans_stopped: int
+    tasks: dict[str, int]
+    open: list[str]
+    complete: bool
+    problems: list[str]
+
+
+def make(
+    client: Client, *, run: str, wall_s: float, agents: int, attempts: list[Attempt],
+    since: int, closed_before: set[str], orphans: int, problems: list[str],
+) -> Report:
+    """Gather the report; `since` is the log's end when the launch began.
+
+    Raises:
+        Refusal: the coordinator cannot be asked.
+    """
+    refused = _events(client, since, "acquisition_refused")
+    reviews = _events(client, since, "review_opened")
+    counts: dict[str, int] = {}
+    left = []
+    for task in all_tasks(client):
+        if task.task in closed_before:
+            continue
+        counts[task.state] = counts.get(task.state, 0) + 1
+        if task.state not in ("done", "cancelled"):
+            left.append(f"{task.task} is {task.state}: {task.title}")
+    serial = sum(one.seconds for one in attempts if one.outcome == "done")
+    return Report(
+        run=run, wall_s=round(wall_s, 3), serial_s=round(serial, 3),
+        speedup=round(serial / wall_s, 2) if wall_s > 0 else 0.0, agents=agents,
+        attempts=attempts, conflicts=len(refused),
+        redirects=sum(1 for event in refused if event.data.get("redirect")),
+        reviews=len(reviews), orphans_stopped=orphans, tasks=counts, open=left,
+        complete=not left and not problems, problems=problems,
+    )
+
+
+def all_tasks(client: Client) -> list[rq.Task]:
+    """The whole backlog."""
+    out: list[rq.Task] = []
+    after = 0
+    while True:
+        page = client.call(rq.Tasks(limit=_PAGE, after=after))
+        out += page.items
+        if page.next is None:
+            return out
+        after = int(page.next)
+
+
+def last_event(client: Client) -> int:
+    """Where the log ends now."""
+    found = client.call(rq.Events(tail=True, limit=1)).items
+    return found[-1].seq if found else 0
+
+
+def _events(client: Client, since: int, kind: str) -> list[Any]:
+    out: list[rq.EventRow] = []
+    after = since
+    while True:
+        page = client.call(rq.Events(after=after, limit=_PAGE, kind=kind))
+        out += page.items
+        if page.next is None or not page.items:
+            return out
+        after = page.items[-1].seq

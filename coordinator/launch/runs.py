@@ -1,0 +1,105 @@
+"""The record of a launch on disk, so that the next launch can tidy up after one that died.
+
+`.coord/runs/RUN/run.json` names the launcher, its agents and their processes; never a token. It is
+replaced as a whole, so that a reader never sees half of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from coordinator.files.state import StateDir
+from coordinator.launch.process import mark
+
+
+class Hand(msgspec.Struct):
+    """One agent of a run and the process that it has now; `pid` is its process group, too."""
+
+    agent: str
+    pid: int | None = None
+    mark: str | None = None
+    task: str | None = None
+    attempt: int | None = None
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """What a launch leaves behind."""
+
+    run: str
+    launcher: int
+    launcher_mark: str | None
+    started_at: str
+    profile: str
+    imported: str | None = None  # sha256 of the task file
+    tasks: list[str] = []
+    hands: list[Hand] = []
+    ended_at: str | None = None
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether its launcher is gone without having ended it."""
+        if self.ended_at is not None:
+            return False
+        return self.launcher_mark is None or mark(self.launcher) != self.launcher_mark
+
+
+class RunFile:
+    """The record of the launch that is going on; used from all its threads."""
+
+    def __init__(self, state: StateDir, profile: str, now: str) -> None:
+        """Make the run's folder.
+
+        Raises:
+            OSError: no permission, disk full.
+        """
+        name = now[:19].replace(":", "").replace("-", "") + f"-{os.getpid()}"
+        self.folder = state.runs / name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self.record = Record(
+            run=name, launcher=os.getpid(), launcher_mark=mark(os.getpid()), started_at=now,
+            profile=profile,
+        )
+        self.save()
+
+    def hand(self, hand: Hand) -> None:
+        """Note an agent's present process."""
+        with self._lock:
+            hands = [one for one in self.record.hands if one.agent != hand.agent]
+            self.record.hands = [*hands, hand]
+            self._write()
+
+    def save(self) -> None:
+        """Write the record."""
+        with self._lock:
+            self._write()
+
+    def _write(self) -> None:
+        new = self.folder / "run.json.new"
+        new.write_bytes(msgspec.json.format(msgspec.json.encode(self.record), indent=1))
+        new.replace(self.folder / "run.json")
+
+
+def records(state: StateDir) -> Iterator[tuple[Path, Record]]:
+    """All launches that left a readable record, newest first."""
+    for path in sorted(state.runs.glob("*/run.json"), reverse=True):
+        with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
+            yield path, msgspec.json.decode(path.read_bytes(), type=Record)
+
+
+def close(path: Path, record: Record, now: str) -> None:
+    """Note that somebody tidied up after this launch."""
+    record.ended_at = now
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
+
+
+def digest(text: str) -> str:
+    """What a task file is known by."""
+    return hashlib.sha256(text.encode()).hexdigest()

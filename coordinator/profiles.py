@@ -1,0 +1,205 @@
+"""Profiles: how an agent is launched, one TOML file each, data only.
+
+Looked for in `agents/` of the repository, then the user's `~/.config/coord/agents/`, then those
+that travel with coord; the first of a name wins. Reads files, starts nothing, knows no daemon.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from coordinator.resources import packaged
+from coordinator.words.refusals import Code, Refusal
+
+#: What may stand in braces in a command.
+PLACEHOLDERS = ("prompt", "prompt_file", "task", "root", "agent", "python")
+_BRACED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
+_SHELL_SIGNS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>&1"})
+#: The kernel takes no single argument longer than this (bytes, with its final NUL).
+ARGUMENT_BYTES_MAX = 128 * 1024 - 1
+
+PromptWay = Literal["argument", "stdin", "file"]
+
+
+class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """How one kind of agent is launched.
+
+    `command` is a list of arguments, run without a shell. `prompt` says how the prompt goes in:
+    as the argument `{prompt}`, on standard input, or in the file `{prompt_file}`.
+    """
+
+    name: str
+    description: str = ""
+    command: tuple[str, ...] = ()
+    prompt: PromptWay = "file"
+    env: dict[str, str] = {}
+    success_codes: tuple[int, ...] = (0,)
+    versions_tried: tuple[str, ...] = ()
+    source: str = ""
+
+    def with_command(self, text: str) -> Profile:
+        """This profile with a command as it is typed at a shell, quotes and all.
+
+        Raises:
+            Refusal: INVALID: quotes that do not match, a pipe or redirection, an unknown
+                placeholder.
+        """
+        try:
+            words = tuple(shlex.split(text))
+        except ValueError as bad:
+            raise Refusal(
+                Code.INVALID, f"--command cannot be split into words: {bad}.",
+                next="Check its quotes.",
+            ) from None
+        signs = sorted(_SHELL_SIGNS.intersection(words))
+        if signs:
+            raise Refusal(
+                Code.INVALID, f"--command is run without a shell, which {signs[0]!r} needs.",
+                next=f"--command {shlex.quote('sh -c ' + shlex.quote(text))}",
+            )
+        made = msgspec.structs.replace(self, command=words, source="--command")
+        check(made)
+        return made
+
+    def argv(self, facts: Mapping[str, str]) -> list[str]:
+        """The arguments for one task; `facts` has a text for each placeholder.
+
+        Raises:
+            Refusal: LIMIT: the prompt is too long for an argument.
+        """
+        out = [_BRACED.sub(lambda found: facts[found[1]], word) for word in self.command]
+        if any(len(os.fsencode(word)) > ARGUMENT_BYTES_MAX for word in out):
+            raise Refusal(
+                Code.LIMIT, f"The prompt is too long to be an argument of {out[0]} "
+                f"({ARGUMENT_BYTES_MAX} bytes at most).",
+                next="Use {prompt_file} in the command, or shorten the task's prompt.",
+            )
+        return out
+
+    def program(self) -> str:
+        """The program that will be run.
+
+        Raises:
+            Refusal: INVALID: no command, or no such program.
+        """
+        if not self.command:
+            raise Refusal(
+                Code.INVALID, f"The profile {self.name} has no command of its own.",
+                next="Add --command 'my-agent --prompt-file {prompt_file}'.",
+            )
+        name = _BRACED.sub(lambda found: sys.executable if found[1] == "python" else found[0],
+                           self.command[0])
+        found = shutil.which(name)
+        if found is None:
+            raise Refusal(
+                Code.INVALID, f"There is no program called {name!r} ({self.source}).",
+                next=f"Install it, or put its folder on PATH; `command -v {name}` must find it.",
+            )
+        return found
+
+
+def load(name: str, root: Path) -> Profile:
+    """The profile called `name`, as seen from the repository at `root`.
+
+    Raises:
+        Refusal: INVALID, naming the file and the line or key; or the names that there are.
+    """
+    if not _NAME.fullmatch(name):
+        raise Refusal(Code.INVALID, f"{name[:60]!r} cannot be the name of a profile.",
+                      next=f"Choose one of: {', '.join(names(root))}.")
+    for folder in folders(root):
+        file = folder / f"{name}.toml"
+        if file.is_file():
+            return _read(file, name)
+    raise Refusal(
+        Code.INVALID, f"There is no agent profile called {name!r}.",
+        next=f"Choose one of: {', '.join(names(root))}; or write agents/{name}.toml.",
+    )
+
+
+def profiles(root: Path) -> list[Profile]:
+    """Every profile that can be used in the repository at `root`, by name.
+
+    Raises:
+        Refusal: INVALID, naming the file that has an error.
+    """
+    return [load(name, root) for name in names(root)]
+
+
+def names(root: Path) -> list[str]:
+    """The names of all profiles, whether they can be read or not."""
+    found = {
+        file.name.removesuffix(".toml")
+        for folder in folders(root)
+        if folder.is_dir()
+        for file in folder.iterdir()
+        if file.name.endswith(".toml")
+    }
+    return sorted(name for name in found if _NAME.fullmatch(name))
+
+
+def folders(root: Path) -> Iterator[Traversable]:
+    """Where profiles are looked for, in order."""
+    yield root / "agents"
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    yield Path(config) / "coord" / "agents"
+    yield packaged("agents")
+
+
+def check(profile: Profile) -> None:
+    """Check what the types cannot: placeholders, and that the prompt gets in.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    used = [found for word in profile.command for found in _BRACED.findall(word)]
+    unknown = [name for name in used if name not in PLACEHOLDERS]
+    if unknown:
+        raise _bad(
+            profile.source, f"command: there is no placeholder {{{unknown[0]}}}",
+            "Use " + _listed([f"{{{name}}}" for name in PLACEHOLDERS]) + ".",
+        )
+    needed = {"argument": "prompt", "file": "prompt_file"}.get(profile.prompt)
+    if profile.command and profile.prompt == "argument" and needed not in used:
+        raise _bad(profile.source, "prompt = \"argument\", but {prompt} is not in the command",
+                   "Put {prompt} where the prompt belongs, or choose prompt = \"stdin\".")
+
+
+def _read(file: Traversable, name: str) -> Profile:
+    try:
+        raw = tomllib.loads(file.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        raise _bad(str(file), str(bad)) from None
+    except OSError as bad:
+        raise Refusal(Code.STORAGE, f"{file} cannot be read: {bad.strerror}.") from None
+    raw.setdefault("name", name)
+    raw["source"] = str(file)
+    try:
+        made = msgspec.convert(raw, Profile)
+    except msgspec.ValidationError as bad:
+        raise _bad(str(file), str(bad)) from None
+    if made.name != name:
+        raise _bad(str(file), f"name is {made.name!r}, but the file is called {name}.toml")
+    check(made)
+    return made
+
+
+def _bad(source: str, what: str, step: str | None = None) -> Refusal:
+    return Refusal(Code.INVALID, f"{source}: {what}. Nothing was started.",
+                   next=step or f"Correct {source}.")
+
+
+def _listed(items: Sequence[str]) -> str:
+    return ", ".join(items[:-1]) + f" or {items[-1]}"
