@@ -19,6 +19,7 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.naming import path_scope
+from coordinator.words.refusals import Refusal
 
 #: Lines of an agent's output that a review keeps, and their size in characters.
 LOG_TAIL_CHARS = 4_000
@@ -159,7 +160,12 @@ def changed_since(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[ev.Fla
         before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
         asked = as_resource(row.file_path, row.kind, row.scope)
         most = svc.settings.review.files_max * 2
-        now = manifest(disk.place(svc, row.worktree, ""), asked, svc.ignore, most)
+        try:
+            now = manifest(disk.place(svc, row.worktree, ""), asked, svc.ignore, most)
+        except Refusal as refusal:
+            # So many new files appeared that they are not listed: a sweep must go on all the same.
+            tx.record(ev.Noted(what="new files were not compared", facts={"why": refusal.message}))
+            now = []
         for path in sorted(set(before) | set(now)):
             _compare(svc, tx, found, row, path, before.get(path))
     return list(found.values())

@@ -221,3 +221,15 @@ def test_compaction_keeps_what_a_review_and_an_open_task_need(world: World) -> N
     before = int(world.db.execute("SELECT value FROM counters WHERE name = 'fencing'").get)
     assert world.acquire("cyd", "new.py").leases[0].fencing_token > before
     assert world.replay_differs() == []
+
+
+def test_a_flood_of_new_files_does_not_stop_the_sweep(world: World) -> None:
+    world.service.settings = Settings(review=Reviewing(files_max=3))
+    world.write("d/a.py", "one\n")
+    world.acquire("ann", "d/", "b.py", ttl_s=5)
+    world.write("d/a.py", "two\n")
+    for i in range(20):
+        world.write(f"d/new{i}.py", "x")
+    review = open_review(world)
+    assert [f.path for f in review.files] == ["d/a.py"]
+    assert any("not compared" in e.text for e in world.ask(rq.Events(limit=500)).items)
