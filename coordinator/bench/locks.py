@@ -24,6 +24,7 @@ from coordinator.bench.own_daemon import own_daemon
 SLICE_S = 0.5
 OURS, SQLITE, REDIS, FLOOR = "coord", "sqlite, a transaction each", "redis, fsync always", "floor"
 Turn = Callable[[int], Awaitable[Slice]]
+More = Callable[[contextlib.AsyncExitStack, Path, int], Awaitable[dict[str, Turn]]]
 
 
 class Figure(msgspec.Struct):
@@ -52,7 +53,7 @@ class Report(msgspec.Struct):
 async def measure(
     clients: Sequence[int], seconds: float, folder: Path | None = None,
     existing: bool = False, profile: Path | None = None, only_ours: bool = False,
-    more: Callable[[contextlib.AsyncExitStack, Path, int], Awaitable[dict[str, Turn]]] | None = None,
+    more: More | None = None,
     missing: Sequence[str] = (),
 ) -> Report:
     """Run all contenders at each number of clients, `seconds` for each.
