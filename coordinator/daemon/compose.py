@@ -144,6 +144,7 @@ class Daemon:
         self._eyes.open()
         scheduler = self._schedule()
         http = await self._open_http()
+        self._backup_if_old()
         log.info("serving %s (pid %d)", self.state.root, os.getpid())
         try:
             await self._stop.wait()
@@ -211,6 +212,15 @@ class Daemon:
 
     def _backup(self) -> None:
         self._loop.run_in_executor(None, self._back_up_now)
+
+    def _backup_if_old(self) -> None:
+        """At the start: a daemon that is often restarted must not go without a copy."""
+        try:
+            age_s = self._clock.now_ms() / 1000 - self.state.backup.stat().st_mtime
+        except OSError:
+            age_s = float("inf")
+        if age_s > self.settings.database.backup_every_s:
+            self._backup()
 
     def _back_up_now(self) -> None:
         try:

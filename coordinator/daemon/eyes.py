@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -74,6 +75,19 @@ class Eyes:
         if any(one.path.startswith(self._folders) for one in seen):
             self._loop.call_soon_threadsafe(self._archive_changed)
 
+    def _committed(self, path: str) -> bytes | None:
+        """What git has of the path, when the policy is to show what an unleased write changed."""
+        if self._service.settings.watch.unleased != "review":
+            return None
+        try:
+            done = subprocess.run(
+                ["git", "show", f"HEAD:./{path}"], cwd=self._service.tree.root, timeout=10,
+                capture_output=True, check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout if done.returncode == 0 else None
+
     def _look(self, path: str, moved: str | None) -> watching.Seen:
         try:
             content = snapshot(self._service.tree.root / path,
@@ -81,8 +95,9 @@ class Eyes:
         except OSError:
             return watching.Seen(path, "unreadable", moved_from=moved)
         if content.kind in ("file", "symlink", "large"):
-            return watching.Seen(path, content.hash, content.data, moved)
-        return watching.Seen(path, None, moved_from=moved)
+            before = self._committed(path)
+            return watching.Seen(path, content.hash, content.data, before, moved)
+        return watching.Seen(path, None, before=self._committed(path), moved_from=moved)
 
     def _tell(self, seen: list[watching.Seen]) -> None:
         def job(tx: Tx) -> None:

@@ -82,7 +82,7 @@ def _reply(view: View, row: ReviewRow) -> rq.Review:
     files = []
     for raw in view.rows("review_files_of", row.review_id):
         file = ReviewFileRow(*raw)
-        note = "" if file.kept else "over the size limit: hashes are kept, not the bytes"
+        note = "" if file.kept else _why_not_kept(view, file)
         files.append(
             rq.ReviewFile(
                 path=file.path, change=file.change, kept=bool(file.kept), note=note,
@@ -94,6 +94,12 @@ def _reply(view: View, row: ReviewRow) -> rq.Review:
         task=row.task_id, summary=row.summary, leased_at=row.leased_at, opened_at=row.opened_at,
         decided_at=row.decided_at, decided_by=row.decided_by, note=row.note, files=files,
     )
+
+
+def _why_not_kept(view: View, file: ReviewFileRow) -> str:
+    if file.flagged_hash is not None and view.row("blob_has", file.flagged_hash) is None:
+        return "over the size limit: hashes are kept, not the bytes"
+    return "its bytes before the change are not known to coord"
 
 
 def keep_current(svc: Service, tx: Tx, actor: Actor, req: rq.ReviewDecide | rq.ReviewUndo) -> None:
@@ -180,8 +186,8 @@ def _revert(
         if not file.kept:
             raise Refusal(
                 Code.INVALID,
-                f"{file.path} is over the size limit: its earlier bytes were not kept, so coord "
-                "cannot write them. Nothing was reverted.",
+                f"The earlier bytes of {file.path} were not kept ({_why_not_kept(tx, file)}), so "
+                "coord cannot write them. Nothing was reverted.",
                 next=f"Restore it from git (hash {file.baseline_hash}), then "
                 f"`coord review keep {row.review_id}`.",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from coordinator.files.content import digest
 from coordinator.rules.leases import as_resource, conflicts, slot
 from coordinator.service import lapse, notices
 from coordinator.service.core import Service
@@ -20,11 +21,15 @@ VERSIONS_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One path that changed: its content now (None: gone), and where it was moved from, if so."""
+    """One path that changed: its content now (None: gone), and where it was moved from, if so.
+
+    `before` is what git has of it, for policies that want to show the difference.
+    """
 
     path: str
     hash: str | None
     data: bytes | None = None
+    before: bytes | None = None
     moved_from: str | None = None
     is_dir: bool = False
 
@@ -72,6 +77,11 @@ def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str
         return
     if change.data is not None and change.hash is not None:
         tx.keep(change.hash, change.data)
+    if known is None and change.before is not None:
+        known = digest(change.before)
+        tx.keep(known, change.before)
+        if known == change.hash:
+            return  # back to what is committed
     kept = (change.hash is None or change.data is not None) and (
         known is None or tx.row("blob_has", known) is not None
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 
 from coordinator.words import requests as rq
@@ -52,6 +53,21 @@ def test_by_policy_it_is_flagged(make_repo: Callable[..., Repo]) -> None:
     assert review.reason == "unleased" and review.files[0].path == "other.py"
     repo.coord("review", "revert", review.review)
     until(lambda: not (repo.root / "other.py").exists())
+
+
+def test_what_git_has_is_shown_and_can_be_restored(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config='[watch]\ndebounce_s = 0.05\nunleased = "review"\n')
+    (repo.root / "old.py").write_text("committed\n")
+    git = ["git", "-C", str(repo.root), "-c", "user.name=n", "-c", "user.email=e@x"]
+    subprocess.run([*git, "add", "old.py"], check=True)
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    repo.client("ann").register()
+    (repo.root / "old.py").write_text("by nobody\n")
+    until(lambda: repo.client().call(rq.Reviews()).items)
+    shown = repo.coord("review", "show", "R-1").stdout
+    assert "-committed" in shown and "+by nobody" in shown
+    assert repo.coord("review", "revert", "R-1").returncode == 0
+    assert (repo.root / "old.py").read_text() == "committed\n"
 
 
 def test_with_no_agent_about_nothing_is_said(make_repo: Callable[..., Repo]) -> None:
