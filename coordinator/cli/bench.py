@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from coordinator.bench import guarded
 from coordinator.bench import locks as locks_bench
 from coordinator.cli.app import AsJson, app, print_json, say
 from coordinator.words.refusals import Code, Refusal
@@ -62,3 +63,20 @@ def locks(
         say(f"{count} clients: the median durable request takes {ratio:.2f} bare fdatasyncs.")
     for why in report.missing:
         say(f"missing: {why}")
+
+
+@bench_app.command("hook")
+def hook(
+    runs: Annotated[int, typer.Option(min=5, help="Writes.")] = 60,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """One guarded write, from the hook's start to its end, beside a bare interpreter's."""
+    report = guarded.run(runs, folder)
+    if as_json:
+        print_json(report)
+        return
+    say(f"A guarded write takes {report.ratio:.2f} times as long as `python -I -S -c pass`")
+    say(f"({report.ratio_held:.2f} when the lease is held already); medians of {report.runs}: "
+        f"{report.hook_p50_ms:.1f} ms, p99 {report.hook_p99_ms:.1f} ms, "
+        f"bare {report.nothing_p50_ms:.1f} ms.")

@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from coordinator.daemon import hook_line
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.operations.listing import (
     OPERATIONS,
@@ -24,7 +25,7 @@ from coordinator.operations.listing import (
     decode,
     write_job,
 )
-from coordinator.service import line, overview, sweeping
+from coordinator.service import hooks, line, overview, sweeping
 from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Ledger, Tx, View
@@ -88,6 +89,29 @@ class Desk:
         except Exception as bad:
             log.exception("%s failed", op)
             answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
+
+    def guard(self, agent: str, token: str | None, payload: bytes,
+              answer: Callable[[hook_line.Answer], None]) -> None:
+        """Serve an agent's hook; `answer` is called once, after the lease is on disk."""
+        try:
+            if self._closing:
+                raise Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
+            write = hooks.understood(payload)
+        except Refusal as refusal:
+            answer(hook_line.refused(refusal))
+            return
+        if write is None:
+            answer(hook_line.Answer(0))
+            return
+        guarded = write
+
+        def job(tx: Tx) -> Any:
+            value = hooks.guard(self.service, tx, who(tx, token), agent, guarded)
+            if tx.freed:
+                line.settle(self.service, tx)
+            return value
+
+        self.writer.submit(job, lambda value: answer(hook_line.Answer(0, hooks.told(value))))
 
     def _write(self, operation: Operation, request: Any, token: str | None, answer: Answer,
                gone: Callable[[], bool]) -> None:

@@ -2,7 +2,8 @@
 
 A request is one line, `{"id", "op", "params", "token"?}`; its reply is one line, `{"id", "ok"}` or
 `{"id", "error"}`. Requests may be pipelined; replies come as they are ready. `op` `subscribe`
-turns on lines `{"event"}` for all that happens from `after` on. Only the user who owns the socket
+turns on lines `{"event"}` for all that happens from `after` on. A line that begins with `hook ` is
+an agent's hook and carries raw bytes (hook_line.py). Only the user who owns the socket
 (0600) may speak.
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from coordinator.daemon import hook_line
 from coordinator.daemon.desk import Desk
 from coordinator.service.log import event_reply
 from coordinator.store.rows import LogRow
@@ -53,6 +55,8 @@ class Conversation(asyncio.Protocol):
         self._all = all_of_them
         self._transport: asyncio.Transport | None = None
         self._rest = b""
+        self._hook: hook_line.HookLine | None = None
+        self._deaf = False
         self._stop: Callable[[], None] | None = None
         self._told = 0
         self._due = False
@@ -76,13 +80,41 @@ class Conversation(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._rest:
             data = self._rest + data
-        *lines, self._rest = data.split(b"\n")
-        for line in lines:
-            if line.strip():
+        at = 0
+        while not self._deaf:
+            if self._hook is not None:
+                if len(data) - at < self._hook.length:
+                    break
+                hook, self._hook = self._hook, None
+                payload = data[at : at + hook.length]
+                at += hook.length
+                self._desk.guard(hook.agent, hook.token, payload, self._print)
+                continue
+            end = data.find(b"\n", at)
+            if end < 0:
+                break
+            line, at = data[at:end], end + 1
+            if line.startswith(hook_line.BEGIN):
+                self._begin_hook(line)
+            elif line.strip():
                 self._take(line)
-        if len(self._rest) > LINE_BYTES_MAX:
+        self._rest = b"" if self._deaf else data[at:]
+        if self._hook is None and len(self._rest) > LINE_BYTES_MAX:
             self._reply(None, Refusal(Code.LIMIT, f"A request over {LINE_BYTES_MAX} bytes."))
             self.close()
+
+    def _begin_hook(self, line: bytes) -> None:
+        try:
+            self._hook = hook_line.parse(line)
+        except Refusal as refusal:
+            # Where its payload ends is not known, so nothing after it can be read.
+            self._deaf = True
+            self._print(hook_line.refused(refusal))
+            self.close()
+
+    def _print(self, answer: hook_line.Answer) -> None:
+        if self._transport is not None:
+            self._transport.write(hook_line.encode(answer))
 
     def _take(self, line: bytes) -> None:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coordinator.files.canonical import Located
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service import agents, line, notices, redirect
@@ -25,13 +26,19 @@ from coordinator.words.refusals import Code, Refusal
 
 def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
     """See `requests.Acquire`."""
+    return acquire_located(svc, tx, actor, req, locate(svc, req.resources, req.cwd))
+
+
+def acquire_located(
+    svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located]
+) -> rq.Acquired | Refusal:
+    """`acquire` where what the request's resources mean is known already."""
     limits = svc.settings.leases
     ttl_ms = checked_ttl(svc, req.ttl_s)
     if not 0 <= req.wait_s <= limits.wait_max_s:
         raise Refusal(Code.LIMIT, f"`wait_s` must be between 0 and {limits.wait_max_s:g}.")
     if not -1000 <= req.priority <= 1000:
         raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
-    located = locate(svc, req.resources, req.cwd)
     if req.task is not None and tx.row("task_get", req.task) is None:
         raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {req.task}.")
     agents.acting(svc, tx, actor, req.agent)

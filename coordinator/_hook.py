@@ -1,0 +1,95 @@
+"""The guard before an agent's write: standard input to the daemon, its answer out, its exit code.
+
+    /abs/python -I -S -E /abs/_hook.py SOCKET_PATH AGENT [open|closed]
+
+An agent pays this before every write, so it costs one interpreter start and nothing else: only
+modules that are built into the interpreter, no parsing (the daemon reads the payload, see
+daemon/hook_line.py), and an exit that skips tidying up. Where nobody answers: `closed` (default)
+says so and exits 2, which stops the write; `open` warns and exits 0. The environment's
+COORD_AGENT_TOKEN, if set, says on whose behalf.
+"""
+
+import sys
+
+try:
+    import _socket as socket
+
+    import posix as system
+except ImportError:  # not Linux: slower, the same
+    import os as system  # type: ignore[no-redef]
+    import socket  # type: ignore[no-redef]
+
+TIMEOUT_S = 30.0
+
+
+def ask(path: str, agent: bytes, token: bytes, payload: bytes) -> tuple[int, bytes, bytes]:
+    """(exit code, for standard output, for standard error) as the daemon answers.
+
+    Raises:
+        OSError: nobody is there, or what came is no answer.
+    """
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
+    link.settimeout(TIMEOUT_S)
+    link.connect(path)
+    link.sendall(b"hook %b %b %d\n%b" % (agent, token, len(payload), payload))
+    got = b""
+    while b"\n" not in got:
+        more = link.recv(65536)
+        if not more:
+            raise OSError("the coordinator hung up")
+        got += more
+    head, _, rest = got.partition(b"\n")
+    try:
+        code, out, err = [int(part) for part in head.split(b" ")]
+    except ValueError:
+        raise OSError("the coordinator's answer is not understood") from None
+    while len(rest) < out + err:
+        more = link.recv(65536)
+        if not more:
+            raise OSError("the coordinator hung up")
+        rest += more
+    return code, rest[:out], rest[out : out + err]
+
+
+def say(descriptor: int, text: bytes) -> None:
+    """All of `text`, however little the pipe takes at once."""
+    while text:
+        text = text[system.write(descriptor, text) :]
+
+
+def main() -> int:
+    """The exit code."""
+    if len(sys.argv) < 3 or (len(sys.argv) > 3 and sys.argv[3] not in ("open", "closed")):
+        say(2, b"usage: _hook.py SOCKET_PATH AGENT [open|closed]\n")
+        return 2
+    fails_open = len(sys.argv) > 3 and sys.argv[3] == "open"
+    parts = []
+    while part := system.read(0, 1 << 20):
+        parts.append(part)
+    # posix keeps the environment in bytes; os, where it stands in, in text
+    key = "COORD_AGENT_TOKEN" if system.__name__ == "os" else b"COORD_AGENT_TOKEN"
+    found: object = system.environ.get(key)  # type: ignore[call-overload]
+    token = found if isinstance(found, bytes) else str(found or "-").encode("utf-8", "replace")
+    try:
+        agent = sys.argv[2].encode("utf-8", "surrogateescape")
+        code, out, err = ask(sys.argv[1], agent, token, b"".join(parts))
+    except OSError as bad:
+        why = str(bad).encode("utf-8", "backslashreplace")
+        if fails_open:
+            say(2, b"coord: no coordinator answers (" + why + b"); this write is not guarded.\n")
+            return 0
+        say(2, b"coord: no coordinator answers (" + why + b"), so this write is stopped. "
+               b"`coord up` starts it.\n")
+        return 2
+    say(1, out)
+    say(2, err)
+    return code
+
+
+if __name__ == "__main__":
+    code = 2
+    try:
+        code = main()
+    except OSError:
+        pass  # whoever reads us has gone; the write stays stopped
+    system._exit(code)

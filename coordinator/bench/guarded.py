@@ -1,0 +1,81 @@
+"""`coord bench hook`: what one guarded write costs the agent that makes it, in wall time.
+
+The whole of it: a process starts, the payload goes to the real daemon, the lease is on disk, the
+answer is there, the process is gone. Beside it, turn by turn, the same interpreter doing nothing
+at all (`python -I -S -c pass`), which no hook in Python can go below.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+import coordinator._hook as hook_file
+from coordinator.bench.measure import paired, percentile
+from coordinator.bench.own_daemon import own_daemon
+
+
+class Report(msgspec.Struct):
+    """Times in milliseconds; `ratio` is the median of paired ratios."""
+
+    runs: int
+    hook_p50_ms: float
+    hook_p99_ms: float
+    nothing_p50_ms: float
+    ratio: float
+    ratio_held: float
+    """The same for a file whose lease the agent has already: nothing is written."""
+
+
+def run(runs: int, folder: Path | None = None) -> Report:
+    """Start both in turn `runs` times; each guarded write is of another file.
+
+    Raises:
+        RuntimeError: a guarded write was not granted.
+    """
+    interpreter = str(Path(sys.executable).resolve())
+    nothing = [interpreter, "-I", "-S", "-c", "pass"]
+    hook, idle, again = [], [], []
+    with own_daemon(folder, git=True) as daemon:
+        (token,) = daemon.register(["writer"])
+        command = [interpreter, "-I", "-S", "-E", str(hook_file.__file__), daemon.socket, "writer"]
+        environment = {"COORD_AGENT_TOKEN": token}
+        for number in range(-3, runs):
+            payload = _payload(daemon.root, f"src/made_{number}.py")
+            idle_s = _time(nothing, b"", {})
+            hook_s = _time(command, payload, environment)
+            again_s = _time(command, payload, environment)
+            if number >= 0:  # the first few warm the page cache
+                idle.append(idle_s)
+                hook.append(hook_s)
+                again.append(again_s)
+    return Report(
+        runs, median(hook) * 1000, percentile(hook, 0.99) * 1000, median(idle) * 1000,
+        paired(hook, idle), paired(again, idle),
+    )
+
+
+def _payload(root: Path, name: str) -> bytes:
+    return msgspec.json.encode(
+        {
+            "session_id": "00000000-0000-4000-8000-000000000000", "cwd": str(root),
+            "hook_event_name": "PreToolUse", "tool_name": "Write",
+            "tool_input": {"file_path": str(root / name), "content": "x = 1\n" * 200},
+        }
+    )
+
+
+def _time(command: list[str], given: bytes, environment: dict[str, str]) -> float:
+    before = time.perf_counter()
+    done = subprocess.run(
+        command, input=given, capture_output=True, check=False, env=environment
+    )
+    spent = time.perf_counter() - before
+    if done.returncode or done.stdout or done.stderr:
+        raise RuntimeError(f"not granted: {done.returncode} {done.stdout!r} {done.stderr!r}")
+    return spent

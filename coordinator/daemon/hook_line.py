@@ -1,0 +1,71 @@
+"""The local door's second kind of request: a hook's raw bytes, and the answer it prints.
+
+    hook AGENT TOKEN|- LENGTH\\n<LENGTH bytes>   ->   EXITCODE OUTLEN ERRLEN\\n<out><err>
+
+Not JSON, so that the hook, which runs before every write of an agent, need not import a parser.
+Only frames are read here: what the bytes mean is `service.hooks`' business.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator.words.refusals import Code, Refusal
+
+#: How such a line begins. No JSON line does.
+BEGIN = b"hook "
+#: The longest payload, in bytes: a hook carries what is to be written.
+PAYLOAD_BYTES_MAX = 8 * 1024 * 1024
+
+
+class HookLine(NamedTuple):
+    """The head of a hook's request."""
+
+    agent: str
+    token: str | None
+    length: int
+
+
+class Answer(NamedTuple):
+    """What the hook prints, and how it exits."""
+
+    code: int
+    out: str = ""
+    err: str = ""
+
+
+def parse(line: bytes) -> HookLine:
+    """The head that this line is, without its newline.
+
+    Raises:
+        Refusal: INVALID, LIMIT (the payload is too long).
+    """
+    parts = line.split(b" ")
+    if len(parts) != 4 or not parts[3].isdigit() or len(parts[3]) > 12:
+        raise Refusal(
+            Code.INVALID, "Not a hook's request: `hook AGENT TOKEN|- LENGTH` is one.",
+            next="Start the hook as `coord init` wrote it: one agent name, without spaces.",
+        )
+    length = int(parts[3])
+    if length > PAYLOAD_BYTES_MAX:
+        raise Refusal(
+            Code.LIMIT, f"A hook's input of {length} bytes; the limit is {PAYLOAD_BYTES_MAX}. "
+            "Nothing was leased.", next="Write the file in smaller pieces.",
+        )
+    try:
+        agent, token = parts[1].decode("utf-8"), parts[2].decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refusal(Code.INVALID, "A hook's agent name that is not UTF-8.") from None
+    return HookLine(agent, None if token == "-" else token, length)
+
+
+def refused(refusal: Refusal) -> Answer:
+    """The answer that stops a write which was not understood: words, and exit code 2."""
+    return Answer(2, "", f"coord: {refusal.code.value}: {refusal.message} {refusal.next}\n")
+
+
+def encode(answer: Answer) -> bytes:
+    """The bytes that go back."""
+    out = answer.out.encode("utf-8", "backslashreplace")
+    err = answer.err.encode("utf-8", "backslashreplace")
+    return b"%d %d %d\n%b%b" % (answer.code, len(out), len(err), out, err)
