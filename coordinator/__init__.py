@@ -1,10 +1,28 @@
 """coord: run several AI coding agents in one repository at once.
 
 `Client` is the Python door; the same operations are behind the `coord` command, the local socket
-and HTTP. See `context_archive/` for how it is built.
+and HTTP. See `context_archive/` for how it is built. The names below are imported when they are
+first used: small programs of this package (a hook, a stand-in agent) start in a few milliseconds.
 """
 
-from coordinator.client.client import Client, Held, LeaseLost
-from coordinator.words.refusals import Code, Refusal
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from coordinator.client.client import Client, Held, LeaseLost
+    from coordinator.words.refusals import Code, Refusal
 
 __all__ = ["Client", "Code", "Held", "LeaseLost", "Refusal"]
+_HOMES = {
+    "Client": "coordinator.client.client", "Held": "coordinator.client.client",
+    "LeaseLost": "coordinator.client.client", "Code": "coordinator.words.refusals",
+    "Refusal": "coordinator.words.refusals",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
