@@ -76,11 +76,12 @@ class StandIn:
             time.sleep(seconds)
             spent["think"] += time.perf_counter() - at
 
-        def before_files(files: list[str]) -> None:
+        def before_files(files: list[str]) -> bool:
             at = time.perf_counter()
             nested = self._acquire(task_id, files, depth)
             spent["nested"] += nested
             spent["waited"] += time.perf_counter() - at - nested
+            return nested > 0  # the other task may have been in the very files it holds
 
         carry(
             task, plan, self.root, before_files=before_files, think=think, say=_say,

@@ -33,7 +33,7 @@ def carry(
     plan: Plan,
     root: Path,
     *,
-    before_files: Callable[[list[str]], None] = lambda files: None,
+    before_files: Callable[[list[str]], object] = lambda files: None,
     think: Callable[[float], None] = time.sleep,
     say: Callable[[str], None] = lambda line: None,
     baseline: Callable[[str], bytes | None] = lambda path: None,
@@ -42,9 +42,11 @@ def carry(
     """Carry out one task below `root`. Doing it again, after it was cut short anywhere, is safe.
 
     `before_files` gets the discovered files before they are read, halfway through the thinking; it
-    may raise, and then nothing was written. `think` gets seconds. `baseline` gives the bytes that a
-    path had before a writer that died tore it; None: unknown, and the content of OLD is taken.
-    `halfway` is called with the path when half of a file is on disk and the rest is not.
+    may raise, and then nothing was written. If what it returns is true, the agent did other work
+    meanwhile, perhaps in the very files it holds, and reads all of them again. `think` gets
+    seconds. `baseline` gives the bytes that a path had before a writer that died tore it; None:
+    unknown, and the content of OLD is taken. `halfway` is called with the path when half of a file
+    is on disk and the rest is not.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -54,8 +56,8 @@ def carry(
     say(f"thinking {task.think_s:.3f}s")
     if task.discovered:
         think(task.think_s / 2)
-        before_files(list(task.discovered))
-        held.update((path, _read(plan.changes[path], root, say)) for path in late)
+        again = task.edits if before_files(list(task.discovered)) else late
+        held.update((path, _read(plan.changes[path], root, say)) for path in again)
         think(task.think_s / 2)
     else:
         think(task.think_s)
