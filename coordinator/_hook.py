@@ -68,7 +68,7 @@ def main() -> int:
         parts.append(part)
     # posix keeps the environment in bytes; os, where it stands in, in text
     key = "COORD_AGENT_TOKEN" if system.__name__ == "os" else b"COORD_AGENT_TOKEN"
-    found: object = system.environ.get(key)  # type: ignore[call-overload]
+    found: object = system.environ.get(key)  # type: ignore[arg-type]
     token = found if isinstance(found, bytes) else str(found or "-").encode("utf-8", "replace")
     try:
         agent = sys.argv[2].encode("utf-8", "surrogateescape")

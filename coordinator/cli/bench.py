@@ -6,13 +6,16 @@ the repository that it is started in.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from coordinator.bench import guarded
+from coordinator.bench import growth, guarded
 from coordinator.bench import locks as locks_bench
+from coordinator.bench import rest as resting
 from coordinator.cli.app import AsJson, app, print_json, say
 from coordinator.words.refusals import Code, Refusal
 
@@ -80,3 +83,59 @@ def hook(
     say(f"({report.ratio_held:.2f} when the lease is held already); medians of {report.runs}: "
         f"{report.hook_p50_ms:.1f} ms, p99 {report.hook_p99_ms:.1f} ms, "
         f"bare {report.nothing_p50_ms:.1f} ms.")
+
+
+@bench_app.command("dispatch")
+def dispatch(
+    tasks: Annotated[str, typer.Option(help="Sizes of the backlog.")] = "100,1000,10000,100000",
+    held: Annotated[str, typer.Option(help="Leases held on the best tasks' paths.")] = "0,100,1000",
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Choosing, claiming and completing a task, as backlog and leases grow."""
+    counts = [0 if part.strip() == "0" else _numbers(part)[0] for part in held.split(",")]
+    _grown(growth.dispatch(_numbers(tasks), counts, folder=folder), "tasks", as_json)
+
+
+@bench_app.command("overlap")
+def overlap(
+    leases: Annotated[str, typer.Option(help="Live leases.")] = "1000,10000,100000,1000000",
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """The check for conflicts, as live leases grow."""
+    _grown(growth.overlap(_numbers(leases), folder=folder), "leases", as_json)
+
+
+def _grown(report: growth.Growth, what: str, as_json: bool) -> None:
+    if as_json:
+        print_json(report)
+        return
+    say("In process, on a real SQLite file with synchronous=OFF: this measures the decision.")
+    say(f"{what:>9} {'held':>9} {'median us':>10} {'first us':>10}")
+    for point in report.points:
+        say(f"{point.size:9} {point.held:9} {point.cost_us:10.1f} {point.first_us:10.1f}")
+    for name, slope in report.exponents.items():
+        say(f"growth exponent, {name}: {slope:.3f}")
+
+
+@bench_app.command("rest")
+def rest(
+    seconds: Annotated[float, typer.Option(min=1, help="How long to watch it.")] = 20.0,
+    files: Annotated[int, typer.Option(help="Files in its repository.")] = 2000,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Memory and CPU of a daemon that nobody asks anything."""
+    report = resting.run(seconds, files, folder)
+    if as_json:
+        print_json(report)
+        return
+    say(f"At rest for {report.seconds:.0f} s over {report.files_watched} files: "
+        f"{report.resident_mb:.1f} MB resident, {report.core_share * 100:.2f} % of a core, "
+        f"{report.wakeups_per_s:.1f} wake-ups a second.")
+
+
+if importlib.util.find_spec("coordinator.cli.replay"):
+    _replay = importlib.import_module("coordinator.cli.replay")
+    bench_app.command("replay")(_replay.replay_command)

@@ -1,0 +1,72 @@
+"""The coordinator's inside without a process: the real service on a real SQLite file.
+
+For benchmarks of decisions, not of durability: synchronous is OFF, so that what is measured is how
+the work grows and not how the disk fares.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from coordinator.archive.index import ArchiveIndex
+from coordinator.files.canonical import Tree
+from coordinator.files.ignore import Ignore
+from coordinator.files.state import StateDir
+from coordinator.operations.listing import write_job
+from coordinator.service.core import OPERATOR, Service
+from coordinator.settings import Settings
+from coordinator.store.database import open_writer
+from coordinator.store.ledger import Ledger, Tx
+from coordinator.words.refusals import Refusal
+
+T = TypeVar("T")
+START_MS = 1_790_000_000_000
+
+
+class Inside:
+    """A repository, its service and its ledger."""
+
+    def __init__(self, root: Path) -> None:
+        state = StateDir(root)
+        state.create()
+        tree = Tree(root)
+        self.service = Service(
+            Settings(), tree, Ignore(tree), ArchiveIndex(state.archive, root), b"b" * 32
+        )
+        self.db = open_writer(state.database, synchronous="OFF")
+        self.ledger = Ledger(self.db, state.database)
+        self.now_ms = START_MS
+
+    def run(self, job: Callable[[Tx], T]) -> T:
+        """A job in a transaction of its own; a refusal is raised."""
+        self.now_ms += 1
+        return self.ledger.run(job, self.now_ms)
+
+    def serve(self, handle: Callable[..., T], request: object) -> T:
+        """A use case as the daemon runs it, for a person."""
+        answer = self.run(write_job(self.service, OPERATOR, handle, request))
+        if isinstance(answer, Refusal):
+            raise answer
+        return answer  # type: ignore[no-any-return]
+
+    def settle(self) -> None:
+        """Leave nothing behind of what was prepared that would be paid for while measuring."""
+        self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        gc.collect()
+
+
+@contextlib.contextmanager
+def inside(folder: Path | None = None) -> Iterator[Inside]:
+    """An `Inside` in a directory that goes when it is left."""
+    with tempfile.TemporaryDirectory(prefix="coord-inside-", dir=folder) as root:
+        made = Inside(Path(root))
+        try:
+            yield made
+        finally:
+            made.db.close()
+            made.service.archive.close()
