@@ -320,7 +320,8 @@ def who(view: View, token: str | None) -> Actor:
     """
     if token is None:
         return OPERATOR
-    row = view.row("agent_by_token", token_hash(token))
+    hashed = token_hash(token)
+    row = view.agent_of(hashed) if isinstance(view, Tx) else view.row("agent_by_token", hashed)
     if row is None:
         raise Refusal(
             Code.UNAUTHORIZED, "This agent token is unknown, or its agent has left.",

@@ -84,7 +84,7 @@ def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True)
     Raises:
         Refusal: UNAUTHORIZED, UNKNOWN_AGENT, INVALID.
     """
-    row = tx.row("agent_get", name)
+    row = tx.agent(name)
     if row is None or row[5] == "gone":
         if not actor.operator:
             if row is None:

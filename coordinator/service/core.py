@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from coordinator.archive.index import ArchiveIndex
 from coordinator.files.canonical import Tree
@@ -45,6 +46,7 @@ class Service:
         return hashlib.blake2b(mark, key=self.secret, digest_size=16).hexdigest()
 
 
+@lru_cache(maxsize=1024)
 def token_hash(token: str) -> str:
     """How an agent's token is stored."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -26,7 +26,7 @@ import apsw
 import msgspec
 
 from coordinator.store.database import DISK_ERRORS, storage_refusal
-from coordinator.store.events import Event, kind_of
+from coordinator.store.events import AgentRegistered, AgentSeen, AgentState, Event, kind_of
 from coordinator.store.projections import APPLY
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words.clock import iso
@@ -36,6 +36,7 @@ log = logging.getLogger("coord.store")
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 _APPEND = Q["event_append"]
+_ABOUT_AGENTS = frozenset({AgentRegistered, AgentSeen, AgentState})
 
 
 class View:
@@ -75,6 +76,7 @@ class Tx(View):
         self._seq: int | None = None
         #: Facts true for this transaction only ("are there any waiters?"), kept by who writes them.
         self.memo: dict[str, Any] = {}
+        self._agents: dict[str, tuple[Any, ...]] = {}
         #: What to tell once this is on disk: (acquisition id, reply) of waiters that were granted.
         self.granted: list[tuple[str, Any]] = []
         #: Resources (name, kind, scope) that became free and whose waiters were not served yet.
@@ -84,13 +86,32 @@ class Tx(View):
 
     def record(self, event: Event) -> None:
         """Append the event and apply it: the only way to change state."""
-        APPLY[type(event)](self.db, self.now, event)
+        kind = type(event)
+        APPLY[kind](self.db, self.now, event)
+        if kind in _ABOUT_AGENTS:
+            self._agents.clear()
         agent, task, resource = event.subject
         self._events.append(
             (self.next_seq(), self.now, kind_of(event), agent, task, resource,
              _encode(event).decode())
         )
         self.recorded += 1
+
+    def agent(self, name: str) -> tuple[Any, ...] | None:
+        """The agent's row as it is now, read once a transaction unless it changes."""
+        row = self._agents.get(name)
+        if row is None:
+            row = self.row("agent_get", name)
+            if row is not None:
+                self._agents[name] = row
+        return row
+
+    def agent_of(self, token_hash: str) -> tuple[Any, ...] | None:
+        """The row of the agent that a token speaks for."""
+        row = self.row("agent_by_token", token_hash)
+        if row is not None:
+            self._agents[str(row[0])] = row
+        return row
 
     def next_seq(self) -> int:
         """Take the next place in the log."""

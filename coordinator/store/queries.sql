@@ -89,7 +89,8 @@ SELECT agent, parent, profile, description, token_hash, state, registered_at, se
        progress, silence_ms FROM agents WHERE agent = ?;
 
 -- name: agent_by_token
-SELECT agent FROM agents WHERE token_hash = ? AND state <> 'gone';
+SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
+       progress, silence_ms FROM agents WHERE token_hash = ? AND state <> 'gone';
 
 -- name: agent_children
 SELECT agent FROM agents WHERE parent = ? AND state <> 'gone';
