@@ -60,7 +60,7 @@ def open_writer(path: Path, *, synchronous: str = "FULL") -> apsw.Connection:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        db = apsw.Connection(str(path), statementcachesize=256)
+        db = apsw.Connection(str(path), statementcachesize=512)
         _configure(db, synchronous)
         version = db.execute("PRAGMA user_version").get
         if version == 0 and not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get:
@@ -106,7 +106,7 @@ def open_reader(path: Path) -> apsw.Connection:
         Refusal: STORAGE.
     """
     try:
-        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=128)
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=512)
         db.set_busy_timeout(2000)
         return db
     except DISK_ERRORS as bad:
@@ -150,6 +150,9 @@ def backup(source: apsw.Connection, target: Path, keep: int) -> Path:
 
 
 def _configure(db: apsw.Connection, synchronous: str) -> None:
+    # One plan to a statement. Otherwise SQLite (built with STAT4, as apsw's is) may parse a statement
+    # again whenever its parameters change.
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     db.set_busy_timeout(2000)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute(f"PRAGMA synchronous = {synchronous}")
