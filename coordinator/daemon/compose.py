@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import gc
 import logging
 import logging.handlers
 import os
@@ -145,6 +146,10 @@ class Daemon:
         scheduler = self._schedule()
         http = await self._open_http()
         self._backup_if_old()
+        # What is there now stays; collecting looks at requests only, and not at every 700 of them.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
         log.info("serving %s (pid %d)", self.state.root, os.getpid())
         try:
             await self._stop.wait()
