@@ -25,6 +25,7 @@ class SqlitePairs:
 
     def __init__(self, folder: Path) -> None:
         self._db = open_writer(folder / "alone.sqlite3", synchronous="FULL")
+        self._db.execute("PRAGMA wal_autocheckpoint = 1000")  # SQLite's own default
         self._n = 0
         self._seq = 0
 
@@ -40,8 +41,6 @@ class SqlitePairs:
             mine.took += (between - before, after - between)
             mine.done += 1
         mine.seconds = time.perf_counter() - started
-        if self._n % 400 < 2:
-            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return mine
 
     def _acquire(self) -> int:
