@@ -16,7 +16,7 @@ from statistics import median
 
 import msgspec
 
-from coordinator.bench import load, redis_peer
+from coordinator.bench import load, pypi_peers, redis_peer
 from coordinator.bench.in_process import Floor, SqlitePairs
 from coordinator.bench.measure import Slice, paired, percentile
 from coordinator.bench.own_daemon import own_daemon
@@ -143,7 +143,7 @@ def _tell(report: Report, count: int, slices: dict[str, list[Slice]]) -> None:
 
 def run(
     clients: Sequence[int], seconds: float, folder: Path | None = None, existing: bool = False,
-    profile: Path | None = None, only_ours: bool = False,
+    profile: Path | None = None, only_ours: bool = False, peers: bool = False,
 ) -> Report:
     """`measure`, in an event loop of its own (uvloop where there is one)."""
     factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
@@ -152,4 +152,10 @@ def run(
 
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(measure(clients, seconds, folder, existing, profile, only_ours))
+        return runner.run(
+            measure(
+                clients, seconds, folder, existing, profile, only_ours,
+                pypi_peers.open_peers if peers else None,
+                [why for why in map(pypi_peers.missing, pypi_peers.PEERS) if why and peers],
+            )
+        )

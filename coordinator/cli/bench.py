@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.bench import growth, guarded
+from coordinator.bench import growth, guarded, pypi_peers
 from coordinator.bench import locks as locks_bench
 from coordinator.bench import rest as resting
 from coordinator.cli.app import AsJson, app, print_json, say
@@ -48,11 +48,18 @@ def locks(
     profile: Annotated[
         Path | None, typer.Option(help="Run the daemon under cProfile; figures go there.")
     ] = None,
+    peers: Annotated[bool, typer.Option("--peers", help="Two from PyPI, too.")] = False,
+    install_peers: Annotated[
+        bool, typer.Option("--install-peers", help="Fetch them first, into the user's cache.")
+    ] = False,
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """Durable acquire + release pairs, beside SQLite, Redis and the disk's floor."""
-    report = locks_bench.run(_numbers(clients), seconds, folder, existing, profile, only_ours)
+    if install_peers:
+        pypi_peers.install()
+    report = locks_bench.run(_numbers(clients), seconds, folder, existing, profile, only_ours,
+                             peers or install_peers)
     if as_json:
         print_json(report)
         return

@@ -1,0 +1,51 @@
+"""What the benchmarks say is computed rightly, and each runs; nothing here looks at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.bench import growth, guarded, locks
+from coordinator.bench.measure import exponent, paired, percentile
+
+
+def test_percentiles() -> None:
+    assert percentile([], 0.5) == 0.0
+    assert percentile([3, 1, 2], 0.5) == 2
+    assert percentile(range(1, 101), 0.99) == 99
+    assert percentile([7], 0.0) == 7
+
+
+def test_paired_ratio_is_of_neighbours() -> None:
+    assert paired([10, 1, 4], [5, 1, 1]) == 2.0
+    assert paired([1, 9], [0, 3]) == 3.0
+    assert paired([], []) == 0.0
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 2.0])
+def test_exponent(power: float) -> None:
+    sizes = [10, 100, 1000]
+    assert exponent(sizes, [3 * n**power for n in sizes]) == pytest.approx(power)
+    assert exponent([10], [1.0]) == 0.0
+
+
+def test_locks_run(tmp_path: Path) -> None:
+    report = locks.run([1, 3], 0.1, tmp_path)
+    ours = [one for one in report.figures if one.contender == locks.OURS]
+    assert [one.clients for one in ours] == [1, 3]
+    assert all(one.rate > 0 for one in report.figures)
+    assert set(report.p50_over_floor) == {"1", "3"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_growth_runs(tmp_path: Path) -> None:
+    report = growth.dispatch([40, 80], [0, 10], cycles=5, folder=tmp_path)
+    assert [(p.size, p.held) for p in report.points] == [(40, 0), (80, 0), (40, 10), (80, 10)]
+    seen = growth.overlap([300, 900], checks=20, folder=tmp_path)
+    assert len(seen.points) == 6
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_hook_runs(tmp_path: Path) -> None:
+    assert guarded.run(2, tmp_path).ratio > 0
