@@ -1,0 +1,238 @@
+"""`coord launch` as a person uses it: real processes, real files, real daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from coordinator.client.wire import connect
+from coordinator.launch import logs
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.launch.conftest import Launch, alive, pid_in
+from tests.waiting import until
+
+Start = Callable[..., Launch]
+
+
+def states(repo: Repo) -> dict[str, str]:
+    with repo.client() as client:
+        return {t.title: t.state for t in client.call(rq.Tasks()).items}
+
+
+def test_tasks_of_one_file_run_one_after_the_other(repo: Repo, launch: Start) -> None:
+    going = launch(
+        'echo "begin $COORD_TASK" >> order; echo working; sleep 0.2; cat > prompt-$COORD_TASK\n'
+        'echo "end $COORD_TASK" >> order',
+        ("one", ["shared.txt"]), ("two", ["shared.txt"]), ("three", ["other.txt"]), n=3,
+    )
+    report = going.report()
+    assert going.process.returncode == 0, going.said()
+    assert report["complete"] and report["tasks"] == {"done": 3}
+    order = (repo.root / "order").read_text().splitlines()
+    first, second = (order.index(f"begin {t}") for t in ("T-1", "T-2"))
+    assert order.index("end T-1") < second or order.index("end T-2") < first
+    prompt = (repo.root / "prompt-T-1").read_text()
+    assert "T-1: one" in prompt and "`shared.txt` (exclusive)" in prompt
+    # the log is found by task, and `coord logs` shows it
+    (log,) = logs.find(repo.state, "T-1")
+    assert log.read_text() == "working\n"
+    assert repo.coord("logs", "1").stdout == "working\n"
+    # nobody holds anything, and no secret lies in the record
+    with repo.client() as client:
+        assert client.call(rq.Locks()).items == []
+        assert client.call(rq.Agents()).items == []
+    assert "token" not in (log.parent / "run.json").read_text()
+
+
+def test_an_agent_acts_as_itself_in_its_own_shell(repo: Repo, launch: Start) -> None:
+    import sys
+
+    going = launch(
+        f'"{sys.executable}" -m coordinator.cli.main lock found.txt --task $COORD_TASK || exit 9\n'
+        f'"{sys.executable}" -m coordinator.cli.main launch -n 1 -c true && exit 9\n'
+        f'"{sys.executable}" -m coordinator.cli.main task done $COORD_TASK\nexit 1',
+        ("one", ["a"]), n=1,
+    )
+    report = going.report()
+    assert report["tasks"] == {"done": 1}, going.said()
+    log = logs.find(repo.state, "T-1")[-1].read_text()
+    assert "UNAUTHORIZED" in log  # launching is for people
+    with repo.client() as client:
+        assert client.call(rq.Locks()).items == []
+
+
+def test_a_failing_agent_is_retried_then_dead(repo: Repo, launch: Start) -> None:
+    going = launch('echo "no luck" >&2; exit 3', ("bad", ["a"]), ("good", ["b"]), n=1)
+    report = going.report()
+    assert going.process.returncode == 1
+    assert report["tasks"] == {"dead": 2}
+    assert len(report["attempts"]) == 6
+    assert report["attempts"][0]["why"] == "exit code 3: no luck"
+    assert report["open"][0].startswith("T-1 is dead")
+    assert len(logs.find(repo.state, "T-1")) == 3
+
+
+def test_what_a_failed_agent_changed_becomes_a_review(repo: Repo, launch: Start) -> None:
+    (repo.root / "a").write_text("before\n")
+    report = launch("echo half > a; exit 1", ("one", ["a"]), n=1).report()
+    assert report["tasks"] == {"review": 1} and report["reviews"] == 1
+    with repo.client() as client:
+        (review,) = client.call(rq.Reviews()).items
+        shown = client.call(rq.ReviewShow(review=review.review))
+    assert "+half" in shown.files[0].diff and "-before" in shown.files[0].diff
+
+
+def test_a_hung_agent_loses_its_lease_and_a_slow_one_does_not(repo: Repo, launch: Start) -> None:
+    # Given one agent that says nothing, and one that is as slow but prints
+    going = launch(
+        'if [ -e second ]; then exit 0; fi\n'
+        'case $COORD_TASK in T-1) echo $$ > pid; touch second.$$; sleep 600;;\n'
+        '*) for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i; sleep 0.25; done;; esac',
+        ("hung", ["a"]), ("slow", ["b"]), n=2, options=("--ttl", "1s", "--grace", "1s"),
+    )
+    # When the hung one's lease has ended, its process is stopped and another takes the task
+    pid = pid_in(repo.root / "pid")
+    until(lambda: not alive(pid))
+    (repo.root / "second").touch()
+    report = going.report()
+    # Then the slow one finished at its first attempt
+    outcomes = {(a["task"], a["attempt"]): a["outcome"] for a in report["attempts"]}
+    assert outcomes["T-1", 1] == "lapsed", report
+    assert outcomes["T-2", 1] == "done"
+    assert report["tasks"] == {"done": 2}
+
+
+def test_a_timeout_ends_the_whole_process_group(repo: Repo, launch: Start) -> None:
+    going = launch(
+        'test -e again && exit 0; touch again\n'
+        'trap "" TERM\nsh -c \'trap "" TERM; echo $$ > grandchild; while :; do sleep 1; done\' &\n'
+        'while :; do echo busy; sleep 0.1; done',
+        ("endless", []), n=1, options=("--timeout", "700ms", "--grace", "200ms"),
+    )
+    grandchild = pid_in(repo.root / "grandchild")
+    report = going.report()
+    assert report["attempts"][0]["why"] == "it took longer than 0.7 s"
+    assert report["tasks"] == {"done": 1}
+    until(lambda: not alive(grandchild))
+
+
+def test_what_a_finished_agent_left_running_is_ended_before_its_leases(
+    repo: Repo, launch: Start
+) -> None:
+    report = launch("(echo started; exec sleep 600) & echo $! > child", ("one", ["a"]), n=1).report()
+    assert report["tasks"] == {"done": 1}
+    assert not alive(pid_in(repo.root / "child"))
+
+
+def test_a_launcher_that_was_killed_is_tidied_up_after(repo: Repo, launch: Start) -> None:
+    # Given a launcher that is killed while its agents work
+    (repo.root / "a").write_text("before\n")
+    stuck = ('case $COORD_TASK in T-1) test -e go || { echo half > a; echo $$ > pid; '
+             'while :; do sleep 0.2; done; };; esac')
+    first = launch(stuck, ("one", ["a"]), ("two", ["b"]), ("three", ["a"]), n=1)
+    orphan = pid_in(repo.root / "pid")
+    first.kill()
+    assert alive(orphan)
+    # When the same command is given again
+    (repo.root / "go").touch()
+    again = launch(stuck, ("one", ["a"]), ("two", ["b"]), ("three", ["a"]), n=2)
+    report = again.report()
+    # Then the orphan is stopped, its work is flagged, nothing was imported twice, the rest is done
+    assert not alive(orphan)
+    assert report["orphans_stopped"] == 1 and report["reviews"] == 1
+    assert states(repo) == {"one": "review", "two": "done", "three": "done"}
+    assert "go on" in again.said()
+
+
+def test_a_pid_that_was_given_away_is_left_alone(repo: Repo, launch: Start) -> None:
+    # Given the record of a dead launcher whose agent's pid is somebody else's now: this test's
+    launch("true", ("one", []), n=1).report()
+    (record,) = repo.state.runs.glob("*/run.json")
+    data = json.loads(record.read_text())
+    data.update(ended_at=None, hands=[{"agent": "shell-1", "pid": os.getpid(), "mark": "old/1",
+                                       "task": "T-1", "attempt": 1}])
+    record.write_text(json.dumps(data))
+    # Then the next launch does not touch it
+    report = launch("true", ("two", []), n=1).report()
+    assert report["orphans_stopped"] == 0 and report["complete"]
+
+
+def test_the_daemon_may_be_killed_in_the_middle(repo: Repo, launch: Start) -> None:
+    tasks = [(f"task {n}", [f"f{n % 4}"]) for n in range(12)]
+    going = launch("sleep 0.3; echo x >> done-$COORD_TASK", *tasks, n=4)
+    for count in (2, 6):
+        until(lambda count=count: len(list(repo.root.glob("done-*"))) >= count)
+        os.kill(repo.pid(), signal.SIGKILL)
+        until(lambda: connect(repo.state) is not None)
+    report = going.report()
+    assert report["complete"], going.said()
+    assert report["tasks"] == {"done": 12}
+    # nothing was done twice
+    assert all((repo.root / f"done-T-{n}").read_text() == "x\n" for n in range(1, 13))
+
+
+def test_ctrl_c_once_drains_and_twice_stops(repo: Repo, launch: Start) -> None:
+    (repo.root / "a").write_text("before\n")
+    agent = ('case $COORD_TASK in T-1) touch one; while ! test -e go; do sleep 0.05; done;;\n'
+             '*) echo half > a; echo $$ > pid; sleep 600;; esac')
+    going = launch(agent, ("one", []), ("two", ["a"]), n=1)
+    until(lambda: (repo.root / "one").exists())
+    going.process.send_signal(signal.SIGINT)
+    until(lambda: "No new tasks" in going.said())
+    (repo.root / "go").touch()
+    report = going.report()
+    # what ran was finished; nothing new was begun
+    assert report["tasks"] == {"done": 1, "ready": 1} and going.process.returncode == 1
+
+    going = launch(agent, n=1)
+    pid = pid_in(repo.root / "pid")
+    going.process.send_signal(signal.SIGINT)
+    until(lambda: "No new tasks" in going.said())
+    assert alive(pid)
+    going.process.send_signal(signal.SIGINT)
+    report = going.report()
+    assert not alive(pid)
+    assert states(repo)["two"] == "review" and report["attempts"][0]["outcome"] == "stopped"
+
+
+def test_lines_and_report_when_piped(repo: Repo) -> None:
+    file = repo.root / "tasks.md"
+    file.write_text("- [ ] Say hello (files: hello)\n  in English\n- [x] Done before\n")
+    done = repo.coord("launch", "tasks.md", "--agents", "1", "-c", "cat")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "1 tasks imported from tasks.md."
+    assert "shell-1 took T-1 'Say hello'" in lines
+    assert any(line.startswith("1 done; ") for line in lines)
+    assert "\x1b" not in done.stdout
+    assert "in English" in repo.coord("logs", "T-1").stdout
+
+
+def test_bad_input_starts_nothing(repo: Repo, tmp_path: Path) -> None:
+    def refused(*args: str) -> str:
+        done = repo.coord("launch", *args)
+        assert done.returncode == 2, done.stderr
+        assert "next:" in done.stderr and "Traceback" not in done.stderr
+        return done.stderr
+
+    bad = repo.root / "bad.yaml"
+    bad.write_text("- title: x\n  files: [a\n")
+    assert "line 3" in refused("bad.yaml", "-c", "true")
+    (repo.root / "tasks.txt").write_text("x")
+    assert "cannot be told" in refused("tasks.txt", "-c", "true")
+    assert "cannot be read" in refused("nowhere.yaml", "-c", "true")
+    assert "no agent profile called 'nobody'" in refused("-", "--agent", "nobody")
+    assert "has no command" in refused("-")
+    assert "no program called 'no-such-thing'" in refused("-", "-c", "no-such-thing {prompt_file}")
+    assert "no placeholder {prmpt}" in refused("-", "-c", "cat {prmpt}")
+    assert "without a shell" in refused("-", "-c", "cat {prompt_file} | wc")
+    assert "between 1 and 50" in refused("-", "-c", "true", "--agents", "99")
+    assert "duration" in refused("-", "-c", "true", "--ttl", "soon")
+    assert "duration" in refused("-", "-c", "true", "--ttl", "-5s")
+    with repo.client() as client:
+        assert client.call(rq.Agents(all=True)).items == []
+        assert client.call(rq.Tasks()).items == []
