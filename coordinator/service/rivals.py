@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from coordinator.rules import leases as rule
@@ -11,20 +11,31 @@ from coordinator.store.rows import LeaseRow
 from coordinator.store.statements import many
 from coordinator.words.naming import Resource, reach
 
+#: Sentences on holders in one answer.
+HOLDERS_TOLD_MAX = 20
 
-def near(tx: View, statement: str, asked: Resource) -> list[tuple[Any, ...]]:
-    """Rows of a statement that looks where `asked` may overlap."""
+
+def one_by_one(tx: View, statement: str, asked: Resource) -> Iterator[tuple[Any, ...]]:
+    """Rows of a statement that looks where `asked` may overlap, read as they are asked for: who
+    has seen enough stops, however many leases lie below a directory."""
     exact, prefix = reach(asked)
     high = prefix[:-1] + "0"  # "0" follows "/": all that begins with the prefix lies below it
-    return tx.db.execute(many(statement, len(exact)), (*exact, prefix, high)).fetchall()
+    return iter(tx.db.execute(many(statement, len(exact)), (*exact, prefix, high)))
+
+
+def near(tx: View, statement: str, asked: Resource) -> list[tuple[Any, ...]]:
+    """All of `one_by_one`, read before anything is changed."""
+    return list(one_by_one(tx, statement, asked))
 
 
 def holders_of(view: View, holder: str, wanted: Sequence[tuple[Resource, str]]) -> list[str]:
     """Sentences on who holds what `holder` would need; nothing is closed, nothing changes."""
     out = []
     for asked, mode in wanted:
-        for raw in near(view, "rivals", asked):
+        for raw in one_by_one(view, "rivals", asked):
             lease = LeaseRow(*raw)
+            if len(out) == HOLDERS_TOLD_MAX:
+                return [*out, "and others"]
             if lease.expires_at > view.now and rule.conflicts(asked, mode, holder, lease):
                 out.append(f"{lease.locked_by} holds {lease.file_path} until {lease.expires_at}")
     return out

@@ -7,7 +7,7 @@ that no wrong grant and no forgotten work follows from a sweep that did not run 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.files.canonical import Located
@@ -15,7 +15,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service import disk, lapse
 from coordinator.service.core import Service, ms
-from coordinator.service.rivals import near
+from coordinator.service.rivals import near, one_by_one
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, NearWaiter
 from coordinator.words.naming import Kind, Resource, path_in, resource
@@ -23,6 +23,10 @@ from coordinator.words.refusals import Code, Refusal
 
 #: A resource and the mode it is wanted in.
 Wanted = tuple[Located, str]
+
+
+#: Blocking leases after which a refusal is certain enough, and long enough.
+BLOCKERS_MAX = 50
 
 
 @dataclass(slots=True)
@@ -85,15 +89,9 @@ def weigh(
     lapsed: list[LeaseRow] = []
     for located, mode in wanted:
         asked = located.resource
-        rows = near(tx, "rivals", asked)
-        if located.inode is not None:
-            known = {row[0] for row in rows}
-            for row in tx.rows("rivals_by_inode", located.inode):
-                lease = LeaseRow(*row)
-                if row[0] not in known and _same_file(svc, lease, asked):
-                    rows.append(tuple(_renamed(svc, lease, asked)))
-        for raw in rows:
-            lease = LeaseRow(*raw)
+        for lease in _rivals(svc, tx, located):
+            if len(out.leases) == BLOCKERS_MAX:
+                return out  # no grant can follow; the rest of a large directory need not be read
             if lease.locked_by == holder:
                 if lease.scope == asked.scope and lease.kind == asked.kind and (
                     lease.kind != "glob" or lease.file_path == asked.name
@@ -117,6 +115,20 @@ def weigh(
             acquisition=acquisition, close=False,
         )
     return out
+
+
+def _rivals(svc: Service, tx: Tx, located: Located) -> Iterator[LeaseRow]:
+    """Leases that may overlap, by name and then by inode."""
+    known = set()
+    for row in one_by_one(tx, "rivals", located.resource):
+        lease = LeaseRow(*row)
+        known.add(lease.fencing_token)
+        yield lease
+    if located.inode is not None:
+        for row in tx.rows("rivals_by_inode", located.inode):
+            lease = LeaseRow(*row)
+            if lease.fencing_token not in known and _same_file(svc, lease, located.resource):
+                yield _renamed(svc, lease, located.resource)
 
 
 def _same_file(svc: Service, lease: LeaseRow, asked: Resource) -> bool:

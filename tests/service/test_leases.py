@@ -289,3 +289,14 @@ def test_what_is_offered_can_be_claimed(names: list[str]) -> None:
         if told["redirect"] is not None:
             world.ask(rq.TaskClaim(agent="bob", task=told["redirect"]["task"]))  # type: ignore[index]
         world.close()
+
+
+def test_a_directory_full_of_others_leases_is_refused_without_reading_them_all(world: World) -> None:
+    for i in range(4):
+        world.acquire(f"w{i}", *[f"d/{i}_{j}.py" for j in range(50)])
+    refused = locked(world, "big", "d/")
+    assert len(refused["conflicts"]) == 20  # type: ignore[arg-type]
+    # lapsed ones among them are closed, all of them, before it is granted
+    world.clock.advance(3_600_000)
+    assert world.acquire("big", "d/").leases[0].locked_by == "big"
+    assert len(world.live()) == 1 and world.replay_differs() == []
