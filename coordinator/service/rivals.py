@@ -30,7 +30,7 @@ def near(tx: View, statement: str, asked: Resource) -> list[tuple[Any, ...]]:
 
 def holders_of(view: View, holder: str, wanted: Sequence[tuple[Resource, str]]) -> list[str]:
     """Sentences on who holds what `holder` would need; nothing is closed, nothing changes."""
-    out = []
+    out: list[str] = []
     for asked, mode in wanted:
         for raw in one_by_one(view, "rivals", asked):
             lease = LeaseRow(*raw)

@@ -164,6 +164,8 @@ def _ahead(
         waiter = NearWaiter(*raw)
         if waiter.agent == holder or waiter.acquisition_id == acquisition:
             continue
+        if rule.dead(waiter.until, tx.now):
+            continue  # its time in line is over, whether or not anybody has tidied it away
         if mode == "shared" and waiter.mode == "shared":
             continue
         theirs = rule.standing(waiter.priority, waiter.asked_at, tx.now_ms, step)

@@ -246,10 +246,10 @@ SELECT name, kind, scope FROM waiter_resources WHERE acquisition_id = ? ORDER BY
 
 -- name: waiters_near
 -- Waiters that may overlap a resource (parameters as for `rivals`).
-SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, r.name, r.kind, r.scope
+SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, r.name, r.kind, r.scope
 FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope IN ({scopes})
 UNION ALL
-SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, r.name, r.kind, r.scope
+SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, r.name, r.kind, r.scope
 FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope >= ? AND r.scope < ?;
 
 -- name: waiter_put

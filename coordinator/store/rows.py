@@ -50,6 +50,7 @@ class NearWaiter(NamedTuple):
     mode: str
     priority: int
     asked_at: str
+    until: str
     name: str
     kind: str
     scope: str

@@ -300,3 +300,10 @@ def test_a_directory_full_of_others_leases_is_refused_without_reading_them_all(w
     world.clock.advance(3_600_000)
     assert world.acquire("big", "d/").leases[0].locked_by == "big"
     assert len(world.live()) == 1 and world.replay_differs() == []
+
+
+def test_a_place_in_line_ends_at_its_instant_though_nobody_tidied(world: World) -> None:
+    world.acquire("ann", "a.py", ttl_s=30)
+    locked(world, "bob", "a.py")
+    world.clock.advance(700_000)
+    world.acquire("cyd", "a.py")
