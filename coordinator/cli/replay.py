@@ -10,6 +10,7 @@ import typer
 from coordinator.cli.app import AsJson, complain, print_json, say
 from coordinator.cli.render import printable
 from coordinator.replay.driver import Asked, Result, run
+from coordinator.replay.planning import DISCOVERED_SHARE
 
 
 def replay_command(
@@ -25,6 +26,9 @@ def replay_command(
         bool, typer.Option("--uncoordinated", help="Without leases: shows what gets lost.")
     ] = False,
     kill: Annotated[int, typer.Option(min=0, help="Agents to kill in mid-edit.")] = 0,
+    discovered: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of tasks that find a file out on the way.")
+    ] = DISCOVERED_SHARE,
     keep: Annotated[
         Path | None, typer.Option(help="Leave the repository in this (empty) folder.")
     ] = None,
@@ -34,7 +38,7 @@ def replay_command(
     """Carry OLD to NEW with N agents; compare the result with NEW byte by byte."""
     asked = Asked(
         old=old, new=new, agents=agents, tasks_per_agent=tasks_per_agent, think=think, seed=seed,
-        uncoordinated=uncoordinated, kill=kill, keep=keep,
+        uncoordinated=uncoordinated, kill=kill, discovered=discovered, keep=keep,
     )
     tell = (lambda line: complain(printable(line))) if verbose else (lambda line: None)
     result = run(asked, say=tell)

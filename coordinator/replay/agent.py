@@ -37,6 +37,7 @@ GIVEN_BACK = 75
 DOOMED_S = 30.0
 #: Begins the lines of output that the benchmark reads.
 SIGN = "replay-record "
+REDIRECTED = "redirected to "
 
 
 class GivenBack(Exception):
@@ -91,7 +92,7 @@ class StandIn:
         whole = time.perf_counter() - started
         _say(SIGN + json.dumps({
             "task": task_id, "think_s": spent["think"], "waited_s": spent["waited"],
-            "write_s": whole - sum(spent.values()), "redirected": depth > 0,
+            "write_s": whole - sum(spent.values()),
         }))
 
     def client(self) -> Client:
@@ -148,7 +149,7 @@ class StandIn:
         except Refusal as refusal:
             _say(f"{task_id} is gone: {refusal.message}")
             return False
-        _say(f"redirected to {task_id}")
+        _say(REDIRECTED + task_id)
         try:
             self.carry_out(task_id, depth)
             client.call(rq.TaskDone(agent=agent, task=task_id, result="done on a redirect"))

@@ -23,10 +23,11 @@ from coordinator.launch.attempt import Limits
 from coordinator.launch.crew import Crew
 from coordinator.launch.report import Report
 from coordinator.replay import bound
-from coordinator.replay.agent import SIGN, TTL_S
+from coordinator.replay.agent import REDIRECTED, SIGN, TTL_S
 from coordinator.replay.ground import OWN_FILES, Ground
 from coordinator.replay.human import Human
 from coordinator.replay.plan import Plan
+from coordinator.replay.planning import DISCOVERED_SHARE
 from coordinator.replay.planning import plan as draw_up
 from coordinator.replay.verdict import Score, compare
 from coordinator.words import requests as rq
@@ -47,6 +48,7 @@ class Asked(msgspec.Struct, kw_only=True, frozen=True):
     seed: int = 1
     uncoordinated: bool = False
     kill: int = 0
+    discovered: float = DISCOVERED_SHARE
     keep: Path | None = None
 
 
@@ -89,7 +91,6 @@ class _Record(msgspec.Struct):
     think_s: float
     waited_s: float
     write_s: float
-    redirected: bool
 
 
 def run(
@@ -108,6 +109,7 @@ def run(
         plan = draw_up(
             asked.old, asked.new, seed=asked.seed, tasks_per_agent=asked.tasks_per_agent,
             agents=asked.agents, think=asked.think,
+            discovered_share=asked.discovered,
         )
     except (ValueError, OSError) as bad:
         raise Refusal(Code.INVALID, f"The replay cannot begin: {bad}.",
@@ -183,12 +185,12 @@ def _coordinated(
             human.stop()
             human.join()
             report = crew.report()
-            records = _records(crew.run.folder)
+            records, taken = _records(crew.run.folder)
             # A problem, too: what was asked for (a kill, its review) did not come about.
             problems = [*report.problems, *human.verdict()]
             score = compare(ground.root, asked.new, plan, OWN_FILES)
             return _result(asked, plan, score, report.wall_s, records, report, human.killed,
-                           problems)
+                           problems, taken)
         finally:
             if human is not None and human.is_alive():
                 human.stop()
@@ -198,7 +200,7 @@ def _coordinated(
 
 def _result(
     asked: Asked, plan: Plan, score: Score, wall_s: float, records: list[_Record],
-    report: Report | None, killed: Sequence[object], problems: list[str],
+    report: Report | None, killed: Sequence[object], problems: list[str], taken: int = 0,
 ) -> Result:
     serial_s = bound.serial_s(plan.tasks) + sum(one.write_s for one in records)
     best_wall = bound.best_possible_wall(plan.tasks, asked.agents)
@@ -211,7 +213,7 @@ def _result(
         speedup=round(serial_s / wall_s, 3) if wall_s else 0.0,
         best_speedup=round(bound.serial_s(plan.tasks) / best_wall, 3) if best_wall else 1.0,
         conflicts=report.conflicts if report else 0, redirects=report.redirects if report else 0,
-        redirects_taken=sum(one.redirected for one in records),
+        redirects_taken=taken,
         reviews=report.reviews if report else 0,
         overhead_ms=round(1000 * overhead_s / max(len(records), 1), 2),
         waited_s=round(sum(one.waited_s for one in records), 3), edits=score.edits,
@@ -226,11 +228,12 @@ def _result(
     )
 
 
-def _records(folder: Path) -> list[_Record]:
-    """What the agents said about the tasks they finished."""
-    out = []
+def _records(folder: Path) -> tuple[list[_Record], int]:
+    """What the agents said about the tasks they finished, and how many redirects they took."""
+    out, taken = [], 0
     for log in folder.glob("*.log"):
         for line in logs.tail(log, 1_000_000).splitlines():
             if line.startswith(SIGN):
                 out.append(msgspec.convert(json.loads(line[len(SIGN):]), _Record))
-    return out
+            taken += line.startswith(REDIRECTED)
+    return out, taken

@@ -44,12 +44,13 @@ def plan(
     agents: int = 6,
     think: str = "lognormal:2s",
     hot_share: float = HOT_SHARE,
+    discovered_share: float = DISCOVERED_SHARE,
 ) -> Plan:
     """The plan that carries the tree `old` to `new`.
 
     About `agents * tasks_per_agent` tasks: fewer when there are few edits, more when so many files
     changed that three a task would not do. No file is touched by more than `hot_share` of them (but
-    by two in any case).
+    by two in any case). Of the tasks with several files, `discovered_share` leave one undeclared.
 
     Raises:
         ValueError: `think` is malformed (see `think.parse`), or a number is not positive.
@@ -69,7 +70,7 @@ def plan(
         parts = sorted(
             (part for piece in pieces for part in piece), key=lambda p: (p[0].path, p[1])
         )
-        files, discovered = _declared(parts, chance)
+        files, discovered = _declared(parts, chance, discovered_share)
         tasks.append(
             Task(
                 id=f"R-{n}",
@@ -105,11 +106,11 @@ def title(parts: Iterable[tuple[Change, tuple[int, ...]]]) -> str:
 
 
 def _declared(
-    parts: Sequence[tuple[Change, tuple[int, ...]]], chance: random.Random
+    parts: Sequence[tuple[Change, tuple[int, ...]]], chance: random.Random, share: float
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the task declares, and what it leaves to be discovered."""
     discovered: tuple[str, ...] = ()
-    if len(parts) > 1 and chance.random() < DISCOVERED_SHARE:
+    if len(parts) > 1 and chance.random() < share:
         discovered = chance.choice(parts)[0].paths
     files = tuple(
         path for change, _ in parts for path in change.paths if path not in discovered

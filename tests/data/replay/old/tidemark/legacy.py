@@ -1,0 +1,5 @@
+"""Names of version 0, kept for a while."""
+
+from tidemark.table import Table as TideTable
+
+__all__ = ["TideTable"]
