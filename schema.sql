@@ -14,7 +14,7 @@ CREATE TABLE meta (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Counters only rise and are never reused: fencing, acquisition, task, review, notice, agent.
+-- Counters only rise and are never reused: fencing, waiter, task, review, notice.
 CREATE TABLE counters (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL CHECK (value >= 0)
@@ -72,7 +72,7 @@ CREATE TABLE file_locks (
     inode            TEXT,                  -- device:inode at grant: hard links and renames collide
     worktree         TEXT,                  -- linked worktree it was taken in; NULL: the main one
     content_hash     TEXT,                  -- bytes at grant (file, region); NULL: absent
-    acquisition_id   TEXT NOT NULL,
+    acquisition_id   TEXT NOT NULL,         -- A-n, n the first fencing token of its set
     task_id          TEXT,
     ttl_ms           INTEGER NOT NULL CHECK (ttl_ms > 0),
     max_until        TEXT NOT NULL          -- renewals never reach past this (max_hold)
@@ -83,7 +83,6 @@ CREATE INDEX locks_by_expiry ON file_locks (expires_at);
 CREATE INDEX locks_by_holder ON file_locks (locked_by);
 CREATE INDEX locks_by_inode  ON file_locks (inode) WHERE inode IS NOT NULL;
 CREATE INDEX locks_by_task   ON file_locks (task_id) WHERE task_id IS NOT NULL;
-CREATE INDEX locks_by_acquisition ON file_locks (acquisition_id);
 
 -- Content at grant of each file below a leased directory or glob.
 CREATE TABLE baselines (

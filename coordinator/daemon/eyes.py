@@ -10,6 +10,7 @@ import asyncio
 import logging
 import subprocess
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from coordinator.daemon.watcher import Change, Watcher
@@ -96,7 +97,8 @@ class Eyes:
             return watching.Seen(path, "unreadable", moved_from=moved)
         if content.kind in ("file", "symlink", "large"):
             before = self._committed(path)
-            return watching.Seen(path, content.hash, content.data, before, moved)
+            return watching.Seen(path, content.hash, content.data, before, moved,
+                                 changed_ms=_changed_ms(self._service.tree.root / path))
         return watching.Seen(path, None, before=self._committed(path), moved_from=moved)
 
     def _tell(self, seen: list[watching.Seen]) -> None:
@@ -106,3 +108,10 @@ class Eyes:
                 line.settle(self._service, tx)
 
         self._writer.submit(job, lambda value: None)
+
+
+def _changed_ms(file: Path) -> int | None:
+    try:
+        return file.lstat().st_mtime_ns // 1_000_000
+    except OSError:
+        return None

@@ -55,6 +55,8 @@ class Conversation(asyncio.Protocol):
         self._all = all_of_them
         self._transport: asyncio.Transport | None = None
         self._rest = b""
+        self._pieces: list[bytes] = []
+        self._held = 0  # bytes in the pieces
         self._hook: hook_line.HookLine | None = None
         self._deaf = False
         self._stop: Callable[[], None] | None = None
@@ -79,7 +81,15 @@ class Conversation(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._rest:
-            data = self._rest + data
+            # A long request comes in many pieces: they are joined once, when its end is there.
+            wanted = self._hook.length if self._hook is not None else LINE_BYTES_MAX + 1
+            self._pieces.append(data)
+            self._held += len(data)
+            ended = self._hook is None and b"\n" in data
+            if not ended and len(self._rest) + self._held < wanted:
+                return
+            data = b"".join((self._rest, *self._pieces))
+            self._pieces, self._held = [], 0
         at = 0
         while not self._deaf:
             if self._hook is not None:

@@ -9,6 +9,7 @@ read from their sockets and join. Every answer is given after the commit (invari
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ from coordinator.service import sweeping
 from coordinator.store.ledger import Job, Ledger
 from coordinator.words.clock import Clock
 
+log = logging.getLogger("coord.writer")
 Answer = Callable[[Any], None]
 
 #: Jobs in one transaction: bounds the time that everybody waits for the slowest.
@@ -95,7 +97,10 @@ class Writer:
         self._commit_s += (spent - self._commit_s) / 8
         self._last_size = len(batch)
         for (_, answer), value in zip(batch, answers, strict=True):
-            answer(value)
+            try:
+                answer(value)
+            except Exception:  # one broken connection must not silence the others
+                log.exception("an answer could not be given")
         self._maybe_checkpoint()
 
     def _now(self) -> int:

@@ -56,3 +56,4 @@ def choose(svc: Service, tx: Tx, agent: str) -> tuple[TaskRow, list[Wanted], Wei
             return tasks.find(tx, task_id), wanted, weighing
         seen.add(task_id)
         park(tx.db, task_id, weighing.first_scope)
+        tx.memo["parked_any"] = True

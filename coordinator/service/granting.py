@@ -26,7 +26,7 @@ def grant(
     ttl_ms: int, task: str | None, description: str, first_ttl_ms: int | None = None,
 ) -> rq.Acquired:
     """Write the leases of a set that nothing stands in the way of."""
-    acquisition = f"A-{tx.number('acquisition')}"
+    acquisition = ""
     expires = iso(tx.now_ms + (first_ttl_ms or ttl_ms))
     max_until = iso(tx.now_ms + max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
     leases: list[rq.Lease] = []
@@ -40,10 +40,11 @@ def grant(
             tx.record(
                 ev.LeaseReleased(
                     fencing_token=own.fencing_token, resource=own.file_path, scope=own.scope,
-                    agent=holder,
+                    agent=holder, lease_kind=own.kind,
                 )
             )
         token = tx.number("fencing")
+        acquisition = acquisition or f"A-{token}"
         worktree = disk.worktree_of(svc, located) if located.inode or asked.kind == "dir" else None
         content, baselines = _baseline(svc, tx, located, worktree)
         event = ev.LeaseGranted(
@@ -66,6 +67,7 @@ def grant(
         f"{path} holds partial work under review {review}; see `coord review show {review}`."
         for review, path, _ in dict.fromkeys(weighing.reviews)
     ]
+    acquisition = acquisition or leases[0].acquisition_id  # all of it was held already
     return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
 
 
@@ -135,11 +137,11 @@ def quarantined(weighing: Weighing) -> Refusal:
 
 def end(tx: Tx, row: LeaseRow, by: str | None = None) -> None:
     """Record the release of one lease."""
-    tx.freed.append((row.file_path, row.kind, row.scope))
+    tx.free(row.file_path, row.kind, row.scope)
     tx.record(
         ev.LeaseReleased(
             fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
-            agent=row.locked_by, task=row.task_id, by=by,
+            agent=row.locked_by, lease_kind=row.kind, task=row.task_id, by=by,
         )
     )
 

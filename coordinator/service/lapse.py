@@ -102,9 +102,10 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     if clean and not tx.rows("tasks_of_holder", name):
         for raw in tx.rows("leases_of_holder", name):
             row = LeaseRow(*raw)
-            tx.freed.append((row.file_path, row.kind, row.scope))
+            tx.free(row.file_path, row.kind, row.scope)
             tx.record(ev.LeaseReleased(fencing_token=row.fencing_token, resource=row.file_path,
-                                       scope=row.scope, agent=name, task=row.task_id))
+                                       scope=row.scope, agent=name, lease_kind=row.kind,
+                                       task=row.task_id))
             ending.released.append(row.file_path)
     else:
         _merge(ending, _close_holder(svc, tx, name, "left", log_tail))
@@ -237,11 +238,11 @@ def _end_group(
         tx.record(
             ev.LeaseLapsed(
                 fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
-                agent=holder, task=row.task_id, reason=reason, review=review,
+                agent=holder, lease_kind=row.kind, task=row.task_id, reason=reason, review=review,
                 expired_at=min(row.expires_at, iso(tx.now_ms)),
             )
         )
-        tx.freed.append((row.file_path, row.kind, row.scope))
+        tx.free(row.file_path, row.kind, row.scope)
         ending.lapsed.append(row)
     if claim is not None:
         tasks.attempt_over(svc, tx, claim, agent=holder, why=why or WHY[reason], review=review,

@@ -53,7 +53,7 @@ def acquire_located(
         )
     acquisition = None
     if req.retry or req.wait_s > 0:
-        acquisition = f"A-{tx.number('acquisition')}"
+        acquisition = f"W-{tx.number('waiter')}"
         stay_ms = ms(max(req.wait_s, limits.line_s if req.retry else 0))
         line.leave_for_same(tx, req.agent, located)
         tx.record(
@@ -114,7 +114,14 @@ def _chosen(
 ) -> list[LeaseRow]:
     """The leases that a release or renewal names: the agent's own first, else whoever's."""
     if acquisition is not None:
-        rows = [LeaseRow(*row) for row in tx.rows("leases_of_acquisition", acquisition)]
+        first = acquisition.removeprefix("A-")
+        most = svc.settings.leases.resources_max
+        rows = [
+            LeaseRow(*row)
+            for row in tx.rows(
+                "leases_of_acquisition", int(first) if first.isdigit() else 0, most, acquisition
+            )
+        ]
         if not rows:
             raise Refusal(Code.UNKNOWN_LEASE, f"No live lease belongs to {acquisition}.")
         return rows

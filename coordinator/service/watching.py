@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from coordinator.files.content import digest
+from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource, conflicts, slot
 from coordinator.service import lapse, notices
 from coordinator.service.core import Service
@@ -13,17 +17,24 @@ from coordinator.service.rivals import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
-from coordinator.words.naming import Kind, path_scope, resource
+from coordinator.words.clock import iso
+from coordinator.words.naming import Kind, kind_of, path_scope, resource
 
 #: Versions in one event.
 VERSIONS_MAX = 500
+#: A write is seen a moment after it was made; its writer may have released the file meanwhile. So
+#: far back (ms; and events) the log is searched for whoever had the right to write it then.
+LATE_MS = 10_000
+LATE_EVENTS = 5_000
+_ENDINGS = frozenset({"lease_released", "lease_lapsed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """One path that changed: its content now (None: gone), and where it was moved from, if so.
 
-    `before` is what git has of it, for policies that want to show the difference.
+    `before` is what git has of it, for policies that want to show the difference. `changed_ms` is
+    when it was written (the file's own time); None: unknown, as of a file that is gone.
     """
 
     path: str
@@ -32,6 +43,7 @@ class Seen:
     before: bytes | None = None
     moved_from: str | None = None
     is_dir: bool = False
+    changed_ms: int | None = None
 
 
 def seen(svc: Service, tx: Tx, changes: Sequence[Seen]) -> None:
@@ -39,6 +51,7 @@ def seen(svc: Service, tx: Tx, changes: Sequence[Seen]) -> None:
     for change in changes:
         if change.moved_from is not None:
             _follow(svc, tx, change.moved_from, change.path)
+    tx.memo.pop("rights_ended", None)  # jobs before this one, in the same transaction, may end more
     policy = svc.settings.watch.unleased
     active = bool((tx.row("agents_active") or (0,))[0])
     versions: list[tuple[str, str | None, str | None]] = []
@@ -48,7 +61,7 @@ def seen(svc: Service, tx: Tx, changes: Sequence[Seen]) -> None:
         known = tx.row("version_get", change.path)
         if known is not None and known[0] == change.hash:
             continue
-        holder = _holder(svc, tx, change.path)
+        holder = _holder(svc, tx, change)
         versions.append((change.path, change.hash, holder))
         if holder is None and active and policy != "ignore" and change.moved_from is None:
             _unleased(svc, tx, change, str(known[0]) if known and known[0] else None, policy)
@@ -56,17 +69,42 @@ def seen(svc: Service, tx: Tx, changes: Sequence[Seen]) -> None:
         tx.record(ev.VersionsSeen(versions=versions[start : start + VERSIONS_MAX]))
 
 
-def _holder(svc: Service, tx: Tx, path: str) -> str | None:
-    """Who has the right to write this path now: the writer, as far as a lease can tell."""
-    asked = resource(path, "file", fold_case=svc.tree.fold_case)
+def _holder(svc: Service, tx: Tx, change: Seen) -> str | None:
+    """Who had the right to write this path when it was written: the writer, as far as a lease can
+    tell. Of a deletion the instant is not known: whoever has the right now, or had it just before.
+    """
+    asked = resource(change.path, "file", fold_case=svc.tree.fold_case)
+    holder = None
     for raw in near(tx, "rivals", asked):
         lease = LeaseRow(*raw)
         if (
             lease.mode == "exclusive" and lease.expires_at > tx.now
             and conflicts(asked, "exclusive", "", lease)
         ):
-            return lease.locked_by
-    return None
+            holder = lease.locked_by
+            if change.changed_ms is None or iso(change.changed_ms) >= lease.locked_at:
+                return holder
+    for ended_at, agent, name, data in _rights_ended(tx):
+        if change.changed_ms is not None and iso(change.changed_ms) > ended_at:
+            break  # the others ended even earlier
+        if overlaps(asked, as_resource(name, kind_of(name), data["scope"])):
+            return agent
+    return holder
+
+
+def _rights_ended(tx: Tx) -> list[tuple[str, str, str, dict[str, Any]]]:
+    """Rights that ended lately, the latest first; read once for a batch of changes."""
+    if "rights_ended" not in tx.memo:
+        since = iso(tx.now_ms - LATE_MS)
+        tx.memo["rights_ended"] = [
+            (str(at), str(agent), str(name), msgspec.json.decode(data))
+            for at, agent, name, data in (
+                *tx.recorded_of(_ENDINGS),
+                *tx.rows("rights_ended_since", max(0, tx.last_seq - LATE_EVENTS), since),
+            )
+        ]
+    found: list[tuple[str, str, str, dict[str, Any]]] = tx.memo["rights_ended"]
+    return found
 
 
 def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str) -> None:
@@ -127,7 +165,7 @@ def _follow(svc: Service, tx: Tx, old: str, new: str) -> None:
                 old_scope=lease.scope, scope=scope, slot=place, moved_from=lease.file_path,
             )
         )
-        tx.freed.append((lease.file_path, lease.kind, lease.scope))
+        tx.free(lease.file_path, lease.kind, lease.scope)
         notices.post(
             tx, lease.locked_by, "moved", f"{lease.file_path} was renamed to {name}; your lease "
             "followed.", resource=name,

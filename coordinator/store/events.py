@@ -83,6 +83,7 @@ class LeaseReleased(Event, tag="lease_released"):
     resource: str
     scope: str
     agent: str
+    lease_kind: str
     task: str | None = None
     by: str | None = None  # someone else, by force
 
@@ -95,6 +96,7 @@ class LeaseLapsed(Event, tag="lease_lapsed"):
     scope: str
     agent: str
     task: str | None
+    lease_kind: str
     reason: str
     expired_at: str
     review: str | None = None

@@ -113,12 +113,25 @@ class Tx(View):
             self._agents[str(row[0])] = row
         return row
 
+    def free(self, name: str, kind: str, scope: str) -> None:
+        """A lease on this has ended: offer the best task parked on it, and note whom to serve."""
+        self.freed.append((name, kind, scope))
+        if self.any("parked_any"):
+            self.db.execute(Q["ready_offer"], (scope,))
+
     def next_seq(self) -> int:
         """Take the next place in the log."""
         if self._seq is None:
             self._seq = int(self.db.execute(Q["event_last"]).get)
         self._seq += 1
         return self._seq
+
+    def recorded_of(self, kinds: frozenset[str]) -> list[tuple[Any, ...]]:
+        """(at, agent, resource, data) of this transaction's own events of these kinds, the latest
+        first: they are in the table only after the commit."""
+        return [(at, agent, resource, data)
+                for _, at, kind, agent, _, resource, data in reversed(self._events)
+                if kind in kinds]
 
     @property
     def last_seq(self) -> int:
@@ -208,7 +221,10 @@ class Ledger:
                 return [self.run_all([job], now_ms)[0] for job in jobs]
             return [self._as_refusal(bad)]
         if tx.recorded and self.on_commit is not None:
-            self.on_commit(tx)
+            try:
+                self.on_commit(tx)
+            except Exception:  # what is on disk must still be answered
+                log.exception("telling of a commit failed")
         return answers
 
     def _rollback(self) -> None:

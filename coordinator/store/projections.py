@@ -4,8 +4,8 @@ Applying the whole log to an empty database gives the state, because the daemon 
 state by no other way (`Tx.record`). Nothing here decides: no clock, no rule, no refusal.
 
 The one derived table, `ready_tasks`, is kept here too, since it follows from the same events: a
-ready task enters the queue, a task that moves on leaves it, and a scope that becomes free offers
-the best task parked on it.
+ready task enters the queue, and a task that moves on leaves it. (What a freed scope offers is done
+where it is freed, `Tx.free`: that may remember, within a transaction, that nothing is parked.)
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def _lease_renewed(db: apsw.Connection, at: str, e: ev.LeaseRenewed) -> None:
 
 def _lease_ended(db: apsw.Connection, at: str, e: ev.LeaseReleased | ev.LeaseLapsed) -> None:
     db.execute(_LEASE_DELETE, (e.fencing_token,))
-    db.execute(Q["baselines_delete"], (e.fencing_token,))
-    db.execute(_READY_OFFER, (e.scope,))
+    if e.lease_kind in ("dir", "glob"):  # only these have baselines, and most leases are on files
+        db.execute(Q["baselines_delete"], (e.fencing_token,))
 
 
 def _lease_moved(db: apsw.Connection, at: str, e: ev.LeaseMoved) -> None:

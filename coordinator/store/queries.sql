@@ -31,6 +31,11 @@ SELECT seq, at, kind, agent, task, resource, data FROM (
 -- name: events_all
 SELECT seq, at, data FROM events WHERE seq > ? AND seq <= ? ORDER BY seq;
 
+-- name: rights_ended_since
+-- Rights that ended from an instant on, the latest first: who could write before, the watcher asks.
+SELECT at, agent, resource, data FROM events
+WHERE seq > ?1 AND at >= ?2 AND kind IN ('lease_released', 'lease_lapsed') ORDER BY seq DESC;
+
 -- name: events_of_task
 SELECT seq, at, kind, agent, task, resource, data FROM events WHERE task = ?1 ORDER BY seq LIMIT ?2;
 
@@ -191,10 +196,12 @@ SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires
 FROM file_locks WHERE task_id = ? ORDER BY fencing_token;
 
 -- name: leases_of_acquisition
+-- An acquisition is named for its first fencing token, and its tokens follow each other.
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
        scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
        max_until
-FROM file_locks WHERE acquisition_id = ? ORDER BY fencing_token;
+FROM file_locks WHERE fencing_token >= ?1 AND fencing_token < ?1 + ?2 AND acquisition_id = ?3
+ORDER BY fencing_token;
 
 -- name: leases_at_scope
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
@@ -360,6 +367,9 @@ SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, 
 
 -- name: parked_best
 SELECT task_id, rank, n FROM ready_tasks WHERE parked_on = ? ORDER BY rank, n LIMIT 1;
+
+-- name: parked_any
+SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL LIMIT 1;
 
 -- name: ready_clear
 DELETE FROM ready_tasks;
