@@ -69,8 +69,8 @@ class SqlitePairs:
         run(Q["agent_get"], ("c1",)).fetchone()
         run(Q["leases_at_scope"], (scope,)).fetchall()
         run(Q["lease_delete"], (token,))
-        run(Q["baselines_delete"], (token,))
-        run(Q["ready_offer"], (scope,))
+        run(Q["parked_any"]).fetchone()
+        run(Q["waiters_any"]).fetchone()
         self._event("lease_released", scope)
         run("COMMIT")
 
