@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable
 
 from coordinator.words import requests as rq
+from coordinator.words.clock import iso
 from tests.conftest import Repo
 from tests.waiting import until
 
@@ -43,6 +45,35 @@ def test_a_write_without_a_lease_is_recorded(make_repo: Callable[..., Repo]) -> 
     seen = [tuple(v) for e in kinds(repo, "versions_seen") for v in e.data["versions"]]
     assert ("mine.py", "ann") in {(path, agent) for path, _, agent in seen}
     assert repo.client().call(rq.Reviews()).items == []
+
+
+def test_a_write_that_is_seen_after_its_lease_was_released_is_still_the_holders(
+    make_repo: Callable[..., Repo],
+) -> None:
+    # Given a watcher that looks late, and agents that write and release at once
+    repo = make_repo(config="[watch]\ndebounce_s = 0.5\n")
+    ann, bob = repo.client("ann"), repo.client("bob")
+    ann.acquire("mine.py", "pack/")
+    (repo.root / "mine.py").write_text("leased")
+    (repo.root / "pack").mkdir()
+    (repo.root / "pack" / "in.py").write_text("leased, with its directory")
+    ann.release("mine.py", "pack/")
+    bob.acquire("mine.py")
+    (repo.root / "other.py").write_text("not leased")
+    # Then only what nobody had leased counts as such, and the writer is told from its successor
+    until(lambda: [e.resource for e in kinds(repo, "unleased_write")] == ["other.py"])
+    seen = [tuple(v) for e in kinds(repo, "versions_seen") for v in e.data["versions"]]
+    assert {("mine.py", "ann"), ("pack/in.py", "ann")} <= {(path, by) for path, _, by in seen}
+
+
+def test_a_write_after_the_release_is_nobodys(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config=QUICK)
+    ann = repo.client("ann")
+    ann.acquire("mine.py")
+    released = ann.release("mine.py").released[0]
+    until(lambda: iso(time.time_ns() // 1_000_000 - 20) > released.locked_at)
+    (repo.root / "mine.py").write_text("too late")
+    until(lambda: [e.resource for e in kinds(repo, "unleased_write")] == ["mine.py"])
 
 
 def test_by_policy_it_is_flagged(make_repo: Callable[..., Repo]) -> None:
