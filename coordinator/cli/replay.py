@@ -53,7 +53,7 @@ def describe(result: Result) -> None:
     """The figures in words."""
     how = "through coord" if result.coordinated else "without coordination"
     say(f"{result.agents} agents carried {result.edits} edits in {result.tasks} tasks {how}"
-        + (f"; {result.killed} were killed in mid-edit." if result.killed else "."))
+        + (f"; {result.killed} killed in mid-edit." if result.killed else "."))
     say(f"lost edits     {result.lost_edits}"
         + ("  (the result equals NEW, byte for byte)" if result.equal else
            f"  ({len(result.differing_files)} files differ from NEW)"))
