@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Redirects within redirects.
 DEPTH_MAX = 2
 #: One wait in line, and all waits for one acquisition, in seconds.
-WAIT_S = 2.0
+WAIT_S = 15.0
 PATIENCE_S = 60.0
 TTL_S = 120.0
 #: What a task that was given back exits with (EX_TEMPFAIL).

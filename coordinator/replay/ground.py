@@ -88,16 +88,17 @@ class Ground:
         """Put the plan's tasks into the backlog, and each one's part of the plan where its agent
         looks; the tasks by their new ids."""
         ranks = priorities(plan)
+        planned = [_leasable(plan, task) for task in plan.tasks]
         lines = [
             json.dumps({"title": task.title, "files": task.files, "priority": ranks[task.id],
                         "prompt": f"Carry the edits of {task.id} of the replay's plan."})
-            for task in plan.tasks
+            for task in planned
         ]
         made = client.call(rq.TaskImport(text="\n".join(lines), format="jsonl")).items
         folder = plans(self.root)
         (folder / "kill").mkdir(parents=True)
         tasks = {}
-        for row, task in zip(made, plan.tasks, strict=True):
+        for row, task in zip(made, planned, strict=True):
             changes = {path: plan.changes[path] for path in task.edits}
             plan._replace(tasks=(task,), changes=changes).save(folder / f"{row.task}.json")
             tasks[row.task] = task
@@ -116,6 +117,24 @@ class Ground:
             doomed[name] = chance.choice(able[name])
             (plans(self.root) / "kill" / name).write_text(doomed[name], "utf-8")
         return doomed
+
+
+def _leasable(plan: Plan, task: Task) -> Task:
+    """The task with names that mean something in OLD: what is to lie below a path that is a file
+    there goes with the lease on that file (and cannot be discovered later)."""
+    files = {change.source for change in plan.changes.values() if change.old is not None}
+
+    def above(path: str) -> str:
+        parts = path.split("/")
+        prefixes = ("/".join(parts[:n]) for n in range(1, len(parts)))
+        return next((prefix for prefix in prefixes if prefix in files), path)
+
+    declared = dict.fromkeys(above(path) for path in task.files)
+    late = [path for path in task.discovered if above(path) == path]
+    if len(late) < len(task.discovered):
+        declared |= dict.fromkeys(above(path) for path in task.discovered)
+        late = []
+    return task._replace(files=tuple(declared), discovered=tuple(late))
 
 
 def _can_tear(plan: Plan, path: str) -> bool:
