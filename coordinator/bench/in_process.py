@@ -50,8 +50,7 @@ class SqlitePairs:
         run("BEGIN IMMEDIATE")
         run(Q["agent_get"], ("c1",)).fetchone()
         run(many("rivals", 3), ("p/", "p/src/", "p/src/pkg/", scope, scope[:-1] + "0")).fetchall()
-        run(Q["waiters_any"]).fetchone()
-        run(Q["reviews_any_open"]).fetchone()
+        run(Q["presence"]).fetchone()
         run(
             Q["lease_insert"],
             (self._n, scope[2:-1], "c1", _NOW, "", _LATER, "file", "exclusive", scope, "", None,
@@ -69,8 +68,7 @@ class SqlitePairs:
         run(Q["agent_get"], ("c1",)).fetchone()
         run(Q["leases_at_scope"], (scope,)).fetchall()
         run(Q["lease_delete"], (token,))
-        run(Q["parked_any"]).fetchone()
-        run(Q["waiters_any"]).fetchone()
+        run(Q["presence"]).fetchone()
         self._event("lease_released", scope)
         run("COMMIT")
 

@@ -10,8 +10,9 @@ job is a function of a `Tx`; it reads, decides, and records events. It may
 Jobs share a transaction without a savepoint each (about 4 µs saved): decisions come before the
 first record, so a raised refusal leaves nothing behind. Should a job break that rule, or anything
 else fail, the whole transaction is rolled back and each job is run again in one of its own: what
-is slow is only the rare case. Nothing is told before it is on disk (invariant 4), and counters,
-the sequence and memoised facts live no longer than the transaction.
+is slow is only the rare case. Nothing is told before it is on disk (invariant 4). Memoised facts
+live no longer than the transaction; the last sequence number and the counters go from one commit
+to the next, and are read again after any failure.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ log = logging.getLogger("coord.store")
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 _APPEND = Q["event_append"]
+_PRESENCE = Q["presence"]
+_PRESENT = ("waiters_any", "reviews_any_open", "parked_any")
 _ABOUT_AGENTS = frozenset({AgentRegistered, AgentSeen, AgentState})
 
 
@@ -67,13 +70,16 @@ class View:
 class Tx(View):
     """A transaction at an instant: reading, and recording events."""
 
-    def __init__(self, db: apsw.Connection, now_ms: int) -> None:
+    def __init__(
+        self, db: apsw.Connection, now_ms: int, seq: int | None = None,
+        counters: dict[str, int] | None = None,
+    ) -> None:
         super().__init__(db, now_ms)
         self.recorded = 0
         self._events: list[tuple[Any, ...]] = []
-        self._counters: dict[str, int] | None = None
+        self._counters = counters
         self._raised: set[str] = set()
-        self._seq: int | None = None
+        self._seq = seq
         #: Facts true for this transaction only ("are there any waiters?"), kept by who writes them.
         self.memo: dict[str, Any] = {}
         self._agents: dict[str, tuple[Any, ...]] = {}
@@ -153,12 +159,21 @@ class Tx(View):
         if not self.db.execute(Q["blob_has"], (digest,)).fetchone():
             self.db.execute(Q["blob_put"], (digest, len(data), zlib.compress(data, 1)))
 
-    def any(self, statement: str) -> bool:
-        """Whether `statement` finds a row, asked once a transaction; see `memo`."""
-        known = self.memo.get(statement)
+    def any(self, what: str) -> bool:
+        """Whether there are any `waiters_any`, `reviews_any_open` or `parked_any`: what is seldom
+        there and often asked for, looked up for all three once a transaction; see `memo`."""
+        known = self.memo.get(what)
         if known is None:
-            known = self.memo[statement] = self.db.execute(Q[statement]).fetchone() is not None
+            found = self.db.execute(_PRESENCE).fetchone()
+            assert found is not None
+            self.memo.update(zip(_PRESENT, map(bool, found), strict=True))
+            known = self.memo[what]
         return bool(known)
+
+    @property
+    def numbers(self) -> tuple[int | None, dict[str, int] | None]:
+        """The sequence and the counters as this transaction leaves them."""
+        return self._seq, self._counters
 
     def flush(self) -> None:
         """Write what was gathered in memory; called just before the commit."""
@@ -185,6 +200,10 @@ class Ledger:
     def __init__(self, db: apsw.Connection, path: Path) -> None:
         self.db = db
         self.path = path
+        # What the last commit left, so that it need not be read again: nobody else writes. Any
+        # failure drops it.
+        self._seq: int | None = None
+        self._counters: dict[str, int] | None = None
         #: Called with the transaction after each commit that recorded something.
         self.on_commit: Callable[[Tx], None] | None = None
 
@@ -201,7 +220,8 @@ class Ledger:
 
     def run_all(self, jobs: Sequence[Job], now_ms: int) -> list[Any]:
         """All jobs, in order, at one instant; a value or a `Refusal` for each."""
-        tx = Tx(self.db, now_ms)
+        tx = Tx(self.db, now_ms, self._seq, self._counters)
+        self._seq = self._counters = None
         answers: list[Any] = []
         try:
             self.db.execute("BEGIN IMMEDIATE")
@@ -215,6 +235,7 @@ class Ledger:
                     answers.append(refusal)
             tx.flush()
             self.db.execute("COMMIT")
+            self._seq, self._counters = tx.numbers
         except Exception as bad:
             self._rollback()
             if len(jobs) > 1:

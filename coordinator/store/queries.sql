@@ -368,8 +368,10 @@ SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, 
 -- name: parked_best
 SELECT task_id, rank, n FROM ready_tasks WHERE parked_on = ? ORDER BY rank, n LIMIT 1;
 
--- name: parked_any
-SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL LIMIT 1;
+-- name: presence
+-- Is there anybody in line, any open review, any parked task?
+SELECT EXISTS (SELECT 1 FROM waiters), EXISTS (SELECT 1 FROM reviews WHERE state = 'open'),
+       EXISTS (SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL);
 
 -- name: ready_clear
 DELETE FROM ready_tasks;
@@ -394,9 +396,6 @@ SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at
 SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
        decided_at, decided_by, note, events_from, task_before
 FROM reviews WHERE (?1 = 'all' OR state = ?1) ORDER BY n LIMIT ?2;
-
--- name: reviews_any_open
-SELECT 1 FROM reviews WHERE state = 'open' LIMIT 1;
 
 -- name: review_files_of
 SELECT path, scope, worktree, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash
