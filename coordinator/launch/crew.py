@@ -129,7 +129,8 @@ class Crew:
         self.run.record.imported = digest
         self.run.record.tasks = [task.task for task in made.items]
         self.run.save()
-        self.say(f"{len(made.items)} tasks imported from {name}.")
+        count = len(made.items)
+        self.say(f"{count} task{'' if count == 1 else 's'} imported from {name}.")
 
     def start(self) -> None:
         """Register the agents and let them work."""

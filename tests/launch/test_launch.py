@@ -205,7 +205,7 @@ def test_lines_and_report_when_piped(repo: Repo) -> None:
     done = repo.coord("launch", "tasks.md", "--agents", "1", "-c", "cat")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "1 tasks imported from tasks.md."
+    assert lines[0] == "1 task imported from tasks.md."
     assert "shell-1 took T-1 'Say hello'" in lines
     assert any(line.startswith("1 done; ") for line in lines)
     assert "\x1b" not in done.stdout
