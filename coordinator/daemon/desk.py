@@ -269,9 +269,11 @@ class Desk:
         return lambda: self._on_events.remove(callback)
 
     def _committed(self, tx: Tx) -> None:
+        # A moment later: what was asked in this very transaction is answered first, and only then
+        # waits to be told. (Told at once, it would not be waiting yet, and never hear of it.)
         for acquisition, reply in tx.granted:
-            self._answer_held(acquisition, reply)
-        if tx.offers and self._claims:
+            self._loop.call_soon(self._answer_held, acquisition, reply)
+        if tx.offers:
             self._loop.call_soon(self.retry_claims)
         for callback in self._on_events:
             callback()

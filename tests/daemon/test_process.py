@@ -14,7 +14,9 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from coordinator.client.client import Client
@@ -247,6 +249,40 @@ def test_a_claim_waits_until_there_is_a_task(repo: Repo) -> None:
     boss.call(rq.TaskAdd(title="now"))
     thread.join(10)
     assert got == ["T-1"]
+
+
+def together(repo: Repo, *requests: rq.Request[Any]) -> dict[int, dict[str, Any]]:
+    """Send all in one packet, so that they share a transaction; the answers by their place."""
+    sock = connect(repo.state)
+    assert sock is not None
+    lines = [
+        json.dumps({"id": n, "op": r.op, "params": msgspec.to_builtins(r)}) + "\n"
+        for n, r in enumerate(requests)
+    ]
+    answers: dict[int, dict[str, Any]] = {}
+    with sock, sock.makefile("rb") as replies:
+        sock.settimeout(10)
+        sock.sendall("".join(lines).encode())
+        for line in replies:
+            answer = json.loads(line)
+            answers[answer["id"]] = answer
+            if len(answers) == len(requests):
+                break
+    return answers
+
+
+def test_who_waits_is_told_of_what_happened_in_the_same_transaction(repo: Repo) -> None:
+    repo.client("ann").acquire("a.py")
+    repo.client("bob").register()
+    answers = together(
+        repo,
+        rq.Acquire(agent="bob", resources=["a.py"], wait_s=60),
+        rq.TaskClaim(agent="bob", wait_s=60),
+        rq.Release(agent="ann", resources=["a.py"]),
+        rq.TaskAdd(title="now"),
+    )
+    assert answers[0]["ok"]["leases"][0]["locked_by"] == "bob"
+    assert answers[1]["ok"]["task"]["task"] == "T-1"
 
 
 def test_a_waiting_acquisition_is_granted_at_once(repo: Repo) -> None:
