@@ -182,8 +182,11 @@ class _Screen:
 
 def _tell(made: Report) -> None:
     parts = ", ".join(f"{n} {state}" for state, n in sorted(made.tasks.items()))
-    say(f"\n{parts or 'no tasks'}; {made.wall_s:.1f} s with {made.agents} agents "
-        f"(one after the other: {made.serial_s:.1f} s, so {made.speedup:.1f} times as fast)")
+    gained = ""
+    if made.serial_s > 0:  # something was finished
+        gained = (f" (one after the other: {made.serial_s:.1f} s, so {made.speedup:.1f} times as "
+                  "fast)")
+    say(f"\n{parts or 'no tasks'}; {made.wall_s:.1f} s with {made.agents} agents{gained}")
     say(f"{made.conflicts} conflicts, {made.redirects} redirects, {made.reviews} reviews")
     for line in made.open[:20]:
         say("  " + printable(line))
