@@ -143,6 +143,7 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_by_state   ON tasks (state, n);
 CREATE INDEX tasks_by_claim   ON tasks (claim_until) WHERE state = 'claimed';
 CREATE INDEX tasks_by_holder  ON tasks (claimed_by) WHERE claimed_by IS NOT NULL;
+CREATE INDEX tasks_by_partial ON tasks (partial) WHERE partial IS NOT NULL;
 CREATE INDEX tasks_by_backoff ON tasks (not_before) WHERE state = 'failed';
 CREATE TABLE task_resources (
     task_id TEXT NOT NULL,

@@ -98,9 +98,9 @@ class Database(Section, frozen=True):
 class Launching(Section, frozen=True):
     """`coord launch`."""
 
-    ttl_s: Seconds = 120.0  # leases of launched agents; renewed by their progress
+    ttl_s: Seconds = 600.0  # leases of launched agents; renewed by their progress
     task_timeout_s: Seconds = 3600.0
-    stall_s: Seconds = 600.0  # no output and no file activity for this long: hung
+    stall_s: Seconds = 480.0  # no output and no file activity for this long: hung
     grace_s: Seconds = 10.0  # between SIGTERM and SIGKILL
 
 

@@ -45,7 +45,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
             state=named.state,
         )
     wanted = dispatch.wanted_by(svc, tx, named.task_id)
-    weighing = weigh(svc, tx, req.agent, wanted)
+    weighing = weigh(svc, tx, req.agent, wanted, task=named.task_id)
     if weighing.blocked:
         located = [one for one, _ in wanted]
         return redirect.locked(svc, tx, req.agent, located, weighing, None, task=named.task_id)
@@ -148,6 +148,7 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
     for row in rows:
         if row.locked_by == task.claimed_by:
             granting.end(tx, row)
+    lapse.leave_line(tx, str(task.claimed_by), task.task_id, "its task is over")
     tasks.move(tx, task, "done", agent=req.agent, result=req.result[:10_000], partial=None)
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 
@@ -197,6 +198,9 @@ def cancel(svc: Service, tx: Tx, actor: Actor, req: rq.TaskCancel) -> rq.Task:
             blocked=False,
         )
         task = tasks.find(tx, task.task_id)
+    if task.partial is not None:  # nobody has to wait for it to go on any more
+        for raw in tx.rows("review_files_of", task.partial):
+            tx.free(raw[0], "file", raw[1])
     tasks.move(tx, task, "cancel", why=req.reason or "cancelled by a person", result=req.reason)
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 

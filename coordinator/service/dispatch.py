@@ -34,12 +34,19 @@ def wanted_by(svc: Service, tx: Tx, task_id: str) -> list[Wanted]:
     return out
 
 
-def choose(svc: Service, tx: Tx, agent: str) -> tuple[TaskRow, list[Wanted], Weighing] | None:
-    """The best task that `agent` could start now, with what it wants; None when there is none."""
+def choose(
+    svc: Service, tx: Tx, agent: str, *, beside: bool = False
+) -> tuple[TaskRow, list[Wanted], Weighing] | None:
+    """The best task that `agent` could start now, with what it wants; None when there is none.
+
+    `beside`: it is in the middle of something, so nothing that touches what it holds is offered:
+    its own reads would go stale under it.
+    """
     lapse.close_due(svc, tx)
     tasks.offer_rested(tx)
     seen: set[str] = set()
-    own = {LeaseRow(*raw).scope for raw in tx.rows("leases_of_holder", agent)[:OWN_MAX]}
+    held = [] if beside else tx.rows("leases_of_holder", agent)[:OWN_MAX]
+    own = {LeaseRow(*raw).scope for raw in held}
     while True:
         best = tx.row("ready_best")
         for scope in own:
@@ -50,9 +57,10 @@ def choose(svc: Service, tx: Tx, agent: str) -> tuple[TaskRow, list[Wanted], Wei
             return None
         task_id = str(best[0])
         wanted = wanted_by(svc, tx, task_id)
-        weighing = weigh(svc, tx, agent, wanted)
+        weighing = weigh(svc, tx, agent, wanted, task=task_id)
         quarantined = bool(weighing.reviews) and svc.settings.review.quarantine
-        if not weighing.blocked and not quarantined:
+        touches_own = beside and bool(weighing.mine)
+        if not weighing.blocked and not quarantined and not touches_own:
             return tasks.find(tx, task_id), wanted, weighing
         seen.add(task_id)
         park(tx.db, task_id, weighing.first_scope)

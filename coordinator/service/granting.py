@@ -128,8 +128,8 @@ def quarantined(weighing: Weighing) -> Refusal:
     review, path, _ = weighing.reviews[0]
     return Refusal(
         Code.REVIEW_OPEN,
-        f"{path} holds partial work that waits for a human's verdict ({review}); "
-        "nothing was leased.",
+        f"{path} holds partial work ({review}) that waits for a human's verdict, or for its task "
+        "to go on with it; nothing was leased.",
         next=f"`coord review show {review}`, then keep, revert or reassign.",
         reviews=sorted({r for r, _, _ in weighing.reviews}),
     )

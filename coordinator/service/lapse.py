@@ -92,13 +92,7 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     ending = Ending()
     for (child,) in tx.rows("agent_children", name):
         _merge(ending, end_agent(svc, tx, child, clean=clean, reason=reason, log_tail=log_tail))
-    for raw in tx.rows("waiters_of_agent", name):
-        waiter = WaiterRow(*raw)
-        tx.freed += [(n, k, s) for n, k, s in
-                     tx.rows("waiter_resources_of", waiter.acquisition_id)]
-        tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=name,
-                                reason="its agent left"))
-        tx.memo.pop("waiters_any", None)
+    leave_line(tx, name, None, "its agent left")
     if clean and not tx.rows("tasks_of_holder", name):
         for raw in tx.rows("leases_of_holder", name):
             row = LeaseRow(*raw)
@@ -111,6 +105,21 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
         _merge(ending, _close_holder(svc, tx, name, "left", log_tail))
     tx.record(ev.AgentState(agent=name, state="gone", reason=reason))
     return ending
+
+
+def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
+    """Take an agent's waiters (those for one task, or all) out of the line: a grant would come for
+    work that is over."""
+    if not tx.any("waiters_any"):
+        return
+    for raw in tx.rows("waiters_of_agent", agent):
+        waiter = WaiterRow(*raw)
+        if task is not None and waiter.task_id != task:
+            continue
+        tx.freed += [(n, k, s) for n, k, s in
+                     tx.rows("waiter_resources_of", waiter.acquisition_id)]
+        tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=agent, reason=reason))
+        tx.memo.pop("waiters_any", None)
 
 
 def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
@@ -245,6 +254,7 @@ def _end_group(
         tx.free(row.file_path, row.kind, row.scope)
         ending.lapsed.append(row)
     if claim is not None:
+        leave_line(tx, holder, claim.task_id, "its task is over")
         tasks.attempt_over(svc, tx, claim, agent=holder, why=why or WHY[reason], review=review,
                            blocked=blocked)
         ending.tasks.append(claim.task_id)

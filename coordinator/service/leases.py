@@ -43,9 +43,16 @@ def acquire_located(
         raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {req.task}.")
     agents.acting(svc, tx, actor, req.agent)
     wanted = [(one, req.mode) for one in located]
-    weighing = weigh(svc, tx, req.agent, wanted, priority=req.priority)
+    before = line.same_again(tx, req.agent, located)
+    asked_at = before.asked_at if before is not None else tx.now
+    weighing = weigh(
+        svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at,
+        acquisition=before.acquisition_id if before is not None else None,
+    )
     if weighing.reviews and svc.settings.review.quarantine and not weighing.blocked:
         return quarantined(weighing)
+    if before is not None:
+        line.step_out(tx, before, "asked again")
     if not weighing.blocked:
         return grant(
             svc, tx, req.agent, wanted, weighing, ttl_ms=ttl_ms, task=req.task,
@@ -55,12 +62,11 @@ def acquire_located(
     if req.retry or req.wait_s > 0:
         acquisition = f"W-{tx.number('waiter')}"
         stay_ms = ms(max(req.wait_s, limits.line_s if req.retry else 0))
-        line.leave_for_same(tx, req.agent, located)
         tx.record(
             ev.WaiterQueued(
                 acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
-                until=iso(tx.now_ms + stay_ms), held=req.wait_s > 0, ttl_ms=ttl_ms,
-                task=req.task, description=req.description,
+                asked_at=asked_at, until=iso(tx.now_ms + stay_ms), held=req.wait_s > 0,
+                ttl_ms=ttl_ms, task=req.task, description=req.description,
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
             )
         )

@@ -24,12 +24,16 @@ from coordinator.words.naming import Resource
 from coordinator.words.refusals import Code, Refusal
 
 
-def leave_for_same(tx: Tx, agent: str, located: Sequence[Located]) -> None:
-    """Who asks again for the same set has one place in line, not two: two grants would surprise."""
+def same_again(tx: Tx, agent: str, located: Sequence[Located]) -> WaiterRow | None:
+    """The place of an agent that asks again for what it waits for. It keeps that place (its age
+    counts on), and has only the one: two grants would surprise."""
+    if not tx.any("waiters_any"):
+        return None
     names = sorted(one.resource.name for one in located)
     for raw in tx.rows("waiters_of_agent", agent):
         if [row[0] for row in tx.rows("waiter_resources_of", raw[0])] == names:
-            tx.record(ev.WaiterLeft(acquisition_id=raw[0], agent=agent, reason="asked again"))
+            return WaiterRow(*raw)
+    return None
 
 
 def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdrawn:

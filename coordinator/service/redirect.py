@@ -41,7 +41,7 @@ def locked(
     names = [one.resource.name for one in located]
     paths = [c["resource"] for c in conflicts_] or names
     quotes = excerpts(svc, [*names, *paths], " ".join(c["description"] for c in conflicts_))
-    other = dispatch.choose(svc, tx, agent)
+    other = dispatch.choose(svc, tx, agent, beside=True)
     offered: dict[str, Any] | None = None
     if other is not None:
         row = other[0]

@@ -36,6 +36,7 @@ class Weighing:
     leases: list[LeaseRow] = field(default_factory=list)
     waiters: list[NearWaiter] = field(default_factory=list)
     reviews: list[tuple[str, str, str]] = field(default_factory=list)  # (review, path, scope)
+    mine: list[LeaseRow] = field(default_factory=list)  # its own live leases that overlap
     own: dict[str, LeaseRow] = field(default_factory=dict)  # its own leases at the same scope
 
     @property
@@ -50,7 +51,7 @@ class Weighing:
             return self.leases[0].scope
         if self.waiters:
             return self.waiters[0].scope
-        return self.reviews[0][2]
+        return self.reviews[0][2] if self.reviews else self.mine[0].scope
 
 
 def locate(svc: Service, texts: Sequence[str], cwd: str | None) -> list[Located]:
@@ -77,11 +78,13 @@ def locate(svc: Service, texts: Sequence[str], cwd: str | None) -> list[Located]
 
 def weigh(
     svc: Service, tx: Tx, holder: str, wanted: Iterable[Wanted], *, priority: int = 0,
-    asked_at: str | None = None, acquisition: str | None = None, close: bool = True,
+    asked_at: str | None = None, acquisition: str | None = None, task: str | None = None,
+    close: bool = True,
 ) -> Weighing:
     """All that stands in the way now. Lapsed leases that overlap are closed on the way.
 
     `acquisition` is the waiter that is being served, if it is one: it stands at its own place.
+    `task` is the task that is being claimed: partial work that was reassigned to it is its own.
     """
     out = Weighing()
     now = tx.now
@@ -99,6 +102,8 @@ def weigh(
                     out.own[asked.scope + "\n" + asked.name] = lease
                 if lease.expires_at <= now:
                     lapsed.append(lease)
+                elif overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
+                    out.mine.append(lease)
                 continue
             if not rule.conflicts(asked, mode, holder, lease):
                 continue
@@ -106,13 +111,15 @@ def weigh(
         if tx.any("waiters_any"):
             out.waiters += _ahead(svc, tx, holder, asked, mode, place, acquisition)
         if tx.any("reviews_any_open"):
-            for review, path, scope, *_ in near(tx, "reviews_near", asked):
+            for review, path, scope, _, left_by in near(tx, "reviews_near", asked):
+                if task is not None and left_by == task:
+                    continue
                 out.reviews.append((str(review), str(path), str(scope)))
     if lapsed and close:
         lapse.close(svc, tx, lapsed, "expired")
         return weigh(
             svc, tx, holder, list(wanted), priority=priority, asked_at=asked_at,
-            acquisition=acquisition, close=False,
+            acquisition=acquisition, task=task, close=False,
         )
     return out
 

@@ -139,6 +139,7 @@ class WaiterQueued(Event, tag="waiter_queued"):
     agent: str
     mode: str
     priority: int
+    asked_at: str  # earlier than the event when it asked again and kept its place
     until: str
     held: bool
     ttl_ms: int

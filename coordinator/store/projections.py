@@ -82,7 +82,7 @@ def _waiter_queued(db: apsw.Connection, at: str, e: ev.WaiterQueued) -> None:
     db.execute(
         Q["waiter_put"],
         (
-            e.acquisition_id, e.agent, e.mode, e.priority, at, e.until, int(e.held),
+            e.acquisition_id, e.agent, e.mode, e.priority, e.asked_at, e.until, int(e.held),
             e.ttl_ms, e.task, e.description,
         ),
     )

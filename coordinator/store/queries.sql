@@ -369,8 +369,10 @@ SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, 
 SELECT task_id, rank, n FROM ready_tasks WHERE parked_on = ? ORDER BY rank, n LIMIT 1;
 
 -- name: presence
--- Is there anybody in line, any open review, any parked task?
-SELECT EXISTS (SELECT 1 FROM waiters), EXISTS (SELECT 1 FROM reviews WHERE state = 'open'),
+-- Is there anybody in line, any partial work that is not settled, any parked task?
+SELECT EXISTS (SELECT 1 FROM waiters),
+       EXISTS (SELECT 1 FROM reviews WHERE state = 'open')
+       OR EXISTS (SELECT 1 FROM tasks WHERE partial IS NOT NULL AND state IN ('ready', 'failed')),
        EXISTS (SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL);
 
 -- name: ready_clear
@@ -407,12 +409,17 @@ SELECT f.written_hash FROM review_files f JOIN reviews v USING (review_id)
 WHERE f.path = ? AND f.written_hash IS NOT NULL ORDER BY v.n DESC LIMIT 1;
 
 -- name: reviews_near
--- Files under open review that may overlap a resource (parameters as for `rivals`).
+-- Files under open review, or whose reassigned task has not gone on yet, that may overlap a
+-- resource (parameters as for `rivals`).
 SELECT f.review_id, f.path, f.scope, v.agent, v.task_id FROM review_files f
-JOIN reviews v USING (review_id) WHERE v.state = 'open' AND f.scope IN ({scopes})
+JOIN reviews v USING (review_id) WHERE (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (
+    SELECT 1 FROM tasks t WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))
+  AND f.scope IN ({scopes})
 UNION ALL
 SELECT f.review_id, f.path, f.scope, v.agent, v.task_id FROM review_files f
-JOIN reviews v USING (review_id) WHERE v.state = 'open' AND f.scope >= ? AND f.scope < ?;
+JOIN reviews v USING (review_id) WHERE (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (
+    SELECT 1 FROM tasks t WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))
+  AND f.scope >= ? AND f.scope < ?;
 
 -- name: review_set
 UPDATE reviews SET state = ?2, decided_at = ?3, decided_by = ?4, note = ?5, task_before = ?6

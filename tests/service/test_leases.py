@@ -307,3 +307,35 @@ def test_a_place_in_line_ends_at_its_instant_though_nobody_tidied(world: World) 
     locked(world, "bob", "a.py")
     world.clock.advance(700_000)
     world.acquire("cyd", "a.py")
+
+
+def test_asking_again_keeps_ones_place(world: World) -> None:
+    world.acquire("ann", "a.py")
+    locked(world, "bob", "a.py")
+    world.clock.advance(5_000)
+    locked(world, "cyd", "a.py")
+    world.clock.advance(5_000)
+    assert locked(world, "bob", "a.py")["queue_position"] == 1
+    assert [w.agent for w in world.ask(rq.Locks()).waiters] == ["bob", "cyd"]
+    world.ask(rq.Release(agent="ann", resources=["a.py"]))
+    assert world.live()[0].locked_by == "bob"
+    assert world.replay_differs() == []
+
+
+def test_an_agent_at_work_is_not_sent_into_its_own_files(world: World) -> None:
+    own = world.task("touches what bob holds", "mine.py", priority=9)
+    other = world.task("elsewhere", "else.py")
+    world.acquire("bob", "mine.py")
+    world.acquire("ann", "a.py")
+    assert locked(world, "bob", "a.py")["redirect"]["task"] == other  # type: ignore[index]
+    # (but when it asks for its next task, that one is the best)
+    assert world.ask(rq.TaskClaim(agent="bob")).task.task == own
+
+
+def test_the_place_in_line_ends_with_the_task_it_was_for(world: World) -> None:
+    task = world.task("t", "b.py")
+    world.acquire("ann", "a.py")
+    world.ask(rq.TaskClaim(agent="bob", task=task))
+    locked(world, "bob", "a.py", task=task)
+    world.ask(rq.TaskFail(agent="bob", task=task, blocked=["a.py"]))
+    assert world.ask(rq.Locks()).waiters == []

@@ -233,3 +233,39 @@ def test_a_flood_of_new_files_does_not_stop_the_sweep(world: World) -> None:
     review = open_review(world)
     assert [f.path for f in review.files] == ["d/a.py"]
     assert any("not compared" in e.text for e in world.ask(rq.Events(limit=500)).items)
+
+
+def test_reassigned_work_waits_for_its_own_task(tmp_path: Path) -> None:
+    # Given partial work in a file that another task, of higher priority, wants too
+    world = World(tmp_path, Settings(review=Reviewing(quarantine=True)))
+    world.write("a.py", "one\n")
+    first = world.task("first", "a.py")
+    world.ask(rq.TaskClaim(agent="ann", ttl_s=5))
+    second = world.task("second", "a.py", priority=9)
+    world.write("a.py", "torn")
+    review = open_review(world).review
+    assert world.refused(rq.TaskClaim(agent="bob")).code is Code.NOTHING_TO_DO
+    # If it is reassigned
+    world.ask(rq.ReviewDecide(review=review, verdict="reassign"))
+    # I expect its own task to be offered first, and the other one only when that is done
+    assert world.refused(rq.Acquire(agent="eve", resources=["a.py"])).code is Code.REVIEW_OPEN
+    claimed = world.ask(rq.TaskClaim(agent="bob"))
+    assert claimed.task.task == first and claimed.partial.review == review
+    assert world.refused(rq.TaskClaim(agent="cyd")).code is Code.NOTHING_TO_DO
+    world.ask(rq.TaskDone(agent="bob", task=first))
+    assert world.ask(rq.TaskClaim(agent="cyd")).task.task == second
+    assert world.replay_differs() == []
+    world.close()
+
+
+def test_cancelling_reassigned_work_lets_others_go_on(tmp_path: Path) -> None:
+    world = World(tmp_path, Settings(review=Reviewing(quarantine=True)))
+    world.write("a.py", "one\n")
+    first = world.task("first", "a.py")
+    world.ask(rq.TaskClaim(agent="ann", ttl_s=5))
+    second = world.task("second", "a.py", priority=9)
+    world.write("a.py", "torn")
+    world.ask(rq.ReviewDecide(review=open_review(world).review, verdict="reassign"))
+    world.ask(rq.TaskCancel(task=first))
+    assert world.ask(rq.TaskClaim(agent="cyd")).task.task == second
+    world.close()
