@@ -81,7 +81,15 @@ def _take(
         claimed_at=tx.now, claim_until=until, ttl_ms=ttl_ms,
         claim_max=iso(tx.now_ms + max(ttl_ms, ms(svc.settings.leases.max_hold_s))),
     )
+    if task.partial is not None:
+        _let_go_on(tx, task.partial)
     return _claimed(svc, tx, tasks.find(tx, task.task_id), acquired)
+
+
+def _let_go_on(tx: Tx, review: str) -> None:
+    """Reassigned work is taken up, or given up: who waited for that looks again."""
+    for raw in tx.rows("review_files_of", review):
+        tx.free(raw[0], "file", raw[1])
 
 
 def _held_already(svc: Service, tx: Tx, task: TaskRow) -> rq.Claimed:
@@ -198,9 +206,8 @@ def cancel(svc: Service, tx: Tx, actor: Actor, req: rq.TaskCancel) -> rq.Task:
             blocked=False,
         )
         task = tasks.find(tx, task.task_id)
-    if task.partial is not None:  # nobody has to wait for it to go on any more
-        for raw in tx.rows("review_files_of", task.partial):
-            tx.free(raw[0], "file", raw[1])
+    if task.partial is not None:
+        _let_go_on(tx, task.partial)
     tasks.move(tx, task, "cancel", why=req.reason or "cancelled by a person", result=req.reason)
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 

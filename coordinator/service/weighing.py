@@ -84,7 +84,9 @@ def weigh(
     """All that stands in the way now. Lapsed leases that overlap are closed on the way.
 
     `acquisition` is the waiter that is being served, if it is one: it stands at its own place.
-    `task` is the task that is being claimed: partial work that was reassigned to it is its own.
+    `task` is the task that is being claimed: work that was reassigned waits for its own task, so
+    that others do not begin on it. (One who is in the middle of a task and asks for such a file
+    gets it: it may hold what that task waits for.)
     """
     out = Weighing()
     now = tx.now
@@ -111,8 +113,8 @@ def weigh(
         if tx.any("waiters_any"):
             out.waiters += _ahead(svc, tx, holder, asked, mode, place, acquisition)
         if tx.any("reviews_any_open"):
-            for review, path, scope, _, left_by in near(tx, "reviews_near", asked):
-                if task is not None and left_by == task:
+            for review, path, scope, state, left_by in near(tx, "reviews_near", asked):
+                if state == "reassigned" and task in (None, left_by):
                     continue
                 out.reviews.append((str(review), str(path), str(scope)))
     if lapsed and close:

@@ -411,12 +411,12 @@ WHERE f.path = ? AND f.written_hash IS NOT NULL ORDER BY v.n DESC LIMIT 1;
 -- name: reviews_near
 -- Files under open review, or whose reassigned task has not gone on yet, that may overlap a
 -- resource (parameters as for `rivals`).
-SELECT f.review_id, f.path, f.scope, v.agent, v.task_id FROM review_files f
+SELECT f.review_id, f.path, f.scope, v.state, v.task_id FROM review_files f
 JOIN reviews v USING (review_id) WHERE (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (
     SELECT 1 FROM tasks t WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))
   AND f.scope IN ({scopes})
 UNION ALL
-SELECT f.review_id, f.path, f.scope, v.agent, v.task_id FROM review_files f
+SELECT f.review_id, f.path, f.scope, v.state, v.task_id FROM review_files f
 JOIN reviews v USING (review_id) WHERE (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (
     SELECT 1 FROM tasks t WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))
   AND f.scope >= ? AND f.scope < ?;

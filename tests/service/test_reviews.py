@@ -248,7 +248,6 @@ def test_reassigned_work_waits_for_its_own_task(tmp_path: Path) -> None:
     # If it is reassigned
     world.ask(rq.ReviewDecide(review=review, verdict="reassign"))
     # I expect its own task to be offered first, and the other one only when that is done
-    assert world.refused(rq.Acquire(agent="eve", resources=["a.py"])).code is Code.REVIEW_OPEN
     claimed = world.ask(rq.TaskClaim(agent="bob"))
     assert claimed.task.task == first and claimed.partial.review == review
     assert world.refused(rq.TaskClaim(agent="cyd")).code is Code.NOTHING_TO_DO
@@ -268,4 +267,26 @@ def test_cancelling_reassigned_work_lets_others_go_on(tmp_path: Path) -> None:
     world.ask(rq.ReviewDecide(review=open_review(world).review, verdict="reassign"))
     world.ask(rq.TaskCancel(task=first))
     assert world.ask(rq.TaskClaim(agent="cyd")).task.task == second
+    world.close()
+
+
+def test_who_holds_what_the_reassigned_task_needs_is_not_held_up_by_it(tmp_path: Path) -> None:
+    # Given reassigned work on a file that its task had come upon, and a task file held by another
+    world = World(tmp_path, Settings(review=Reviewing(quarantine=True)))
+    world.write("found.py", "one\n")
+    task = world.task("first", "declared.py")
+    world.ask(rq.TaskClaim(agent="ann", ttl_s=5))
+    world.acquire("ann", "found.py", task=task, ttl_s=5)
+    waiting = world.task("waiting", "found.py")
+    world.write("found.py", "torn")
+    review = open_review(world).review
+    world.acquire("bob", "declared.py")
+    assert world.refused(rq.TaskClaim(agent="cyd")).code is Code.NOTHING_TO_DO
+    world.ask(rq.ReviewDecide(review=review, verdict="reassign"))
+    # If that other one needs the file too
+    world.acquire("bob", "found.py")
+    world.ask(rq.Release(agent="bob", resources=["found.py", "declared.py"]))
+    # I expect neither to wait for the other, and nobody to be forgotten
+    assert world.ask(rq.TaskClaim(agent="ann")).task.task == task
+    assert world.ask(rq.TaskClaim(agent="cyd")).task.task == waiting
     world.close()
