@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 import msgspec
 
@@ -95,8 +95,7 @@ class Client:
             raw = self._wire.ask(
                 kind.op, _encode(request), REPLY_TIMEOUT_S + wait_s, repeatable=repeatable
             )
-        (shape,) = get_args(kind.__orig_bases__[0])  # type: ignore[attr-defined]
-        return msgspec.json.decode(raw, type=shape)  # type: ignore[no-any-return]
+        return msgspec.json.decode(raw, type=request.reply_shape())
 
     def register(self, *, unique: bool = False, silence_s: float | None = None,
                  description: str = "") -> str:

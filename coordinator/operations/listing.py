@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -52,9 +52,7 @@ class Operation:
     @property
     def reply(self) -> type[Any]:
         """The shape of its answer."""
-        base = self.request.__orig_bases__[0]  # type: ignore[attr-defined]
-        (shape,) = get_args(base)
-        return shape  # type: ignore[no-any-return]
+        return self.request.reply_shape()
 
     @property
     def meaning(self) -> str:

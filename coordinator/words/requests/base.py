@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -22,3 +22,9 @@ class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=Tr
     http: ClassVar[tuple[str, str]]
     writes: ClassVar[bool] = True
     operator_only: ClassVar[bool] = False
+
+    @classmethod
+    def reply_shape(cls) -> type[R]:
+        """`R` itself, at run time: what a reply is decoded into, and described by."""
+        (shape,) = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]
+        return shape  # type: ignore[no-any-return]
