@@ -307,7 +307,7 @@ def take_lock(state: StateDir) -> IO[str]:
     """The lock that makes this the repository's one daemon.
 
     Raises:
-        Refusal: SHUTTING_DOWN is not meant; BAD_TRANSITION: another daemon runs, named by pid.
+        Refusal: BAD_TRANSITION: another daemon runs; its pid is among the facts.
     """
     file = state.lock.open("a+")
     try:

@@ -25,7 +25,7 @@ from coordinator.service import (
     sweeping,
 )
 from coordinator.service.core import Actor, Service
-from coordinator.store.ledger import Tx, View
+from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -136,9 +136,3 @@ def write_job(svc: Service, actor: Actor, handle: Handler, request: Any) -> Call
         return answer
 
     return job
-
-
-def read(svc: Service, actor: Actor, operation: Operation, request: Any, view: View) -> Any:
-    """Serve a reading request."""
-    assert operation.handle is not None
-    return operation.handle(svc, view, actor, request)
