@@ -97,7 +97,10 @@ class Tree:
         self._stamp = None
         self._look_for_worktrees(force=True)
 
-    def resolve(self, text: str, cwd: str | None = None, *, literal: bool = False) -> Located:
+    def resolve(
+        self, text: str, cwd: str | None = None, *, literal: bool = False,
+        seen: set[str] | None = None,
+    ) -> Located:
         """What `text` means.
 
         Args:
@@ -106,6 +109,8 @@ class Tree:
                 it starts at the root.
             literal: `text` is the path of one file or directory, whatever signs it contains (from
                 a hook or the watcher, say): `app/[id].tsx` is no glob, `a:b` no key.
+            seen: directories found to be no links, at the same instant: added to, and not looked
+                at again. Never longer-lived than a transaction.
 
         A text with wildcards that exists as it is written is taken as that file.
 
@@ -113,13 +118,14 @@ class Tree:
             Refusal: INVALID (malformed, in `.git` or `.coord`, a loop of symlinks, a file where a
                 directory must be), OUTSIDE_REPO, LIMIT (of globs), STORAGE (the disk refused).
         """
-        self._look_for_worktrees()
+        if not seen:
+            self._look_for_worktrees()
         if literal:
             naming.check_text(text)
-            return self._resolve_path(text, cwd)
+            return self._resolve_path(text, cwd, seen)
         kind, part, rest = naming.parse(text)
         if kind == "file" or kind == "dir":
-            return self._resolve_path(part, cwd)
+            return self._resolve_path(part, cwd, seen)
         if kind == "key":
             return Located(naming.resource(rest, "key"), None, None)
         if kind == "region":
@@ -142,18 +148,21 @@ class Tree:
 
     # --- paths ------------------------------------------------------------------------------
 
-    def _resolve_path(self, text: str, cwd: str | None) -> Located:
+    def _resolve_path(
+        self, text: str, cwd: str | None, seen: set[str] | None = None
+    ) -> Located:
         path = text if text[0] == "/" else self._start(cwd) + text
         if text.isascii() and not self.fold_case:
-            found = self._resolve_plain(path)
+            found = self._resolve_plain(path, seen)
             if found is not None:
                 return found
         return self._resolve_real(path, text)
 
-    def _resolve_plain(self, path: str) -> Located | None:
+    def _resolve_plain(self, path: str, seen: set[str] | None) -> Located | None:
         """The common case, quickly: a path without `..`, links and oddities.
 
-        Looks once at each part below the root. None hands the case to `_resolve_real`.
+        Looks once at each part below the root that is not among the `seen`. None hands the case
+        to `_resolve_real`.
         """
         if "./" in path or "//" in path or path.endswith(("/", "/.", "/..")):
             return None
@@ -164,11 +173,15 @@ class Tree:
             return None
         at = len(base)
         name = path[at:]
+        above = path[: path.rfind("/")]
         try:
-            while (at := path.find("/", at)) > 0:
-                if os.lstat(path[:at]).st_mode & 0o170000 != _DIR:
-                    return None
-                at += 1
+            if seen is None or above not in seen:
+                while (at := path.find("/", at)) > 0:
+                    if os.lstat(path[:at]).st_mode & 0o170000 != _DIR:
+                        return None
+                    at += 1
+                if seen is not None:
+                    seen.add(above)
             found = os.lstat(path)
         except FileNotFoundError:
             if len(name) > PART_BYTES_MAX:

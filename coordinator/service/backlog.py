@@ -151,7 +151,7 @@ def _draft_event(
     resources: list[tuple[str, str, str, str]] = []
     for text in draft.resources:
         mode = "shared" if text.startswith("shared:") else "exclusive"
-        for one in locate(svc, [text.removeprefix("shared:")], cwd):
+        for one in locate(svc, tx, [text.removeprefix("shared:")], cwd):
             resources.append((one.resource.name, one.resource.kind, one.resource.scope, mode))
     if len(resources) > svc.settings.leases.resources_max:
         raise Refusal(Code.LIMIT, f"{title[:60]!r} names {len(resources)} resources.")

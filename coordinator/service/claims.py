@@ -166,7 +166,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
     task = _own_claim(tx, actor, req.agent, req.task, req.force)
     learned: list[tuple[str, str, str, str]] = []
     if req.blocked:
-        for one in locate(svc, req.blocked, req.cwd):
+        for one in locate(svc, tx, req.blocked, req.cwd):
             resource = one.resource
             learned.append((resource.name, resource.kind, resource.scope, "exclusive"))
     agents.acting(svc, tx, actor, req.agent)

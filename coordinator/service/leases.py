@@ -26,7 +26,7 @@ from coordinator.words.refusals import Code, Refusal
 
 def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
     """See `requests.Acquire`."""
-    return acquire_located(svc, tx, actor, req, locate(svc, req.resources, req.cwd))
+    return acquire_located(svc, tx, actor, req, locate(svc, tx, req.resources, req.cwd))
 
 
 def acquire_located(
@@ -135,7 +135,7 @@ def _chosen(
         rows = [LeaseRow(*row) for row in tx.rows("leases_of_task", task)]
         return [row for row in rows if row.locked_by == agent]
     out: list[LeaseRow] = []
-    for located in locate(svc, resources, cwd):
+    for located in locate(svc, tx, resources, cwd):
         rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope)]
         if located.resource.kind == "glob":
             rows = [row for row in rows if row.file_path == located.resource.name]

@@ -54,7 +54,7 @@ class Weighing:
         return self.reviews[0][2] if self.reviews else self.mine[0].scope
 
 
-def locate(svc: Service, texts: Sequence[str], cwd: str | None) -> list[Located]:
+def locate(svc: Service, tx: Tx, texts: Sequence[str], cwd: str | None) -> list[Located]:
     """Resolve what was typed; the same resource twice counts once.
 
     Raises:
@@ -68,9 +68,11 @@ def locate(svc: Service, texts: Sequence[str], cwd: str | None) -> list[Located]
             Code.LIMIT, f"{len(texts)} resources in one request; the limit is {most} "
             "(leases.resources_max). Nothing was leased.", next="Lease the directory instead.",
         )
+    if len(texts) == 1:
+        return [svc.tree.resolve(texts[0], cwd, seen=tx.directories)]
     found: dict[tuple[str, str], Located] = {}
     for text in texts:
-        located = svc.tree.resolve(text, cwd)
+        located = svc.tree.resolve(text, cwd, seen=tx.directories)
         pattern = located.resource.name if located.resource.kind == "glob" else ""
         found.setdefault((located.resource.scope, pattern), located)
     return list(found.values())

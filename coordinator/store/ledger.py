@@ -83,6 +83,8 @@ class Tx(View):
         #: Facts true for this transaction only ("are there any waiters?"), kept by who writes them.
         self.memo: dict[str, Any] = {}
         self._agents: dict[str, tuple[Any, ...]] = {}
+        #: Directories that were looked at and are no links (`Tree.resolve`): an instant, a look.
+        self.directories: set[str] = set()
         #: What to tell once this is on disk: (acquisition id, reply) of waiters that were granted.
         self.granted: list[tuple[str, Any]] = []
         #: Resources (name, kind, scope) that became free and whose waiters were not served yet.
