@@ -1,0 +1,166 @@
+"""git's plumbing, as coord asks it: commits, what differs between them, moving a branch.
+
+Runs `git` for one directory, without a person's hooks, without prompts, and without what an
+environment says about other repositories. Paths are text as the file system gives them (bytes that
+are no UTF-8 as surrogates). Decides nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from coordinator.words.refusals import Code, Refusal
+
+#: How long git may take (seconds); a checkout of a large tree may take its time.
+TIMEOUT_S, CHECKOUT_TIMEOUT_S = 120.0, 1800.0
+SUBMODULE = "160000"
+#: What would make git look at another repository than the one that it is run in.
+ELSEWHERE = frozenset({
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_GRAFT_FILE",
+    "GIT_SHALLOW_FILE", "GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_QUARANTINE_PATH", "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+})
+_SETTINGS = (
+    "-c", "core.hooksPath=/dev/null", "-c", "core.fsync=all", "-c", "gc.auto=0",
+    "-c", "maintenance.auto=false", "-c", "core.quotePath=false", "-c", "advice.detachedHead=false",
+)
+
+
+class GitError(Exception):
+    """git said no. `said` is its last line."""
+
+    def __init__(self, args: Sequence[str], code: int, errors: str) -> None:
+        lines = [line for line in errors.strip().splitlines() if line.strip()]
+        self.lines = lines
+        self.said = lines[-1].strip() if lines else f"exit code {code}"
+        self.code = code
+        super().__init__(f"git {' '.join(args[:3])}: {self.said}")
+
+    def refusal(self, what: str) -> Refusal:
+        """STORAGE: what could not be done, in words, and what git said of it."""
+        return Refusal(Code.STORAGE, f"{what}: git said {self.said!r}.",
+                       next="Look at what git said; `git fsck` and `git worktree list` help.")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A path that differs between two trees: git's modes (`000000`: absent there) and ids."""
+
+    path: str
+    old_mode: str
+    new_mode: str
+    old: str
+    new: str
+
+    @property
+    def submodule(self) -> bool:
+        """Whether it is a submodule on either side."""
+        return SUBMODULE in (self.old_mode, self.new_mode)
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without what speaks of another repository."""
+    kept = {k: v for k, v in os.environ.items() if k not in ELSEWHERE}
+    return kept | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_EDITOR": "true"}
+
+
+class Git:
+    """git in one directory; with `index`, on an index of its own."""
+
+    def __init__(self, place: Path, index: Path | None = None) -> None:
+        self.place = place
+        self._env = clean_environment()
+        if index is not None:
+            self._env["GIT_INDEX_FILE"] = str(index)
+
+    def run(self, *args: str, data: bytes | None = None, timeout_s: float = TIMEOUT_S,
+            env: dict[str, str] | None = None) -> bytes:
+        """What it prints.
+
+        Raises:
+            GitError: it failed, could not be started, or took too long.
+        """
+        try:
+            done = subprocess.run(
+                ["git", *_SETTINGS, *args], cwd=self.place, env=self._env | (env or {}),
+                input=data if data is not None else b"", capture_output=True, timeout=timeout_s,
+                check=False,
+            )
+        except FileNotFoundError as bad:
+            missing = "there is no program called git" if bad.filename == "git" else str(bad)
+            raise GitError(args, 127, missing) from None
+        except OSError as bad:
+            raise GitError(args, 127, str(bad)) from None
+        except subprocess.TimeoutExpired:
+            raise GitError(args, 124, f"it took longer than {timeout_s:g} s") from None
+        if done.returncode:
+            raise GitError(args, done.returncode, done.stderr.decode("utf-8", "replace"))
+        return done.stdout
+
+    def text(self, *args: str) -> str:
+        """What it prints, without the final newline."""
+        return os.fsdecode(self.run(*args)).removesuffix("\n")
+
+    def maybe(self, *args: str) -> str | None:
+        """What it prints; None when it fails."""
+        try:
+            return self.text(*args)
+        except GitError:
+            return None
+
+    def names(self, *args: str) -> list[str]:
+        """What it prints as names with a NUL after each."""
+        return [os.fsdecode(name) for name in self.run(*args).split(b"\0") if name]
+
+    # ------------------------------------------------------------ commits
+
+    def branch(self) -> str | None:
+        """The branch that is checked out, in full (`refs/heads/…`); None: detached, or no git."""
+        return self.maybe("symbolic-ref", "-q", "HEAD")
+
+    def commit(self, name: str) -> str | None:
+        """The id of the commit that `name` means; None when there is none."""
+        return self.maybe("rev-parse", "-q", "--verify", f"{name}^{{commit}}")
+
+    def base(self, one: str, other: str) -> str | None:
+        """Where two commits part; None when they have no history in common."""
+        return self.maybe("merge-base", one, other)
+
+    def contains(self, commit: str, earlier: str) -> bool:
+        """Whether `earlier` is `commit` or in its history."""
+        return self.maybe("merge-base", "--is-ancestor", earlier, commit) is not None
+
+    def changes(self, before: str, after: str) -> list[Entry]:
+        """What differs between two commits (or trees), path by path; a rename is two paths.
+
+        Raises:
+            GitError: there is no such commit.
+        """
+        fields = self.names("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none",
+                            before, after)
+        out = []
+        for about, path in zip(fields[::2], fields[1::2], strict=True):
+            old_mode, new_mode, old, new, _ = about.removeprefix(":").split(" ")
+            out.append(Entry(path, old_mode, new_mode, old, new))
+        return out
+
+    def move(self, ref: str, new: str, old: str, why: str) -> bool:
+        """Let a branch that is at `old` be at `new`; whether it was at `old`. One step, on disk."""
+        try:
+            self.run("update-ref", "-m", why, ref, new, old)
+        except GitError:
+            if self.commit(ref) == old:
+                raise
+            return False
+        return True
+
+    def checked_out_in(self, ref: str) -> str | None:
+        """The working tree that has this branch checked out; None when none has."""
+        found = self.maybe("for-each-ref", "--format=%(worktreepath)", ref)
+        return found or None

@@ -1,0 +1,193 @@
+"""The merge boundary: whether what an agent did on its own branch may come onto the shared one.
+
+An agent in a worktree of its own can write what it likes there. What lands is decided here: only
+paths that lie within leases it holds *now*, under the fencing tokens it began with, and only where
+the target still has the content that the change is based on. Anything else is refused as a whole:
+nothing of it lands.
+
+Pure: facts and an instant in, the tokens that it lands under or a `Refusal` out. Who gathers the
+facts, and who moves the branch in the same transaction, is not known here.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coordinator.rules import globs
+from coordinator.words.naming import Resource, ancestors, path_in
+from coordinator.words.refusals import Code, Refusal
+
+#: Paths that a refusal names; the rest are counted.
+NAMED_MAX = 5
+#: Directories, anywhere in a path, or at its beginning, whose content is never anybody's to land.
+GIT_DIR, STATE_DIR = ".git", ".coord"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that differs between the branch and what it began from.
+
+    `scope` is the path's own (see `words.naming`). A submodule's content lies in a repository of
+    its own.
+    """
+
+    path: str
+    scope: str
+    submodule: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A lease of the agent, live or not: `expires_at` is ISO text."""
+
+    fencing_token: int
+    resource: Resource
+    mode: str
+    expires_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the decision rests on.
+
+    Attributes:
+        leases: what the agent holds, and what has lapsed and nobody has tidied yet.
+        began_with: tokens and resources that the attempt began with, whether or not they still are
+            leases.
+        moved: scopes of the paths that the target has changed since the branch began.
+        dirty: paths that the landing would write and that hold, in the working tree that follows
+            the target, something which is in no commit.
+        others: for paths that the agent has no lease on, who has.
+    """
+
+    agent: str
+    task: str
+    target: str
+    now: str
+    changes: Sequence[Change]
+    leases: Sequence[Right]
+    began_with: Sequence[tuple[int, Resource]] = ()
+    moved: Sequence[str] = ()
+    dirty: Sequence[str] = ()
+    others: Mapping[str, str] = field(default_factory=dict)
+
+
+def decide(facts: Facts) -> tuple[int, ...] | Refusal:
+    """The fencing tokens under which all of it may land, in order; or why nothing may.
+
+    Codes, in their order of precedence: INVALID (git's or coord's own data), OUTSIDE_REPO (a
+    submodule), NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED.
+    """
+    private = [c.path for c in facts.changes if is_private(c)]
+    if private:
+        return _no(Code.INVALID, facts, private, f"{_named(private)} is git's or coord's own data",
+                   "Take it out of the branch: `git rm --cached PATH`, then commit.")
+    modules = [c.path for c in facts.changes if c.submodule]
+    if modules:
+        return _no(Code.OUTSIDE_REPO, facts, modules,
+                   f"{_named(modules)} is a submodule, a repository of its own whose commits a "
+                   "lease here does not cover",
+                   "Push the submodule's commit, then move its pointer by hand.")
+    tokens: set[int] = set()
+    unleased: list[str] = []
+    stale: list[str] = []
+    for change in facts.changes:
+        found = tokens_for(facts, change)
+        if found is None:
+            unleased.append(change.path)
+        elif not found:
+            stale.append(change.path)
+        tokens.update(found or ())
+    if unleased:
+        return _not_holder(facts, unleased)
+    if stale:
+        return _no(Code.STALE_TOKEN, facts, stale,
+                   f"the lease on {_named(stale)} that the work was begun with has ended, so "
+                   "another may have begun to change it",
+                   "Look at the branch and merge it by hand, or let the task be done afresh.")
+    moved = unseen(facts.changes, facts.moved)
+    if moved:
+        return _no(Code.VERSION_CHANGED, facts, moved,
+                   f"{_named(moved)} was changed on {facts.target} after the branch began, and "
+                   "the work is not based on that",
+                   "Look at both versions and merge by hand, or let the task be done afresh.")
+    if facts.dirty:
+        return _no(Code.VERSION_CHANGED, facts, facts.dirty,
+                   f"{_named(facts.dirty)} has changes in the main worktree that are not "
+                   "committed, and landing would overwrite them",
+                   "Commit them or put them aside, then merge the branch by hand.", dirty=True)
+    return tuple(sorted(tokens))
+
+
+def tokens_for(facts: Facts, change: Change) -> tuple[int, ...] | None:
+    """Live tokens that allow this change; none if they have ended; None if there never were any.
+
+    A lease that was lost and taken anew does not stand for the one that the work was begun with:
+    in between somebody else may have held it.
+    """
+    covering = [r for r in facts.leases if r.mode == "exclusive" and covers(r.resource, change)]
+    live = [r.fencing_token for r in covering if r.expires_at > facts.now]
+    begun = [token for token, resource in facts.began_with if covers(resource, change)]
+    if live and (not begun or not set(begun).isdisjoint(live)):
+        return tuple(live)
+    return () if covering or begun else None
+
+
+def covers(resource: Resource, change: Change) -> bool:
+    """Whether the path lies within the resource as a whole. A region is only a part of its file."""
+    if resource.kind == "glob":
+        return change.scope.startswith(resource.scope) and globs.matches(
+            resource.name, path_in(change.scope)
+        )
+    return resource.kind in ("file", "dir") and change.scope.startswith(resource.scope)
+
+
+def unseen(changes: Iterable[Change], moved: Sequence[str]) -> list[str]:
+    """Changed paths where the target has something else than what the branch began from.
+
+    A path also counts when what moved lies above or below it: a file that became a directory.
+    """
+    if not moved:
+        return []
+    known = set(moved)
+    in_order = sorted(known)
+    out = []
+    for change in changes:
+        at = bisect.bisect_left(in_order, change.scope)
+        below = at < len(in_order) and in_order[at].startswith(change.scope)
+        if below or not known.isdisjoint(ancestors(change.scope)):
+            out.append(change.path)
+    return out
+
+
+def is_private(change: Change) -> bool:
+    """Whether a path is git's or coord's own data, in whatever case it is written."""
+    parts = change.path.casefold().split("/")
+    return GIT_DIR in parts or parts[0] == STATE_DIR
+
+
+def _not_holder(facts: Facts, paths: Sequence[str]) -> Refusal:
+    held = [f"{path} by {facts.others[path]}" for path in paths if path in facts.others]
+    also = f" (held: {', '.join(held[:NAMED_MAX])})" if held else ""
+    one = len(paths) == 1
+    return _no(
+        Code.NOT_HOLDER, facts, paths,
+        f"{_named(paths)} {'is' if one else 'are'} not leased to {facts.agent}{also}",
+        "Look at the branch: merge it by hand, or add the path to the task's files and let it be "
+        "done afresh. What a tool leaves behind belongs into .gitignore.",
+    )
+
+
+def _no(code: Code, facts: Facts, paths: Sequence[str], why: str, step: str,
+        **more: bool) -> Refusal:
+    return Refusal(
+        code, f"{facts.task} did not land on {facts.target}: {why}. Nothing of it landed; it is "
+        "all on its branch.", next=step, paths=list(paths[:200]), **more,
+    )
+
+
+def _named(paths: Sequence[str]) -> str:
+    shown = ", ".join(paths[:NAMED_MAX])
+    return shown + (f" and {len(paths) - NAMED_MAX} more" if len(paths) > NAMED_MAX else "")

@@ -1,0 +1,243 @@
+"""Landing: what an agent did on its own branch comes onto the shared one, leases permitting.
+
+The rule is `rules.landing`; here its facts are gathered, and the branch is moved in the very
+transaction in which they are judged. The daemon writes one thing at a time, so no lease can end and
+no other be granted in between: that, and git's own compare-and-swap, make it one step. No file of a
+working tree is touched here, and the leases stay until the task is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from coordinator.files.git import Git, GitError
+from coordinator.files.ignore import manifest
+from coordinator.rules import landing as rule
+from coordinator.rules.leases import as_resource
+from coordinator.service import agents, disk, tasks
+from coordinator.service.core import Actor, Service
+from coordinator.service.granting import lease_reply
+from coordinator.service.rivals import near
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.words import requests as rq
+from coordinator.words.naming import Kind, path_scope, resource
+from coordinator.words.refusals import Code, Refusal
+
+#: Paths in one landing: more is a change that a person should look at.
+PATHS_MAX = 20_000
+#: Unleased paths whose holders are looked up.
+OTHERS_MAX = 20
+
+
+def check(svc: Service, view: View, actor: Actor, req: rq.LandCheck) -> rq.Lawful:
+    """See `requests.LandCheck`."""
+    if not actor.operator and actor.agent != req.agent:
+        raise Refusal(
+            Code.UNAUTHORIZED, f"This token belongs to {actor.agent}; it cannot act for "
+            f"{req.agent}.",
+        )
+    return rq.Lawful(fencing_tokens=list(_lawful(svc, view, req)))
+
+
+def land(svc: Service, tx: Tx, actor: Actor, req: rq.Land) -> rq.Landed:
+    """See `requests.Land`."""
+    tokens = _lawful(svc, tx, req)
+    _move(svc, req.target, req.after, req.before, f"coord: {req.task} landed")
+    tx.record(
+        ev.TargetMoved(
+            agent=req.agent, task=req.task, target=req.target, before=req.before, after=req.after,
+            why=f"{req.task} landed", paths=[c.path for c in req.changes[:1000]],
+            fencing_tokens=list(tokens),
+        )
+    )
+    return rq.Landed(task=req.task, target=req.target, before=req.before, after=req.after,
+                     fencing_tokens=list(tokens))
+
+
+def land_back(svc: Service, tx: Tx, actor: Actor, req: rq.LandBack) -> rq.Landed:
+    """See `requests.LandBack`."""
+    _move(svc, req.target, req.before, req.after, f"coord: {req.task} taken back")
+    tx.record(
+        ev.TargetMoved(
+            agent=req.agent, task=req.task, target=req.target, before=req.after, after=req.before,
+            why=f"{req.task} was taken back: {req.why}", paths=[], fencing_tokens=[],
+        )
+    )
+    return rq.Landed(task=req.task, target=req.target, before=req.after, after=req.before,
+                     fencing_tokens=[])
+
+
+def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.WorkedIn:
+    """See `requests.TaskWorktree`."""
+    task = _claimed(tx, req.agent, req.task)
+    svc.tree.refresh()
+    place = str(Path(req.worktree).resolve())
+    if place not in svc.tree.worktrees():
+        raise Refusal(
+            Code.INVALID, f"{req.worktree} is not a linked worktree of this repository. Nothing "
+            "was changed.", next="`git worktree list` shows them.",
+        )
+    agents.acting(svc, tx, actor, req.agent)
+    replies = []
+    for raw in tx.rows("leases_of_task", task.task_id):
+        row = LeaseRow(*raw)
+        if row.locked_by != req.agent or row.kind == "key" or row.expires_at <= tx.now:
+            continue
+        content, baselines = _baseline(svc, tx, row, Path(place))
+        tx.record(
+            ev.LeasePlaced(
+                fencing_token=row.fencing_token, agent=req.agent, resource=row.file_path,
+                lease_kind=row.kind, task=task.task_id, worktree=place, content_hash=content,
+                baselines=baselines,
+            )
+        )
+        replies.append(lease_reply(row._replace(content_hash=content)))
+    return rq.WorkedIn(task=tasks.reply(tx, task), worktree=place, leases=replies)
+
+
+def is_launched_worktree(svc: Service, worktree: str | None) -> bool:
+    """Whether a worktree is one that a launch made: what is done there has to land."""
+    return worktree is not None and Path(worktree).is_relative_to(
+        svc.tree.root / rule.STATE_DIR / "worktrees"
+    )
+
+
+def must_land_first(svc: Service, tx: Tx, task: TaskRow) -> None:
+    """An agent may not end its task as done before its work has landed: its leases would go.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
+    for raw in tx.rows("leases_of_task", task.task_id):
+        row = LeaseRow(*raw)
+        if row.locked_by == task.claimed_by and is_launched_worktree(svc, row.worktree):
+            raise Refusal(
+                Code.BAD_TRANSITION,
+                f"{task.task_id} is worked on in a worktree of its own, and what was done there "
+                "has not landed yet; it stays claimed.",
+                next="Just end, with exit code 0: the launch lands the work and finishes the task.",
+                state=task.state,
+            )
+
+
+def _lawful(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> tuple[int, ...]:
+    """The tokens it may land under.
+
+    Raises:
+        Refusal: why it may not.
+    """
+    if len(req.changes) > PATHS_MAX:
+        raise Refusal(
+            Code.LIMIT, f"{req.task} changes {len(req.changes):,} paths; the limit is "
+            f"{PATHS_MAX:,}. Nothing of it landed.", next="Merge its branch by hand.",
+        )
+    task = _claimed(view, req.agent, req.task)
+    if task.claim_until is not None and view.now >= task.claim_until:
+        raise Refusal(
+            Code.STALE_TOKEN,
+            f"The claim on {task.task_id} ended at {task.claim_until}, and its leases with it, so "
+            "another may have begun to change its files. Nothing of it landed.",
+            next="Look at its branch and merge it by hand, or let the task be done afresh.",
+        )
+    facts = _facts(svc, view, req)
+    unleased = [c for c in facts.changes if rule.tokens_for(facts, c) is None][:OTHERS_MAX]
+    others = {c.path: who for c in unleased if (who := _holder(view, c)) is not None}
+    answer = rule.decide(replace(facts, others=others))
+    if isinstance(answer, Refusal):
+        raise answer
+    return answer
+
+
+def _facts(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> rule.Facts:
+    fold = svc.tree.fold_case
+    rows = [LeaseRow(*raw) for raw in view.rows("leases_of_holder", req.agent)]
+    return rule.Facts(
+        agent=req.agent, task=req.task, target=short(req.target), now=view.now,
+        changes=[rule.Change(c.path, path_scope(c.path, fold), c.submodule) for c in req.changes],
+        leases=[
+            rule.Right(r.fencing_token, as_resource(r.file_path, r.kind, r.scope), r.mode,
+                       r.expires_at)
+            for r in rows
+        ],
+        began_with=[
+            (r.fencing_token, resource(r.resource, _kind(r.kind), fold_case=fold))
+            for r in req.began_with
+        ],
+        moved=[path_scope(path, fold) for path in req.moved],
+        dirty=req.dirty,
+    )
+
+
+def _kind(text: str) -> Kind:
+    for kind in ("file", "dir", "glob", "region", "key"):
+        if text == kind:
+            return kind
+    raise Refusal(Code.INVALID, f"{text[:40]!r} is no kind of resource.")
+
+
+def _holder(view: View, change: rule.Change) -> str | None:
+    asked = as_resource(change.path, "file", change.scope)
+    for raw in near(view, "rivals", asked):
+        row = LeaseRow(*raw)
+        if row.expires_at > view.now and rule.covers(
+            as_resource(row.file_path, row.kind, row.scope), change
+        ):
+            return row.locked_by
+    return None
+
+
+def _claimed(view: View, agent: str, name: str) -> TaskRow:
+    task = tasks.find(view, name)
+    if task.state != "claimed":
+        raise Refusal(
+            Code.BAD_TRANSITION,
+            f"{task.task_id} is {task.state}, not claimed; nothing was done.", state=task.state,
+        )
+    if task.claimed_by != agent:
+        raise Refusal(
+            Code.NOT_HOLDER, f"{task.task_id} is claimed by {task.claimed_by}, not by {agent}; "
+            "nothing was done.", holder=task.claimed_by,
+        )
+    return task
+
+
+def _baseline(svc: Service, tx: Tx, row: LeaseRow,
+              root: Path) -> tuple[str | None, list[tuple[str, str]] | None]:
+    """What the holder starts from there; the bytes are kept (invariant 6)."""
+    if row.kind in ("file", "region"):
+        path = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
+        return _keep(svc, tx, root / path), None
+    asked = as_resource(row.file_path, row.kind, row.scope)
+    paths: Sequence[str] = manifest(root, asked, svc.ignore, svc.settings.review.files_max)
+    found = [(path, _keep(svc, tx, root / path)) for path in paths]
+    return None, [(path, digest) for path, digest in found if digest is not None]
+
+
+def _keep(svc: Service, tx: Tx, path: Path) -> str | None:
+    content = disk.read(svc, path)
+    if content.data is not None and content.hash is not None:
+        tx.keep(content.hash, content.data)
+    return content.hash
+
+
+def _move(svc: Service, target: str, new: str, old: str, why: str) -> None:
+    git = Git(svc.tree.root)
+    try:
+        # Run again after a batch that failed for another's sake, it finds its work done already.
+        moved = git.move(target, new, old, why) or git.commit(target) == new
+    except GitError as bad:
+        raise bad.refusal(f"{short(target)} could not be moved, and nothing landed") from None
+    if not moved:
+        raise Refusal(
+            Code.VERSION_CHANGED, f"{short(target)} has moved meanwhile; nothing was changed.",
+            next="Look at it as it is now, and try again.", target_moved=True,
+        )
+
+
+def short(ref: str) -> str:
+    """A branch as a person calls it."""
+    return ref.removeprefix("refs/heads/")

@@ -1,0 +1,109 @@
+"""Asking whether an agent's branch may land, and landing it; where a task is worked on."""
+
+from __future__ import annotations
+
+import msgspec
+
+from coordinator.words.requests.backlog import Task
+from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.leases import Lease
+
+
+class LandChange(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A path, relative to the repository's root, that the branch changed."""
+
+    path: str
+    submodule: bool = False
+
+
+class LandRight(msgspec.Struct, kw_only=True):
+    """A lease that the attempt began with."""
+
+    fencing_token: int
+    resource: str
+    kind: str
+
+
+class Lawful(Reply):
+    fencing_tokens: list[int]  # the live leases under which it may land
+
+
+class LandCheck(Request[Lawful]):
+    """May these changes of a task land? Refused: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
+
+    `moved` are paths that the target has changed since the branch began; `dirty` paths that hold
+    uncommitted changes where the target is checked out. Changes nothing.
+    """
+
+    op = "land_check"
+    http = ("POST", "/v1/tasks/{task}/land/check")
+    writes = False
+    agent: str
+    task: str
+    changes: list[LandChange]
+    began_with: list[LandRight] = []
+    moved: list[str] = []
+    dirty: list[str] = []
+    target: str = ""  # for the sentence
+
+
+class Landed(Reply):
+    task: str
+    target: str
+    before: str
+    after: str
+    fencing_tokens: list[int]
+
+
+class Land(Request[Landed]):
+    """Move `target` (a branch, in full) from commit `before` to commit `after`, if that may land.
+
+    The leases are judged and the branch is moved in one transaction, and only if it still is at
+    `before`: refused VERSION_CHANGED with `target_moved` when it is not. For the launch, which
+    acts for the agent; the files of a worktree are its business.
+    """
+
+    op = "land"
+    http = ("POST", "/v1/tasks/{task}/land")
+    operator_only = True
+    agent: str
+    task: str
+    changes: list[LandChange]
+    target: str
+    before: str
+    after: str
+    began_with: list[LandRight] = []
+    moved: list[str] = []
+    dirty: list[str] = []
+
+
+class LandBack(Request[Landed]):
+    """The worktree could not follow: move `target` back from `after` to `before`, if nobody has
+    built on it. Refused: VERSION_CHANGED."""
+
+    op = "land_back"
+    http = ("POST", "/v1/tasks/{task}/land/back")
+    operator_only = True
+    agent: str
+    task: str
+    target: str
+    before: str
+    after: str
+    why: str = ""
+
+
+class WorkedIn(Reply):
+    task: Task
+    worktree: str
+    leases: list[Lease]
+
+
+class TaskWorktree(Request[WorkedIn]):
+    """The agent works on its task in this linked worktree: what is there now is what its leases
+    start from, and what is compared when they end."""
+
+    op = "task_worktree"
+    http = ("POST", "/v1/tasks/{task}/worktree")
+    agent: str
+    task: str
+    worktree: str
