@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test check verify lint types layers docs docs-check test-chaos bench screenshot clean
+.PHONY: help setup demo test check verify lint types layers docs docs-check test-chaos agents test-agents bench screenshot clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -39,6 +39,12 @@ verify: check test  ## what CI runs first
 
 test-chaos: setup  ## the daemon killed again and again under 16 clients
 	@$(BIN)/python -m pytest -m chaos -p no:xdist tests/chaos
+
+agents:          ## install the real coding agents that test-agents runs, at pinned versions
+	@PYTHON=$(PYTHON) scripts/agents.sh $(AGENTS)
+
+test-agents: setup agents  ## real coding agents against a scripted model, offline
+	@$(BIN)/python -m pytest -m agents -p no:xdist tests/agents
 
 bench: setup     ## locks, hook, dispatch and overlap, as ratios in one run
 	@$(BIN)/coord bench locks && $(BIN)/coord bench hook && $(BIN)/coord bench dispatch && $(BIN)/coord bench overlap

@@ -22,7 +22,7 @@ settings.register_profile(
 )
 settings.load_profile("coord")
 for name in list(os.environ):
-    if name.startswith("COORD_"):
+    if name.startswith("COORD_") and not name.startswith("COORD_AGENTS_"):  # tests/agents
         del os.environ[name]
 
 
