@@ -52,7 +52,9 @@ CREATE TABLE agents (
     seen_at       TEXT NOT NULL,            -- last activity, to within 15 s
     progress_at   TEXT,                     -- last sign that its work moves
     progress      TEXT,                     -- what it said it is doing
-    silence_ms    INTEGER                   -- silent longer than this: stale; NULL: never by silence
+    silence_ms    INTEGER,                  -- silent longer than this: stale; NULL: never by silence
+    session       TEXT,                     -- the agent CLI's own id of its session, as its hooks say
+    hooked_at     TEXT                      -- when a hook of its first reported in; NULL: never
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX agents_token ON agents (token_hash) WHERE token_hash IS NOT NULL;
 
@@ -75,7 +77,8 @@ CREATE TABLE file_locks (
     acquisition_id   TEXT NOT NULL,         -- A-n, n the first fencing token of its set
     task_id          TEXT,
     ttl_ms           INTEGER NOT NULL CHECK (ttl_ms > 0),
-    max_until        TEXT NOT NULL          -- renewals never reach past this (max_hold)
+    max_until        TEXT NOT NULL,         -- renewals never reach past this (max_hold)
+    warned           INTEGER NOT NULL DEFAULT 0 CHECK (warned IN (0, 1))  -- told that it ends soon
 ) STRICT;
 -- One exclusive lease to a scope; one shared lease to a scope and holder.
 CREATE UNIQUE INDEX one_writer ON file_locks (scope, slot);
@@ -225,6 +228,16 @@ CREATE TABLE file_versions (
     hash    TEXT,
     seen_at TEXT NOT NULL,
     agent   TEXT
+) STRICT, WITHOUT ROWID;
+
+-- Content of each file as an agent last read or wrote it: a write that is based on older content
+-- than what is there is refused. Forgotten when the agent leaves.
+CREATE TABLE agent_reads (
+    agent TEXT NOT NULL,
+    path  TEXT NOT NULL,
+    hash  TEXT,                               -- NULL: it was not there
+    at    TEXT NOT NULL,
+    PRIMARY KEY (agent, path)
 ) STRICT, WITHOUT ROWID;
 
 -- Content by its name; deflated. Not evented: a blob is immutable, named by its hash, and only

@@ -1,12 +1,14 @@
 """The guard before an agent's write: standard input to the daemon, its answer out, its exit code.
 
-    /abs/python -I -S -E /abs/_hook.py SOCKET_PATH AGENT [open|closed]
+    /abs/python -I -S -E /abs/_hook.py SOCKET_PATH|- PROFILE[:EVENT] [open|closed] [SECONDS]
 
 An agent pays this before every write, so it costs one interpreter start and nothing else: only
 modules that are built into the interpreter, no parsing (the daemon reads the payload, see
-daemon/hook_line.py), and an exit that skips tidying up. Where nobody answers: `closed` (default)
-says so and exits 2, which stops the write; `open` warns and exits 0. The environment's
-COORD_AGENT_TOKEN, if set, says on whose behalf.
+daemon/hook_line.py), and an exit that skips tidying up. Where nobody answers within SECONDS:
+`closed` (default) says so and exits 2, which stops the write; `open` warns and exits 0. The
+environment's COORD_AGENT_TOKEN, if set, says on whose behalf. With `-` for the socket (hooks in a
+user's own settings, for all repositories) the one of the repository around the working directory
+is asked; where there is none, the write is none of coord's business.
 """
 
 import sys
@@ -22,14 +24,16 @@ except ImportError:  # not Linux: slower, the same
 TIMEOUT_S = 30.0
 
 
-def ask(path: str, agent: bytes, token: bytes, payload: bytes) -> tuple[int, bytes, bytes]:
+def ask(
+    path: str, agent: bytes, token: bytes, payload: bytes, patience: float = TIMEOUT_S
+) -> tuple[int, bytes, bytes]:
     """(exit code, for standard output, for standard error) as the daemon answers.
 
     Raises:
         OSError: nobody is there, or what came is no answer.
     """
     link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
-    link.settimeout(TIMEOUT_S)
+    link.settimeout(patience)
     link.connect(path)
     link.sendall(b"hook %b %b %d\n%b" % (agent, token, len(payload), payload))
     got = b""
@@ -51,6 +55,50 @@ def ask(path: str, agent: bytes, token: bytes, payload: bytes) -> tuple[int, byt
     return code, rest[:out], rest[out : out + err]
 
 
+def find() -> "str | None":
+    """The socket of the coordinator around the working directory; None where coord is not used.
+
+    A linked worktree's is that of its main one, which git names in the file `.git`.
+    """
+    at = system.getcwd()
+    while True:
+        for root in (at, _main_worktree(at)):
+            if root and _there(root + "/.coord"):
+                try:
+                    with_name = _read(root + "/.coord/socket.path").decode().strip()
+                except OSError:
+                    with_name = ""
+                return with_name or root + "/.coord/socket"
+        if at in ("/", ""):
+            return None
+        at = at.rpartition("/")[0] or "/"
+
+
+def _main_worktree(at: str) -> str:
+    try:
+        said = _read(at + "/.git").decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+    found = said.partition("gitdir:")[2].strip().partition("/.git/worktrees/")
+    return found[0] if found[1] else ""
+
+
+def _there(path: str) -> bool:
+    try:
+        system.stat(path)
+    except OSError:
+        return False
+    return True
+
+
+def _read(path: str) -> bytes:
+    descriptor = system.open(path, system.O_RDONLY)
+    try:
+        return bytes(system.read(descriptor, 4096))
+    finally:
+        system.close(descriptor)
+
+
 def say(descriptor: int, text: bytes) -> None:
     """All of `text`, however little the pipe takes at once."""
     while text:
@@ -60,9 +108,13 @@ def say(descriptor: int, text: bytes) -> None:
 def main() -> int:
     """The exit code."""
     if len(sys.argv) < 3 or (len(sys.argv) > 3 and sys.argv[3] not in ("open", "closed")):
-        say(2, b"usage: _hook.py SOCKET_PATH AGENT [open|closed]\n")
+        say(2, b"usage: _hook.py SOCKET_PATH|- PROFILE[:EVENT] [open|closed] [SECONDS]\n")
         return 2
     fails_open = len(sys.argv) > 3 and sys.argv[3] == "open"
+    patience = float(sys.argv[4]) if len(sys.argv) > 4 else TIMEOUT_S
+    path = sys.argv[1] if sys.argv[1] != "-" else find()
+    if path is None:
+        return 0
     parts = []
     while part := system.read(0, 1 << 20):
         parts.append(part)
@@ -72,7 +124,7 @@ def main() -> int:
     token = found if isinstance(found, bytes) else str(found or "-").encode("utf-8", "replace")
     try:
         agent = sys.argv[2].encode("utf-8", "surrogateescape")
-        code, out, err = ask(sys.argv[1], agent, token, b"".join(parts))
+        code, out, err = ask(path, agent, token, b"".join(parts), patience)
     except OSError as bad:
         why = str(bad).encode("utf-8", "backslashreplace")
         if fails_open:

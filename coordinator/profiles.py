@@ -19,6 +19,7 @@ from typing import Literal
 
 import msgspec
 
+from coordinator.dialects.table import HookTable
 from coordinator.resources import packaged
 from coordinator.words.refusals import Code, Refusal
 
@@ -47,6 +48,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     env: dict[str, str] = {}
     success_codes: tuple[int, ...] = (0,)
     versions_tried: tuple[str, ...] = ()
+    hooks: HookTable | None = None
     source: str = ""
 
     def with_command(self, text: str) -> Profile:

@@ -104,6 +104,15 @@ class Launching(Section, frozen=True):
     grace_s: Seconds = 10.0  # between SIGTERM and SIGKILL
 
 
+class Hooks(Section, frozen=True):
+    """What the agents' own hooks are answered."""
+
+    wait_s: Annotated[float, Meta(ge=0, le=3600)] = 0.0  # hold a blocked write so long, then refuse
+    unknown_tools: Literal["allow", "deny"] = "allow"  # tools that a profile does not know
+    git_wide: Literal["deny", "allow"] = "deny"  # `git stash` and the like while others are at work
+    confine: bool = True  # what others hold is read-only for shell commands, where possible
+
+
 class Settings(Section, frozen=True):
     """All of it."""
 
@@ -116,6 +125,7 @@ class Settings(Section, frozen=True):
     http: Http = Http()
     database: Database = Database()
     launch: Launching = Launching()
+    hooks: Hooks = Hooks()
 
 
 class Loaded(msgspec.Struct):

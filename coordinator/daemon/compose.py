@@ -26,8 +26,10 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from coordinator.archive.index import ArchiveIndex
 from coordinator.archive.markdown import Section
+from coordinator.daemon.confinement import Confinement
 from coordinator.daemon.desk import Desk
 from coordinator.daemon.eyes import Eyes
+from coordinator.daemon.guard import Guard
 from coordinator.daemon.local_door import LocalDoor
 from coordinator.daemon.writer import Writer
 from coordinator.files.canonical import Tree
@@ -136,7 +138,9 @@ class Daemon:
     async def _serve(self) -> None:
         self._write(_started(self._started_at))
         self._write(lambda tx: sweeping.sweep(self.service, tx, OPERATOR, rq.Sweep()))
-        door = LocalDoor(self.desk, self.state.socket())
+        guard = Guard(self.desk, Confinement(self.state.path / "confine",
+                                             self.settings.hooks.confine))
+        door = LocalDoor(self.desk, guard, self.state.socket())
         await door.open()
         self.state.failure.unlink(missing_ok=True)
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -16,7 +16,6 @@ from typing import Any
 import apsw
 import msgspec
 
-from coordinator.daemon import hook_line
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.operations.listing import (
     OPERATIONS,
@@ -25,7 +24,7 @@ from coordinator.operations.listing import (
     decode,
     write_job,
 )
-from coordinator.service import hooks, line, overview, sweeping
+from coordinator.service import line, overview, sweeping
 from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Ledger, Tx, View
@@ -78,8 +77,8 @@ class Desk:
             if operation is None:
                 raise Refusal(Code.INVALID, f"There is no operation called {op[:60]!r}.")
             request = decode(operation, params)
-            if self._closing and op not in ("health", "status"):
-                raise Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
+            if op not in ("health", "status"):
+                self.check_open()
             if operation.request.writes:
                 self._write(operation, request, token, answer, gone)
             else:
@@ -90,28 +89,14 @@ class Desk:
             log.exception("%s failed", op)
             answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
 
-    def guard(self, agent: str, token: str | None, payload: bytes,
-              answer: Callable[[hook_line.Answer], None]) -> None:
-        """Serve an agent's hook; `answer` is called once, after the lease is on disk."""
-        try:
-            if self._closing:
-                raise Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
-            write = hooks.understood(payload)
-        except Refusal as refusal:
-            answer(hook_line.refused(refusal))
-            return
-        if write is None:
-            answer(hook_line.Answer(0))
-            return
-        guarded = write
+    def check_open(self) -> None:
+        """Whether anything may be asked.
 
-        def job(tx: Tx) -> Any:
-            value = hooks.guard(self.service, tx, who(tx, token), agent, guarded)
-            if tx.freed:
-                line.settle(self.service, tx)
-            return value
-
-        self.writer.submit(job, lambda value: answer(hook_line.Answer(0, hooks.told(value))))
+        Raises:
+            Refusal: SHUTTING_DOWN.
+        """
+        if self._closing:
+            raise Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
 
     def _write(self, operation: Operation, request: Any, token: str | None, answer: Answer,
                gone: Callable[[], bool]) -> None:
@@ -208,10 +193,15 @@ class Desk:
             if acquisition is None or value.code is not Code.LOCKED:
                 answer(value)
                 return
-            self._held[acquisition] = answer
-            self._loop.call_at(deadline, self._give_up, acquisition, request.retry)
+            self.hold(acquisition, deadline - self._loop.time(), answer, stay=request.retry)
 
         return first
+
+    def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True) -> None:
+        """Keep a request open for an acquisition that stands in line: `answer` gets the grant, or
+        the refusal when its time is over (it then stays in line, or not)."""
+        self._held[acquisition] = answer
+        self._loop.call_later(wait_s, self._give_up, acquisition, stay)
 
     def _give_up(self, acquisition: str, stay: bool) -> None:
         answer = self._held.pop(acquisition, None)

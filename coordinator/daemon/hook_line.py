@@ -1,9 +1,9 @@
 """The local door's second kind of request: a hook's raw bytes, and the answer it prints.
 
-    hook AGENT TOKEN|- LENGTH\\n<LENGTH bytes>   ->   EXITCODE OUTLEN ERRLEN\\n<out><err>
+    hook PROFILE[:EVENT] TOKEN|- LENGTH\\n<LENGTH bytes>   ->   EXITCODE OUTLEN ERRLEN\\n<out><err>
 
 Not JSON, so that the hook, which runs before every write of an agent, need not import a parser.
-Only frames are read here: what the bytes mean is `service.hooks`' business.
+Only frames are read here: what the bytes mean is the guard's business (guard.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAYLOAD_BYTES_MAX = 8 * 1024 * 1024
 class HookLine(NamedTuple):
     """The head of a hook's request."""
 
-    agent: str
+    profile: str
     token: str | None
     length: int
 
@@ -43,8 +43,8 @@ def parse(line: bytes) -> HookLine:
     parts = line.split(b" ")
     if len(parts) != 4 or not parts[3].isdigit() or len(parts[3]) > 12:
         raise Refusal(
-            Code.INVALID, "Not a hook's request: `hook AGENT TOKEN|- LENGTH` is one.",
-            next="Start the hook as `coord init` wrote it: one agent name, without spaces.",
+            Code.INVALID, "Not a hook's request: `hook PROFILE[:EVENT] TOKEN|- LENGTH` is one.",
+            next="Start the hook as `coord init` wrote it: one profile, without spaces.",
         )
     length = int(parts[3])
     if length > PAYLOAD_BYTES_MAX:
@@ -53,10 +53,10 @@ def parse(line: bytes) -> HookLine:
             "Nothing was leased.", next="Write the file in smaller pieces.",
         )
     try:
-        agent, token = parts[1].decode("utf-8"), parts[2].decode("utf-8")
+        profile, token = parts[1].decode("utf-8"), parts[2].decode("utf-8")
     except UnicodeDecodeError:
-        raise Refusal(Code.INVALID, "A hook's agent name that is not UTF-8.") from None
-    return HookLine(agent, None if token == "-" else token, length)
+        raise Refusal(Code.INVALID, "A hook's profile that is not UTF-8.") from None
+    return HookLine(profile, None if token == "-" else token, length)
 
 
 def refused(refusal: Refusal) -> Answer:

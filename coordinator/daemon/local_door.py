@@ -21,6 +21,7 @@ import msgspec
 
 from coordinator.daemon import hook_line
 from coordinator.daemon.desk import Desk
+from coordinator.daemon.guard import Guard
 from coordinator.service.log import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
@@ -50,8 +51,9 @@ _encode = msgspec.json.Encoder().encode
 class Conversation(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, desk: Desk, all_of_them: set[Conversation]) -> None:
+    def __init__(self, desk: Desk, guard: Guard, all_of_them: set[Conversation]) -> None:
         self._desk = desk
+        self._guard = guard
         self._all = all_of_them
         self._transport: asyncio.Transport | None = None
         self._rest = b""
@@ -98,7 +100,7 @@ class Conversation(asyncio.Protocol):
                 hook, self._hook = self._hook, None
                 payload = data[at : at + hook.length]
                 at += hook.length
-                self._desk.guard(hook.agent, hook.token, payload, self._print)
+                self._guard.hook(hook.profile, hook.token, payload, self._print)
                 continue
             end = data.find(b"\n", at)
             if end < 0:
@@ -219,8 +221,9 @@ def _same_user(sock: Any) -> bool:
 class LocalDoor:
     """The listening socket and its conversations."""
 
-    def __init__(self, desk: Desk, path: Path) -> None:
+    def __init__(self, desk: Desk, guard: Guard, path: Path) -> None:
         self._desk = desk
+        self._guard = guard
         self.path = path
         self._open: set[Conversation] = set()
         self._server: asyncio.AbstractServer | None = None
@@ -232,7 +235,8 @@ class LocalDoor:
         before = os.umask(0o177)
         try:
             self._server = await asyncio.get_running_loop().create_unix_server(
-                lambda: Conversation(self._desk, self._open), str(self.path), backlog=512
+                lambda: Conversation(self._desk, self._guard, self._open), str(self.path),
+                backlog=512,
             )
         finally:
             os.umask(before)

@@ -78,6 +78,11 @@ class StateDir:
         """Logs of launched agents."""
         return self.path / "runs"
 
+    @property
+    def worktrees(self) -> Path:
+        """Linked worktrees of launched agents, one folder a run."""
+        return self.path / "worktrees"
+
     def socket(self) -> Path:
         """The local door. A long repository path gets a short one in the user's runtime folder."""
         given = os.environ.get("COORD_SOCKET")
@@ -100,4 +105,7 @@ class StateDir:
         ignore = self.path / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", "utf-8")
-        self.socket().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        socket = self.socket()
+        socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Hooks that serve every repository look here for where the socket is.
+        (self.path / "socket.path").write_bytes(os.fsencode(socket))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.service import agents, dispatch, granting, lapse, redirect, reviews, tasks
+from coordinator.service import agents, dispatch, granting, landing, lapse, redirect, reviews, tasks
 from coordinator.service.core import Actor, Service, ms
 from coordinator.service.weighing import Wanted, Weighing, locate, weigh
 from coordinator.store import events as ev
@@ -151,6 +151,8 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
             "for another may have taken its files since.",
             next=f"`coord task claim {task.task_id}` again, check the files, then finish.",
         )
+    if req.landed is None and not actor.operator:
+        landing.must_land_first(svc, tx, task)
     agents.acting(svc, tx, actor, req.agent)
     rows = [LeaseRow(*r) for r in tx.rows("leases_of_task", task.task_id)]
     for row in rows:

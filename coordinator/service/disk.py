@@ -7,8 +7,10 @@ human's verdict.
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from coordinator.files.canonical import Located
 from coordinator.files.content import digest, snapshot, write_atomic
@@ -78,6 +80,15 @@ def worktree_of(svc: Service, located: Located) -> str | None:
         if located.path == other or located.path.startswith(other.rstrip("/") + "/"):
             return other
     return None
+
+
+def kind_at(path: Path) -> Literal["file", "directory", "absent"] | None:
+    """What is there; None for links and other things that hold no bytes of their own."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return "absent"
+    return "file" if stat.S_ISREG(mode) else "directory" if stat.S_ISDIR(mode) else None
 
 
 def inode_at(svc: Service, path: str) -> str | None:

@@ -1,105 +1,184 @@
-"""What an agent's own hook asks before it writes: the lease is taken on its behalf, or it is told.
+"""What an agent's own hooks ask and are told: leases taken on its behalf before it writes.
 
-Reads the dialect that an agent CLI speaks (Claude Code's PreToolUse) and answers in it. Grants by
-the same rules as `leases.acquire`, durably, re-entrant for what is held. What coord does not guard
-(other tools, other events, files outside the repository) is allowed without a word to the agent.
+One function for each moment of an agent's life that its hooks report. Grants by the same rules as
+`leases.acquire`, durably; what is not in the repository is none of coord's business and passes
+without a word. Dialects are read and spoken elsewhere (`coordinator.dialects`).
 """
 
 from __future__ import annotations
 
-import logging
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-import msgspec
-
-from coordinator.service import leases
+from coordinator.dialects.hearing import Heard
+from coordinator.files.canonical import Located
+from coordinator.service import leases, messages, sessions, shells, versions
 from coordinator.service.core import Actor, Service
 from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-log = logging.getLogger("coord.hooks")
-#: Tools that write one file, and the parameter that names it.
-WRITERS = {"Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
+#: A hook that may hold a call is answered this long before its agent stops waiting (seconds).
+MARGIN_S = 5.0
 
 
-class Guarded(NamedTuple):
-    """One write that is about to happen."""
+@dataclass(slots=True)
+class Heeded:
+    """What a hook call came to. `deny` stops it; `context` and `again` are for the model;
+    `protect` are files to be made read-only for the command that is about to run."""
 
-    tool: str
-    path: str
-    cwd: str | None
-
-
-class _Payload(msgspec.Struct):
-    """Claude Code's hook input, as far as it matters here."""
-
-    hook_event_name: str
-    tool_name: str = ""
-    tool_input: dict[str, Any] = {}
-    cwd: str | None = None
+    holder: str
+    deny: str = ""
+    context: str = ""
+    again: str = ""
+    protect: list[shells.Held] = field(default_factory=list)
+    waiting: Refusal | None = None
+    """LOCKED, where the hook stays in line for it for a while (`hooks.wait_s`)."""
 
 
-_decode = msgspec.json.Decoder(_Payload).decode
+def serve(
+    svc: Service, tx: Tx, actor: Actor, profile: str, heard: Heard, *, can_add: bool,
+    wait_s: float = 0.0, broken: Sequence[str] = (),
+) -> Heeded:
+    """Serve one hook call.
 
-
-def understood(payload: bytes) -> Guarded | None:
-    """The write that a hook's input announces; None if there is nothing to guard.
-
-    Raises:
-        Refusal: INVALID: not a hook's input, so nobody knows what would be written.
+    Args:
+        can_add: whether the model reads what is added at this moment.
+        wait_s: how long the call may be held for what is leased by others.
+        broken: sentences on leased files that a command of this agent has changed meanwhile.
     """
-    try:
-        said = _decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-        raise Refusal(
-            Code.INVALID, f"The hook's input is not understood ({bad}); the write is stopped.",
-            next="Check the hook's entry in the agent's settings.",
-        ) from None
-    if said.hook_event_name != "PreToolUse" or said.tool_name not in WRITERS:
-        log.info("not guarded: %.80s %.80s", said.hook_event_name, said.tool_name)
+    name = sessions.holder(svc, tx, actor, profile, heard)
+    heeded = Heeded(name)
+    if heard.moment == "before":
+        _before(svc, tx, actor, heard, heeded, wait_s)
+    elif heard.moment == "after":
+        _after(svc, tx, heard, heeded)
+    elif heard.moment == "session":
+        heeded.context = messages.welcome(svc, tx, name)
+    elif heard.moment == "sub stop" and heard.sub:
+        shells.hand_back(svc, tx, name)
+        sessions.ended(svc, tx, name, why="the sub-agent ended")
+    elif heard.moment == "end":
+        sessions.ended(svc, tx, name, why="its session ended")
+        return heeded
+    parts = [*broken]
+    if can_add or heeded.deny or heard.moment == "stop":
+        parts += messages.deliver(svc, tx, name)
+    if heard.moment == "stop":
+        heeded.again = "\n".join(parts)
+    elif heeded.deny:
+        heeded.deny = "\n".join([heeded.deny, *parts])
+    else:
+        heeded.context = "\n".join(one for one in (heeded.context, *parts) if one)
+    return heeded
+
+
+def _before(
+    svc: Service, tx: Tx, actor: Actor, heard: Heard, heeded: Heeded, wait_s: float
+) -> None:
+    call = heard.call
+    if call is None:
+        return
+    if call.kind == "write":
+        located, refusal = located_in(svc, tx, call.paths, heard.cwd)
+        refusal = refusal or take(svc, tx, actor, heeded.holder, located, heard.tool, wait_s)
+        _deny(heeded, refusal, wait_s)
+    elif call.kind == "shell":
+        refusal = shells.git_wide(svc, tx, actor, heeded.holder, call.command)
+        if refusal is None:
+            located, _ = located_in(svc, tx, shells.targets(call.command), heard.cwd)
+            if located:
+                refusal = take(svc, tx, actor, heeded.holder, located, heard.tool, wait_s)
+        _deny(heeded, refusal, wait_s)
+        if refusal is None:
+            heeded.protect = shells.held_by_others(svc, tx, heeded.holder)
+    elif call.kind == "unknown":
+        if svc.settings.hooks.unknown_tools == "deny":
+            heeded.deny = (
+                f"coord does not know what the tool {heard.tool[:60]} writes, and this "
+                "repository's policy is to stop such tools (hooks.unknown_tools)."
+            )
+        heeded.protect = shells.held_by_others(svc, tx, heeded.holder)
+
+
+def _deny(heeded: Heeded, refusal: Refusal | None, wait_s: float) -> None:
+    if refusal is None:
+        return
+    heeded.deny = told(refusal)
+    if wait_s > 0 and refusal.code is Code.LOCKED:
+        heeded.waiting = refusal
+
+
+def _after(svc: Service, tx: Tx, heard: Heard, heeded: Heeded) -> None:
+    call = heard.call
+    if call is None:
+        return
+    if call.kind in ("write", "read"):
+        located, _ = located_in(svc, tx, call.paths, heard.cwd)
+        versions.note(svc, tx, heeded.holder, located, written=call.kind == "write")
+    elif call.kind == "shell":
+        shells.settle_own(svc, tx, heeded.holder)
+        heeded.context = shells.explained(svc, tx, heeded.holder, call.command, heard.output)
+
+
+def located_in(
+    svc: Service, tx: Tx, paths: Sequence[str], cwd: str | None
+) -> tuple[list[Located], Refusal | None]:
+    """Where these paths lie; those outside the repository are left out. A path that can name
+    nothing is refused."""
+    found: dict[str, Located] = {}
+    for path in paths:
+        try:
+            located = svc.tree.resolve(path, cwd, literal=True, seen=tx.directories)
+        except Refusal as refusal:
+            if refusal.code is Code.OUTSIDE_REPO:
+                continue
+            return [], refusal
+        found.setdefault(located.resource.scope, located)
+    return list(found.values()), None
+
+
+def take(
+    svc: Service, tx: Tx, actor: Actor, agent: str, located: Sequence[Located], tool: str,
+    wait_s: float = 0.0,
+) -> Refusal | None:
+    """Take the exclusive leases for a write; the refusal, if it may not happen.
+
+    A lease taken while the agent works on one claimed task belongs to it, and ends with it. What a
+    sub-agent's parent holds is handed down to it.
+    """
+    if not located:
         return None
-    path = said.tool_input.get(WRITERS[said.tool_name])
-    if not isinstance(path, str) or not path:
-        raise Refusal(
-            Code.INVALID,
-            f"{said.tool_name} without `{WRITERS[said.tool_name]}`; the write is stopped.",
-            next="Name the file.",
-        )
-    return Guarded(said.tool_name, path, said.cwd)
-
-
-def guard(
-    svc: Service, tx: Tx, actor: Actor, agent: str, write: Guarded
-) -> rq.Acquired | Refusal | None:
-    """Take the exclusive lease for a write; None for a file outside the repository.
-
-    A lease taken while the agent works on one claimed task belongs to it, and ends with it.
-
-    Raises:
-        Refusal: as `leases.acquire`.
-    """
-    try:
-        located = svc.tree.resolve(write.path, write.cwd, literal=True)
-    except Refusal as refusal:
-        if refusal.code is Code.OUTSIDE_REPO:
-            return None
-        raise
-    claimed = tx.rows("tasks_of_holder", agent)
+    agent = shells.hand_down(svc, tx, agent, located)
+    claimed = tx.rows("tasks_of_holder", agent) or _parents_tasks(tx, agent)
     request = rq.Acquire(
-        agent=agent, resources=[write.path], cwd=write.cwd, description=f"{write.tool} by its hook",
+        agent=agent, resources=[one.resource.name for one in located], wait_s=wait_s,
+        description=f"{tool} by its hook"[:200],
         task=str(claimed[0][0]) if len(claimed) == 1 else None,
     )
-    return leases.acquire_located(svc, tx, actor, request, [located])
+    try:
+        answer = leases.acquire_located(svc, tx, actor, request, located)
+    except Refusal as refusal:
+        return refusal
+    if isinstance(answer, Refusal):
+        return answer
+    since = {lease.resource: lease.locked_at for lease in answer.leases}
+    return versions.stale(svc, tx, agent, located, since)
 
 
-def told(answer: rq.Acquired | Refusal | None) -> str:
-    """The answer in the agent CLI's words, for its standard output: empty when it may write."""
-    if not isinstance(answer, Refusal):
-        return ""
-    said = {
-        "hookEventName": "PreToolUse",
-        "permissionDecision": "deny",
-        "permissionDecisionReason": f"{answer.message} {answer.next}".strip(),
-    }
-    return msgspec.json.encode({"hookSpecificOutput": said}).decode()
+def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:
+    row = tx.agent(agent)
+    return list(tx.rows("tasks_of_holder", row[1])) if row is not None and row[1] else []
+
+
+def told(refusal: Refusal) -> str:
+    """A refusal in words for a model: what happened, then the next step where it adds anything."""
+    step = refusal.next or ""
+    return refusal.message if step in refusal.message else f"{refusal.message} {step}".strip()
+
+
+def holds(tx: Tx, agent: str) -> list[LeaseRow]:
+    """The agent's live leases."""
+    rows = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", agent)]
+    return [row for row in rows if row.expires_at > tx.now]

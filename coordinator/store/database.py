@@ -16,9 +16,22 @@ from coordinator.resources import packaged
 from coordinator.store.statements import STATEMENTS
 from coordinator.words.refusals import Code, Refusal
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
-MIGRATIONS: dict[int, str] = {}
+MIGRATIONS: dict[int, str] = {
+    1: """
+ALTER TABLE agents ADD COLUMN session TEXT;
+ALTER TABLE agents ADD COLUMN hooked_at TEXT;
+ALTER TABLE file_locks ADD COLUMN warned INTEGER NOT NULL DEFAULT 0 CHECK (warned IN (0, 1));
+CREATE TABLE agent_reads (
+    agent TEXT NOT NULL,
+    path  TEXT NOT NULL,
+    hash  TEXT,
+    at    TEXT NOT NULL,
+    PRIMARY KEY (agent, path)
+) STRICT, WITHOUT ROWID;
+""",
+}
 #: The WAL is grown to this once, then overwritten in place: a commit that need not extend the file
 #: costs about one fdatasync instead of two (benchmarks/README.md).
 WAL_WARM_BYTES = 4 * 1024 * 1024

@@ -49,6 +49,13 @@ class AgentState(Event, tag="agent_state"):
     reason: str
 
 
+class AgentHooked(Event, tag="agent_hooked"):
+    """A hook of the agent reported in, from this session of its CLI."""
+
+    agent: str
+    session: str
+
+
 class LeaseGranted(Event, tag="lease_granted"):
     fencing_token: int
     resource: str
@@ -78,6 +85,14 @@ class LeaseRenewed(Event, tag="lease_renewed"):
     until: list[tuple[int, str]]  # (fencing token, new expires_at)
 
 
+class LeaseWarned(Event, tag="lease_warned"):
+    """Its holder was told that the lease ends soon."""
+
+    fencing_token: int
+    agent: str
+    resource: str
+
+
 class LeaseReleased(Event, tag="lease_released"):
     fencing_token: int
     resource: str
@@ -100,6 +115,19 @@ class LeaseLapsed(Event, tag="lease_lapsed"):
     reason: str
     expired_at: str
     review: str | None = None
+
+
+class LeasePlaced(Event, tag="lease_placed"):
+    """Its holder works in this linked worktree: what is there now is what it starts from."""
+
+    fencing_token: int
+    agent: str
+    resource: str
+    lease_kind: str
+    worktree: str
+    content_hash: str | None
+    task: str | None = None
+    baselines: list[tuple[str, str]] | None = None
 
 
 class LeaseMoved(Event, tag="lease_moved"):
@@ -270,12 +298,32 @@ class VersionsSeen(Event, tag="versions_seen"):
     versions: list[tuple[str, str | None, str | None]]  # (path, hash, agent)
 
 
+class ContentRead(Event, tag="content_read"):
+    """The agent knows this content of these files: it read or wrote it, or was told of it."""
+
+    agent: str
+    reads: list[tuple[str, str | None]]  # (path, hash; None: not there)
+
+
 class UnleasedWrite(Event, tag="unleased_write"):
     """A file changed that nobody had leased while agents were active."""
 
     resource: str
     hash: str | None
     agent: str | None = None
+
+
+class TargetMoved(Event, tag="target_moved"):
+    """A branch went from one commit to another with what an agent did; see `why`."""
+
+    agent: str
+    task: str
+    target: str
+    before: str
+    after: str
+    why: str
+    paths: list[str]
+    fencing_tokens: list[int]
 
 
 class Noted(Event, tag="noted"):
@@ -295,10 +343,13 @@ ANY = msgspec.json.Decoder(
     AgentRegistered
     | AgentSeen
     | AgentState
+    | AgentHooked
     | LeaseGranted
     | LeaseRenewed
+    | LeaseWarned
     | LeaseReleased
     | LeaseLapsed
+    | LeasePlaced
     | LeaseMoved
     | LeasesShifted
     | AcquisitionRefused
@@ -315,7 +366,9 @@ ANY = msgspec.json.Decoder(
     | NoticePosted
     | NoticesDelivered
     | VersionsSeen
+    | ContentRead
     | UnleasedWrite
+    | TargetMoved
     | Noted
     | CountersRaised
 )

@@ -27,7 +27,14 @@ import apsw
 import msgspec
 
 from coordinator.store.database import DISK_ERRORS, storage_refusal
-from coordinator.store.events import AgentRegistered, AgentSeen, AgentState, Event, kind_of
+from coordinator.store.events import (
+    AgentHooked,
+    AgentRegistered,
+    AgentSeen,
+    AgentState,
+    Event,
+    kind_of,
+)
 from coordinator.store.projections import APPLY
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words.clock import iso
@@ -39,7 +46,7 @@ _encode = msgspec.json.Encoder().encode
 _APPEND = Q["event_append"]
 _PRESENCE = Q["presence"]
 _PRESENT = ("waiters_any", "reviews_any_open", "parked_any")
-_ABOUT_AGENTS = frozenset({AgentRegistered, AgentSeen, AgentState})
+_ABOUT_AGENTS = frozenset({AgentRegistered, AgentSeen, AgentState, AgentHooked})
 
 
 class View:

@@ -42,6 +42,12 @@ def _agent_seen(db: apsw.Connection, at: str, e: ev.AgentSeen) -> None:
 
 def _agent_state(db: apsw.Connection, at: str, e: ev.AgentState) -> None:
     db.execute(Q["agent_state_set"], (e.agent, e.state))
+    if e.state == "gone":
+        db.execute(Q["reads_delete"], (e.agent,))
+
+
+def _agent_hooked(db: apsw.Connection, at: str, e: ev.AgentHooked) -> None:
+    db.execute(Q["agent_hooked"], (e.agent, e.session, at))
 
 
 def _lease_granted(db: apsw.Connection, at: str, e: ev.LeaseGranted) -> None:
@@ -62,10 +68,22 @@ def _lease_renewed(db: apsw.Connection, at: str, e: ev.LeaseRenewed) -> None:
     db.executemany(Q["lease_extend"], e.until)
 
 
+def _lease_warned(db: apsw.Connection, at: str, e: ev.LeaseWarned) -> None:
+    db.execute(Q["lease_warned"], (e.fencing_token,))
+
+
 def _lease_ended(db: apsw.Connection, at: str, e: ev.LeaseReleased | ev.LeaseLapsed) -> None:
     db.execute(_LEASE_DELETE, (e.fencing_token,))
     if e.lease_kind in ("dir", "glob"):  # only these have baselines, and most leases are on files
         db.execute(Q["baselines_delete"], (e.fencing_token,))
+
+
+def _lease_placed(db: apsw.Connection, at: str, e: ev.LeasePlaced) -> None:
+    db.execute(Q["lease_place"], (e.fencing_token, e.worktree, e.content_hash))
+    if e.baselines is not None:
+        db.execute(Q["baselines_delete"], (e.fencing_token,))
+        rows = [(e.fencing_token, path, digest) for path, digest in e.baselines]
+        db.executemany(Q["baseline_insert"], rows)
 
 
 def _lease_moved(db: apsw.Connection, at: str, e: ev.LeaseMoved) -> None:
@@ -180,6 +198,10 @@ def _versions_seen(db: apsw.Connection, at: str, e: ev.VersionsSeen) -> None:
     db.executemany(Q["version_put"], [(path, dig, at, agent) for path, dig, agent in e.versions])
 
 
+def _content_read(db: apsw.Connection, at: str, e: ev.ContentRead) -> None:
+    db.executemany(Q["read_put"], [(e.agent, path, digest, at) for path, digest in e.reads])
+
+
 def _nothing(db: apsw.Connection, at: str, e: ev.Event) -> None:
     """Belongs in the story, changes no state (counters are kept by whoever takes a number)."""
 
@@ -201,10 +223,13 @@ APPLY: dict[type[ev.Event], Callable[[apsw.Connection, str, Any], None]] = {
     ev.AgentRegistered: _agent_registered,
     ev.AgentSeen: _agent_seen,
     ev.AgentState: _agent_state,
+    ev.AgentHooked: _agent_hooked,
     ev.LeaseGranted: _lease_granted,
     ev.LeaseRenewed: _lease_renewed,
+    ev.LeaseWarned: _lease_warned,
     ev.LeaseReleased: _lease_ended,
     ev.LeaseLapsed: _lease_ended,
+    ev.LeasePlaced: _lease_placed,
     ev.LeaseMoved: _lease_moved,
     ev.LeasesShifted: _leases_shifted,
     ev.AcquisitionRefused: _nothing,
@@ -221,7 +246,9 @@ APPLY: dict[type[ev.Event], Callable[[apsw.Connection, str, Any], None]] = {
     ev.NoticePosted: _notice_posted,
     ev.NoticesDelivered: _notices_delivered,
     ev.VersionsSeen: _versions_seen,
+    ev.ContentRead: _content_read,
     ev.UnleasedWrite: _nothing,
+    ev.TargetMoved: _nothing,
     ev.Noted: _nothing,
     ev.CountersRaised: _nothing,
 }

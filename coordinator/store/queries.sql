@@ -25,7 +25,7 @@ SELECT seq, at, kind, agent, task, resource, data FROM (
 SELECT seq, at, kind, agent, task, resource, data FROM (
     SELECT * FROM events
     WHERE kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed', 'notices_delivered',
-                       'versions_seen', 'waiter_changed', 'notice_posted')
+                       'versions_seen', 'waiter_changed', 'notice_posted', 'content_read')
     ORDER BY seq DESC LIMIT ?1) ORDER BY seq;
 
 -- name: events_all
@@ -91,18 +91,18 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: agent_get
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms FROM agents WHERE agent = ?;
+       progress, silence_ms, session, hooked_at FROM agents WHERE agent = ?;
 
 -- name: agent_by_token
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms FROM agents WHERE token_hash = ? AND state <> 'gone';
+       progress, silence_ms, session, hooked_at FROM agents WHERE token_hash = ? AND state <> 'gone';
 
 -- name: agent_children
 SELECT agent FROM agents WHERE parent = ? AND state <> 'gone';
 
 -- name: agents_all
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms FROM agents WHERE ?1 OR state <> 'gone' ORDER BY registered_at, agent;
+       progress, silence_ms, session, hooked_at FROM agents WHERE ?1 OR state <> 'gone' ORDER BY registered_at, agent;
 
 -- name: agents_named
 SELECT agent FROM agents WHERE agent = ?1 OR substr(agent, 1, length(?1) + 1) = ?1 || '-';
@@ -131,10 +131,23 @@ WHERE agent = ?1;
 UPDATE agents SET state = ?2, token_hash = CASE WHEN ?2 = 'gone' THEN NULL ELSE token_hash END
 WHERE agent = ?1;
 
+-- name: agent_hooked
+-- Its session is kept; when its hooks first reported in stays.
+UPDATE agents SET session = ?2, hooked_at = coalesce(hooked_at, ?3) WHERE agent = ?1;
+
 -- name: lease_insert
 INSERT INTO file_locks (fencing_token, file_path, locked_by, locked_at, task_description,
     expires_at, kind, mode, scope, slot, inode, worktree, content_hash, acquisition_id, task_id,
     ttl_ms, max_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: leases_near_end
+-- Live leases of a holder that end by an instant, cannot be renewed past it, and were not told of.
+SELECT fencing_token, file_path, expires_at FROM file_locks
+WHERE locked_by = ?1 AND warned = 0 AND expires_at > ?2 AND expires_at <= ?3
+  AND expires_at >= max_until;
+
+-- name: lease_warned
+UPDATE file_locks SET warned = 1 WHERE fencing_token = ?;
 
 -- name: baseline_insert
 INSERT INTO baselines (fencing_token, path, hash) VALUES (?, ?, ?);
@@ -156,6 +169,9 @@ UPDATE file_locks SET expires_at = ?2, max_until = ?3 WHERE fencing_token = ?1;
 
 -- name: lease_move
 UPDATE file_locks SET file_path = ?2, scope = ?3, slot = ?4 WHERE fencing_token = ?1;
+
+-- name: lease_place
+UPDATE file_locks SET worktree = ?2, content_hash = ?3 WHERE fencing_token = ?1;
 
 -- name: lease_at_scope
 SELECT 1 FROM file_locks WHERE scope = ? LIMIT 1;
@@ -451,6 +467,16 @@ INSERT INTO file_versions (path, hash, seen_at, agent) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (path) DO UPDATE SET hash = excluded.hash, seen_at = excluded.seen_at,
     agent = excluded.agent;
 
+-- name: read_get
+SELECT hash, at FROM agent_reads WHERE agent = ? AND path = ?;
+
+-- name: read_put
+INSERT INTO agent_reads (agent, path, hash, at) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (agent, path) DO UPDATE SET hash = excluded.hash, at = excluded.at;
+
+-- name: reads_delete
+DELETE FROM agent_reads WHERE agent = ?;
+
 -- name: blob_has
 SELECT 1 FROM blobs WHERE hash = ?;
 
@@ -465,6 +491,7 @@ SELECT data FROM blobs WHERE hash = ?;
 SELECT hash FROM blobs WHERE hash NOT IN (
     SELECT content_hash FROM file_locks WHERE content_hash IS NOT NULL
     UNION SELECT hash FROM baselines
+    UNION SELECT hash FROM agent_reads WHERE hash IS NOT NULL
     UNION SELECT baseline_hash FROM review_files WHERE baseline_hash IS NOT NULL
     UNION SELECT flagged_hash FROM review_files WHERE flagged_hash IS NOT NULL
     UNION SELECT verdict_hash FROM review_files WHERE verdict_hash IS NOT NULL

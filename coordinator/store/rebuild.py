@@ -24,6 +24,7 @@ from coordinator.store.statements import STATEMENTS as Q
 STATE_TABLES = (
     "agents", "file_locks", "baselines", "waiters", "waiter_resources", "tasks", "task_resources",
     "task_after", "reviews", "review_files", "notices", "file_versions",
+    "agent_reads",
 )
 
 
@@ -88,7 +89,10 @@ def _restore(db: apsw.Connection, body: bytes) -> None:
     tables: dict[str, list[list[Any]]] = msgspec.json.decode(zlib.decompress(body))
     for table, rows in tables.items():
         if rows:
+            # A snapshot may be older than the schema: columns that came since are at the end.
+            known = [str(row[1]) for row in db.execute(f"PRAGMA table_info({table})")]
+            names = ",".join(known[: len(rows[0])])
             marks = ",".join("?" * len(rows[0]))
-            db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            db.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
     db.execute(Q["ready_clear"])
     db.execute(Q["ready_fill"])

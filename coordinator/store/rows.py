@@ -93,6 +93,8 @@ class AgentRow(NamedTuple):
     progress_at: str | None
     progress: str | None
     silence_ms: int | None
+    session: str | None
+    hooked_at: str | None
 
 
 class ReviewRow(NamedTuple):

@@ -1,0 +1,230 @@
+"""The daemon's side of an agent's hook: hear it, let the service decide, answer in its dialect.
+
+Holds observations only (which commands run now, and how the files of others looked before them),
+never a truth about who holds what: that is asked of the database at each call. What is lost in a
+restart is the comparison after the commands that ran meanwhile; the watcher still sees them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator.daemon import hook_line
+from coordinator.daemon.confinement import Confinement
+from coordinator.daemon.desk import Desk, who
+from coordinator.dialects.hearing import Heard, hear
+from coordinator.dialects.table import HookTable
+from coordinator.dialects.telling import Verdict, can_add, tell
+from coordinator.files.content import snapshot
+from coordinator.profiles import Profile, load
+from coordinator.rules.commands import reads_only
+from coordinator.rules.versions import Watched, violated
+from coordinator.service import hooks, line, shells
+from coordinator.store.ledger import Tx
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.hooks")
+Told = Callable[[hook_line.Answer], None]
+#: Commands that are compared at once; the oldest are given up.
+COMMANDS_MAX = 200
+#: A call that did not report its end is taken to run for so long (seconds).
+CALL_S = 600.0
+
+
+@dataclass(slots=True)
+class _Look:
+    """How a file of another looked before a command ran."""
+
+    held: shells.Held
+    stamp: tuple[int, int, int] | None
+    hash: str | None
+
+
+@dataclass(slots=True)
+class _Command:
+    """A command (or unknown tool) that runs now."""
+
+    holder: str
+    session: str
+    sub: str
+    call_id: str
+    confined: bool
+    looks: list[_Look]
+    began: int  # the tick at which it began
+
+
+class Guard:
+    """One per daemon; used from the loop's thread only."""
+
+    def __init__(self, desk: Desk, confinement: Confinement) -> None:
+        self._desk = desk
+        self._confinement = confinement
+        self._commands: list[_Command] = []
+        self._tick = 0
+        #: holder -> tick at which its last write or command began or ended; since when it runs.
+        self._busy: dict[str, tuple[int, float | None]] = {}
+        self._unknown: set[tuple[str, str]] = set()
+        self._profiles: dict[str, Profile] = {}
+
+    def hook(self, name: str, token: str | None, payload: bytes, answer: Told, *,
+             wait: bool = True) -> None:
+        """Serve one hook of the profile `name` (`name:event` where its payload does not tell the
+        event); `answer` is called once, after what it was granted is on disk."""
+        try:
+            self._desk.check_open()
+            profile, _, event = name.partition(":")
+            table = self._table(profile)
+            heard = hear(table, payload, event)
+        except Refusal as refusal:
+            answer(hook_line.refused(refusal))
+            return
+        self._note_unknown(profile, heard)
+        wait_s = self._patience(table, heard) if wait else 0.0
+        broken = self._compare(heard)
+
+        def job(tx: Tx) -> Any:
+            service = self._desk.service
+            sentences: list[str] = []
+            for agent, found in broken:
+                sentences += shells.violation(service, tx, agent, found)
+            heeded = hooks.serve(
+                service, tx, who(tx, token), profile, heard, can_add=can_add(table, heard),
+                wait_s=wait_s, broken=sentences,
+            )
+            if tx.freed:
+                line.settle(service, tx)
+            return heeded
+
+        def told(value: Any) -> None:
+            if isinstance(value, Refusal):
+                if heard.moment != "before":  # nothing to stop: the agent must not be
+                    log.error("%s at %s: %s", profile, heard.event, value.message)
+                    value = hooks.Heeded("")
+                else:
+                    value = hooks.Heeded("", deny=hooks.told(value))
+            waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
+            if waits is not None and wait_s > 0:
+                self._desk.hold(waits, wait_s, lambda late: self._late(
+                    late, table, heard, name, token, payload, answer))
+                return
+            answer(hook_line.Answer(0, tell(table, heard, self._verdict(table, heard, value))))
+
+        self._desk.writer.submit(job, told)
+
+    def _late(self, late: Any, table: HookTable, heard: Heard, name: str, token: str | None,
+              payload: bytes, answer: Told) -> None:
+        """A call that was held: granted meanwhile (then it is served as if it came now), or not."""
+        if isinstance(late, Refusal):
+            answer(hook_line.Answer(0, tell(table, heard, Verdict(deny=hooks.told(late)))))
+        else:
+            self.hook(name, token, payload, answer, wait=False)
+
+    def _table(self, name: str) -> HookTable:
+        profile = self._profiles.get(name)
+        if profile is None:
+            profile = load(name, self._desk.service.tree.root)
+            self._profiles[name] = profile
+        if profile.hooks is None:
+            raise Refusal(
+                Code.INVALID, f"The profile {name} says nothing of hooks, so this call is stopped.",
+                next=f"Add a [hooks] section to agents/{name}.toml.",
+            )
+        return profile.hooks
+
+    def _patience(self, table: HookTable, heard: Heard) -> float:
+        if heard.moment != "before":
+            return 0.0
+        wanted = self._desk.service.settings.hooks.wait_s
+        return max(0.0, min(wanted, table.timeout_s - hooks.MARGIN_S))
+
+    def _note_unknown(self, profile: str, heard: Heard) -> None:
+        unknown = heard.moment == "other" or (
+            heard.call is not None and heard.call.kind == "unknown"
+        )
+        key = (profile, heard.tool or heard.event)
+        if unknown and key not in self._unknown and len(self._unknown) < 1000:
+            self._unknown.add(key)
+            log.warning("%s: %s %.80r is not known to its profile", profile,
+                        "event" if heard.moment == "other" else "tool", key[1])
+
+    # ------------------------------------------------------------ commands
+
+    def _verdict(self, table: HookTable, heard: Heard, heeded: hooks.Heeded) -> Verdict:
+        self._note_busy(heard, heeded.holder)
+        call = heard.call
+        if heeded.deny or heard.moment != "before" or call is None:
+            return Verdict(heeded.deny, "", heeded.context, heeded.again)
+        command = ""
+        if call.kind == "shell" and table.rewrite and not reads_only(call.command):
+            command = self._confinement.wrap(heeded.protect, call.command)
+        if heeded.protect:
+            looks = [_Look(held, _stamp(held.path), self._hash(held.path))
+                     for held in heeded.protect if held.kind != "directory"]
+            self._commands.append(_Command(heeded.holder, heard.session, heard.sub, heard.call_id,
+                                           bool(command), looks, self._tick))
+            del self._commands[:-COMMANDS_MAX]
+        return Verdict("", command, heeded.context)
+
+    def _note_busy(self, heard: Heard, holder: str) -> None:
+        self._tick += 1
+        if heard.call is None or heard.call.kind not in ("write", "shell", "unknown"):
+            return
+        since = time.monotonic() if heard.moment == "before" else None
+        self._busy[holder] = (self._tick, since)
+
+    def _was_busy(self, holder: str, began: int) -> bool:
+        tick, since = self._busy.get(holder, (-1, None))
+        return tick >= began or (since is not None and time.monotonic() - since < CALL_S)
+
+    def _compare(self, heard: Heard) -> list[tuple[str, list[shells.Broken]]]:
+        """What commands of this session changed that others hold: looked at when one ends, and at
+        the session's next call."""
+        out: dict[str, list[shells.Broken]] = {}
+        for command in list(self._commands):
+            if (command.session, command.sub) != (heard.session, heard.sub):
+                continue
+            for look in command.looks:
+                broken = self._changed(command, look)
+                if broken is not None:
+                    out.setdefault(command.holder, []).append(broken)
+            ended = heard.moment == "after" and heard.call_id == command.call_id
+            if ended or heard.moment in ("stop", "end", "sub stop", "prompt"):
+                self._commands.remove(command)
+        return list(out.items())
+
+    def _changed(self, command: _Command, look: _Look) -> shells.Broken | None:
+        stamp = _stamp(look.held.path)
+        if stamp == look.stamp:
+            return None
+        now = self._hash(look.held.path)
+        recorded = self._desk.look(lambda view: view.row("version_get", look.held.name))
+        seen = Watched(
+            before=look.hash, now=now,
+            recorded=recorded[0] if isinstance(recorded, tuple) else look.hash,
+            holder_busy=self._was_busy(look.held.holder, command.began),
+            confined=command.confined,
+            replaced=stamp is None or look.stamp is None or stamp[2] != look.stamp[2],
+        )
+        before, look.stamp, look.hash = look.hash, stamp, now
+        if not violated(seen):
+            return None
+        return shells.Broken(look.held.name, look.held.holder, before)
+
+    def _hash(self, path: str) -> str | None:
+        try:
+            return snapshot(path, self._desk.service.settings.review.file_bytes_max).hash
+        except OSError:
+            return None
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,211 @@
+"""What a shell command obviously does, told from its words. Pure; a guess, never a proof.
+
+No reading of a command tells all that it writes (`python -c …`, scripts): confinement and the
+comparison after it do. This tells two things that are better said before it runs: that it touches
+the whole work tree (`git stash`), and which files it plainly names as its targets (`sed -i f`).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+_SEPARATORS = frozenset({";", "&&", "||", "|", "&", "(", ")", "|&", ";;", "{", "}", "!", "do",
+                         "then", "else"})
+_PREFIXES = frozenset({"sudo", "env", "command", "nohup", "time", "exec", "builtin", "nice"})
+_UNKNOWN = frozenset("$`*?[{~")
+#: git options that take a value and come before the subcommand.
+_GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
+_WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am", "switch",
+                         "read-tree", "bisect", "sparse-checkout", "filter-branch"})
+_READS = frozenset({"cd", "pwd", "ls", "cat", "head", "tail", "grep", "rg", "find", "echo", "true",
+                    "wc", "file", "stat", "which", "type", "diff", "du", "sort", "uniq", "cut"})
+_GIT_READS = frozenset({"status", "diff", "log", "show", "blame", "ls-files", "rev-parse", "grep"})
+_EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
+
+
+def git_wide(command: str) -> str | None:
+    """The first git command in it that changes the whole work tree or index, as it is written;
+    None if there is none."""
+    for words in simple_commands(command):
+        if words and words[0] == "git" and _wide(_git(words)):
+            return " ".join(words)
+    return None
+
+
+def targets(command: str) -> tuple[str, ...]:
+    """Files that it plainly names to be written, moved or deleted, in order. Names with `$`,
+    wildcards or a tilde are left out: only the shell knows them."""
+    found: dict[str, None] = {}
+    below = ""
+    for words in simple_commands(command):
+        if words[:1] == ["cd"]:
+            if len(words) != 2 or _UNKNOWN & set(words[1]) or words[1] == "-":
+                break  # from here on, relative names mean nothing to us
+            below = words[1] if words[1][:1] == "/" else f"{below}{words[1]}"
+            below = below.rstrip("/") + "/"
+            continue
+        for path in (*_redirected(words), *_written(_bare(words))):
+            if path and not _UNKNOWN & set(path) and not path.startswith("-"):
+                found.setdefault(path if path[:1] == "/" else below + path)
+    return tuple(found)
+
+
+def reads_only(command: str) -> bool:
+    """Whether it certainly writes nothing: only well-known reading commands, no redirection, no
+    substitution. These run as they are; so `cd` keeps its effect on the agent's shell."""
+    if any(sign in command for sign in ("$(", "`", ">", "<(", "\n", "&")) and (
+        "&&" not in command or any(s in command.replace("&&", "") for s in ("$(", "`", ">", "&"))
+    ):
+        return False
+    for words in simple_commands(command):
+        if not words:
+            continue
+        if words[0] == "git":
+            rest = _git(words)
+            if not rest or rest[0] not in _GIT_READS or "--output" in " ".join(rest):
+                return False
+        elif words[0] not in _READS or (
+            words[0] == "find" and any(w.startswith(("-exec", "-delete", "-ok", "-fprint"))
+                                       for w in words)
+        ):
+            return False
+    return True
+
+
+def simple_commands(command: str) -> Iterator[list[str]]:
+    """The words of each simple command, without what stands before its name. What cannot be split
+    (an open quote, a here-document) ends the reading."""
+    for line in command.replace("\\\n", " ").split("\n"):
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
+        lexer.whitespace_split = True
+        lexer.commenters = ""
+        words: list[str] = []
+        try:
+            for word in lexer:
+                if word in _SEPARATORS:
+                    yield _named(words)
+                    words = []
+                else:
+                    words.append(word)
+        except ValueError:
+            pass
+        yield _named(words)
+
+
+def _named(words: list[str]) -> list[str]:
+    at = 0
+    while at < len(words) and (
+        words[at] in _PREFIXES or ("=" in words[at] and words[at].split("=")[0].isidentifier())
+    ):
+        at += 1
+    if at < len(words):
+        words = [words[at].rpartition("/")[2], *words[at + 1 :]]
+        return words
+    return []
+
+
+def _git(words: Sequence[str]) -> list[str]:
+    """The subcommand and what follows it."""
+    rest = list(words[1:])
+    while rest and rest[0].startswith("-"):
+        rest = rest[2:] if rest[0] in _GIT_VALUED else rest[1:]
+    return rest
+
+
+def _wide(rest: Sequence[str]) -> bool:
+    if not rest:
+        return False
+    name, args = rest[0], [word for word in rest[1:] if word not in ("<", ">", ">>")]
+    plain = [word for word in args if not word.startswith("-")]
+    flags = [word for word in args if word.startswith("-")]
+    short = "".join(word[1:] for word in flags if not word.startswith("--"))
+    if name in _WHOLE_TREE:
+        return "--abort" not in flags
+    if name == "stash":
+        return not plain or plain[0] not in ("list", "show", "create", "store")
+    if name == "reset":
+        return any(flag in flags for flag in ("--hard", "--merge", "--keep"))
+    if name == "clean":
+        return "f" in short or "--force" in flags
+    if name == "checkout":
+        if "--" in args:
+            return not args[args.index("--") + 1 :] or bool(
+                _EVERYTHING.intersection(args[args.index("--") + 1 :])
+            )
+        return "b" not in short and "B" not in short and "--orphan" not in flags
+    if name == "restore":
+        return not plain or bool(_EVERYTHING.intersection(plain))
+    if name == "add":
+        return bool({"-A", "--all", "-u", "--update"}.intersection(flags)
+                    or _EVERYTHING.intersection(plain))
+    if name == "commit":
+        return "--all" in flags or any(
+            flag.startswith("-") and not flag.startswith("--") and "a" in flag.split("m")[0]
+            for flag in flags
+        )
+    if name == "apply":
+        return "--check" not in flags and "--stat" not in flags
+    return False
+
+
+def _redirected(words: Sequence[str]) -> Iterator[str]:
+    for at, word in enumerate(words[:-1]):
+        if word in (">", ">>", ">|", "&>", "&>>", ">&") and not words[at + 1].isdigit():
+            yield words[at + 1]
+
+
+def _bare(words: Sequence[str]) -> list[str]:
+    """Without redirections."""
+    out: list[str] = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in (">", ">>", ">|", "&>", "&>>", ">&", "<", "<<", "<<<", "<<-"):
+            skip = True
+        else:
+            out.append(word)
+    return out
+
+
+def _written(words: Sequence[str]) -> list[str]:
+    if not words:
+        return []
+    name, args = words[0], list(words[1:])
+    if "--" in args:
+        cut = args.index("--")
+        plain, after = [a for a in args[:cut] if not a.startswith("-")], args[cut + 1 :]
+    else:
+        plain, after = [a for a in args if not a.startswith("-")], []
+    if name in ("rm", "mv", "touch", "tee", "unlink", "rmdir", "shred"):
+        return plain + after
+    if name in ("cp", "ln", "install", "rsync"):
+        return (plain + after)[-1:] if len(plain + after) > 1 else []
+    if name == "truncate":
+        return [a for a in plain if not a.lstrip("+-<>/%").isdigit()]
+    if name in ("sed", "perl", "ruby"):
+        inplace = any(a.startswith("--in-place") or (a[:1] == "-" and a[:2] != "--" and "i" in a)
+                      for a in args)
+        scripted = any(a in ("-e", "-f", "--expression", "--file") or a.startswith("-e")
+                       for a in args)
+        if not inplace:
+            return []
+        return [a for a in plain if not a.startswith(("s/", "s|", "s#"))] if scripted else plain[1:]
+    if name == "dd":
+        return [a[3:] for a in args if a.startswith("of=")]
+    if name == "git":
+        rest = _git(words)
+        return _git_written(rest[0], rest[1:]) if rest else []
+    return []
+
+
+def _git_written(name: str, args: list[str]) -> list[str]:
+    plain = [a for a in args if not a.startswith("-")]
+    if name in ("mv", "rm"):
+        return plain
+    if name == "restore":
+        return plain
+    if name == "checkout" and "--" in args:
+        return args[args.index("--") + 1 :]
+    return []

@@ -1,0 +1,53 @@
+"""Whether a write would be based on content that somebody has replaced meanwhile. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Known(NamedTuple):
+    """What is known of one file when an agent is about to write it. Hashes; None: no such file."""
+
+    read: str | None
+    """What the agent last read or wrote."""
+    now: str | None
+    """What is there."""
+    last: str | None
+    """The newest content whose writer was looked for."""
+    last_by: str | None
+    """That writer, as far as a lease told."""
+    held_since_read: bool
+    """Whether the agent has had the exclusive lease ever since it read: nobody else could lawfully
+    have changed it, so what changed it is the agent's own doing."""
+
+
+def replaced(known: Known, agent: str) -> bool:
+    """Whether what the agent has in mind is not what is there, by somebody else's doing."""
+    if known.read == known.now:
+        return False
+    if known.last == known.now and known.last_by == agent:
+        return False
+    return not known.held_since_read
+
+
+class Watched(NamedTuple):
+    """One file that others hold, before and after a command that had no right to change it."""
+
+    before: str | None
+    now: str | None
+    recorded: str | None
+    """The newest content that its holder is known to have written."""
+    holder_busy: bool
+    """Whether the holder was in the middle of a write or command of its own at any time between."""
+    confined: bool
+    """Whether the file was made read-only for the command."""
+    replaced: bool
+    """Whether another inode has its name now: a holder's atomic replacement takes away the
+    read-only view from commands that run already."""
+
+
+def violated(seen: Watched) -> bool:
+    """Whether the command changed the file, as far as can be told."""
+    if seen.now in (seen.before, seen.recorded) or seen.holder_busy:
+        return False
+    return not seen.confined or seen.replaced

@@ -1,0 +1,70 @@
+"""Agent sessions as their hooks show them: who is calling, registered at first sight.
+
+A process that `coord launch` started shows its token; a person's own `claude` has none, and is
+registered under its profile and the end of its session's id. A sub-agent is a holder of its own
+where its CLI tells it apart, with the session as its parent.
+"""
+
+from __future__ import annotations
+
+from coordinator.dialects.hearing import Heard
+from coordinator.service import agents, lapse
+from coordinator.service.core import Actor, Service
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import AgentRow
+
+#: Characters of a session's id in its agent's name. From its end: ids may begin with the time.
+ID_CHARS = 8
+
+
+def holder(svc: Service, tx: Tx, actor: Actor, profile: str, heard: Heard) -> str:
+    """The holder that this hook speaks for; registered if it is new, noted as hooked."""
+    root = _session(svc, tx, actor, profile, heard)
+    if not heard.sub or heard.moment == "end":
+        return root
+    name = f"{root}.{short(heard.sub)}"
+    row = tx.agent(name)
+    if row is None or row[5] == "gone":
+        kind = heard.sub_type or "sub-agent"
+        agents.enrol(tx, name, profile, root, f"{kind} of {root}", None, None)
+    _hooked(tx, name, heard.session)
+    return name
+
+
+def _session(svc: Service, tx: Tx, actor: Actor, profile: str, heard: Heard) -> str:
+    if actor.agent is not None:
+        name = actor.agent
+        agents.acting(svc, tx, actor, name)
+    else:
+        session = heard.parent or heard.session
+        name = f"{profile}-{short(session)}" if session else profile
+        row = tx.agent(name)
+        if row is None or row[5] == "gone":
+            agents.enrol(tx, name, profile, None, f"a session of {profile}", None, None)
+        else:
+            agents.heard_of(svc, tx, AgentRow(*row), moved=True)
+    _hooked(tx, name, heard.parent or heard.session)
+    return name
+
+
+def ended(svc: Service, tx: Tx, agent: str, *, why: str) -> None:
+    """A session or sub-agent has come to its end: what it holds is released. Launched agents are
+    ended by their launcher, who knows whether the task is done."""
+    row = tx.agent(agent)
+    if row is not None and row[5] != "gone" and not tx.rows("tasks_of_holder", agent):
+        lapse.end_agent(svc, tx, agent, clean=True, reason=why)
+
+
+def _hooked(tx: Tx, name: str, session: str) -> None:
+    row = tx.agent(name)
+    if row is not None:
+        known = AgentRow(*row)
+        if known.hooked_at is None or known.session != session:
+            tx.record(ev.AgentHooked(agent=name, session=session[:200]))
+
+
+def short(session: str) -> str:
+    """The end of a session's id, as it stands in its holder's name."""
+    kept = "".join(sign for sign in session if sign.isascii() and sign.isalnum())
+    return kept[-ID_CHARS:].lower() or "unnamed"

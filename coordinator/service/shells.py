@@ -1,0 +1,239 @@
+"""Shell commands: what must not run, what is made read-only for them, what they changed after all.
+
+A command cannot be understood by reading it. Where it plainly names its targets, their leases are
+taken; what others hold is protected while it runs (by whoever starts it: see daemon/guard.py);
+and what changed all the same is a violation: bytes kept, review opened, both sides told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from coordinator.files.canonical import Located
+from coordinator.files.ignore import manifest
+from coordinator.rules import commands
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.service import disk, granting, lapse, leases, notices, versions
+from coordinator.service.core import Actor, Service, listed
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import AgentRow, LeaseRow
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, short
+from coordinator.words.naming import path_scope
+from coordinator.words.refusals import Code, Refusal
+
+#: The git-wide resource, and for how long one command has it (seconds).
+GIT_INDEX = "git:index"
+GIT_S = 120.0
+#: Files of others that one command is protected from.
+PROTECTED_MAX = 2_000
+#: What a read-only file answers to whoever would write it.
+_STOPPED = ("Read-only file system", "Device or resource busy", "EROFS", "EBUSY")
+
+
+class Held(NamedTuple):
+    """A file or directory that somebody else holds: where it lies, its holder, what it is."""
+
+    path: str
+    name: str
+    holder: str
+    kind: Literal["file", "directory", "absent"]
+
+
+class Broken(NamedTuple):
+    """A file that a command changed though another holds it."""
+
+    name: str
+    holder: str
+    before: str | None
+
+
+def git_wide(svc: Service, tx: Tx, actor: Actor, agent: str, command: str) -> Refusal | None:
+    """Why a command that touches the whole work tree may not run; None if it may.
+
+    It would change or sweep up files that others are in the middle of. With nobody else at work it
+    runs under a short lease on `git:index`, so that two of them do not meet.
+    """
+    if svc.settings.hooks.git_wide == "allow":
+        return None
+    said = commands.git_wide(command)
+    if said is None:
+        return None
+    others = [row for row in _live(tx) if row.locked_by != agent and row.kind != "key"]
+    if others:
+        names = listed([f"{row.file_path} ({row.locked_by})" for row in others])
+        return Refusal(
+            Code.LOCKED,
+            f"`{said[:200]}` touches the whole work tree, and others are at work in it: {names}. "
+            "It was not run. Name your own files instead: `git add -- FILE…`, "
+            "`git commit -m … -- FILE…`, `git checkout -- FILE`, `git stash push -- FILE…`.",
+            next="Repeat it with your own files named.",
+        )
+    request = rq.Acquire(agent=agent, resources=[GIT_INDEX], ttl_s=GIT_S, retry=False,
+                         description=said[:200])
+    try:
+        answer = leases.acquire(svc, tx, actor, request)
+    except Refusal as refusal:
+        return refusal
+    return answer if isinstance(answer, Refusal) else None
+
+
+def targets(command: str) -> tuple[str, ...]:
+    """Files that the command plainly names to be written."""
+    return tuple(t for t in commands.targets(command) if not t.startswith("/dev/"))
+
+
+def held_by_others(svc: Service, tx: Tx, agent: str) -> list[Held]:
+    """What others than this agent hold, where it lies (what its parent holds is its own)."""
+    mine = _family(tx, agent)
+    out: dict[str, Held] = {}
+    for row in _live(tx):
+        if row.locked_by in mine or row.kind == "key" or len(out) >= PROTECTED_MAX:
+            continue
+        for held in _paths(svc, row):
+            out.setdefault(held.path, held)
+    return list(out.values())
+
+
+def _paths(svc: Service, row: LeaseRow) -> list[Held]:
+    name = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
+    if row.kind == "glob":
+        root = disk.place(svc, row.worktree, "")
+        asked = as_resource(row.file_path, row.kind, row.scope)
+        try:
+            found = manifest(root, asked, svc.ignore, PROTECTED_MAX)
+        except Refusal:
+            return []
+        return [Held(str(root / one), one, row.locked_by, "file") for one in found]
+    place = disk.place(svc, row.worktree, name.rstrip("/"))
+    kind = disk.kind_at(place)
+    return [Held(str(place), name, row.locked_by, kind)] if kind else []
+
+
+def _live(tx: Tx) -> list[LeaseRow]:
+    return [LeaseRow(*raw) for raw in tx.rows("leases_live", tx.now, 0, None, PROTECTED_MAX)]
+
+
+def _family(tx: Tx, agent: str) -> set[str]:
+    row = tx.agent(agent)
+    return {agent, str(row[1])} if row is not None and row[1] else {agent}
+
+
+def explained(svc: Service, tx: Tx, agent: str, command: str, output: str) -> str:
+    """Which lease stopped a command that met a read-only file, in a sentence; else nothing."""
+    if not any(sign in output for sign in _STOPPED):
+        return ""
+    mine = _family(tx, agent)
+    rows = [row for row in _live(tx) if row.locked_by not in mine and row.kind != "key"]
+    named = [r for r in rows if r.file_path.rstrip("/").rpartition("/")[2] in output + command]
+    if not rows:
+        return ""
+    said = "; ".join(
+        f"{row.file_path} is leased by {row.locked_by}"
+        + (f" ({row.task_description})" if row.task_description else "")
+        + f" until {short(from_iso(row.expires_at))}"
+        for row in (named or rows)[:5]
+    )
+    return (
+        f"[coord] Your command met files that others hold, which were read-only for it: {said}. "
+        "Nothing in them was changed. Do not try to work around it; do other work and come back."
+    )
+
+
+def settle_own(svc: Service, tx: Tx, agent: str) -> None:
+    """After a command: what it did to files that its agent holds is the agent's own writing, and
+    the git-wide lease that it ran under ends."""
+    own: list[Located] = []
+    for raw in tx.rows("leases_of_holder", agent):
+        row = LeaseRow(*raw)
+        if row.file_path == GIT_INDEX:
+            granting.end(tx, row)
+        elif row.kind == "file" and row.mode == "exclusive" and len(own) < 50:
+            own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
+                               str(disk.place(svc, row.worktree, row.file_path))))
+    versions.note(svc, tx, agent, own, written=True)
+
+
+def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[str]:
+    """Record that a command of `agent` changed what others hold: the bytes are kept, a review is
+    opened, the holders are told; what the agent is told."""
+    files = []
+    for one in broken:
+        content = disk.read(svc, disk.place(svc, None, one.name))
+        if content.data is not None and content.hash is not None:
+            tx.keep(content.hash, content.data)
+        kept = (content.hash is None or content.data is not None) and (
+            one.before is None or tx.row("blob_has", one.before) is not None
+        )
+        change = ("created" if one.before is None else
+                  "deleted" if content.hash is None else "modified")
+        files.append(ev.FlaggedFile(
+            path=one.name, scope=path_scope(one.name, svc.tree.fold_case), change=change,
+            kept=kept, baseline_hash=one.before, flagged_hash=content.hash,
+        ))
+        tx.record(ev.UnleasedWrite(resource=one.name, hash=content.hash, agent=agent))
+    holders = sorted({one.holder for one in broken})
+    names = listed([one.name for one in broken])
+    review = lapse.flag(
+        svc, tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
+        why=f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
+    )
+    tx.record(ev.VersionsSeen(versions=[(f.path, f.flagged_hash, agent) for f in files]))
+    for holder in holders:
+        theirs = listed([one.name for one in broken if one.holder == holder])
+        notices.post(
+            tx, holder, "violated",
+            f"A command of {agent} changed {theirs}, which you hold. Both contents are kept in "
+            f"{review}. Look at the file before you write it again.", review=review,
+        )
+    return [
+        f"[coord] Your last command changed {names}, held by {listed(holders)}, without a lease. "
+        f"A person will look at it ({review}). Do not write there; do not undo it by yourself."
+    ]
+
+
+def hand_down(svc: Service, tx: Tx, agent: str, located: Sequence[Located]) -> str:
+    """Who writes these files when a sub-agent wants to: itself, with the leases that its parent has
+    on exactly them handed down; or its parent, where the parent holds what contains them."""
+    row = tx.agent(agent)
+    parent = AgentRow(*row).parent if row is not None else None
+    if parent is None:
+        return agent
+    exact: list[LeaseRow] = []
+    for one in located:
+        for raw in tx.rows("leases_at_scope", one.resource.scope):
+            lease = LeaseRow(*raw)
+            if lease.locked_by == parent and lease.kind == "file" and lease.expires_at > tx.now:
+                exact.append(lease)
+    held = {lease.scope for lease in exact}
+    for raw in tx.rows("leases_of_holder", parent):
+        lease = LeaseRow(*raw)
+        if lease.kind in ("dir", "glob") and lease.expires_at > tx.now and any(
+            overlaps(as_resource(lease.file_path, lease.kind, lease.scope), one.resource)
+            for one in located if one.resource.scope not in held
+        ):
+            return parent
+    for lease in exact:
+        granting.end(tx, lease, by=agent)
+    return agent
+
+
+def hand_back(svc: Service, tx: Tx, agent: str) -> None:
+    """A sub-agent ends: leases that belong to its parent's task go back to the parent."""
+    row = tx.agent(agent)
+    parent = AgentRow(*row).parent if row is not None else None
+    if parent is None or (tx.agent(parent) or (None,) * 6)[5] in (None, "gone"):
+        return
+    for raw in tx.rows("leases_of_holder", agent):
+        lease = LeaseRow(*raw)
+        if lease.task_id is None or lease.expires_at <= tx.now or lease.kind != "file":
+            continue
+        granting.end(tx, lease, by=parent)
+        tx.freed.pop()  # not free: the parent has it in the next line
+        request = rq.Acquire(agent=parent, resources=[lease.file_path], task=lease.task_id,
+                             description=lease.task_description, retry=False)
+        located = svc.tree.resolve(lease.file_path, literal=True)
+        leases.acquire_located(svc, tx, Actor(), request, [located])
