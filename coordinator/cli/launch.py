@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -32,6 +33,13 @@ from coordinator.words.refusals import Code, Refusal
 FRAME_S = 0.25
 
 
+class Isolation(StrEnum):
+    """Where launched agents work."""
+
+    NONE = "none"
+    WORKTREE = "worktree"
+
+
 @app.command("launch")
 def launch(
     tasks: Annotated[
@@ -52,6 +60,10 @@ def launch(
     grace: Annotated[
         str | None, typer.Option(help="Between SIGTERM and SIGKILL (default 10s).")
     ] = None,
+    isolation: Annotated[
+        Isolation, typer.Option(help="`worktree`: each agent works in a git worktree of its own, "
+                                "and its work lands on your branch when its leases allow it.")
+    ] = Isolation.NONE,
     wait: Annotated[
         bool, typer.Option("--wait", help="Stay while reviews wait for a verdict.")
     ] = False,
@@ -78,7 +90,8 @@ def launch(
     live = sys.stdout.isatty() and not as_json
     screen = _Screen(live=live, quiet=as_json)
     crew = Crew(root, profile, agents, limits, say=screen.say,
-                expects_verdicts=(lambda: not crew.draining.is_set()) if wait else lambda: False)
+                expects_verdicts=(lambda: not crew.draining.is_set()) if wait else lambda: False,
+                isolated=isolation is Isolation.WORKTREE)
     crew.prepare(None if resume or tasks == "-" else Path(tasks))
     _on_signals(crew, screen)
     crew.start()
@@ -188,6 +201,8 @@ def _tell(made: Report) -> None:
                   "fast)")
     say(f"\n{parts or 'no tasks'}; {made.wall_s:.1f} s with {made.agents} agents{gained}")
     say(f"{made.conflicts} conflicts, {made.redirects} redirects, {made.reviews} reviews")
+    if made.target is not None:
+        _tell_landed(made)
     for line in made.open[:20]:
         say("  " + printable(line))
     if len(made.open) > 20:
@@ -198,6 +213,19 @@ def _tell(made: Report) -> None:
         say("next: coord review list")
     elif made.tasks.get("dead"):
         say("next: coord logs TASK, then coord task retry TASK")
+
+
+def _tell_landed(made: Report) -> None:
+    paths = {path for one in made.landed for path in one.paths}
+    say(f"landed on {made.target}: {len(made.landed)} task{'' if len(made.landed) == 1 else 's'}, "
+        f"{len(paths)} file{'' if len(paths) == 1 else 's'}")
+    for kept in made.not_landed[:20]:
+        say(printable(f"  not landed: {kept.task}, on {kept.branch} in {kept.worktree}"))
+        say(printable(f"    {kept.why}"))
+    if made.not_landed:
+        first = made.not_landed[0]
+        say(f"  look: git log -p {made.target}..{first.branch}; take it: git merge {first.branch}; "
+            f"drop it: git worktree remove --force {first.worktree}")
 
 
 @app.command("logs")

@@ -7,13 +7,13 @@ follows from that for the task is `hand`'s business.
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
 from coordinator.client.client import Client
+from coordinator.files.git import clean_environment
 from coordinator.launch.activity import Signs
 from coordinator.launch.logs import last_line
 from coordinator.launch.process import Running
@@ -71,9 +71,11 @@ class Stop(Protocol):
 
 def supervise(
     process: Running, client: Client, task: rq.Task, log: Path, limits: Limits, hard: Stop,
+    place: Path,
 ) -> Ended:
-    """Stay with the process until it has ended, by itself or stopped from here."""
-    watch = _Watch(process, client, task, log, limits)
+    """Stay with the process, which works in `place`, until it has ended, by itself or stopped from
+    here."""
+    watch = _Watch(process, client, task, log, limits, place)
     while not process.exited.wait(TICK_S):
         if hard.is_set():
             return Ended("stopped", process.stop(min(limits.grace_s, FAREWELL_S)),
@@ -90,10 +92,10 @@ def supervise(
 
 class _Watch:
     def __init__(self, process: Running, client: Client, task: rq.Task, log: Path,
-                 limits: Limits) -> None:
+                 limits: Limits, place: Path) -> None:
         self._process, self._client, self._task = process, client, task
         self._log, self._limits = log, limits
-        self._signs = Signs(log, client.root, task.resources)
+        self._signs = Signs(log, place, task.resources)
         self._clock = SystemClock()
         self._started = self._moved_at = self._answered_at = time.monotonic()
         self._next_beat = self._started + limits.beat_s
@@ -153,7 +155,8 @@ class _Watch:
 
 def environment(client: Client, task: rq.Task, socket: Path) -> dict[str, str]:
     """What the agent's process finds in its environment, so that `coord` there acts for it."""
-    mine = {k: v for k, v in os.environ.items() if k not in ("COORD_AGENT", "COORD_AGENT_TOKEN")}
+    mine = {k: v for k, v in clean_environment().items()
+            if k not in ("COORD_AGENT", "COORD_AGENT_TOKEN")}
     return mine | {
         "COORD_ROOT": str(client.root), "COORD_AGENT": str(client.agent),
         "COORD_AGENT_TOKEN": str(client.token), "COORD_TASK": task.task,

@@ -11,14 +11,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from coordinator.client.client import Client
 from coordinator.files.state import StateDir
-from coordinator.launch import logs, report, runs
-from coordinator.launch.attempt import Limits
-from coordinator.launch.hand import Hand
+from coordinator.launch import landing, logs, report, runs
+from coordinator.launch.attempt import PASSING, Limits
+from coordinator.launch.hand import RETRY_S, Hand
+from coordinator.launch.isolation import Isolation, tidy_up, uncommitted
 from coordinator.launch.process import end_orphan
+from coordinator.launch.worktrees import Target, find_target
 from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, iso
@@ -37,17 +39,22 @@ class Crew:
     def __init__(
         self, root: Path, profile: Profile, agents: int, limits: Limits, *,
         say: Callable[[str], None] = lambda line: None,
-        expects_verdicts: Callable[[], bool] = lambda: False,
+        expects_verdicts: Callable[[], bool] = lambda: False, isolated: bool = False,
     ) -> None:
-        """`expects_verdicts` tells whether somebody is about to settle reviews: as long as it is
+        """`isolated`: each agent works in a git worktree of its own, and what it did has to land.
+
+        `expects_verdicts` tells whether somebody is about to settle reviews: as long as it is
         so, work that waits for a verdict keeps the launch going.
 
         Raises:
-            Refusal: INVALID: the number of agents, or a program that is not there.
+            Refusal: INVALID: the number of agents, a program that is not there, or no branch to
+                land on.
         """
         if not 1 <= agents <= AGENTS_MAX:
             raise Refusal(Code.INVALID, f"--agents must be between 1 and {AGENTS_MAX}.")
         profile.program()
+        self._target = find_target(root) if isolated else None
+        self.isolation: Isolation | None = None
         self.root, self.profile, self.agents, self.limits = root, profile, agents, limits
         self.say = say
         self.state = StateDir(root)
@@ -62,7 +69,7 @@ class Crew:
         self._lock = threading.Lock()
         self._clock = SystemClock()
         self._began = self._last = time.monotonic()
-        self._operator = Client(root)
+        self.operator = Client(root)
 
     # ------------------------------------------------------------ the beginning
 
@@ -74,11 +81,12 @@ class Crew:
         """
         text = _read(tasks) if tasks is not None else None
         form = _format(tasks) if tasks is not None else "yaml"
-        since = report.last_event(self._operator)
+        since = report.last_event(self.operator)
         self._since = since
+        self._recover()
         self._tidy_up()
         self._closed_before = {
-            task.task for task in report.all_tasks(self._operator)
+            task.task for task in report.all_tasks(self.operator)
             if task.state in ("done", "cancelled", "dead")
         }
         try:
@@ -87,8 +95,40 @@ class Crew:
             raise Refusal(
                 Code.STORAGE, f"{self.state.runs} cannot be written: {bad.strerror}."
             ) from None
+        if self._target is not None:
+            self._isolate(self._target)
         if text is not None and tasks is not None:
             self._import(text, form, tasks.name)
+
+    def _isolate(self, target: Target) -> None:
+        self.isolation = Isolation(self.root, self.state, target, self.run.record.run, self.steady)
+        count = uncommitted(target)
+        if count:
+            self.say(f"Note: {count} file{'' if count == 1 else 's'} in the working tree "
+                     f"{'has' if count == 1 else 'have'} changes that are not committed. The "
+                     f"agents begin from the last commit of {target.name}, without them.")
+
+    def steady(self, request: rq.Request[Any]) -> Any:
+        """Ask as the person who launched, until the coordinator answers.
+
+        Raises:
+            Refusal: its answer; or that it could not be reached for too long.
+        """
+        deadline = time.monotonic() + self.limits.patience_s
+        while True:
+            try:
+                return self.operator.call(request)
+            except Refusal as refusal:
+                if refusal.code not in PASSING or time.monotonic() > deadline:
+                    raise
+                self.hard.wait(RETRY_S)
+
+    def _recover(self) -> None:
+        """Bring a landing to its end that the death of a launch cut off."""
+        if landing.unfinished(self.state) is not None:
+            said = landing.recover(self.state, self.operator.call)
+            if said is not None:
+                self.say(said)
 
     def _tidy_up(self) -> None:
         for path, record in list(runs.records(self.state)):
@@ -102,18 +142,20 @@ class Crew:
                     tail = logs.tail(logs.log_path(path.parent, hand.task, hand.attempt or 1),
                                      4_000)
                 with contextlib.suppress(Refusal):
-                    self._operator.call(
+                    self.operator.call(
                         rq.Leave(agent=hand.agent, clean=False, log_tail=tail,
                                  reason=f"its launcher (run {record.run}) died")
                     )
             self.orphans += ended
             runs.close(path, record, iso(self._clock.now_ms()))
+            for kept in tidy_up(self.root, self.state, record.run):
+                self.say(f"Run {record.run} left work that did not land: {kept}")
             self.say(f"Run {record.run} had died: {ended} agent"
                      f"{'' if ended == 1 else 's'} of it stopped, unfinished work flagged.")
 
     def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], name: str) -> None:
         digest = runs.digest(text)
-        states = {task.task: task.state for task in report.all_tasks(self._operator)}
+        states = {task.task: task.state for task in report.all_tasks(self.operator)}
         for _, record in runs.records(self.state):
             if record.imported == digest:
                 left = [t for t in record.tasks if states.get(t) not in ("done", "cancelled", None)]
@@ -125,7 +167,7 @@ class Crew:
                     self.run.save()
                     return
                 break
-        made = self._operator.call(rq.TaskImport(text=text, format=form))
+        made = self.operator.call(rq.TaskImport(text=text, format=form))
         self.run.record.imported = digest
         self.run.record.tasks = [task.task for task in made.items]
         self.run.save()
@@ -164,7 +206,7 @@ class Crew:
 
     def counts(self) -> dict[str, int]:
         """The backlog by state, as it is now."""
-        return self._operator.call(rq.Tasks(limit=1)).counts
+        return self.operator.call(rq.Tasks(limit=1)).counts
 
     def nothing_left(self, client: Client, counts: Mapping[str, int]) -> bool:
         """Whether no agent could do anything any more, told from a refused claim's counts."""
@@ -213,13 +255,16 @@ class Crew:
     def report(self) -> report.Report:
         """What it came to; ends the run's record."""
         made = report.make(
-            self._operator, run=self.run.record.run, wall_s=self._last - self._began,
+            self.operator, run=self.run.record.run, wall_s=self._last - self._began,
             agents=self.agents, attempts=self.attempts, since=self._since,
             closed_before=self._closed_before, orphans=self.orphans, problems=self.problems,
         )
+        if self.isolation is not None:
+            made.target = self.isolation.target.name
+            made.landed, made.not_landed = self.isolation.landed, self.isolation.kept
         self.run.record.ended_at = iso(self._clock.now_ms())
         self.run.save()
-        self._operator.close()
+        self.operator.close()
         return made
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from coordinator.client.client import Client
@@ -17,9 +18,10 @@ from coordinator.launch import attempt as one_attempt
 from coordinator.launch import logs
 from coordinator.launch.attempt import LOST, PASSING, Ended
 from coordinator.launch.process import Running
-from coordinator.launch.prompt import compose
+from coordinator.launch.prompt import Isolated, compose
 from coordinator.launch.report import Attempt
 from coordinator.launch.runs import Hand as Recorded
+from coordinator.launch.worktrees import Workplace
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -49,6 +51,7 @@ class Hand(threading.Thread):
         self._log: str | None = None
         self._told = 0
         self._wanted = wanted
+        self._work: Workplace | None = None
 
     @property
     def last_line(self) -> str:
@@ -60,6 +63,9 @@ class Hand(threading.Thread):
         """Work until nothing is left, or the launch is stopped."""
         try:
             self.enrol()
+            if self.crew.isolation is not None:
+                self.doing = "making its worktree"
+                self._work = self.crew.isolation.make(self.agent)
             while not self.crew.draining.is_set():
                 claimed = self._claim()
                 if claimed is not None:
@@ -73,6 +79,8 @@ class Hand(threading.Thread):
             self.crew.trouble(f"{self.agent}: {type(bad).__name__}: {bad}")
         finally:
             self.doing = "gone"
+            if self.crew.isolation is not None and self._work is not None:
+                self.crew.isolation.close(self._work)
             self.client.close()
 
     def enrol(self) -> None:
@@ -146,10 +154,13 @@ class Hand(threading.Thread):
         else:
             crew.run.hand(Recorded(agent=self.agent, pid=process.pid, mark=process.mark,
                                    task=task.task, attempt=number))
-            ended = one_attempt.supervise(process, self.client, task, log, crew.limits, crew.hard)
+            ended = one_attempt.supervise(process, self.client, task, log, crew.limits, crew.hard,
+                                          self._place)
             crew.run.hand(Recorded(agent=self.agent))
         output = logs.tail(log, LOG_TAIL_CHARS)
-        outcome, why = self._settle(task, ended, output)
+        outcome, why = self._settle(claimed, ended, output)
+        if crew.isolation is not None and self._work is not None:
+            self._work = crew.isolation.after(self._work, task.task, why or outcome)
         spent = time.monotonic() - started
         crew.note(Attempt(task=task.task, attempt=number, agent=self.agent,
                           seconds=round(spent, 4), outcome=outcome, why=why))
@@ -159,34 +170,55 @@ class Hand(threading.Thread):
         if outcome != "stopped":
             self._clear_table(outcome == "done", output)
 
+    @property
+    def _place(self) -> Path:
+        """Where its program works: the repository's root, there or in its own worktree."""
+        return self.crew.root if self._work is None else self._work.place
+
+    def _begin(self, claimed: rq.Claimed, number: int) -> Isolated | None:
+        """With isolation: a worktree that begins at the target's tip, and what to say of it."""
+        isolation = self.crew.isolation
+        if isolation is None:
+            return None
+        if self._work is None:  # the last one holds something that did not land
+            self._work = isolation.make(self.agent)
+        isolation.begin(self._work, claimed, self.agent, number,
+                        lambda request: self._steady(lambda: self.client.call(request)))
+        return Isolated(self._work.branch, isolation.target.name)
+
     def _start(self, claimed: rq.Claimed, number: int) -> Running:
         crew, task = self.crew, claimed.task
+        isolated = self._begin(claimed, number)
         before = logs.log_path(crew.run.folder, task.task, number - 1)
-        prompt = compose(claimed, self.agent, logs.tail(before, 2_000) if number > 1 else "")
+        prompt = compose(claimed, self.agent, logs.tail(before, 2_000) if number > 1 else "",
+                         isolated)
         file = logs.prompt_path(crew.run.folder, task.task, number)
         file.write_text(prompt, "utf-8")
         facts = {
             "prompt": prompt, "prompt_file": str(file), "task": task.task,
-            "root": str(crew.root), "agent": self.agent, "python": sys.executable,
+            "root": str(self._place), "agent": self.agent, "python": sys.executable,
         }
         env = one_attempt.environment(self.client, task, crew.state.socket())
         return Running(
-            crew.profile.argv(facts), cwd=crew.root, env=env | crew.profile.env,
+            crew.profile.argv(facts), cwd=self._place, env=env | crew.profile.env,
             log=logs.log_path(crew.run.folder, task.task, number),
             stdin=file if crew.profile.prompt == "stdin" else None,
         )
 
     # ------------------------------------------------------------ its end
 
-    def _settle(self, task: rq.Task, ended: Ended, output: str) -> tuple[str, str]:
+    def _settle(self, claimed: rq.Claimed, ended: Ended, output: str) -> tuple[str, str]:
         """Tell the coordinator how the attempt ended: its outcome, and why in words."""
+        task = claimed.task
         if ended.how == "stopped":
             self._leave(clean=False, reason=ended.why, log_tail=output)
             return "stopped", ended.why
         try:
             if ended.how == "exited" and ended.code in self.crew.profile.success_codes:
-                self._finish(task, output)
-                return "done", ""
+                if self._work is None:
+                    self._finish(task, output)
+                    return "done", ""
+                return self._land(claimed, self._work, output)
             self._fail(task, ended.why, output)
         except Refusal as refusal:
             if refusal.code not in LOST:
@@ -194,9 +226,30 @@ class Hand(threading.Thread):
             return self._closed(task, ended, refusal)
         return ("lapsed" if ended.how == "lapsed" else "failed"), ended.why
 
+    def _land(self, claimed: rq.Claimed, work: Workplace, output: str) -> tuple[str, str]:
+        """Let what it did land, and the task be done; or keep it, and let the task fail."""
+        isolation, task = self.crew.isolation, claimed.task
+        assert isolation is not None, "who has a worktree has isolation"
+        self.doing = "landing"
+
+        def finish(commit: str) -> None:
+            said = f"landed on {isolation.target.name} as {commit[:12]}: " if commit else ""
+            self._steady(lambda: self.crew.operator.call(rq.TaskDone(
+                agent=self.agent, task=task.task, landed=commit, force=bool(commit),
+                result=said + _last_words(output))))
+
+        try:
+            self._steady(lambda: self.client.call(
+                rq.Heartbeat(agent=self.agent, progress="its work is about to land")))
+            isolation.land(work, claimed, self.agent, finish)
+        except Refusal as refusal:
+            why = f"{refusal.message} ({isolation.where(work)})"
+            self._fail(task, why, output)
+            return "not landed", why
+        return "done", ""
+
     def _finish(self, task: rq.Task, output: str) -> None:
-        lines = [line for line in output.splitlines() if line.strip()]
-        result = lines[-1].strip()[:500] if lines else "finished"
+        result = _last_words(output)
         try:
             self._steady(lambda: self.client.call(
                 rq.TaskDone(agent=self.agent, task=task.task, result=result)))
@@ -261,3 +314,9 @@ class Hand(threading.Thread):
                 self.crew.hard.wait(RETRY_S)
                 if self.crew.hard.is_set() and time.monotonic() > deadline - 50:
                     raise
+
+
+def _last_words(output: str) -> str:
+    """The last line that a program said, as the result of its task."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    return lines[-1].strip()[:500] if lines else "finished"

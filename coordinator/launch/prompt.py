@@ -5,6 +5,8 @@ Pure: a claim in, Markdown out.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from coordinator.words import requests as rq
 
 #: A diff of partial work longer than this (characters) is cut; the whole is in the review.
@@ -24,7 +26,33 @@ Other agents work in this repository at the same time; `coord` keeps you out of 
 """
 
 
-def compose(claimed: rq.Claimed, agent: str, log_tail: str = "") -> str:
+ISOLATED_RULES = """\
+Other agents work in this repository at the same time; `coord` keeps you out of each other's way.
+
+- You work in a git worktree of your own, on the branch `{branch}`, which begins at the newest
+  commit of `{target}`. Stay on that branch. Commit there as you like; what you leave uncommitted is
+  committed for you.
+- When you end with exit code 0, your work lands on `{target}`: all of it, or nothing. It lands only
+  if every path that you changed, made or deleted is leased to you (above). Before you write
+  anything else, ask for it: `coord lock PATH --task {task}`. Exit code 3 means that another agent
+  holds it: do what the answer says, and do not write it.
+- Leave nothing behind that does not belong to the work: remove scratch files.
+- If you cannot go on because another agent holds what you need:
+  `coord task fail {task} --blocked PATH`, and stop. It is offered again when that is free.
+- Do not run `coord task done`: just end.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Isolated:
+    """What an agent in a worktree of its own is told of: its branch, and where its work lands."""
+
+    branch: str
+    target: str
+
+
+def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
+            isolated: Isolated | None = None) -> str:
     """The whole prompt for one attempt; `log_tail`: the last output of the one before it."""
     task = claimed.task
     parts = [f"# {task.task}: {task.title}\n"]
@@ -47,7 +75,9 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "") -> str:
         for quote in claimed.excerpts:
             parts.append(f"### {quote['section']} {quote['title']} ({quote['source']})\n\n"
                          f"{quote['text']}\n")
-    parts.append("## Rules\n\n" + RULES.format(task=task.task))
+    rules = RULES.format(task=task.task) if isolated is None else ISOLATED_RULES.format(
+        task=task.task, branch=isolated.branch, target=isolated.target)
+    parts.append("## Rules\n\n" + rules)
     return "\n".join(parts)
 
 

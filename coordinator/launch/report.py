@@ -21,8 +21,25 @@ class Attempt(msgspec.Struct, kw_only=True):
     attempt: int
     agent: str
     seconds: float
-    outcome: str  # done | failed | given back | lapsed | stopped
+    outcome: str  # done | failed | not landed | given back | lapsed | stopped
     why: str = ""
+
+
+class LandedWork(msgspec.Struct, kw_only=True):
+    """A task whose work has landed: the commit that the target was at then, and its paths."""
+
+    task: str
+    commit: str
+    paths: list[str]
+
+
+class KeptWork(msgspec.Struct, kw_only=True):
+    """Work that did not land, where it is kept, and why it did not."""
+
+    task: str
+    branch: str
+    worktree: str
+    why: str
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -42,6 +59,9 @@ class Report(msgspec.Struct, kw_only=True):
     open: list[str]
     complete: bool
     problems: list[str]
+    target: str | None = None  # with --isolation worktree: the branch that work lands on
+    landed: list[LandedWork] = []
+    not_landed: list[KeptWork] = []
 
 
 def make(

@@ -49,8 +49,8 @@ def land(svc: Service, tx: Tx, actor: Actor, req: rq.Land) -> rq.Landed:
     _move(svc, req.target, req.after, req.before, f"coord: {req.task} landed")
     tx.record(
         ev.TargetMoved(
-            agent=req.agent, task=req.task, target=req.target, before=req.before, after=req.after,
-            why=f"{req.task} landed", paths=[c.path for c in req.changes[:1000]],
+            agent=req.agent, task=req.task, target=short(req.target), before=req.before,
+            after=req.after, why=f"{req.task} landed", paths=[c.path for c in req.changes[:1000]],
             fencing_tokens=list(tokens),
         )
     )
@@ -63,8 +63,8 @@ def land_back(svc: Service, tx: Tx, actor: Actor, req: rq.LandBack) -> rq.Landed
     _move(svc, req.target, req.before, req.after, f"coord: {req.task} taken back")
     tx.record(
         ev.TargetMoved(
-            agent=req.agent, task=req.task, target=req.target, before=req.after, after=req.before,
-            why=f"{req.task} was taken back: {req.why}", paths=[], fencing_tokens=[],
+            agent=req.agent, task=req.task, target=short(req.target), before=req.after,
+            after=req.before, why=f"{req.task} was taken back: {req.why}", paths=[], fencing_tokens=[],
         )
     )
     return rq.Landed(task=req.task, target=req.target, before=req.after, after=req.before,

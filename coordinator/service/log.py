@@ -43,7 +43,7 @@ SENTENCES: dict[str, str] = {
     "agent_hooked": "the hooks of {agent} reported in",
     "content_read": "{agent} knows the content of some files as it is now",
     "unleased_write": "{resource} was changed without a lease",
-    "target_moved": "{target} went from {before} to {after}: {why}",
+    "target_moved": "{target} went from {before:.12} to {after:.12}: {why}",
     "noted": "{what}",
     "counters_raised": "counters were raised after a restore",
 }

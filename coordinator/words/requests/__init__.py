@@ -50,6 +50,17 @@ from coordinator.words.requests.base import (
     Request,
     Verdict,
 )
+from coordinator.words.requests.landing import (
+    Land,
+    LandBack,
+    LandChange,
+    LandCheck,
+    Landed,
+    LandRight,
+    Lawful,
+    TaskWorktree,
+    WorkedIn,
+)
 from coordinator.words.requests.leases import (
     Acquire,
     Acquired,
@@ -119,6 +130,13 @@ __all__ = [
     "HitList",
     "Imported",
     "Indexed",
+    "Land",
+    "LandBack",
+    "LandChange",
+    "LandCheck",
+    "LandRight",
+    "Landed",
+    "Lawful",
     "Lease",
     "Leave",
     "Left",
@@ -162,9 +180,11 @@ __all__ = [
     "TaskList",
     "TaskRetry",
     "TaskShow",
+    "TaskWorktree",
     "Tasks",
     "Verdict",
     "Waiter",
     "Withdraw",
     "Withdrawn",
+    "WorkedIn",
 ]

@@ -106,6 +106,7 @@ class TaskDone(Request[Task]):
     task: str
     result: str = ""
     force: bool = False
+    landed: str | None = None  # of work in a launch's worktree: the commit; empty: nothing to land
 
 
 class TaskFail(Request[Task]):

@@ -1,0 +1,151 @@
+"""`--isolation worktree`: where each agent works, what it is told of that, and how its work ends.
+
+Joins the worktrees of a run to the landing on its target, and keeps account of what has landed and
+what has not, for the report. What did not land stays in its worktree, on its branch.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from coordinator.files.content import snapshot, write_atomic
+from coordinator.files.git import Git, GitError
+from coordinator.files.state import StateDir
+from coordinator.launch import landing, worktrees
+from coordinator.launch.report import KeptWork, LandedWork
+from coordinator.launch.worktrees import Target, Workplace
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+_BYTES_MAX = 64 * 1024 * 1024
+Ask = Callable[[rq.Request[Any]], Any]
+
+
+class Isolation:
+    """The worktrees of one run. Used from all its threads."""
+
+    def __init__(self, root: Path, state: StateDir, target: Target, run: str, ask: Ask) -> None:
+        self.target = target
+        self.run = run
+        self.landed: list[LandedWork] = []
+        self.kept: list[KeptWork] = []
+        self._root = root
+        self._trees = worktrees.Worktrees(target, state.worktrees / run)
+        self._lander = landing.Lander(state, target, ask)
+        self._git = Git(target.top)
+        self._lock = threading.Lock()
+
+    def make(self, agent: str) -> Workplace:
+        """A worktree for this agent.
+
+        Raises:
+            Refusal: STORAGE.
+        """
+        return self._trees.make(agent)
+
+    def begin(self, work: Workplace, claimed: rq.Claimed, agent: str, number: int,
+              ask: Ask) -> None:
+        """Begin a task in a worktree that holds nothing of its own: at the tip, its leases bound
+        to what is there; then what is left of an earlier attempt is put in.
+
+        Raises:
+            Refusal: STORAGE, or what the coordinator says.
+        """
+        task = claimed.task.task
+        self._trees.begin(work, f"coord/{self.run}/{task}-{number}")
+        ask(rq.TaskWorktree(agent=agent, task=task, worktree=str(work.place)))
+        if claimed.partial is not None:
+            _put_in(work, ask(rq.ReviewShow(review=claimed.partial.review, content=True)))
+
+    def land(self, work: Workplace, claimed: rq.Claimed, agent: str,
+             finish: Callable[[str], None]) -> None:
+        """Land what the agent left, then call `finish` with the commit (empty: nothing to land).
+
+        Raises:
+            Refusal: why nothing landed.
+        """
+        task = claimed.task
+        message = f"{task.task}: {task.title}\n\nCoord-Task: {task.task}\nCoord-Agent: {agent}\n"
+        commit = worktrees.gather(work, message)
+        ignored = landing.only_ignored(work, self._root, claimed.leases)
+        if ignored:
+            raise Refusal(
+                Code.INVALID, f"{task.task} did not land: git ignores {', '.join(ignored[:5])}, "
+                "which it leased and wrote. Nothing of it landed.",
+                next="Copy it from the worktree, or take it out of .gitignore.", paths=ignored,
+            )
+        if self._git.contains(self.target.ref, commit):
+            finish("")
+            return
+        after = self._lander.land(
+            landing.Work(agent, task.task, message, commit, landing.rights(claimed.leases)), finish
+        )
+        with contextlib.suppress(GitError):
+            paths = [e.path for e in self._git.changes(work.began, commit)]
+            with self._lock:
+                self.landed.append(LandedWork(task=task.task, commit=after, paths=paths))
+
+    def where(self, work: Workplace) -> str:
+        """Where a person finds what did not land, in words."""
+        return f"branch {work.branch}, worktree {self._shown(work)}"
+
+    def after(self, work: Workplace, task: str, why: str) -> Workplace | None:
+        """After an attempt: the worktree, to be used again; or None when it holds something that
+        did not land, and is kept for a person."""
+        if self._trees.untouched(work):
+            return work
+        with self._lock:
+            self.kept.append(KeptWork(task=task, branch=work.branch, worktree=self._shown(work),
+                                      why=why))
+        return None
+
+    def close(self, work: Workplace) -> None:
+        """The agent goes: its worktree is removed, if it holds nothing of its own."""
+        self._trees.drop(work)
+
+    def _shown(self, work: Workplace) -> str:
+        return (str(work.top.relative_to(self._root)) if work.top.is_relative_to(self._root)
+                else str(work.top))
+
+
+def uncommitted(target: Target) -> int:
+    """How many tracked files of the main worktree have changes that no agent will see."""
+    try:
+        return len(Git(target.top).names("status", "--porcelain", "-z", "-uno", "--no-renames"))
+    except GitError:
+        return 0
+
+
+def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
+    """Remove the worktrees that a dead run left, but for those that hold something; these."""
+    folder = state.worktrees / run
+    if not folder.is_dir():
+        return []
+    try:
+        target = worktrees.find_target(root)
+    except Refusal:
+        return [str(folder.relative_to(root))]
+    trees = worktrees.Worktrees(target, folder)
+    left = worktrees.left_by(target, folder)
+    return [f"{work.top.relative_to(root.resolve())} (branch {work.branch})"
+            for work in left if not trees.drop(work)]
+
+
+def _put_in(work: Workplace, review: rq.Review) -> None:
+    """Partial work that was reassigned goes on here, file by file, where the file still is what
+    that work was begun from. (The rest stands in the prompt, as a difference.)"""
+    for file in review.files:
+        path = work.place / file.path
+        now = snapshot(path, _BYTES_MAX)
+        there = now.hash if now.kind in ("file", "symlink", "large") else None
+        if not file.kept or there != file.baseline_hash:
+            continue
+        if file.flagged is None:
+            path.unlink(missing_ok=True)
+        elif file.flagged_hash is not None and not file.flagged_hash.startswith("link:"):
+            write_atomic(path, base64.b64decode(file.flagged))
