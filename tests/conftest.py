@@ -54,6 +54,14 @@ class Repo:
             env={**clean, **(env or {})},
         )
 
+    def write(self, path: str, text: str) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def read(self, path: str) -> str:
+        return (self.root / path).read_text()
+
     def pid(self) -> int:
         return int(self.state.lock.read_text())
 

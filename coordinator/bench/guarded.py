@@ -43,7 +43,8 @@ def run(runs: int, folder: Path | None = None) -> Report:
     hook, idle, again = [], [], []
     with own_daemon(folder, git=True) as daemon:
         (token,) = daemon.register(["writer"])
-        command = [interpreter, "-I", "-S", "-E", str(hook_file.__file__), daemon.socket, "claude-code"]
+        command = [interpreter, "-I", "-S", "-E", str(hook_file.__file__), daemon.socket,
+                   "claude-code"]
         environment = {"COORD_AGENT_TOKEN": token}
         for number in range(-3, runs):
             payload = _payload(daemon.root, f"src/made_{number}.py")

@@ -83,6 +83,10 @@ class Guard:
         except Refusal as refusal:
             answer(hook_line.refused(refusal))
             return
+        if heard.stopped is not None:
+            verdict = Verdict(deny=hooks.told(heard.stopped))
+            answer(hook_line.Answer(0, tell(table, heard, verdict)))
+            return
         self._note_unknown(profile, heard)
         wait_s = self._patience(table, heard) if wait else 0.0
         broken = self._compare(heard)

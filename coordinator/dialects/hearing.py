@@ -58,13 +58,15 @@ class Heard:
     """What the tool answered, as text, once it has run."""
     again: bool = False
     """The agent wants to stop although it was asked to go on already."""
+    stopped: Refusal | None = None
+    """Why a call must not happen whoever holds what: nobody can tell what it would write."""
 
 
 def hear(table: HookTable, payload: bytes, event: str = "") -> Heard:
     """What this payload says; `event` names it where the payload itself does not.
 
     Raises:
-        Refusal: INVALID: not a hook's input, or a write that cannot be understood.
+        Refusal: INVALID: not a hook's input.
     """
     try:
         said = msgspec.json.decode(payload)
@@ -83,11 +85,12 @@ def _snake(table: HookTable, said: dict[str, Any], event: str) -> Heard:
     event = _str(said, "hook_event_name") or event
     moment = _MOMENTS[table.dialect].get(event, "other")
     tool, given = _str(said, "tool_name"), said.get("tool_input")
+    call, stopped = _call(table, moment, tool, given)
     return Heard(
         moment=moment, event=event, session=_str(said, "session_id"),
         sub=_str(said, "agent_id"), sub_type=_str(said, "agent_type"),
         parent=_str(said, "parent_session_id"), cwd=_str(said, "cwd") or None, tool=tool,
-        given=given, call=_call(table, moment, tool, given),
+        given=given, call=call, stopped=stopped,
         call_id=_str(said, "tool_use_id") or _str(said, "tool_call_id"),
         supervised=_str(said, "permission_mode") not in ("bypassPermissions", "yolo", ""),
         output=_output(said.get("tool_response", said.get("error"))) if moment == "after" else "",
@@ -98,25 +101,27 @@ def _snake(table: HookTable, said: dict[str, Any], event: str) -> Heard:
 def _copilot(table: HookTable, said: dict[str, Any], event: str) -> Heard:
     moment = _MOMENTS["copilot"].get(event, "other")
     tool, given = _str(said, "toolName"), said.get("toolArgs")
+    call, stopped = _call(table, moment, tool, given)
     return Heard(
         moment=moment, event=event, session=_str(said, "sessionId"), sub=_str(said, "agentId"),
         sub_type=_str(said, "agentType"), parent=_str(said, "parentAgentId"),
         cwd=_str(said, "cwd") or None, tool=tool, given=given,
-        call=_call(table, moment, tool, given), supervised=False,
+        call=call, stopped=stopped, supervised=False,
         output=_output(said.get("toolResult", said.get("error"))) if moment == "after" else "",
         again=said.get("stop_hook_active") is True,
     )
 
 
-def _call(table: HookTable, moment: Moment, tool: str, given: Any) -> Call | None:
+def _call(
+    table: HookTable, moment: Moment, tool: str, given: Any
+) -> tuple[Call | None, Refusal | None]:
     if moment not in ("before", "after"):
-        return None
+        return None, None
     try:
-        return call_of(table, tool, given)
-    except Refusal:
-        if moment == "after":
-            return Call("unknown")  # it has run, or was stopped before: nothing to stop now
-        raise
+        return call_of(table, tool, given), None
+    except Refusal as refusal:
+        # Once it has run, or was stopped, there is nothing to stop any more.
+        return Call("unknown"), refusal if moment == "before" else None
 
 
 def _output(value: Any) -> str:

@@ -1,0 +1,350 @@
+"""Agents as their hooks show them: sessions, sub-agents, shells, stale reads, messages.
+
+The real daemon and the real hook program; commands that it rewrites are really run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import coordinator._hook as hook_file
+from coordinator.daemon.confinement import _possible
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+
+confined = pytest.mark.skipif(not _possible(), reason="no user namespaces on this machine")
+
+
+class Claude:
+    """One session of Claude Code, as far as its hooks go."""
+
+    def __init__(self, repo: Repo, session: str, sub: str = "", profile: str = "claude-code") -> None:
+        self.repo, self.session, self.sub, self.profile = repo, session, sub, profile
+        self.calls = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.profile}-{self.session}" + (f".{self.sub}" if self.sub else "")
+
+    def hook(self, event: str, **more: Any) -> dict[str, Any]:
+        said = {"session_id": self.session, "cwd": str(self.repo.root), "hook_event_name": event,
+                "permission_mode": "bypassPermissions", **more}
+        if self.sub:
+            said |= {"agent_id": self.sub, "agent_type": "general-purpose"}
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-E", str(hook_file.__file__),
+             str(self.repo.state.socket()), self.profile],
+            input=json.dumps(said).encode(), capture_output=True, check=False, timeout=60, env={},
+        )
+        assert done.returncode == 0, done.stderr
+        if not done.stdout:
+            return {}
+        out: dict[str, Any] = json.loads(done.stdout)
+        inner: dict[str, Any] = out.get("hookSpecificOutput", out)
+        return inner
+
+    def _call(self, tool: str, given: dict[str, Any], event: str = "PreToolUse", **more: Any) -> dict[str, Any]:
+        if event == "PreToolUse":
+            self.calls += 1
+        return self.hook(event, tool_name=tool, tool_input=given, tool_use_id=f"{self.session}{self.calls}", **more)
+
+    def edit(self, path: str, text: str | None = None) -> str:
+        """Write a file through the Write tool; the reason, if that was denied."""
+        given = {"file_path": str(self.repo.root / path), "content": text or ""}
+        said = self._call("Write", given)
+        if said.get("permissionDecision") == "deny":
+            return str(said["permissionDecisionReason"])
+        if text is not None:
+            self.repo.write(path, text)
+        self.after = self._call("Write", given, "PostToolUse", tool_response={})
+        return ""
+
+    def read(self, path: str) -> None:
+        given = {"file_path": str(self.repo.root / path)}
+        self._call("Read", given)
+        self._call("Read", given, "PostToolUse", tool_response={})
+
+    def shell(self, command: str) -> tuple[str, int, str]:
+        """(why it was denied or what the model is told after, exit code, output)."""
+        said = self._call("Bash", {"command": command, "description": "x"})
+        if said.get("permissionDecision") == "deny":
+            return str(said["permissionDecisionReason"]), -1, ""
+        run = said.get("updatedInput", {}).get("command", command)
+        self.ran = run
+        done = subprocess.run(["bash", "-c", run], cwd=self.repo.root, capture_output=True, text=True, check=False)
+        after = self._call("Bash", {"command": run}, "PostToolUse", tool_response={"stdout": done.stdout, "stderr": done.stderr})
+        return str(after.get("additionalContext", "")), done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def up(repo: Repo) -> Repo:
+    with repo.client() as client:
+        client.call(rq.Health())
+    return repo
+
+
+def held(repo: Repo) -> dict[str, str]:
+    with repo.client() as client:
+        return {one.resource: one.locked_by for one in client.call(rq.Locks()).items}
+
+
+def agents(repo: Repo) -> dict[str, str | None]:
+    with repo.client() as client:
+        return {one.agent: one.parent for one in client.call(rq.Agents()).items}
+
+
+def test_a_session_registers_itself_is_welcomed_and_ends(up: Repo) -> None:
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    assert "claude-code-ann" in ann.hook("SessionStart", source="startup")["additionalContext"]
+    ann.edit("a.py", "1\n")
+    assert "a.py (claude-code-ann)" in bob.hook("SessionStart")["additionalContext"]
+    assert agents(up) == {ann.name: None, bob.name: None}
+    ann.hook("SessionEnd", reason="other")
+    assert held(up) == {}
+    assert agents(up) == {bob.name: None}
+    ann.edit("a.py", "2\n")  # resumed
+    assert held(up) == {"a.py": ann.name}
+
+
+def test_a_sub_agent_is_a_holder_of_its_own(up: Repo) -> None:
+    parent, one, two = Claude(up, "ann"), Claude(up, "ann", "s1"), Claude(up, "ann", "s2")
+    assert one.edit("hot.py", "1\n") == ""
+    assert "claude-code-ann.s1" in two.edit("hot.py", "2\n")
+    assert up.read("hot.py") == "1\n"
+    one.hook("SubagentStop")
+    assert two.edit("hot.py", "2\n") == ""
+    parent.hook("SessionEnd")
+    assert held(up) == {}
+
+
+def test_a_sub_agent_works_with_what_its_parent_claimed(up: Repo) -> None:
+    parent, sub = Claude(up, "ann"), Claude(up, "ann", "s1")
+    parent.hook("SessionStart")
+    with up.client() as client:
+        task = client.call(rq.TaskAdd(title="t", resources=["hot.py", "src/"])).task
+        client.call(rq.TaskClaim(agent=parent.name, task=task))
+        assert sub.edit("hot.py", "1\n") == ""
+        assert sub.edit("src/x.py", "1\n") == ""
+        holders = held(up)
+        assert holders["hot.py"] == sub.name
+        assert holders["src/"] == parent.name
+        sub.hook("SubagentStop")
+        assert set(held(up).values()) == {parent.name}
+        client.call(rq.TaskDone(agent=parent.name, task=task))
+    assert held(up) == {}
+
+
+def test_a_patch_of_many_files_is_one_acquisition(up: Repo) -> None:
+    ann, cod = Claude(up, "ann"), Claude(up, "cod", profile="codex")
+    ann.edit("b.py", "1\n")
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+*** Update File: no.py\n*** Delete File: b.py\n*** Add File: c/d.py\n+1\n*** End Patch\n"
+    said = cod.hook("PreToolUse", tool_name="apply_patch", tool_input={"command": patch}, tool_use_id="1")
+    assert said["permissionDecision"] == "deny"
+    assert held(up) == {"b.py": ann.name}  # all or nothing
+    ann.hook("SessionEnd")
+    said = cod.hook("PreToolUse", tool_name="apply_patch", tool_input={"command": patch}, tool_use_id="2")
+    assert set(held(up)) == {"a.py", "b.py", "c/d.py"}
+    outside = "*** Begin Patch\n*** Add File: /etc/x\n+1\n*** End Patch\n"
+    assert cod.hook("PreToolUse", tool_name="apply_patch", tool_input={"command": outside}) == {}
+    said = cod.hook("PreToolUse", tool_name="apply_patch", tool_input={"command": "GIT binary patch"})
+    assert said["permissionDecision"] == "deny"
+
+
+@confined
+def test_what_another_holds_is_read_only_for_every_command(up: Repo) -> None:
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    up.write("dir with space/held.py", "held\n")
+    up.write("free.py", "free\n")
+    ann.edit("held.py", "held\n")
+    ann.edit("dir with space/held.py", "held\n")
+    python = "open('held.py','w').write('HACK')"
+    for command in (
+        f'{sys.executable} -c "{python}"', "h=held.py; echo HACK > $h", "ls | while read f; do echo HACK > $f; done",
+        "perl -e 'open(F,q(>held.py)); print F 1'", "find . -name held.py -exec sh -c 'echo HACK > \"$0\"' {} \\;",
+    ):
+        told, _, _ = bob.shell(command)
+        assert up.read("held.py") == "held\n", command
+        assert up.read("dir with space/held.py") == "held\n", command
+        assert "not run" not in told, command
+    told, _, output = bob.shell("h=held.py; echo HACK > $h; echo NEW > new.py; id -u")
+    assert "Read-only file system" in output
+    assert str(os.getuid()) in output
+    assert up.read("new.py") == "NEW\n"
+    assert "held.py is leased by claude-code-ann" in told
+    assert Claude.shell(ann, "h=held.py; echo mine > $h")[1] == 0  # the holder itself
+    assert up.read("held.py") == "mine\n"
+
+
+def test_an_obvious_shell_write_is_proposed_like_an_edit(up: Repo) -> None:
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    ann.edit("held.py", "held\n")
+    for command in ("echo HACK > held.py", "sed -i s/held/HACK/ held.py", "git mv held.py x.py", "cd . && rm held.py",
+                    "git checkout -- held.py", "tee held.py < /dev/null"):
+        told, code, _ = bob.shell(command)
+        assert code == -1, command
+        assert "claude-code-ann" in told
+    assert bob.shell("echo x > free.py")[1] == 0
+    assert held(up)["free.py"] == bob.name
+
+
+def test_git_wide_commands_wait_for_a_quiet_tree(up: Repo) -> None:
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    up.write("held.py", "1\n")
+    ann.edit("held.py", "2\n")
+    for command in ("git stash", "git reset --hard", "git checkout -- .", "git add -A && git commit -qm x", "git clean -fd", "git switch main"):
+        told, code, _ = bob.shell(command)
+        assert code == -1, command
+        assert "whole work tree" in told and "held.py" in told
+    ann.hook("SessionEnd")
+    assert bob.shell("git stash")[1] != -1
+    assert held(up) == {}
+
+
+def test_a_change_that_got_through_is_a_violation(up: Repo) -> None:
+    """The holder replaces its file (temp and rename) while a command runs: the read-only view that
+    the command has is detached with the old inode, and it can write the new one."""
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    up.write("held.py", "held\n")
+    ann.edit("held.py", "held\n")
+    said = bob._call("Bash", {"command": "sleep 1; sh ./build.sh"})
+    assert said.get("permissionDecision") != "deny"
+    up.write("held.tmp", "replaced\n")
+    (up.root / "held.tmp").rename(up.root / "held.py")
+    up.write("held.py", "HACK\n")  # what the command did, then
+    after = bob._call("Bash", {"command": "x"}, "PostToolUse", tool_response={})
+    assert "held.py, held by claude-code-ann" in after["additionalContext"]
+    with up.client() as client:
+        (review,) = client.call(rq.Reviews()).items
+        assert review.agent == bob.name
+        shown = client.call(rq.ReviewShow(review=review.review))
+        assert [file.path for file in shown.files] == ["held.py"]
+    assert "changed held.py" in ann.hook("UserPromptSubmit", prompt="x")["additionalContext"]
+    assert ann.hook("UserPromptSubmit", prompt="x") == {}  # once
+
+
+@confined
+def test_a_real_detached_mount_is_found_out(up: Repo) -> None:
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    up.write("held.py", "held\n")
+    ann.edit("held.py", "held\n")
+    said = bob._call("Bash", {"command": "touch started; while [ ! -e go ]; do sleep 0.05; done; h=held.py; echo HACK > $h"})
+    running = subprocess.Popen(["bash", "-c", said["updatedInput"]["command"]], cwd=up.root, stderr=subprocess.PIPE)
+    while not (up.root / "started").exists():
+        assert running.poll() is None
+    up.write("held.tmp", "replaced by its holder\n")
+    (up.root / "held.tmp").rename(up.root / "held.py")
+    up.write("go", "")
+    running.communicate()
+    after = bob._call("Bash", {"command": "x"}, "PostToolUse", tool_response={})
+    if up.read("held.py") == "HACK\n":
+        assert "without a lease" in after["additionalContext"]
+    else:
+        assert running.returncode != 0
+
+
+def test_a_write_on_replaced_content_is_refused_with_the_difference(up: Repo) -> None:
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    up.write("hot.py", "one\n")
+    ann.read("hot.py")
+    assert bob.edit("hot.py", "one\nBOB\n") == ""
+    bob.hook("SessionEnd")
+    why = ann.edit("hot.py", "one\nANN\n")
+    assert "Your environment changed while you were thinking" in why
+    assert "+BOB" in why and bob.name in why
+    assert ann.edit("hot.py", "one\nBOB\nANN\n") == ""  # it knows now
+    assert ann.edit("hot.py", "one\nBOB\nANN\n2\n") == ""  # its own writes are no news to it
+
+
+def test_what_was_waited_for_is_told_once_with_what_changed(up: Repo) -> None:
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    up.write("hot.py", "one\n")
+    bob.read("hot.py")
+    ann.edit("hot.py", "one\ntwo\n")
+    assert "leased by claude-code-ann" in bob.edit("hot.py", "x\n")
+    ann.hook("SessionEnd")
+    said = bob.hook("Stop", stop_hook_active=False)
+    assert said["decision"] == "block"
+    assert "You waited for hot.py" in said["reason"] and "+two" in said["reason"]
+    assert bob.hook("Stop", stop_hook_active=True) == {}
+    assert bob.edit("hot.py", "one\ntwo\nthree\n") == ""
+
+
+def test_a_hook_may_hold_the_call_until_the_file_is_free(make_repo: Any) -> None:
+    repo = make_repo(config="[hooks]\nwait_s = 20\n")
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    ann.edit("hot.py", "1\n")
+    given = {"session_id": "bob", "cwd": str(repo.root), "hook_event_name": "PreToolUse", "tool_name": "Write",
+             "tool_input": {"file_path": "hot.py", "content": "2"}}
+    waiting = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(repo.state.socket()), "claude-code", "closed", "60"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert waiting.stdin is not None
+    waiting.stdin.write(json.dumps(given).encode())
+    waiting.stdin.close()
+    with repo.client() as client:
+        while not client.call(rq.Locks()).waiters:
+            assert waiting.poll() is None
+        ann.hook("SessionEnd")
+    assert waiting.wait(30) == 0
+    assert waiting.stdout is not None and waiting.stdout.read() == b""
+    assert held(repo) == {"hot.py": bob.name}
+
+
+def test_unknown_events_and_tools_harm_nobody(up: Repo) -> None:
+    ann = Claude(up, "ann")
+    assert ann.hook("SomethingNew", payload={"a": [1]}) == {}
+    assert ann._call("mcp__other__write", {"anything": 1}) == {}
+    assert ann._call("FutureTool", {"file_path": "a.py"}) == {}
+    with up.client() as client:
+        client.call(rq.Health())
+
+
+def test_the_socket_is_found_from_within(up: Repo, tmp_path_factory: pytest.TempPathFactory) -> None:
+    (up.root / "deep/er").mkdir(parents=True)
+    given = json.dumps({"session_id": "ann", "cwd": str(up.root / "deep/er"), "hook_event_name": "PreToolUse",
+                        "tool_name": "Write", "tool_input": {"file_path": "x.py", "content": ""}}).encode()
+    command = [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), "-", "claude-code"]
+    assert subprocess.run(command, input=given, cwd=up.root / "deep/er", env={}, check=False).returncode == 0
+    assert held(up) == {"deep/er/x.py": "claude-code-ann"}
+    elsewhere: Path = tmp_path_factory.mktemp("elsewhere")
+    assert subprocess.run(command, input=given, cwd=elsewhere, env={}, check=False).returncode == 0
+
+
+def test_gemini_and_copilot_speak_their_own_dialects(up: Repo) -> None:
+    Claude(up, "ann").edit("a.py", "1\n")
+
+    def call(profile: str, said: dict[str, Any]) -> dict[str, Any]:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(up.state.socket()), profile],
+            input=json.dumps(said).encode(), capture_output=True, check=True, timeout=60, env={})
+        out: dict[str, Any] = json.loads(done.stdout or b"{}")
+        return out
+
+    said = call("gemini", {"session_id": "gem", "cwd": str(up.root), "hook_event_name": "BeforeTool",
+                           "tool_name": "replace", "tool_input": {"file_path": "sub/../a.py", "old_string": "1"}})
+    assert said["decision"] == "deny" and "claude-code-ann" in said["reason"]
+    said = call("copilot:preToolUse", {"sessionId": "cop", "cwd": str(up.root), "toolName": "edit",
+                                       "toolArgs": {"path": "a.py", "old_str": "1"}})
+    assert said["permissionDecision"] == "deny"
+    said = call("copilot:preToolUse", {"sessionId": "cop", "cwd": str(up.root), "toolName": "apply_patch",
+                                       "toolArgs": "*** Begin Patch\n*** Update File: a.py\n*** End Patch"})
+    assert said["permissionDecision"] == "deny"
+    said = call("opencode:before", {"session_id": "ses_1", "cwd": str(up.root), "tool_name": "edit",
+                                    "tool_input": {"filePath": "a.py"}})
+    assert "claude-code-ann" in said["deny"]
+
+
+def test_an_unhooked_profile_is_said_so(up: Repo) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(up.state.socket()), "shell"],
+        input=b"{}", capture_output=True, check=False, timeout=60, env={})
+    assert done.returncode == 2 and b"[hooks]" in done.stderr
