@@ -96,7 +96,117 @@ enabled = false
     return Start(argv, {"SCRIPTED_KEY": "not-a-key"}, {".codex/config.toml": config})
 
 
-CLIS: dict[str, Callable[[Place], Start]] = {"claude": claude, "codex": codex}
+def gemini(place: Place) -> Start:
+    settings = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+    }
+    argv = [
+        _npm(place, "gemini"), "-o", "stream-json", "--approval-mode", "yolo",
+        "-m", "gemini-2.5-pro", *place.extra.argv, "-p", place.prompt,
+    ]
+    return Start(argv, {
+        "GEMINI_API_KEY": "not-a-key", "GOOGLE_GEMINI_BASE_URL": place.url,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_TELEMETRY_ENABLED": "false",
+    }, {".gemini/settings.json": json.dumps(settings)})
+
+
+def opencode(place: Place) -> Start:
+    config = {
+        "autoupdate": False, "share": "disabled",
+        "model": f"scripted/{MODEL}", "small_model": f"scripted/{MODEL}",
+        "provider": {"scripted": {
+            "npm": "@ai-sdk/openai-compatible", "name": "scripted",
+            "options": {"baseURL": f"{place.url}/v1", "apiKey": "not-a-key"},
+            "models": {MODEL: {
+                "name": MODEL, "tool_call": True, "limit": {"context": 200_000, "output": 8_000}}},
+        }},
+    }
+    argv = [_npm(place, "opencode"), "run", "--format", "json", *place.extra.argv, place.prompt]
+    return Start(argv, {
+        "OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        # It asks npm for its plugin library at each start; without a network it would wait long.
+        "npm_config_offline": "true", "npm_config_fetch_retries": "0",
+    }, {".config/opencode/opencode.json": json.dumps(config)})
+
+
+def copilot(place: Place) -> Start:
+    argv = [
+        _npm(place, "copilot"), "--output-format", "json", "--allow-all-tools", "--no-auto-update",
+        "--disable-client-telemetry", *place.extra.argv, "-p", place.prompt,
+    ]
+    return Start(argv, {
+        "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false",
+        "COPILOT_PROVIDER_BASE_URL": f"{place.url}/v1", "COPILOT_PROVIDER_TYPE": "openai",
+        "COPILOT_PROVIDER_WIRE_API": "completions", "COPILOT_PROVIDER_API_KEY": "not-a-key",
+        "COPILOT_MODEL": "claude-sonnet-4.5",  # the name decides the tools: edit, create, bash
+    })
+
+
+def qwen(place: Place) -> Start:
+    settings = {
+        "security": {"auth": {"selectedType": "openai"}},
+        "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
+        "general": {"enableAutoUpdate": False, "disableAutoUpdate": True},
+    }
+    argv = [
+        _npm(place, "qwen"), "-o", "stream-json", "--approval-mode", "yolo", "--auth-type",
+        "openai", "--openai-api-key", "not-a-key", "--openai-base-url", f"{place.url}/v1",
+        "-m", MODEL, *place.extra.argv, "-p", place.prompt,
+    ]
+    return Start(argv, {"QWEN_TELEMETRY_ENABLED": "false"},
+                 {".qwen/settings.json": json.dumps(settings)})
+
+
+def pi(place: Place) -> Start:
+    models = {"providers": {"scripted": {
+        "baseUrl": f"{place.url}/v1", "api": "openai-completions", "apiKey": "not-a-key",
+        "models": [{"id": MODEL}]}}}
+    argv = [
+        _npm(place, "pi"), "-p", "--mode", "json", "--model", f"scripted/{MODEL}",
+        *place.extra.argv, place.prompt,
+    ]
+    return Start(argv, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"},
+                 {".pi/agent/models.json": json.dumps(models)})
+
+
+def aider(place: Place) -> Start:
+    """In a conversation, not with one message: it needs somebody to go on after an edit."""
+    tracked = subprocess.run(
+        ["git", "-C", str(place.repo), "ls-files"], capture_output=True, text=True, check=True)
+    files = [word for name in tracked.stdout.splitlines()[:50] for word in ("--file", name)]
+    argv = [
+        str(place.prefix / "bin" / "aider"), "--model", f"openai/{MODEL}", "--edit-format", "diff",
+        "--yes-always", "--no-auto-commits", "--no-dirty-commits", "--no-check-update",
+        "--analytics-disable", "--no-analytics", "--no-gitignore", "--no-suggest-shell-commands",
+        "--no-detect-urls", "--no-show-model-warnings", "--no-show-release-notes", "--no-pretty",
+        "--no-fancy-input", "--disable-playwright", "--map-tokens", "0", *files, *place.extra.argv,
+    ]
+    return Start(argv, {
+        "OPENAI_API_BASE": f"{place.url}/v1", "OPENAI_API_KEY": "not-a-key",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONUNBUFFERED": "1",
+    }, person=True)
+
+
+def mini(place: Place) -> Start:
+    argv = [
+        str(place.prefix / "bin" / "mini"), "-m", f"openai/{MODEL}", "-y", "--exit-immediately",
+        "-l", "0", "-o", str(place.home / "trajectory.json"), *place.extra.argv,
+        "-t", place.prompt,
+    ]
+    return Start(argv, {
+        "OPENAI_API_BASE": f"{place.url}/v1", "OPENAI_API_KEY": "not-a-key",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True", "MSWEA_CONFIGURED": "true",
+        "MSWEA_SILENT_STARTUP": "1", "MSWEA_COST_TRACKING": "ignore_errors",
+    })
+
+
+CLIS: dict[str, Callable[[Place], Start]] = {
+    "claude": claude, "codex": codex, "gemini": gemini, "opencode": opencode, "copilot": copilot,
+    "aider": aider, "mini": mini, "qwen": qwen, "pi": pi,
+}
 
 
 # Where they are installed ----------------------------------------------------------------------
@@ -111,11 +221,11 @@ def cache_folder() -> Path:
 
 @cache
 def pins() -> dict[str, str]:
-    """Each agent's pinned package, from the script that installs them."""
+    """What each agent is pinned to, from the script that installs them."""
     listed = subprocess.run(
         [str(ROOT / "scripts" / "agents.sh"), "--list"], capture_output=True, text=True, check=True)
-    lines = (line.split() for line in listed.stdout.splitlines())
-    return {name: package for name, _registry, package, *_ in lines}
+    lines = (line.split(" ", 2) for line in listed.stdout.splitlines())
+    return {name: packages for name, _registry, packages in lines}
 
 
 def missing(name: str) -> str:

@@ -11,7 +11,7 @@ import gzip
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -56,7 +56,6 @@ class Conversation:
 
     def __init__(self, writer: Writer, tongue: Tongue, root: str) -> None:
         self.finished = False
-        self.waiting_for_a_person = False  # the last reply called no tool
         self._writer = writer
         self._tongue = tongue
         self._root = root
@@ -75,7 +74,6 @@ class Conversation:
                 return self._reply
             self._last_asked = asked
             self._reply = self._advance(turn)
-            self.waiting_for_a_person = not self._reply.calls and self._reply.status == 200
             return self._reply
 
     def _advance(self, turn: Turn) -> Reply:
@@ -116,13 +114,17 @@ class Conversation:
         in_turn: list[Answer | None] = [by_id.get(c.id) for c in calls]
         if not any(in_turn) and len(answers) == len(calls):  # ids are the agent's own
             in_turn = list(answers)
-        told = iter(
-            Result(self._tongue.worked(a), a.text) if a else Result(False, "no result came")
-            for a in in_turn)
-        parts = tuple(
-            Result() if isinstance(intent, Say) else next(told) for intent in self._step)
+        left = iter(in_turn)
+        parts = tuple(self._part(i, None if isinstance(i, Say) else next(left)) for i in self._step)
         text = "\n".join(p.text for p in parts if p.text)
         return Result(all(p.ok for p in parts), text, extra, parts)
+
+    def _part(self, intent: Intent, answer: Answer | None) -> Result:
+        if isinstance(intent, Say):
+            return Result()
+        if answer is None:
+            return Result(False, "no result came")
+        return Result(self._tongue.worked(intent, answer), answer.text)
 
 
 def _intents(step: Step) -> Sequence[Intent]:
@@ -137,7 +139,6 @@ class Session:
         self.log: list[Told] = []
         self.unknown: list[str] = []  # requests that no protocol here has
         self.failure: BaseException | None = None  # what a script raised
-        self.on_reply: Callable[[], None] = lambda: None
         self._tongue = tongue
         self._lock = threading.Lock()
         self._scripts = {
@@ -169,7 +170,6 @@ class Session:
             self.failure = self.failure or raised
             reply = self._tongue.speak((Say(f"The script failed: {raised!r}"),), "")
         self._note(Told(path, body, turn, name, reply))
-        self.on_reply()
         return reply
 
     def note(self, path: str, body: Json) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from tests.agents import offline
 from tests.agents.clis import CLIS, Extra, Place, base_environment, cache_folder, merged
@@ -157,8 +157,7 @@ class Stand:
                 start.argv, cwd=repo, env=env, stdout=out, stderr=err, start_new_session=True,
                 stdin=subprocess.PIPE if start.person else subprocess.DEVNULL)
         if start.person:
-            assert process.stdin is not None
-            _Person(process.stdin, session).type(prompt)
+            _Person(process, folder / "out", session).sit_down(prompt)
         self._runs.append(Running(process, session, folder))
         return self._runs[-1]
 
@@ -179,25 +178,34 @@ class Stand:
 
 
 class _Person:
-    """Types at an agent which wants somebody there: a word after each reply, then the end."""
+    """Types at an agent which wants somebody there: the task, a word after each turn, the end."""
 
-    def __init__(self, keyboard: IO[bytes], session: Session) -> None:
-        self._keyboard = keyboard
+    ASKS = re.compile(rb"^\w*> \Z", re.MULTILINE)  # the agent's prompt, and nothing after it
+
+    def __init__(self, process: subprocess.Popen[bytes], screen: Path, session: Session) -> None:
+        assert process.stdin is not None
+        self._process = process
+        self._keyboard = process.stdin
+        self._screen = screen
         self._session = session
-        self._lock = threading.Lock()
-        session.on_reply = self._replied
 
-    def type(self, line: str) -> None:
-        with self._lock, contextlib.suppress(OSError, ValueError):
-            self._keyboard.write(line.replace("\n", " ").encode() + b"\n")
-            self._keyboard.flush()
+    def sit_down(self, task: str) -> None:
+        threading.Thread(target=self._work, args=(task,), daemon=True).start()
 
-    def _replied(self) -> None:
-        if not self._session.main.finished:
-            return self.type(GO_ON)
-        self.type("/exit")
-        with self._lock, contextlib.suppress(OSError):
-            self._keyboard.close()
+    def _work(self, task: str) -> None:
+        answered = 0
+        moment = threading.Event()
+        while self._process.poll() is None:
+            shown = self._screen.read_bytes()
+            if len(shown) == answered or not self.ASKS.search(shown):
+                moment.wait(0.02)
+                continue
+            going_on = "/exit" if self._session.main.finished else GO_ON
+            line = going_on if answered else task
+            answered = len(shown)
+            with contextlib.suppress(OSError):  # it may have been killed meanwhile
+                self._keyboard.write(line.replace("\n", " ").encode() + b"\n")
+                self._keyboard.flush()
 
 
 def _put(path: Path, text: str) -> None:

@@ -37,8 +37,11 @@ class Tongue:
     """The default: tools that take JSON. Agents differ in names and in a few shapes."""
 
     works_with: frozenset[str] = frozenset()  # a request for work offers these tools
-    fails = re.compile(r"(?!)")  # a result that reads so is a failure
+    wrote = re.compile("")  # a write that went through reads so
+    fails = re.compile(r"(?!)")  # any result that reads so is a failure
     mcp_name = "mcp__{server}__{tool}"
+    has_shell = True
+    tells_exit_codes = True  # some never tell their model how a command ended
 
     def is_work(self, turn: Turn) -> bool:
         return not turn.wants_json and self.works_with <= set(turn.tools)
@@ -64,8 +67,11 @@ class Tongue:
         """The answer to an intent that this agent's model needs no tool for."""
         return None
 
-    def worked(self, answer: Answer) -> bool:
-        return not (answer.failed or self.fails.search(answer.text))
+    def worked(self, intent: Intent, answer: Answer) -> bool:
+        """Whether a tool did what was asked, as far as the agent tells its model."""
+        if answer.failed or self.fails.search(answer.text):
+            return False
+        return not isinstance(intent, Edit | Create) or bool(self.wrote.search(answer.text))
 
     def heard_instead(self, extra: Sequence[str]) -> Result:
         """What came of a reply without calls."""
@@ -91,6 +97,7 @@ class Claude(Tongue):
 
 class Codex(Tongue):
     works_with = frozenset({"apply_patch", "exec_command"})
+    wrote = re.compile(r"^Success\. ", re.MULTILINE)
     fails = re.compile(
         r"^Command blocked|verification failed|^(?:execution|exec_command) (?:error|failed)"
         r"|(?:Exit code: |exited with code )(?!0\b)", re.MULTILINE)
@@ -149,6 +156,7 @@ class Gemini(Tongue):
 
 class Qwen(Gemini):
     works_with = frozenset({"edit", "run_shell_command"})
+    wrote = re.compile(r"^The file: .* has been updated|^Successfully ")
     mcp_name = "mcp__{server}__{tool}"
 
     def tool(self, intent: Intent, root: str) -> tuple[str, Json | str]:
@@ -164,6 +172,8 @@ class Qwen(Gemini):
 
 class OpenCode(Tongue):
     works_with = frozenset({"edit", "bash"})
+    wrote = re.compile(r"^(?:Edit applied|Wrote file) successfully")
+    tells_exit_codes = False
     mcp_name = "{server}_{tool}"
 
     def tool(self, intent: Intent, root: str) -> tuple[str, Json | str]:
@@ -181,7 +191,8 @@ class OpenCode(Tongue):
 
 class Copilot(Tongue):
     works_with = frozenset({"edit", "bash"})
-    fails = re.compile(r"^Denied by|<exited with exit code (?!0\b)|^Failed ", re.MULTILINE)
+    wrote = re.compile(r"^File .* updated with changes|^Created file ")
+    fails = re.compile(r"^Denied by|with exit code (?!0\b)|^Failed ", re.MULTILINE)
     mcp_name = "{server}-{tool}"
 
     def tool(self, intent: Intent, root: str) -> tuple[str, Json | str]:
@@ -199,6 +210,8 @@ class Copilot(Tongue):
 
 class Pi(Tongue):
     works_with = frozenset({"edit", "bash"})
+    wrote = re.compile(r"^Successfully ")
+    fails = re.compile(r"^Command exited with code (?!0\b)", re.MULTILINE)
 
     def tool(self, intent: Intent, root: str) -> tuple[str, Json | str]:
         match intent:
@@ -240,7 +253,7 @@ class Mini(Tongue):
                 return "bash", {"command": command}
         return super().tool(intent, root)
 
-    def worked(self, answer: Answer) -> bool:
+    def worked(self, intent: Intent, answer: Answer) -> bool:
         try:
             return bool(json.loads(answer.text)["returncode"] == 0)
         except (ValueError, KeyError, TypeError):
@@ -249,6 +262,8 @@ class Mini(Tongue):
 
 class Aider(Tongue):
     """No tools at all: edits are blocks in the text, files are in the conversation already."""
+
+    has_shell = False  # it runs no command unless a person agrees to each
 
     def speak(self, intents: Sequence[Intent], root: str) -> Reply:
         return Reply("\n\n".join(self._block(i) for i in intents))
