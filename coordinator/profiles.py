@@ -21,10 +21,13 @@ import msgspec
 
 from coordinator.dialects.table import HookTable
 from coordinator.resources import packaged
+from coordinator.wiring.entries import Entry
 from coordinator.words.refusals import Code, Refusal
 
 #: What may stand in braces in a command.
-PLACEHOLDERS = ("prompt", "prompt_file", "task", "root", "agent", "python")
+PLACEHOLDERS = ("prompt", "prompt_file", "task", "root", "agent", "python", "plugins")
+#: Where coord's own plugins for agents without hooks lie.
+PLUGINS = Path(__file__).resolve().parent / "plugins"
 _BRACED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 _SHELL_SIGNS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>&1"})
@@ -49,6 +52,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     success_codes: tuple[int, ...] = (0,)
     versions_tried: tuple[str, ...] = ()
     hooks: HookTable | None = None
+    wire: tuple[Entry, ...] = ()
     source: str = ""
 
     def with_command(self, text: str) -> Profile:
@@ -81,7 +85,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
         Raises:
             Refusal: LIMIT: the prompt is too long for an argument.
         """
-        out = [_BRACED.sub(lambda found: facts[found[1]], word) for word in self.command]
+        out = [_filled(word, facts) for word in self.command]
         if any(len(os.fsencode(word)) > ARGUMENT_BYTES_MAX for word in out):
             raise Refusal(
                 Code.LIMIT, f"The prompt is too long to be an argument of {out[0]} "
@@ -89,6 +93,10 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
                 next="Use {prompt_file} in the command, or shorten the task's prompt.",
             )
         return out
+
+    def environment(self, facts: Mapping[str, str]) -> dict[str, str]:
+        """What the agent's process finds in its environment, besides coord's own."""
+        return {key: _filled(value, facts) for key, value in self.env.items()}
 
     def program(self) -> str:
         """The program that will be run.
@@ -110,6 +118,11 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
                 next=f"Install it, or put its folder on PATH; `command -v {name}` must find it.",
             )
         return found
+
+
+def _filled(word: str, facts: Mapping[str, str]) -> str:
+    known = {"plugins": str(PLUGINS), **facts}
+    return _BRACED.sub(lambda found: known.get(found[1], found[0]), word)
 
 
 def load(name: str, root: Path) -> Profile:

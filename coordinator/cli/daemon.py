@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Annotated
 
 import apsw
@@ -14,6 +15,8 @@ from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
 from coordinator.client.wire import Wire, connect, locate_root, start
 from coordinator.files.roots import checkout
 from coordinator.files.state import StateDir
+from coordinator.launch import landing
+from coordinator.profiles import profiles
 from coordinator.settings import load
 from coordinator.words import requests as rq
 from coordinator.words.refusals import CATALOGUE, Code, Refusal
@@ -31,9 +34,54 @@ CONFIG = """\
 
 
 @app.command("init")
-def init(as_json: AsJson = False) -> None:
-    """Prepare this folder: `.coord/`, `coord.toml`, `context_archive/`; keeps what exists."""
+def init(
+    agent: Annotated[
+        list[str] | None, typer.Option("--agent", "-a", help="Wire this agent CLI's hooks.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Wire every agent CLI that is installed.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take out of the settings what coord put in.")
+    ] = False,
+    user: Annotated[
+        bool, typer.Option("--user", help="Your own settings, for all repositories.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Prepare this folder: `.coord/`, `coord.toml`, `context_archive/`; keeps what exists.
+
+    With --agent (or --all) the agent's settings are changed so that it asks coord before it
+    writes; what would change is shown first. --remove takes out exactly that.
+    """
+    from coordinator.cli.wiring import chosen, wire
+
     root = locate_root()
+    if remove:
+        names = agent or []
+        wanted = chosen(root, names, False) if names else [p for p in profiles(root) if p.wire]
+        wire(root, wanted, yes=yes, remove=True, user=user)
+        return
+    wanted = chosen(root, agent or [], everything)
+    made = _prepare(root)
+    if wanted:
+        wire(root, wanted, yes=yes, remove=False, user=user)
+    if as_json:
+        print_json({"root": str(root), "made": made, "git": checkout(str(root)) is not None})
+        return
+    say(f"{root} is ready" + (f" (made {', '.join(made)})" if made else " (it was already)"))
+    if checkout(str(root)) is None:
+        say("note: this is not a git repository; coord works, but git cannot show what changed")
+    if wanted:
+        say("next: coord doctor proves the wiring; then start your agents as you always do")
+    else:
+        say("next: coord init --agent claude-code wires an agent; "
+            "coord agents profiles lists which there are")
+
+
+def _prepare(root: Path) -> list[str]:
+    """Make what is not there yet; what was made."""
     state = StateDir(root)
     made = []
     try:
@@ -59,13 +107,7 @@ def init(as_json: AsJson = False) -> None:
             next=f"Give write access to {root}.",
         ) from None
     load(root)
-    if as_json:
-        print_json({"root": str(root), "made": made, "git": checkout(str(root)) is not None})
-        return
-    say(f"{root} is ready" + (f" (made {', '.join(made)})" if made else " (it was already)"))
-    if checkout(str(root)) is None:
-        say("note: this is not a git repository; coord works, but git cannot show what changed")
-    say('next: coord task add "…" --file PATH, then coord launch - --agents 3 --agent shell …')
+    return made
 
 
 @app.command("up")
@@ -155,6 +197,11 @@ def doctor(
     except Refusal as refusal:
         problems.append(f"{refusal.code.value}: {refusal.message} {refusal.next}")
         health = None
+    interrupted = landing.cut_off(state)
+    if interrupted is not None:
+        problems.append(interrupted)
+    wiring = _wiring(root, problems)
+    facts["wiring"] = wiring
     facts["problems"] = problems
     if as_json:
         print_json(facts)
@@ -169,6 +216,8 @@ def doctor(
             f"{health.events} events, integrity {health.integrity}")
         say(f"watcher      {health.watcher.get('mode')}: {health.watcher.get('detail')}")
         say(f"http         {health.http or 'off'}")
+        for name, said in wiring.items():
+            say(f"{name:<12} {said}")
         say("settings")
         sources = health.config["sources"]
         for section, values in health.config["settings"].items():
@@ -180,6 +229,28 @@ def doctor(
     if not problems:
         say("No problem was found.")
     return 1 if problems else 0
+
+
+def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
+    """Each wired agent CLI, and whether its hooks reach the coordinator."""
+    from coordinator.cli.wiring import live
+    from coordinator.wiring.wire import Wirer
+
+    wirer = Wirer(StateDir(root), Path.home())
+    out: dict[str, str] = {}
+    try:
+        known = profiles(root)
+    except Refusal as refusal:
+        problems.append(refusal.message)
+        return {}
+    for profile in known:
+        if profile.hooks is None or not profile.wire or not wirer.is_wired(profile):
+            continue
+        bad = live(root, profile)
+        out[profile.name] = bad or "wired; its hook reached the coordinator and came back"
+        if bad:
+            problems.append(f"{profile.name}: {bad}")
+    return out
 
 
 def _restore(state: StateDir) -> int:

@@ -1,4 +1,4 @@
-"""`coord lock`, `unlock`, `renew`, `locks`, `agents`: leases by hand."""
+"""`coord lock`, `unlock`, `renew`, `locks`: leases by hand."""
 
 from __future__ import annotations
 
@@ -143,27 +143,3 @@ def locks(
             f"waiting {waiter.position}. {waiter.agent} for {', '.join(waiter.resources)} "
             f"since {ago(waiter.asked_at, now)} ({waiter.acquisition_id})"
         )
-
-
-@app.command("agents")
-def agents(
-    everyone: Annotated[bool, typer.Option("--all", help="Also those that left.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Registered agents: state, what they hold, do and wait for."""
-    found = ask(rq.Agents(all=everyone))
-    if as_json:
-        print_json(found)
-        return
-    if not found.items:
-        say("No agent is registered.")
-        return
-    now = SystemClock().now_ms()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("agent", "state", "seen", "leases", "task", "doing"):
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
-    for row in found.items:
-        doing = f"waits for {', '.join(row.waiting_for)}" if row.waiting_for else row.progress or ""
-        table.add_row(row.agent, row.state, ago(row.seen_at, now), str(row.leases),
-                      ", ".join(row.tasks), doing)
-    out().print(table)

@@ -14,7 +14,8 @@ from coordinator.cli.app import app, complain, fail, print_json
 from coordinator.words.refusals import Code, Refusal
 
 #: Where the commands are; each module adds its own to `app` when imported.
-COMMANDS = ("daemon", "locks", "tasks", "reviews", "status", "story", "launch", "bench")
+COMMANDS = ("daemon", "locks", "agents", "tasks", "reviews", "status", "story", "launch", "wiring",
+            "bench")
 
 
 def run() -> None:

@@ -48,6 +48,8 @@ def serve(
         wait_s: how long the call may be held for what is leased by others.
         broken: sentences on leased files that a command of this agent has changed meanwhile.
     """
+    if heard.moment == "other":
+        return Heeded("")
     name = sessions.holder(svc, tx, actor, profile, heard)
     heeded = Heeded(name)
     if heard.moment == "before":

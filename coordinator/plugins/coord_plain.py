@@ -1,0 +1,63 @@
+"""COORD_PLUGIN: one question to the coordinator, for Python agents without hooks of their own.
+
+Imported inside their interpreters, whatever those have installed: standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import uuid
+from typing import Any
+
+SESSION = uuid.uuid4().hex
+#: How long an answer is waited for (seconds).
+PATIENCE_S = 600.0
+
+
+class Unanswered(OSError):
+    """Nobody answers: what is about to be written is not guarded."""
+
+
+def ask(profile: str, event: str, **said: Any) -> dict[str, Any]:
+    """The coordinator's answer: any of `deny`, `command`, `context`.
+
+    Raises:
+        Unanswered.
+    """
+    body = json.dumps({"session_id": SESSION, "cwd": os.getcwd(), **said}).encode()
+    token = os.environ.get("COORD_AGENT_TOKEN") or "-"
+    try:
+        with socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(PATIENCE_S)
+            link.connect(_socket())
+            link.sendall(f"hook {profile}:{event} {token} {len(body)}\n".encode() + body)
+            with link.makefile("rb") as answer:
+                code, out, err = (int(part) for part in answer.readline().split())
+                text, words = answer.read(out), answer.read(err)
+    except (OSError, ValueError) as bad:
+        raise Unanswered(
+            f"coord: no coordinator answers ({bad}), so this is stopped. `coord up` starts it."
+        ) from None
+    if code:
+        return {"deny": words.decode("utf-8", "replace")}
+    found = json.loads(text) if text else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _socket() -> str:
+    given = os.environ.get("COORD_SOCKET")
+    if given:
+        return given
+    at = os.getcwd()
+    while True:
+        try:
+            with open(os.path.join(at, ".coord", "socket.path"), "rb") as file:
+                return os.fsdecode(file.read().strip())
+        except OSError:
+            pass
+        above = os.path.dirname(at)
+        if above == at:
+            raise FileNotFoundError("no .coord here or above")
+        at = above

@@ -1,0 +1,44 @@
+"""COORD_PLUGIN: mini-swe-agent's local environment, whose commands the coordinator is asked about.
+
+    mini --environment-class coord_mini.CoordEnvironment      (this folder on PYTHONPATH)
+
+bash is its only tool: a command is refused, or run with what others hold read-only.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from minisweagent.environments.local import LocalEnvironment
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import coord_plain
+
+
+class CoordEnvironment(LocalEnvironment):  # type: ignore[misc]
+    """Asks before each command, and tells afterwards what the model should know."""
+
+    def execute(self, action: dict[str, Any], cwd: str = "", **more: Any) -> dict[str, Any]:
+        """Run the command of `action`, as confined as the coordinator says, or refuse it."""
+        command = action.get("command", "")
+        where = cwd or self.config.cwd or str(Path.cwd())
+        call = {"tool_name": "bash", "tool_input": {"command": command}, "cwd": where,
+                "tool_use_id": str(action.get("tool_call_id", ""))}
+        try:
+            said = coord_plain.ask("mini", "before", **call)
+        except coord_plain.Unanswered as bad:
+            said = {"deny": str(bad)}
+        if said.get("deny"):
+            return {"output": said["deny"], "returncode": 126, "exception_info": ""}
+        done: dict[str, Any] = super().execute(
+            {**action, "command": said.get("command") or command}, cwd, **more
+        )
+        try:
+            told = coord_plain.ask("mini", "after", **call, tool_response=done.get("output", ""))
+        except coord_plain.Unanswered:
+            told = {}
+        if told.get("context"):
+            done["output"] = f"{done.get('output', '')}\n{told['context']}"
+        return done

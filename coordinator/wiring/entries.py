@@ -1,0 +1,41 @@
+"""What a profile wants written into its agent's settings: data, with places to fill in.
+
+    [[wire]]
+    file = ".claude/settings.local.json"     # below the repository; `~/…` below the user's home
+    user_file = "~/.claude/settings.json"    # instead, with --user
+    [[wire.add]]                             # a further item of a list
+    at = ["hooks", "PreToolUse"]
+    value = '{"matcher": "Edit", "hooks": [{"type": "command", "command": "{guard}"}]}'
+    [[wire.set]]                             # a key of its own
+    at = ["mcpServers", "coord"]
+    value = '{"command": "{python}", "args": ["-m", "coordinator.cli.main", "mcp"]}'
+
+    [[wire]]
+    file = ".opencode/plugins/coord.js"
+    copy = "opencode.js"                     # a whole file of coord's own (coordinator/plugins/)
+
+Places: `{guard}` the hook that stops a call when nobody answers, `{notice}` the one that does not,
+`{begin}` the slower one that starts the coordinator; each with `:EVENT` where the payload does not
+name it. `{python}`, `{root}`, `{socket}`, `{profile}`, `{plugins}`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Piece(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One value and where it goes. `value` is JSON, with places in its strings."""
+
+    at: tuple[str, ...]
+    value: str
+
+
+class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One file that is wired."""
+
+    file: str
+    user_file: str = ""
+    add: tuple[Piece, ...] = ()
+    set: tuple[Piece, ...] = ()
+    copy: str = ""

@@ -1,0 +1,343 @@
+"""Wiring an agent CLI to coord: plan the changes of its settings, write them, take them out again.
+
+Nothing is written before it was planned whole: a file with a syntax error stops all of it,
+untouched. What was put in is remembered in `.coord/wired.json`, so that taking it out gives the
+file as it was, or, where a person has changed it since, only what is coord's is removed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coordinator.files.content import digest, write_atomic
+from coordinator.files.state import StateDir
+from coordinator.profiles import PLUGINS, Profile
+from coordinator.wiring import jsonc
+from coordinator.wiring.entries import Entry, Piece
+from coordinator.words.refusals import Code, Refusal
+
+PACKAGE = Path(__file__).resolve().parent.parent
+HOOK = PACKAGE / "_hook.py"
+#: How what coord has put in is known again.
+_MARKS = ("/_hook.py", "coordinator.cli.main", "COORD_PLUGIN")
+_PLACE = re.compile(r"\{(guard|notice|begin|python|root|socket|profile|plugins)(?::([A-Za-z]+))?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file before and after (None: it is not there)."""
+
+    path: Path
+    before: str | None
+    after: str | None
+
+    def shown(self) -> str:
+        """As a unified diff."""
+        old = (self.before or "").splitlines(keepends=True)
+        new = (self.after or "").splitlines(keepends=True)
+        name = str(self.path)
+        lines = difflib.unified_diff(old, new, name if self.before is not None else "/dev/null",
+                                     name if self.after is not None else "/dev/null")
+        return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+
+class _Wired(msgspec.Struct):
+    """What was put into one file. `made`: there was none."""
+
+    path: str
+    profile: str
+    before: str | None
+    digest: str
+
+
+class Wirer:
+    """Plans for one repository.
+
+    Args:
+        home: the user's home, below which `~/…` lies.
+        user: write the user's settings (for every repository) instead of the project's.
+    """
+
+    def __init__(self, state: StateDir, home: Path, *, user: bool = False) -> None:
+        self._state, self._home, self._user = state, home, user
+        self._record = state.path / "wired.json"
+
+    def plan(self, profile: Profile) -> list[Change]:
+        """What wiring this profile would change; empty if it is wired already.
+
+        Raises:
+            Refusal: INVALID: nothing to wire, or a settings file with a syntax error.
+        """
+        if not profile.wire:
+            raise Refusal(
+                Code.INVALID, f"The profile {profile.name} has nothing to be wired.",
+                next="`coord agents profiles` shows which have.",
+            )
+        out = []
+        for entry in profile.wire:
+            path = self._path(entry)
+            before = _read(path)
+            after = self._wired_text(profile, entry, path, before)
+            if after != before:
+                out.append(Change(path, before, after))
+        return out
+
+    def apply(self, profile: Profile, changes: Sequence[Change]) -> None:
+        """Write what was planned, and remember it.
+
+        Raises:
+            Refusal: STORAGE; files written before stay wired, and are remembered.
+        """
+        wired = self._wired()
+        for change in changes:
+            assert change.after is not None
+            known = wired.get(str(change.path))
+            _write(change.path, change.after)
+            wired[str(change.path)] = _Wired(
+                str(change.path), profile.name,
+                known.before if known is not None and known.digest == _digest(change.before)
+                else change.before, _digest(change.after),
+            )
+            self._save(wired)
+
+    def unplan(self, profile: Profile) -> list[Change]:
+        """What taking the wiring out would change.
+
+        Raises:
+            Refusal: INVALID: a settings file with a syntax error.
+        """
+        out = []
+        wired = self._wired()
+        for entry in profile.wire:
+            path = self._path(entry)
+            before = _read(path)
+            if before is None:
+                continue
+            known = wired.get(str(path))
+            if known is not None and known.digest == _digest(before):
+                after = known.before
+            elif entry.copy:
+                after = None if any(mark in before for mark in _MARKS) else before
+            else:
+                after = _stripped(path, before)
+            if after != before:
+                out.append(Change(path, before, after))
+        return out
+
+    def remove(self, changes: Sequence[Change]) -> None:
+        """Write what `unplan` planned.
+
+        Raises:
+            Refusal: STORAGE.
+        """
+        wired = self._wired()
+        for change in changes:
+            if change.after is None:
+                _unlink(change.path)
+            else:
+                _write(change.path, change.after)
+            wired.pop(str(change.path), None)
+            self._save(wired)
+
+    def is_wired(self, profile: Profile) -> bool:
+        """Whether every file has what this profile wants, in the project or for the user."""
+        both = (Wirer(self._state, self._home), Wirer(self._state, self._home, user=True))
+        for one in both:
+            try:
+                if profile.wire and not one.plan(profile):
+                    return True
+            except Refusal:
+                continue
+        return False
+
+    def hook_command(self, profile: str, mode: str, event: str = "", patience_s: float = 30) -> str:
+        """The hook as a shell command."""
+        socket = "-" if self._user else str(self._state.socket())
+        name = f"{profile}:{event}" if event else profile
+        words = [sys.executable, "-I", "-S", "-E", str(HOOK), socket, name, mode,
+                 f"{patience_s:g}"]
+        return " ".join(shlex.quote(word) for word in words)
+
+    # ------------------------------------------------------------ inside
+
+    def _path(self, entry: Entry) -> Path:
+        name = entry.user_file if self._user and entry.user_file else entry.file
+        if name.startswith("~/"):
+            return self._home / name[2:]
+        return self._state.root / name
+
+    def _wired_text(self, profile: Profile, entry: Entry, path: Path,
+                    before: str | None) -> str:
+        if entry.copy:
+            return self._filled(profile, (PLUGINS / entry.copy).read_text("utf-8"), quoted=False)
+        text = before if before is not None else ""
+        try:
+            # What an older coord, or another interpreter, has put in is replaced.
+            values = [(piece, self._value(profile, piece)) for piece in (*entry.add, *entry.set)]
+            if text.strip() and not _has_all(text, entry, dict(values)):
+                text = _stripped(path, text) or ""
+            for piece in entry.add:
+                value = self._value(profile, piece)
+                if value not in (_at(text, piece.at) or []):
+                    text = jsonc.appended(text, piece.at, value)
+            for piece in entry.set:
+                value = self._value(profile, piece)
+                if _at(text, piece.at) != value:
+                    text = jsonc.with_member(text, piece.at, value)
+        except jsonc.BadJson as bad:
+            raise _broken(path, bad) from None
+        return text
+
+    def _value(self, profile: Profile, piece: Piece) -> Any:
+        try:
+            return json.loads(self._filled(profile, piece.value, quoted=True))
+        except ValueError as bad:
+            raise Refusal(Code.INVALID, f"{profile.source}: wire: {piece.at}: {bad}.") from None
+
+    def _filled(self, profile: Profile, text: str, *, quoted: bool) -> str:
+        patience = 30.0
+        if profile.hooks is not None:
+            patience = max(5.0, profile.hooks.timeout_s - 2.0)
+
+        def fill(found: re.Match[str]) -> str:
+            what, event = found[1], found[2] or ""
+            said = {
+                "guard": lambda: self.hook_command(profile.name, "closed", event, patience),
+                "notice": lambda: self.hook_command(profile.name, "open", event, patience),
+                "begin": lambda: " ".join(
+                    shlex.quote(word) for word in
+                    (sys.executable, "-m", "coordinator.cli.main", "hook",
+                     f"{profile.name}:{event}" if event else profile.name)),
+                "python": lambda: sys.executable,
+                "root": lambda: str(self._state.root),
+                "socket": lambda: str(self._state.socket()),
+                "profile": lambda: profile.name,
+                "plugins": lambda: str(PLUGINS),
+            }[what]()
+            return json.dumps(said, ensure_ascii=False)[1:-1] if quoted else said
+
+        return _PLACE.sub(fill, text)
+
+    def _wired(self) -> dict[str, _Wired]:
+        try:
+            found = msgspec.json.decode(self._record.read_bytes(), type=list[_Wired])
+        except (OSError, msgspec.DecodeError):
+            return {}
+        return {one.path: one for one in found}
+
+    def _save(self, wired: dict[str, _Wired]) -> None:
+        self._state.create()
+        write_atomic(self._record, msgspec.json.encode(list(wired.values())), 0o600)
+
+
+def _has_all(text: str, entry: Entry, values: dict[Piece, Any]) -> bool:
+    return all(values[piece] in (_at(text, piece.at) or []) for piece in entry.add) and all(
+        _at(text, piece.at) == values[piece] for piece in entry.set
+    )
+
+
+def _at(text: str, path: Sequence[str]) -> Any:
+    if not text.strip():
+        return None
+    value = jsonc.parse(text).value
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _stripped(path: Path, text: str) -> str | None:
+    """The text without what is coord's, and without the lists and objects that leaves empty. None
+    if nothing else is left."""
+    try:
+        while (found := _doomed(jsonc.parse(text))) is not None:
+            text = jsonc.without(text, *found)
+        return text if jsonc.parse(text).value != {} or "/" in text else None
+    except jsonc.BadJson as bad:
+        raise _broken(path, bad) from None
+
+
+def _doomed(around: jsonc.Span) -> tuple[jsonc.Span, jsonc.Span] | None:
+    """The outermost item or member that holds nothing but what is coord's, and what it is in."""
+    for child in (*around.members.values(), *around.items):
+        if _ours(child):
+            return child, around
+        deeper = _doomed(child)
+        if deeper is not None:
+            return deeper
+    return None
+
+
+def _ours(span: jsonc.Span) -> bool:
+    """Whether coord has put this in: a hook entry or server whose command is coord's."""
+    if span.items or span.members:
+        if span.items:
+            return all(_ours(item) for item in span.items)
+        command = span.value.get("command") if isinstance(span.value, dict) else None
+        if isinstance(command, list):
+            command = " ".join(str(one) for one in command)
+        said = " ".join(str(part) for part in (command, span.value.get("args"),
+                                               span.value.get("bash")))
+        if any(mark in said for mark in _MARKS):
+            return True
+        inner = span.members.get("hooks")
+        if inner is not None and inner.items:
+            return _ours(inner)
+        kids = list(span.members.values())
+        return bool(kids) and all((kid.items or kid.members) and _ours(kid) for kid in kids)
+    return isinstance(span.value, str) and any(mark in span.value for mark in _MARKS)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as bad:
+        raise Refusal(
+            Code.INVALID, f"{path} cannot be read ({bad}). Nothing was changed.",
+            next=f"Look at {path}.",
+        ) from None
+
+
+def _write(path: Path, text: str) -> None:
+    target = Path(os.path.realpath(path))  # a link in somebody's dot files stays one
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = target.stat().st_mode & 0o777 if target.exists() else None
+        write_atomic(target, text.encode(), mode)
+    except OSError as bad:
+        raise Refusal(
+            Code.STORAGE, f"{path} cannot be written: {bad.strerror}. It is as it was.",
+            next=f"Give write access to {path.parent}.",
+        ) from None
+
+
+def _unlink(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+        for folder in (path.parent, path.parent.parent):
+            folder.rmdir()  # only if nothing else is in it
+    except OSError:
+        return
+
+
+def _digest(text: str | None) -> str:
+    return "absent" if text is None else digest(text.encode())
+
+
+def _broken(path: Path, bad: Exception) -> Refusal:
+    return Refusal(
+        Code.INVALID, f"{path} has a syntax error ({bad}). It was left as it is, and nothing was "
+        "wired.", next=f"Correct {path}, then repeat.",
+    )
