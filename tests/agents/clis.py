@@ -238,10 +238,14 @@ def missing(name: str) -> str:
     return ""
 
 
-def base_environment(home: Path, tmp: Path) -> dict[str, str]:
-    """A clean environment: nothing of the person who runs the tests."""
+def base_environment(prefix: Path, home: Path, tmp: Path) -> dict[str, str]:
+    """A clean environment: nothing of the person who runs the tests, but the agent on the PATH."""
+    own = prefix / "node_modules" / ".bin"
     node = shutil.which("node")
-    folders = [*([str(Path(node).parent)] if node else []), "/usr/local/bin", "/usr/bin", "/bin"]
+    folders = [
+        str(own if own.is_dir() else prefix / "bin"), *([str(Path(node).parent)] if node else []),
+        "/usr/local/bin", "/usr/bin", "/bin",
+    ]
     return {
         "PATH": os.pathsep.join(dict.fromkeys(folders)), "HOME": str(home), "TMPDIR": str(tmp),
         "TERM": "dumb", "LANG": "C.UTF-8", "NO_COLOR": "1", "CI": "1",

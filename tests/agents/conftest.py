@@ -30,13 +30,14 @@ def loopback() -> bool:
 
 
 @pytest.fixture
-def server(loopback: bool) -> Iterator[ModelServer]:
+def server() -> Iterator[ModelServer]:
+    """Without `loopback`: the tests of the server alone share their process with others."""
     with ModelServer() as made:
         yield made
 
 
 @pytest.fixture
-def stand(tmp_path: Path, server: ModelServer) -> Iterator[Stand]:
+def stand(loopback: bool, tmp_path: Path, server: ModelServer) -> Iterator[Stand]:
     made = Stand(tmp_path / "runs", server)
     yield made
     made.close()

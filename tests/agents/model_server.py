@@ -11,6 +11,7 @@ import gzip
 import json
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -52,29 +53,48 @@ class Told:
 
 
 class Conversation:
-    """One script at play: a generator, and what it has heard so far."""
+    """One script at play: a generator, and what it has heard so far.
+
+    An agent that begins anew (a request in which the model has not spoken yet) gets the script from
+    its beginning: that is how a task which is tried again is played again.
+    """
 
     def __init__(self, writer: Writer, tongue: Tongue, root: str) -> None:
         self.finished = False
+        self.plays = 1
         self._writer = writer
         self._tongue = tongue
         self._root = root
         self._script: Script | None = None
         self._step: Sequence[Intent] = ()
         self._reply: Reply | None = None
-        self._seen: set[str] = set()
+        self._seen: Counter[str] = Counter()
+        self._said: set[str] = set()
         self._last_asked = 0
         self._lock = threading.Lock()
 
     def answer(self, turn: Turn) -> Reply:
-        """The next words; asked the same thing again (a retry), the same words again."""
+        """The next words; asked the same thing again (a retry), the same words again.
+
+        Not so after an HTTP error: then asking again is the next step.
+        """
         with self._lock:
             asked = hash(turn.messages)
-            if self._reply is not None and asked == self._last_asked:
+            answered = self._reply is not None and self._reply.status == 200
+            if self._reply is not None and answered and asked == self._last_asked:
                 return self._reply
+            if answered and not self._tongue.has_begun(turn, self._said):
+                self._begin_anew()
             self._last_asked = asked
             self._reply = self._advance(turn)
+            self._said.add(self._reply.text)
             return self._reply
+
+    def _begin_anew(self) -> None:
+        self._script, self._reply, self.finished = None, None, False
+        self._seen.clear()
+        self._said.clear()
+        self.plays += 1
 
     def _advance(self, turn: Turn) -> Reply:
         extra = self._new_texts(turn)
@@ -101,9 +121,16 @@ class Conversation:
         return self._tongue.at_once(intents[0], turn) if len(intents) == 1 else None
 
     def _new_texts(self, turn: Turn) -> tuple[str, ...]:
-        new = tuple(t for t in turn.texts() if t not in self._seen)
-        self._seen.update(new)
-        return new
+        """What was not in the request before; the same words said once more are new."""
+        texts = list(turn.texts())
+        left = Counter(texts) - self._seen
+        self._seen = Counter(texts)
+        new: list[str] = []
+        for text in reversed(texts):
+            if left[text]:
+                left[text] -= 1
+                new.append(text)
+        return tuple(reversed(new))
 
     def _result(self, turn: Turn, extra: tuple[str, ...]) -> Result:
         calls = self._reply.calls if self._reply else ()
@@ -148,6 +175,9 @@ class Session:
     def main(self) -> Conversation:
         return self._scripts[MAIN]
 
+    def script(self, name: str) -> Conversation:
+        return self._scripts[name]
+
     @property
     def work(self) -> list[Told]:
         """The requests that scripts answered, in order."""
@@ -159,11 +189,12 @@ class Session:
                 if told.turn is not None and words in told.turn.everything()]
 
     def reply_to(self, turn: Turn, path: str, body: Json) -> Reply:
-        if not self._tongue.is_work(turn):
+        name = self._script_for(turn)
+        # A sub-agent may be given fewer tools than work needs; its prompt's mark is enough.
+        if not self._tongue.is_work(turn) and (name == MAIN or not turn.tools):
             reply = Reply(_aside(turn))
             self._note(Told(path, body, turn, "", reply))
             return reply
-        name = self._script_for(turn)
         try:
             reply = self._scripts[name].answer(turn)
         except Exception as raised:

@@ -19,7 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.agents import offline
-from tests.agents.clis import CLIS, Extra, Place, base_environment, cache_folder, merged
+from tests.agents.clis import (
+    CLIS,
+    Extra,
+    Place,
+    Start,
+    base_environment,
+    cache_folder,
+    merged,
+)
 from tests.agents.conversation import Step, Writer
 from tests.agents.model_server import ModelServer, Session
 from tests.agents.vocabulary import GO_ON
@@ -63,14 +71,25 @@ class Ran:
         return f"exit code {self.code}\n-- stdout\n{self.out[-size:]}\n-- stderr\n{self.err[-size:]}"
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """An agent that could be started: its command, environment, HOME, and its model's session."""
+
+    command: Start
+    env: dict[str, str]
+    home: Path
+    folder: Path
+    session: Session
+
+
 class Running:
     """An agent at work in its own process group."""
 
-    def __init__(self, process: subprocess.Popen[bytes], session: Session, folder: Path) -> None:
-        self.session = session
-        self.home = folder / "home"
+    def __init__(self, process: subprocess.Popen[bytes], ready: Prepared) -> None:
+        self.session = ready.session
+        self.home = ready.home
         self._process = process
-        self._folder = folder
+        self._folder = ready.folder
 
     @property
     def pid(self) -> int:
@@ -126,39 +145,55 @@ class Stand:
         self._folder = folder
         self._server = server
         self._runs: list[Running] = []
+        self._prepared = 0
+
+    def prepare(
+        self, agent: str, repo: Path, script: Writer | Iterable[Step], *,
+        prompt: str = "Do what is needed.", name: str = "", extra: Extra | None = None,
+        others: dict[str, Writer] | None = None, home: Path | None = None,
+    ) -> Prepared:
+        """Everything but the process: for what starts agents by itself, like `coord launch`.
+
+        `others` play for prompts that carry their name as `[[name]]`: sub-agents, or several
+        processes in one environment. `home` is that of an earlier run, to resume its session.
+        """
+        self._prepared += 1
+        name = name or f"{agent}-{self._prepared}"
+        extra = extra or Extra()
+        repo = repo.resolve()
+        folder = self._folder.resolve() / name
+        session = self._server.session(name, agent, str(repo), script, others)
+        (folder / "tmp").mkdir(parents=True)
+        home = (home or folder / "home").resolve()
+        home.mkdir(exist_ok=True)
+        place = Place(cache_folder() / agent, repo, home, session.url, prompt, extra)
+        start = CLIS[agent](place)
+        files = merged({".gitconfig": GITCONFIG, **start.home_files}, extra.home_files)
+        for path, text in files.items():
+            _put(home / path, text)
+        for path, text in extra.repo_files.items():
+            _put(repo / path, text)
+        env = {**base_environment(place.prefix, home, folder / "tmp"), **offline.environment(),
+               **start.env, **extra.env}
+        return Prepared(start, env, home, folder, session)
 
     def start(
         self, agent: str, repo: Path, script: Writer | Iterable[Step], *,
         prompt: str = "Do what is needed.", name: str = "", extra: Extra | None = None,
         others: dict[str, Writer] | None = None, home: Path | None = None,
     ) -> Running:
-        """Start `agent` in `repo`; `home` is that of an earlier run, to resume its session."""
-        name = name or f"{agent}-{len(self._runs) + 1}"
-        extra = extra or Extra()
-        repo = repo.resolve()
-        folder = self._folder.resolve() / name
-        session = self._server.session(name, agent, str(repo), script, others)
-        (folder / "tmp").mkdir(parents=True)
-        if home is None:
-            (folder / "home").mkdir()
-        else:
-            (folder / "home").symlink_to(home.resolve())
-        home = folder / "home"
-        place = Place(cache_folder() / agent, repo, home.resolve(), session.url, prompt, extra)
-        start = CLIS[agent](place)
-        for path, text in merged({".gitconfig": GITCONFIG, **start.home_files}, extra.home_files).items():
-            _put(home / path, text)
-        for path, text in extra.repo_files.items():
-            _put(repo / path, text)
-        env = {**base_environment(place.home, folder / "tmp"), **offline.environment(),
-               **start.env, **extra.env}
+        """Start `agent` in `repo` and come back at once."""
+        ready = self.prepare(
+            agent, repo, script, prompt=prompt, name=name, extra=extra, others=others, home=home)
+        folder = ready.folder
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             process = subprocess.Popen(
-                start.argv, cwd=repo, env=env, stdout=out, stderr=err, start_new_session=True,
-                stdin=subprocess.PIPE if start.person else subprocess.DEVNULL)
-        if start.person:
-            _Person(process, folder / "out", session).sit_down(prompt)
-        self._runs.append(Running(process, session, folder))
+                ready.command.argv, cwd=repo, env=ready.env, stdout=out, stderr=err,
+                stdin=subprocess.PIPE if ready.command.person else subprocess.DEVNULL,
+                start_new_session=True)
+        if ready.command.person:
+            _Person(process, folder / "out", ready.session).sit_down(prompt)
+        self._runs.append(Running(process, ready))
         return self._runs[-1]
 
     def run(

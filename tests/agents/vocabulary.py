@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 import uuid
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from tests.agents.conversation import (
     Answer,
@@ -45,6 +45,10 @@ class Tongue:
 
     def is_work(self, turn: Turn) -> bool:
         return not turn.wants_json and self.works_with <= set(turn.tools)
+
+    def has_begun(self, turn: Turn, said: Set[str]) -> bool:
+        """Whether the model has spoken in this conversation. `said`: the texts of its replies."""
+        return any(m.role == "assistant" for m in turn.messages)
 
     def speak(self, intents: Sequence[Intent], root: str) -> Reply:
         said = "\n\n".join(i.text for i in intents if isinstance(i, Say))
@@ -281,6 +285,11 @@ class Aider(Tongue):
                 raise AssertionError(f"aider's model cannot do {intent}")
         marks = ("<<<<<<< SEARCH", *search.splitlines(), "=======", *replace.splitlines())
         return "\n".join((path, "```", *marks, ">>>>>>> REPLACE", "```"))
+
+    def has_begun(self, turn: Turn, said: Set[str]) -> bool:
+        """Its instructions come with examples of what a model would say."""
+        spoken = {t for m in turn.messages if m.role == "assistant" for t in m.texts}
+        return not spoken.isdisjoint(said)
 
     def at_once(self, intent: Intent, turn: Turn) -> Result | None:
         if not isinstance(intent, Read):

@@ -1,0 +1,111 @@
+"""Real agents through coord: wired by `coord init`, unmodified, at work in one repository."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator.client.client import Client
+from coordinator.words import requests as rq
+from tests.agents.clis import Extra
+from tests.agents.conftest import need
+from tests.agents.conversation import Create, Edit, Read, Result, Say, Script, Scripted, Shell
+from tests.agents.stand import Ran, Stand
+from tests.waiting import until
+
+pytestmark = pytest.mark.agents
+
+#: The stand's names, and coord's profile of each.
+PROFILES = {"claude": "claude-code", "codex": "codex", "gemini": "gemini", "opencode": "opencode",
+            "copilot": "copilot", "qwen": "qwen", "pi": "pi", "aider": "aider", "mini": "mini"}
+#: What each needs so that the hooks in the repository are trusted in a run without a person.
+TRUST = {
+    "codex": lambda repo: Extra(
+        argv=("--dangerously-bypass-hook-trust", "--disable", "unified_exec_tty",
+              "--sandbox", "danger-full-access"),
+        home_files={".codex/config.toml": f'[projects."{repo}"]\ntrust_level = "trusted"\n'}),
+    "gemini": lambda repo: Extra(env={"GEMINI_CLI_TRUST_WORKSPACE": "true"}),
+    "copilot": lambda repo: Extra(argv=("--trust-folder",)),
+}
+
+
+class Wired:
+    """A repository with a coordinator and wired agents."""
+
+    def __init__(self, root: Path, stand: Stand) -> None:
+        self.root, self.stand = root, stand
+
+    def coord(self, *args: str) -> str:
+        env = {k: v for k, v in os.environ.items() if not k.startswith("COORD_")}
+        done = subprocess.run([sys.executable, "-m", "coordinator.cli.main", *args], cwd=self.root,
+                              capture_output=True, text=True, check=False, env=env, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def client(self, agent: str | None = None) -> Client:
+        return Client(self.root, agent=agent)
+
+    def extra(self, agent: str) -> Extra:
+        return TRUST.get(agent, lambda repo: Extra())(self.root)
+
+    def run(self, agent: str, script: object, **more: object) -> Ran:
+        return self.stand.run(agent, self.root, script, extra=self.extra(agent), **more)  # type: ignore[arg-type]
+
+    def read(self, path: str) -> str:
+        return (self.root / path).read_text()
+
+
+@pytest.fixture
+def wired(stand: Stand, workplace: Path) -> Iterator[Wired]:
+    made = Wired(workplace, stand)
+    yield made
+    made.coord("down")
+
+
+AGENTS = ["claude", "codex", "gemini", "opencode", "copilot"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_another_holds_is_refused_and_the_model_is_told(agent: str, wired: Wired) -> None:
+    need(agent)
+    (wired.root / "context_archive").mkdir()
+    (wired.root / "context_archive/notes.md").write_text(
+        "# Notes\n\n## Why the notes are ordered\n\n`notes.txt` is read by the importer, line by line.\n")
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    heard: dict[str, Result] = {}
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="reordering them"))
+        client.call(rq.TaskAdd(title="Add the sum", resources=["lib/sum.py"]))
+
+        def script(_: Scripted) -> Script:
+            yield Read("notes.txt")
+            heard["edit"] = yield Edit("notes.txt", "second line", "HACK")
+            heard["free"] = yield Create("free.txt", "free\n")
+            heard["shell"] = yield Shell("f=notes.txt; echo HACK > $f; echo via shell > shell.txt")
+            heard["obvious"] = yield Shell("sed -i s/second/HACK/ notes.txt")
+            heard["stash"] = yield Shell("git stash")
+            yield Say("done")
+
+        ran = wired.run(agent, script)
+        assert ran.code == 0, ran.tail()
+        assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", ran.tail()
+        assert wired.read("free.txt") == "free\n"
+        assert wired.read("shell.txt") == "via shell\n"
+        said = heard["edit"].text
+        assert "ann" in said and "reordering them" in said, said
+        assert "Why the notes are ordered" in said
+        assert "Add the sum" in said
+        assert "Read-only file system" in heard["shell"].text
+        assert "ann" in heard["obvious"].text
+        assert "whole work tree" in heard["stash"].text
+        holders = {one.agent for one in client.call(rq.Agents(all=True)).items}
+        assert any(name.startswith(PROFILES[agent] + "-") for name in holders), holders
+
+
+def test_nothing_left_waiting(wired: Wired) -> None:
+    assert until(lambda: True)
