@@ -17,7 +17,8 @@ from coordinator.words.refusals import Code, Refusal
 
 #: How long git may take (seconds); a checkout of a large tree may take its time.
 TIMEOUT_S, CHECKOUT_TIMEOUT_S = 120.0, 1800.0
-SUBMODULE = "160000"
+#: Modes of tree entries: a symlink, a submodule, nothing.
+LINK, SUBMODULE, NO_MODE = "120000", "160000", "000000"
 #: What would make git look at another repository than the one that it is run in.
 ELSEWHERE = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
@@ -148,6 +149,28 @@ class Git:
         for about, path in zip(fields[::2], fields[1::2], strict=True):
             old_mode, new_mode, old, new, _ = about.removeprefix(":").split(" ")
             out.append(Entry(path, old_mode, new_mode, old, new))
+        return out
+
+    def contents(self, files: Sequence[tuple[str, str]]) -> dict[str, bytes]:
+        """The bytes of these (id, path), as they would lie in the working tree, by path.
+
+        Raises:
+            GitError: git cannot read them.
+        """
+        asked = [(name, path) for name, path in files if "\n" not in path]
+        lines = b"".join(b"%s %s\n" % (n.encode(), os.fsencode(p)) for n, p in asked)
+        told = self.run("cat-file", "--batch", "--filters", data=lines)
+        out: dict[str, bytes] = {}
+        at = 0
+        for _, path in asked:
+            end = told.index(b"\n", at)
+            head = told[at:end].split(b" ")
+            at = end + 1
+            if head[-1] == b"missing":
+                continue
+            size = int(head[-1])
+            out[path] = told[at : at + size]
+            at += size + 1
         return out
 
     def move(self, ref: str, new: str, old: str, why: str) -> bool:

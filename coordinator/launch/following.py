@@ -19,14 +19,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from coordinator.files.git import CHECKOUT_TIMEOUT_S, Entry, Git, GitError
+from coordinator.files.git import CHECKOUT_TIMEOUT_S, NO_MODE, Entry, Git, GitError
 from coordinator.words.refusals import Code, Refusal
 
 #: How long another git in the same working tree is waited for (seconds), and looked for.
 LOCK_S, LOCK_TICK_S = 10.0, 0.02
 #: What the lock file says, so that one that was left by a crash is known as ours.
 MARK = b"coord: a landing is going on\n"
-_NO_MODE = "000000"
 #: Signs, in the git directory, that a person is in the middle of something.
 _BUSY = {
     "MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert",
@@ -116,7 +115,7 @@ class Follower:
         for entry in changes:
             if entry.path in differing:
                 out[entry.path] = None
-            elif entry.old_mode == _NO_MODE:
+            elif entry.old_mode == NO_MODE:
                 in_the_way = self._in_the_way(entry.path)
                 if in_the_way is not None:
                     out[in_the_way] = None
@@ -177,7 +176,7 @@ class Follower:
             elif state in ("new", "foreign"):
                 # The index has it as landed: what a person has there shows as their change to it.
                 settled.append(b"%s %s 0\t%s\0" % (
-                    entry.new_mode.replace(_NO_MODE, "0").encode(), entry.new.encode(),
+                    entry.new_mode.replace(NO_MODE, "0").encode(), entry.new.encode(),
                     os.fsencode(entry.path)))
             if state == "foreign":
                 foreign.append(entry.path)
@@ -194,9 +193,9 @@ class Follower:
         try:
             mode = os.lstat(path).st_mode
         except OSError:
-            return "new" if entry.new_mode == _NO_MODE else "absent"
+            return "new" if entry.new_mode == NO_MODE else "absent"
         if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
-            return "foreign" if entry.new_mode != _NO_MODE or entry.old_mode == _NO_MODE else "old"
+            return "foreign" if entry.new_mode != NO_MODE or entry.old_mode == NO_MODE else "old"
         if entry.old == entry.new and stat.S_ISREG(mode):  # only the executable bit changes
             return "new" if bool(mode & stat.S_IXUSR) == (entry.new_mode == "100755") else "old"
         if stat.S_ISLNK(mode):
@@ -210,7 +209,7 @@ class Follower:
             return "new"
         if now == entry.old:
             return "old"
-        if entry.new_mode == _NO_MODE:
+        if entry.new_mode == NO_MODE:
             return "foreign"
         wanted = self._git.run("cat-file", "--filters", f"{after}:{entry.path}")
         return "torn" if wanted.startswith(data) else "foreign"

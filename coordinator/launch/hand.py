@@ -160,7 +160,7 @@ class Hand(threading.Thread):
         output = logs.tail(log, LOG_TAIL_CHARS)
         outcome, why = self._settle(claimed, ended, output)
         if crew.isolation is not None and self._work is not None:
-            self._work = crew.isolation.after(self._work, task.task, why or outcome)
+            self._work = crew.isolation.after(self._work, claimed, why or outcome)
         spent = time.monotonic() - started
         crew.note(Attempt(task=task.task, attempt=number, agent=self.agent,
                           seconds=round(spent, 4), outcome=outcome, why=why))
@@ -200,7 +200,7 @@ class Hand(threading.Thread):
         }
         env = one_attempt.environment(self.client, task, crew.state.socket())
         return Running(
-            crew.profile.argv(facts), cwd=self._place, env=env | crew.profile.env,
+            crew.profile.argv(facts), cwd=self._place, env=env | crew.profile.environment(facts),
             log=logs.log_path(crew.run.folder, task.task, number),
             stdin=file if crew.profile.prompt == "stdin" else None,
         )
@@ -230,6 +230,7 @@ class Hand(threading.Thread):
         """Let what it did land, and the task be done; or keep it, and let the task fail."""
         isolation, task = self.crew.isolation, claimed.task
         assert isolation is not None, "who has a worktree has isolation"
+        left: rq.Unlanded | None = None
         self.doing = "landing"
 
         def finish(commit: str) -> None:
@@ -241,10 +242,11 @@ class Hand(threading.Thread):
         try:
             self._steady(lambda: self.client.call(
                 rq.Heartbeat(agent=self.agent, progress="its work is about to land")))
-            isolation.land(work, claimed, self.agent, finish)
+            left = isolation.gather(work, claimed, self.agent)
+            isolation.land(work, claimed, self.agent, left.commit, finish)
         except Refusal as refusal:
             why = f"{refusal.message} ({isolation.where(work)})"
-            self._fail(task, why, output)
+            self._fail(task, why, output, left)
             return "not landed", why
         return "done", ""
 
@@ -258,9 +260,11 @@ class Hand(threading.Thread):
                 self._fail(task, "its claim had ended before it finished", output)
             raise
 
-    def _fail(self, task: rq.Task, why: str, output: str) -> None:
+    def _fail(self, task: rq.Task, why: str, output: str,
+              unlanded: rq.Unlanded | None = None) -> None:
         self._steady(lambda: self.client.call(
-            rq.TaskFail(agent=self.agent, task=task.task, reason=why, log_tail=output)))
+            rq.TaskFail(agent=self.agent, task=task.task, reason=why, log_tail=output,
+                        unlanded=unlanded)))
 
     def _closed(self, task: rq.Task, ended: Ended, refusal: Refusal) -> tuple[str, str]:
         """The task was not this agent's any more: finished or given back by itself, or lapsed."""

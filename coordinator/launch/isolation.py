@@ -62,16 +62,24 @@ class Isolation:
         if claimed.partial is not None:
             _put_in(work, ask(rq.ReviewShow(review=claimed.partial.review, content=True)))
 
-    def land(self, work: Workplace, claimed: rq.Claimed, agent: str,
+    def gather(self, work: Workplace, claimed: rq.Claimed, agent: str) -> rq.Unlanded:
+        """Gather what the agent left into a commit on its branch.
+
+        Raises:
+            Refusal: it cannot be gathered.
+        """
+        commit = worktrees.gather(work, _message(claimed.task, agent))
+        return rq.Unlanded(worktree=str(work.place), began=work.began, commit=commit)
+
+    def land(self, work: Workplace, claimed: rq.Claimed, agent: str, commit: str,
              finish: Callable[[str], None]) -> None:
-        """Land what the agent left, then call `finish` with the commit (empty: nothing to land).
+        """Land what was gathered, then call `finish` with the commit that the target is at then
+        (empty: there was nothing to land).
 
         Raises:
             Refusal: why nothing landed.
         """
         task = claimed.task
-        message = f"{task.task}: {task.title}\n\nCoord-Task: {task.task}\nCoord-Agent: {agent}\n"
-        commit = worktrees.gather(work, message)
         ignored = landing.only_ignored(work, self._root, claimed.leases)
         if ignored:
             raise Refusal(
@@ -83,7 +91,8 @@ class Isolation:
             finish("")
             return
         after = self._lander.land(
-            landing.Work(agent, task.task, message, commit, landing.rights(claimed.leases)), finish
+            landing.Work(agent, task.task, _message(task, agent), commit,
+                         landing.rights(claimed.leases)), finish,
         )
         with contextlib.suppress(GitError):
             paths = [e.path for e in self._git.changes(work.began, commit)]
@@ -94,14 +103,15 @@ class Isolation:
         """Where a person finds what did not land, in words."""
         return f"branch {work.branch}, worktree {self._shown(work)}"
 
-    def after(self, work: Workplace, task: str, why: str) -> Workplace | None:
+    def after(self, work: Workplace, claimed: rq.Claimed, why: str) -> Workplace | None:
         """After an attempt: the worktree, to be used again; or None when it holds something that
         did not land, and is kept for a person."""
-        if self._trees.untouched(work):
+        if self._trees.untouched(work) and not landing.only_ignored(work, self._root,
+                                                                    claimed.leases):
             return work
         with self._lock:
-            self.kept.append(KeptWork(task=task, branch=work.branch, worktree=self._shown(work),
-                                      why=why))
+            self.kept.append(KeptWork(task=claimed.task.task, branch=work.branch,
+                                      worktree=self._shown(work), why=why))
         return None
 
     def close(self, work: Workplace) -> None:
@@ -111,6 +121,10 @@ class Isolation:
     def _shown(self, work: Workplace) -> str:
         return (str(work.top.relative_to(self._root)) if work.top.is_relative_to(self._root)
                 else str(work.top))
+
+
+def _message(task: rq.Task, agent: str) -> str:
+    return f"{task.task}: {task.title}\n\nCoord-Task: {task.task}\nCoord-Agent: {agent}\n"
 
 
 def uncommitted(target: Target) -> int:
@@ -132,7 +146,7 @@ def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
         return [str(folder.relative_to(root))]
     trees = worktrees.Worktrees(target, folder)
     left = worktrees.left_by(target, folder)
-    return [f"{work.top.relative_to(root.resolve())} (branch {work.branch})"
+    return [f"{work.top.relative_to(root.resolve())} (branch {work.branch or 'none'})"
             for work in left if not trees.drop(work)]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from coordinator.files.content import write_atomic
-from coordinator.files.git import Entry, Git, GitError
+from coordinator.files.git import NO_MODE, Entry, Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.launch.following import Follower, in_use
 from coordinator.launch.worktrees import Target, Workplace, record
@@ -29,7 +29,6 @@ from coordinator.words.refusals import Code, Refusal
 
 #: How often a landing begins anew because a person's commit came first.
 TRIES_MAX = 20
-_NO_MODE = "000000"
 
 
 class Note(msgspec.Struct, kw_only=True):
@@ -205,8 +204,8 @@ class Lander:
         git = Git(self._target.top, index)
         try:
             git.run("read-tree", tip)
-            gone = [e for e in changes if e.new_mode == _NO_MODE]
-            there = [e for e in changes if e.new_mode != _NO_MODE]
+            gone = [e for e in changes if e.new_mode == NO_MODE]
+            there = [e for e in changes if e.new_mode != NO_MODE]
             lines = [b"0 %s 0\t%s\0" % (b"0" * len(e.old), os.fsencode(e.path)) for e in gone]
             lines += [b"%s %s 0\t%s\0" % (e.new_mode.encode(), e.new.encode(), os.fsencode(e.path))
                       for e in there]
@@ -269,6 +268,24 @@ def unfinished(state: StateDir) -> Note | None:
         return msgspec.json.decode(note_path(state).read_bytes(), type=Note)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return None
+
+
+def cut_off(state: StateDir) -> str | None:
+    """A landing that a crash cut off, in words; None if there is none, or it is going on."""
+    if unfinished(state) is None:
+        return None
+    with (state.path / "landing.lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return None
+        note = unfinished(state)
+    if note is None:
+        return None
+    name = note.target.removeprefix("refs/heads/")
+    return (f"a landing of {note.task} on {name} was cut off: where {name} is at "
+            f"{note.after[:12]}, the files of {note.top or 'no working tree'} have to follow. Do "
+            "not commit there; `coord launch - --resume` brings it to its end first.")
 
 
 def recover(state: StateDir, ask: Callable[[rq.Request[Any]], Any]) -> str | None:

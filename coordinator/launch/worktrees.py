@@ -181,9 +181,8 @@ def left_by(target: Target, folder: Path) -> list[Workplace]:
     """The worktrees in the folder of a run that died."""
     out = []
     for top in sorted(folder.glob("*")):
-        branch = Git(top).branch() if (top / ".git").is_file() else None
-        if branch is not None:
-            real = top.resolve()
+        if (top / ".git").is_file():
+            real, branch = top.resolve(), Git(top).branch() or ""
             out.append(Workplace(real, real / target.below, branch.removeprefix("refs/heads/")))
     return out
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from coordinator.files.git import Git, GitError
+from coordinator.files.content import digest, link_digest
+from coordinator.files.git import LINK, NO_MODE, Git, GitError
 from coordinator.files.ignore import manifest
 from coordinator.rules import landing as rule
 from coordinator.rules.leases import as_resource
@@ -29,6 +30,8 @@ from coordinator.words.refusals import Code, Refusal
 
 #: Paths in one landing: more is a change that a person should look at.
 PATHS_MAX = 20_000
+#: Paths of one review of what did not land; the branch has them all.
+FLAGGED_MAX = 500
 #: Unleased paths whose holders are looked up.
 OTHERS_MAX = 20
 
@@ -64,7 +67,8 @@ def land_back(svc: Service, tx: Tx, actor: Actor, req: rq.LandBack) -> rq.Landed
     tx.record(
         ev.TargetMoved(
             agent=req.agent, task=req.task, target=short(req.target), before=req.after,
-            after=req.before, why=f"{req.task} was taken back: {req.why}", paths=[], fencing_tokens=[],
+            after=req.before, why=f"{req.task} was taken back: {req.why}", paths=[],
+            fencing_tokens=[],
         )
     )
     return rq.Landed(task=req.task, target=req.target, before=req.after, after=req.before,
@@ -97,6 +101,41 @@ def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.Work
         )
         replies.append(lease_reply(row._replace(content_hash=content)))
     return rq.WorkedIn(task=tasks.reply(tx, task), worktree=place, leases=replies)
+
+
+def unlanded(svc: Service, tx: Tx, work: rq.Unlanded) -> list[ev.FlaggedFile]:
+    """All that a branch changed and that did not land, to be flagged; its bytes are kept."""
+    root = Path(work.worktree)
+    if not is_launched_worktree(svc, work.worktree):
+        raise Refusal(Code.INVALID, f"{work.worktree} is no launch's worktree. Nothing was done.")
+    git = Git(root)
+    try:
+        below = git.text("rev-parse", "--show-prefix")
+        entries = [e for e in git.changes(work.began, work.commit)
+                   if e.path.startswith(below) and not e.submodule][:FLAGGED_MAX]
+        before = git.contents([(e.old, e.path) for e in entries if e.old_mode != NO_MODE])
+    except GitError as bad:
+        raise bad.refusal("What did not land cannot be read") from None
+    out = []
+    for entry in entries:
+        path = entry.path[len(below):]
+        data = before.get(entry.path)
+        link = entry.old_mode == LINK
+        was = None if data is None else link_digest(data) if link else digest(data)
+        if data is not None and was is not None:
+            tx.keep(was, data)
+        now = _keep(svc, tx, root / path)
+        if now == was:
+            continue
+        out.append(
+            ev.FlaggedFile(
+                path=path, scope=path_scope(path, svc.tree.fold_case), worktree=work.worktree,
+                change="created" if was is None else "deleted" if now is None else "modified",
+                kept=now is None or tx.row("blob_has", now) is not None, baseline_hash=was,
+                flagged_hash=now,
+            )
+        )
+    return out
 
 
 def is_launched_worktree(svc: Service, worktree: str | None) -> bool:

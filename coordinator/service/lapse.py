@@ -123,12 +123,15 @@ def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
 
 
 def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
-               log_tail: str, blocked: bool) -> Ending:
-    """The holder gives its task back: like an expiry, but in its own words."""
+               log_tail: str, blocked: bool,
+               also: Sequence[ev.FlaggedFile] | None = None) -> Ending:
+    """The holder gives its task back: like an expiry, but in its own words. With `also` (work that
+    did not land) there is a review in any case, of these files and what changed below its leases.
+    """
     ending = Ending()
     leases = [LeaseRow(*r) for r in tx.rows("leases_of_task", task.task_id) if r[2] == holder]
     _end_group(svc, tx, ending, holder, task, task.task_id, leases, "failed", log_tail,
-               why=why, blocked=blocked)
+               why=why, blocked=blocked, also=also)
     return ending
 
 
@@ -227,19 +230,22 @@ def _end_claim(svc: Service, tx: Tx, ending: Ending, task: TaskRow, holder: str,
 def _end_group(
     svc: Service, tx: Tx, ending: Ending, holder: str, claim: TaskRow | None, task_id: str | None,
     leases: list[LeaseRow], reason: str, log_tail: str, *, why: str = "", blocked: bool = False,
+    also: Sequence[ev.FlaggedFile] | None = None,
 ) -> None:
     """Close one holder's leases of one task: compare, flag, free, move the task, tell."""
     if not leases and claim is None:
         return
     files = changed_since(svc, tx, leases)
+    known = {file.path for file in files}
+    files += [file for file in also or () if file.path not in known]
     review = None
-    if files:
+    if files or also is not None:
         title = f" while on {claim.task_id} '{claim.title}'" if claim else ""
-        names = listed([f.path for f in files])
+        names = listed([f.path for f in files]) or "no file that can be shown"
         said = f": {why}" if why else ""
         review = flag(
             svc, tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
-            leased_at=min(row.locked_at for row in leases),
+            leased_at=min((row.locked_at for row in leases), default=None),
             why=f"{holder} changed {names}{title}, then {WHY[reason]}{said}.",
         )
         ending.reviews.append(review)

@@ -23,14 +23,15 @@ CONFIG = "[backlog]\nbackoff_s = 0.1\n[sweep]\ninterval_s = 1\n[watch]\nenabled 
 class Launch:
     """A `coord launch` that is going on."""
 
-    def __init__(self, repo: Repo, agent: str, tasks: Path | None, *options: str) -> None:
+    def __init__(self, repo: Repo, agent: str, tasks: Path | None, *options: str,
+                 env: dict[str, str] | None = None) -> None:
         command = [sys.executable, "-m", "coordinator.cli.main", "launch",
                    str(tasks) if tasks else "-", "--agent", "shell", "--command", agent,
                    "--json", *options]
         self.errors = (repo.root.parent / "launch.err").open("w+")
         self.process = subprocess.Popen(
             command, cwd=repo.root, stdout=subprocess.PIPE, stderr=self.errors, text=True,
-            start_new_session=True,
+            start_new_session=True, env=os.environ | (env or {}),
         )
 
     def report(self, seconds: float = 40.0) -> dict[str, Any]:
@@ -58,14 +59,15 @@ def launch(repo: Repo) -> Iterator[Callable[..., Launch]]:
     going: list[Launch] = []
 
     def start(agent: str, *tasks: tuple[str, list[str]], n: int = 2,
-              options: tuple[str, ...] = ()) -> Launch:
+              options: tuple[str, ...] = (), env: dict[str, str] | None = None) -> Launch:
         script = repo.root.parent / "agent.sh"
         script.write_text(agent)
         file = repo.root.parent / "tasks.jsonl"
         if tasks:
             file.write_text("".join(json.dumps({"title": title, "files": files}) + "\n"
                                     for title, files in tasks))
-        made = Launch(repo, f"sh '{script}'", file if tasks else None, "-n", str(n), *options)
+        made = Launch(repo, f"sh '{script}'", file if tasks else None, "-n", str(n), *options,
+                      env=env)
         going.append(made)
         return made
 

@@ -43,6 +43,7 @@ from coordinator.words.requests.backlog import (
     TaskRetry,
     Tasks,
     TaskShow,
+    Unlanded,
 )
 from coordinator.words.requests.base import (
     Mode,
@@ -182,6 +183,7 @@ __all__ = [
     "TaskShow",
     "TaskWorktree",
     "Tasks",
+    "Unlanded",
     "Verdict",
     "Waiter",
     "Withdraw",

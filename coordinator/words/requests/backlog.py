@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+
 from coordinator.words.requests.base import Reply, Request
 from coordinator.words.requests.leases import Lease
 
@@ -109,11 +111,20 @@ class TaskDone(Request[Task]):
     landed: str | None = None  # of work in a launch's worktree: the commit; empty: nothing to land
 
 
+class Unlanded(msgspec.Struct, kw_only=True):
+    """Work that did not land: the linked worktree it lies in, the commits it is between."""
+
+    worktree: str
+    began: str
+    commit: str
+
+
 class TaskFail(Request[Task]):
     """The attempt failed: retried after a backoff, or dead past the limit; changes are flagged.
 
     `blocked`: it met resources that another holds; they join the task, no attempt is counted, and
-    it is offered again when they are free.
+    it is offered again when they are free. `unlanded`: its work was refused at the merge boundary;
+    all of it is flagged, leased or not.
     """
 
     op = "task_fail"
@@ -125,6 +136,7 @@ class TaskFail(Request[Task]):
     log_tail: str = ""
     cwd: str | None = None
     force: bool = False
+    unlanded: Unlanded | None = None
 
 
 class TaskRetry(Request[Task]):

@@ -1,0 +1,535 @@
+"""`coord launch --isolation worktree`: real git, real daemon, real agents; what lands, what not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.launch.conftest import Launch, alive, pid_in
+from tests.waiting import until
+
+Start = Callable[..., Launch]
+ISOLATED = ("--isolation", "worktree")
+
+
+def git(repo: Repo | Path, *args: str) -> str:
+    place = repo if isinstance(repo, Path) else repo.root
+    done = subprocess.run(["git", *args], cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repo(repo: Repo) -> Repo:
+    """The launch tests' repository, with a branch and a commit: `a`, `b`, `c`, `d/e`."""
+    git(repo, "symbolic-ref", "HEAD", "refs/heads/trunk")
+    git(repo, "config", "user.name", "Pat")
+    git(repo, "config", "user.email", "pat@example.org")
+    for name in ("a", "b", "c", "d/e"):
+        (repo.root / name).parent.mkdir(exist_ok=True)
+        (repo.root / name).write_text(f"{name}\n")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "first")
+    return repo
+
+
+def person_commits(repo: Repo, name: str, text: str) -> None:
+    (repo.root / name).write_text(text)
+    git(repo, "add", name)
+    git(repo, "commit", "-qm", f"by hand: {name}")
+
+
+def is_clean(repo: Repo) -> bool:
+    """The main worktree, its index and the branch agree; nothing of coord's is left."""
+    assert git(repo, "status", "--porcelain") == ""
+    assert not (repo.root / ".git/index.lock").exists()
+    assert not (repo.root / ".git/coord-index").exists()
+    assert not (repo.state.path / "landing.json").exists()
+    git(repo, "fsck", "--no-dangling")
+    return True
+
+
+def left_over(repo: Repo) -> tuple[int, list[str]]:
+    """Linked worktrees and branches of launches that are still there."""
+    branches = git(repo, "branch", "--format=%(refname:short)", "--list", "coord/*").split()
+    return git(repo, "worktree", "list").count("\n"), branches
+
+
+def waiting(repo: Repo) -> str:
+    """The beginning of an agent that waits, in its worktree, until it may go on."""
+    return (f'touch "{repo.root.parent}/began"\n'
+            f'while ! test -e "{repo.root.parent}/go"; do sleep 0.02; done\n')
+
+
+@contextmanager
+def it_waits(repo: Repo) -> Iterator[None]:
+    """What is done in here is done while the agent waits."""
+    until(lambda: (repo.root.parent / "began").exists())
+    yield
+    (repo.root.parent / "go").touch()
+
+
+def states(repo: Repo) -> dict[str, str]:
+    with repo.client() as client:
+        return {t.title: t.state for t in client.call(rq.Tasks()).items}
+
+
+def refusal_of(report: dict[str, Any]) -> str:
+    (kept,) = report["not_landed"]
+    return str(kept["why"])
+
+
+# ------------------------------------------------------------------------------- what lands
+
+
+def test_agents_on_different_files_land_side_by_side(repo: Repo, launch: Start) -> None:
+    # Given agents that wait for each other, so that all begin at the same commit
+    going = launch(
+        f'pwd > "{repo.root.parent}/place-$COORD_TASK"; touch "{repo.root.parent}/here-$COORD_TASK"\n'
+        f'while [ $(ls "{repo.root.parent}" | grep -c here-) -lt 3 ]; do sleep 0.02; done\n'
+        'case $COORD_TASK in T-1) echo one >> a;; T-2) echo two >> b; git commit -qam "my own words";;\n'
+        'T-3) mkdir -p d/new; echo three > d/new/f; rm d/e;; esac',
+        ("one", ["a"]), ("two", ["b"]), ("three", ["d/"]), n=3, options=ISOLATED,
+    )
+    report = going.report()
+    # Then everything is on the branch and in the working tree, and nothing else is left
+    assert report["tasks"] == {"done": 3}, going.said()
+    assert {one["task"]: one["paths"] for one in report["landed"]} == {
+        "T-1": ["a"], "T-2": ["b"], "T-3": ["d/e", "d/new/f"]}
+    assert report["target"] == "trunk" and report["not_landed"] == []
+    assert (repo.root / "a").read_text() == "a\none\n"
+    assert (repo.root / "b").read_text() == "b\ntwo\n"
+    assert (repo.root / "d/new/f").read_text() == "three\n"
+    assert not (repo.root / "d/e").exists()
+    assert is_clean(repo) and left_over(repo) == (0, [])
+    # each worked in a place of its own, below .coord
+    places = {(repo.root.parent / f"place-T-{n}").read_text() for n in (1, 2, 3)}
+    assert len(places) == 3
+    assert all(str(repo.root / ".coord/worktrees") in place for place in places)
+    # the history has the task's name, and the agent's own words
+    subjects = git(repo, "log", "--format=%s").splitlines()
+    assert {"T-1: one", "my own words", "T-3: three"} <= set(subjects)
+    body = git(repo, "log", "--format=%an %b", "--grep=T-1: one", "-1")
+    assert "Pat" in body and "Coord-Task: T-1" in body
+    # leases are given back, the claim is done with the commit, and the log tells it all
+    with repo.client() as client:
+        assert client.call(rq.Locks()).items == []
+        assert "landed on trunk as" in str(client.call(rq.TaskShow(task="T-1")).result)
+        moves = client.call(rq.Events(kind="target_moved")).items
+        assert len(moves) == 3 and moves[0].data["fencing_tokens"]
+        assert client.call(rq.Replay()).equal
+
+
+def test_edits_of_one_file_come_one_after_the_other_and_all_are_there(
+    repo: Repo, launch: Start
+) -> None:
+    tasks = [(f"task {n}", ["a"]) for n in range(6)]
+    going = launch('sleep 0.05; echo "$COORD_TASK" >> a', *tasks, n=3, options=ISOLATED)
+    report = going.report()
+    assert report["tasks"] == {"done": 6}, going.said()
+    lines = (repo.root / "a").read_text().splitlines()
+    assert lines[0] == "a" and sorted(lines[1:]) == [f"T-{n}" for n in range(1, 7)]
+    assert len(report["attempts"]) == 6  # each began from what the one before had landed
+    assert is_clean(repo) and left_over(repo) == (0, [])
+
+
+def test_links_binaries_modes_deletions_and_renames_land(repo: Repo, launch: Start) -> None:
+    os.symlink("a", repo.root / "link")
+    (repo.root / "s.sh").write_text("true\n")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "more")
+    going = launch(
+        'rm link; ln -s b link; printf "\\000\\001" > "pic ü.bin"; git mv c moved; rm b; chmod +x s.sh\n'
+        'mkdir b; echo now a directory > b/x',
+        ("all", ["./"]), n=1, options=ISOLATED,
+    )
+    report = going.report()
+    assert report["tasks"] == {"done": 1}, going.said()
+    assert os.readlink(repo.root / "link") == "b"
+    assert (repo.root / "pic ü.bin").read_bytes() == b"\0\1"
+    assert (repo.root / "moved").read_text() == "c\n" and not (repo.root / "c").exists()
+    assert (repo.root / "b/x").read_text() == "now a directory\n"
+    assert os.access(repo.root / "s.sh", os.X_OK)
+    assert is_clean(repo)
+
+
+def test_a_task_that_changes_nothing_is_done_and_lands_nothing(repo: Repo, launch: Start) -> None:
+    before = git(repo, "rev-parse", "HEAD")
+    report = launch("true", ("look", ["a"]), n=1, options=ISOLATED).report()
+    assert report["tasks"] == {"done": 1} and report["landed"] == []
+    assert git(repo, "rev-parse", "HEAD") == before
+    assert is_clean(repo) and left_over(repo) == (0, [])
+
+
+def test_what_is_leased_on_the_way_lands_too(repo: Repo, launch: Start) -> None:
+    going = launch(
+        f'"{sys.executable}" -m coordinator.cli.main lock b --task $COORD_TASK || exit 9\n'
+        "echo x >> a; echo y >> b",
+        ("one", ["a"]), n=1, options=ISOLATED,
+    )
+    report = going.report()
+    assert report["tasks"] == {"done": 1}, going.said()
+    assert (repo.root / "b").read_text() == "b\ny\n" and is_clean(repo)
+
+
+def test_a_root_below_the_top_of_its_repository(make_repo: Any, tmp_path: Path) -> None:
+    """The place where coord keeps its state may be a part of a larger repository."""
+    top = make_repo("whole")
+    inner = make_repo("whole/part", git=False)
+    inner.state.path.mkdir()
+    (inner.state.path / ".gitignore").write_text("*\n")
+    (inner.root / "a").write_text("a\n")
+    (top.root / "outside").write_text("o\n")
+    git(top, "add", ".")
+    git(top, "-c", "user.name=P", "-c", "user.email=p@x", "commit", "-qm", "first")
+    inner.coord("task", "add", "inside", "--file", "a")
+    inner.coord("task", "add", "beside", "--file", "b")
+    done = inner.coord("launch", "-", "-n", "1", "--isolation", "worktree", "-c",
+                       "sh -c 'case $COORD_TASK in T-1) echo x >> a;; *) echo x >> ../outside;; esac'")
+    assert (inner.root / "a").read_text() == "a\nx\n", done.stdout + done.stderr
+    assert "outside lies outside of part/" in done.stdout
+    assert (top.root / "outside").read_text() == "o\n"
+
+
+# --------------------------------------------------------------------------- what does not
+
+
+def test_a_path_outside_the_leases_is_refused_and_kept(repo: Repo, launch: Start) -> None:
+    before = git(repo, "rev-parse", "HEAD")
+    going = launch("echo x >> a; echo y >> b; echo z > scratch", ("one", ["a"]), n=1,
+                   options=ISOLATED)
+    report = going.report()
+    # Then nothing of it landed
+    assert git(repo, "rev-parse", "HEAD") == before and is_clean(repo)
+    why = refusal_of(report)
+    assert "b, scratch are not leased to shell-1" in why
+    assert report["attempts"][0]["outcome"] == "not landed"
+    # and all of it is kept, on the branch that is named, and for review
+    (kept,) = report["not_landed"]
+    for name, text in (("a", "a\nx"), ("b", "b\ny"), ("scratch", "z")):
+        assert git(repo, "show", f"{kept['branch']}:{name}") == text
+    assert (repo.root / kept["worktree"] / "b").read_text() == "b\ny\n"
+    assert states(repo) == {"one": "review"}
+    with repo.client() as client:
+        (review,) = client.call(rq.Reviews()).items
+        assert kept["branch"] in review.summary
+
+
+def test_files_of_another_holder_are_named_with_their_holder(repo: Repo, launch: Start) -> None:
+    with repo.client(agent="somebody") as client:
+        client.acquire("b")
+        report = launch("echo x >> a; echo y >> b", ("one", ["a"]), n=1, options=ISOLATED).report()
+    assert "b by somebody" in refusal_of(report)
+
+
+def test_a_persons_commit_elsewhere_is_no_hindrance(repo: Repo, launch: Start) -> None:
+    going = launch(waiting(repo) + "echo x >> a", ("one", ["a"]), n=1, options=ISOLATED)
+    with it_waits(repo):
+        person_commits(repo, "b", "by hand\n")
+    report = going.report()
+    assert report["tasks"] == {"done": 1}, going.said()
+    assert (repo.root / "a").read_text() == "a\nx\n"
+    assert (repo.root / "b").read_text() == "by hand\n"
+    assert git(repo, "log", "--merges", "--format=%s") == "Merge T-1: one"
+    assert is_clean(repo) and left_over(repo) == (0, [])
+
+
+def test_a_persons_commit_to_the_same_file_is_not_undone(repo: Repo, launch: Start) -> None:
+    going = launch(waiting(repo) + "echo x >> a",
+                   ("one", ["a"]), n=1, options=ISOLATED)
+    with it_waits(repo):
+        person_commits(repo, "a", "by hand\n")
+    report = going.report()
+    assert "a was changed on trunk after the branch began" in refusal_of(report)
+    assert (repo.root / "a").read_text() == "by hand\n" and is_clean(repo)
+    assert states(repo) == {"one": "review"}
+    (kept,) = report["not_landed"]
+    assert git(repo, "show", f"{kept['branch']}:a") == "a\nx"
+
+
+@pytest.mark.parametrize("what", ["edited", "staged", "untracked", "other"])
+def test_what_a_person_has_not_committed_is_never_overwritten(
+    repo: Repo, launch: Start, what: str
+) -> None:
+    going = launch(waiting(repo) + "echo x >> a; echo n > new", ("one", ["a", "new"]), n=1, options=ISOLATED)
+    with it_waits(repo):
+        name = {"untracked": "new", "other": "b"}.get(what, "a")
+        (repo.root / name).write_text("mine\n")
+        if what == "staged":
+            git(repo, "add", "a")
+            (repo.root / "a").write_text("a\n")  # only the index has it
+        status = git(repo, "status", "--porcelain")
+    report = going.report()
+    if what == "other":  # it is not in the way, and stays as it is
+        assert report["tasks"] == {"done": 1}, going.said()
+        assert (repo.root / "a").read_text() == "a\nx\n"
+    else:
+        assert f"{name} has changes in the main worktree that are not committed" in refusal_of(report)
+        assert git(repo, "log", "--format=%s") == "first"
+    assert git(repo, "status", "--porcelain") == status
+    if what != "staged":
+        assert (repo.root / name).read_text() == "mine\n"
+
+
+def test_a_killed_agents_work_is_flagged_where_it_lies(repo: Repo, launch: Start) -> None:
+    going = launch(f'echo half > a; echo $$ > "{repo.root.parent}/pid"; sleep 600',
+                   ("one", ["a"]), n=1, options=ISOLATED)
+    os.kill(pid_in(repo.root.parent / "pid"), signal.SIGKILL)
+    report = going.report()
+    assert report["tasks"] == {"review": 1} and report["reviews"] == 1
+    (kept,) = report["not_landed"]
+    place = repo.root / kept["worktree"]
+    assert (place / "a").read_text() == "half\n" and (repo.root / "a").read_text() == "a\n"
+    # the verdict works on the file where it lies
+    assert repo.coord("review", "revert", "R-1").returncode == 0
+    assert (place / "a").read_text() == "a\n" and is_clean(repo)
+    # and the next launch begins afresh
+    (repo.root.parent / "agent.sh").write_text("echo whole > a")
+    again = launch("echo whole > a", n=1, options=ISOLATED).report()
+    assert again["tasks"] == {"done": 1} and (repo.root / "a").read_text() == "whole\n"
+
+
+def test_reassigned_work_goes_on_in_the_next_worktree(repo: Repo, launch: Start) -> None:
+    launch("echo half >> a; exit 1", ("one", ["a"]), n=1, options=ISOLATED).report()
+    assert repo.coord("review", "reassign", "R-1").returncode == 0
+    person_commits(repo, "b", "by hand\n")
+    report = launch("echo rest >> a", n=1, options=ISOLATED).report()
+    assert report["tasks"] == {"done": 1}
+    assert (repo.root / "a").read_text() == "a\nhalf\nrest\n" and is_clean(repo)
+
+
+def test_an_agent_cannot_call_its_task_done_before_it_landed(repo: Repo, launch: Start) -> None:
+    going = launch(f'echo x >> a; "{sys.executable}" -m coordinator.cli.main task done $COORD_TASK; true',
+                   ("one", ["a"]), n=1, options=ISOLATED)
+    report = going.report()
+    assert report["tasks"] == {"done": 1}, going.said()
+    assert (repo.root / "a").read_text() == "a\nx\n"
+    assert "BAD_TRANSITION" in repo.coord("logs", "1").stdout
+
+
+def test_a_lease_that_lapsed_gives_no_right_to_land(repo: Repo, launch: Start) -> None:
+    """The agent gave its lease back and another took and left the file: the work is kept."""
+    going = launch(f'echo x >> a; "{sys.executable}" -m coordinator.cli.main unlock a',
+                   ("one", ["a"]), n=1, options=ISOLATED)
+    report = going.report()
+    assert "the lease on a that the work was begun with has ended" in refusal_of(report)
+    assert (repo.root / "a").read_text() == "a\n" and is_clean(repo)
+
+
+def test_a_submodule_does_not_land(repo: Repo, launch: Start) -> None:
+    going = launch("git init -q sub && cd sub && git -c user.name=x -c user.email=x@x commit -q "
+                   "--allow-empty -m x", ("one", ["./"]), n=1, options=ISOLATED)
+    assert "sub is a submodule" in refusal_of(going.report())
+    assert is_clean(repo)
+
+
+def test_a_leased_file_that_git_ignores_is_kept(repo: Repo, launch: Start) -> None:
+    person_commits(repo, ".gitignore", "*.out\n")
+    report = launch("echo x > b.out; echo y > c.out", ("one", ["b.out"]), n=1,
+                    options=ISOLATED).report()
+    assert "git ignores b.out" in refusal_of(report) if report["not_landed"] else False
+
+
+def test_conflicts_and_a_foreign_branch_in_the_worktree_are_kept(
+    repo: Repo, launch: Start
+) -> None:
+    report = launch("echo x > a; git commit -qam mine; git switch -q --detach HEAD~; echo y > a",
+                    ("one", ["a"]), n=1, options=ISOLATED).report()
+    assert "is no longer on coord/" in refusal_of(report)
+    assert git(repo, "show", f"{report['not_landed'][0]['branch']}:a") == "x"
+    assert is_clean(repo)
+
+
+# -------------------------------------------------------------------- the person in between
+
+
+def test_a_merge_of_a_person_is_not_disturbed(repo: Repo, launch: Start) -> None:
+    going = launch(waiting(repo) + "echo x >> a",
+                   ("one", ["a"]), n=1, options=ISOLATED)
+    with it_waits(repo):
+        (repo.root / ".git/MERGE_HEAD").write_text(git(repo, "rev-parse", "HEAD") + "\n")
+    report = going.report()
+    assert "a merge is going on" in refusal_of(report)
+    (repo.root / ".git/MERGE_HEAD").unlink()
+    assert is_clean(repo) and git(repo, "log", "--format=%s") == "first"
+
+
+def test_another_git_is_waited_for(repo: Repo, launch: Start) -> None:
+    lock = repo.root / ".git/index.lock"
+    lock.write_text("")
+    going = launch(f'echo x >> a; touch "{repo.root.parent}/began"', ("one", ["a"]), n=1,
+                   options=ISOLATED)
+    until(lambda: (repo.state.path / "landing.lock").exists())
+    lock.unlink()
+    assert going.report()["tasks"] == {"done": 1}, going.said()
+    assert is_clean(repo)
+
+
+def test_the_branch_lands_where_it_is_checked_out_or_nowhere(repo: Repo, launch: Start) -> None:
+    """A person may switch to another branch meanwhile: the target moves all the same."""
+    going = launch(waiting(repo) + "echo x >> a",
+                   ("one", ["a"]), n=1, options=ISOLATED)
+    with it_waits(repo):
+        git(repo, "switch", "-qc", "elsewhere")
+    assert going.report()["tasks"] == {"done": 1}, going.said()
+    assert (repo.root / "a").read_text() == "a\n" and is_clean(repo)
+    assert git(repo, "show", "trunk:a") == "a\nx"
+
+
+@pytest.mark.parametrize("state", ["no git", "unborn", "detached", "no such choice"])
+def test_where_nothing_can_land_nothing_is_started(make_repo: Any, state: str) -> None:
+    repo = make_repo(git=state != "no git")
+    if state == "detached":
+        git(repo, "-c", "user.name=P", "-c", "user.email=p@x", "commit", "-q", "--allow-empty",
+            "-m", "first")
+        git(repo, "switch", "-q", "--detach")
+    choice = "chroot" if state == "no such choice" else "worktree"
+    done = repo.coord("launch", "-", "-c", "true", "--isolation", choice)
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+    if state != "no such choice":
+        assert "INVALID" in done.stderr and "next:" in done.stderr
+    assert not repo.state.path.exists()
+
+
+# ------------------------------------------------------------------------------- crashes
+
+
+def shim(repo: Repo, script: str) -> dict[str, str]:
+    """A PATH on which git is a script that may do something before or after the real one."""
+    real = subprocess.run(["sh", "-c", "command -v git"], capture_output=True, text=True,
+                          check=True).stdout.strip()
+    folder = repo.root.parent / "shim"
+    folder.mkdir()
+    (folder / "git").write_text(f'#!/bin/sh\nREAL="{real}"\n{script}\nexec "$REAL" "$@"\n')
+    (folder / "git").chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+FOLLOWING = 'case "$*" in *"read-tree -m -u"*) '
+
+
+@pytest.mark.parametrize("moment", ["before", "torn", "after"])
+def test_a_launcher_killed_between_branch_and_files_is_recovered(
+    repo: Repo, launch: Start, moment: str
+) -> None:
+    # Given a launcher that is killed when the branch has moved and the files have not followed
+    person_commits(repo, "c", "line\n" * 1000)
+    act = {
+        "before": "kill -9 $PPID; exit 1;;",
+        "torn": f'"$REAL" "$@"; head -c 100 c > t; cat t > c; rm -f t; rm "{repo.root}/new"; '
+                "kill -9 $PPID; exit 1;;",
+        "after": '"$REAL" "$@"; kill -9 $PPID; exit 1;;',
+    }[moment]
+    repo.coord("up")  # the daemon has the real git
+    agent = 'printf "line\\n%.0s" $(seq 2000) > c; echo new > new; echo x >> a; rm b'
+    tasks = ("one", ["a", "b", "c", "new"])
+    going = launch(agent, tasks, n=1, options=ISOLATED,
+                   env=shim(repo, FOLLOWING + act + " esac"))
+    assert going.process.wait(40) == -signal.SIGKILL, going.said()
+    landed = git(repo, "rev-parse", "trunk")
+    assert git(repo, "log", "-1", "--format=%s", landed) == "T-1: one"
+    assert git(repo, "status", "--porcelain", "-uno") != ""  # files or index are behind
+    # it is said, and the next launch brings it to its end
+    assert "landing" in repo.coord("doctor").stdout
+    with repo.client() as client:
+        assert client.call(rq.TaskShow(task="T-1")).state == "claimed"
+    again = launch(agent, n=1, options=ISOLATED)
+    report = again.report()
+    assert "the files have followed now" in again.said()
+    assert states(repo) == {"one": "done"} and report["reviews"] == 0
+    assert git(repo, "rev-parse", "trunk") == landed
+    assert (repo.root / "c").read_text() == "line\n" * 2000
+    assert (repo.root / "new").read_text() == "new\n" and not (repo.root / "b").exists()
+    assert is_clean(repo) and left_over(repo) == (0, [])
+
+
+def test_what_a_person_wrote_after_the_crash_stays(repo: Repo, launch: Start) -> None:
+    repo.coord("up")
+    going = launch("echo x >> a; echo y >> b", ("one", ["a", "b"]), n=1, options=ISOLATED,
+                   env=shim(repo, FOLLOWING + "kill -9 $PPID; exit 1;; esac"))
+    assert going.process.wait(40) == -signal.SIGKILL
+    (repo.root / "a").write_text("mine\n")
+    again = launch("true", n=1, options=ISOLATED)
+    again.report()
+    assert "changed by somebody since" in again.said() and "a" in again.said()
+    assert (repo.root / "a").read_text() == "mine\n" and (repo.root / "b").read_text() == "b\ny\n"
+    assert git(repo, "status", "--porcelain") == "M a"
+
+
+def test_a_file_changed_in_the_last_moment_takes_the_landing_back(
+    repo: Repo, launch: Start
+) -> None:
+    """After the branch moved and before git writes the files, a person saves one of them."""
+    repo.coord("up")
+    before = git(repo, "rev-parse", "trunk")
+    going = launch("echo x >> a; echo y >> b", ("one", ["a", "b"]), n=1, options=ISOLATED,
+                   env=shim(repo, FOLLOWING + f'echo mine > "{repo.root}/a";; esac'))
+    report = going.report()
+    assert "would have to overwrite" in refusal_of(report), going.said()
+    assert git(repo, "rev-parse", "trunk") == before
+    assert (repo.root / "a").read_text() == "mine\n" and (repo.root / "b").read_text() == "b\n"
+    assert git(repo, "status", "--porcelain") == "M a"
+    assert not (repo.state.path / "landing.json").exists()
+    with repo.client() as client:
+        moves = client.call(rq.Events(kind="target_moved")).items
+        assert [m.data["after"] == before for m in moves] == [False, True]
+
+
+def test_the_daemon_may_be_killed_while_branches_land(repo: Repo, launch: Start) -> None:
+    tasks = [(f"task {n}", [f"f{n % 3}"]) for n in range(9)]
+    going = launch("sleep 0.1; echo $COORD_TASK >> f$(( (${COORD_TASK#T-} - 1) % 3 ))", *tasks, n=3,
+                   options=ISOLATED)
+    for count in (2, 5):
+        until(lambda count=count: git(repo, "log", "--no-merges", "--format=%s").count("T-") >= count)
+        old = repo.pid()
+        os.kill(old, signal.SIGKILL)
+        until(lambda old=old: repo.state.lock.read_text() not in ("", str(old)))
+    report = going.report()
+    assert report["tasks"] == {"done": 9}, going.said()
+    lines = [line for n in range(3) for line in (repo.root / f"f{n}").read_text().splitlines()]
+    assert sorted(lines) == sorted(f"T-{n}" for n in range(1, 10))
+    assert is_clean(repo) and left_over(repo) == (0, [])
+
+
+def test_worktrees_of_a_dead_launch_are_tidied_up_but_not_their_work(
+    repo: Repo, launch: Start
+) -> None:
+    going = launch(f'echo $$ > "{repo.root.parent}/pid"; echo half > a; sleep 600', ("one", ["a"]),
+                   n=2, options=ISOLATED)
+    orphan = pid_in(repo.root.parent / "pid")
+    until(lambda: git(repo, "worktree", "list").count("\n") == 2)
+    (record,) = repo.state.runs.glob("*/run.json")
+    until(lambda: f'"pid": {orphan}' in record.read_text())
+    going.kill()
+    again = launch("true", n=1, options=ISOLATED)
+    report = again.report()
+    assert not alive(orphan) and report["orphans_stopped"] == 1
+    assert states(repo) == {"one": "review"}
+    assert "left work that did not land" in again.said()
+    trees, branches = left_over(repo)
+    assert trees == 1 and len(branches) == 1
+    (place,) = (repo.root / ".coord/worktrees").glob("*/*")
+    assert (place / "a").read_text() == "half\n"
+
+
+def test_the_report_names_what_landed_and_what_did_not(repo: Repo) -> None:
+    for title, name in (("good", "a"), ("bad", "b")):
+        repo.coord("task", "add", title, "--file", name)
+    (repo.root / "c").write_text("not committed\n")
+    done = repo.coord("launch", "-", "-n", "1", "--isolation", "worktree", "-c",
+                      "sh -c 'echo x >> a'")
+    assert done.returncode == 1, done.stderr
+    assert "1 file in the working tree has changes that are not committed" in done.stdout
+    assert "landed on trunk: 1 task, 1 file" in done.stdout
+    assert "not landed: T-2, on coord/" in done.stdout and "git worktree remove" in done.stdout
+    assert (repo.root / "c").read_text() == "not committed\n"

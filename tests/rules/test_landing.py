@@ -1,0 +1,149 @@
+"""The merge boundary's decision, hammered: it is held against a slow, plain reading of the rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.rules import landing as rule
+from coordinator.rules.landing import Change, Facts, Right
+from coordinator.words.naming import Resource, path_scope, resource
+from coordinator.words.refusals import Code, Refusal
+
+NOW = "2026-11-21T12:00:00.000Z"
+EARLIER, LATER = "2026-11-21T11:59:59.999Z", "2026-11-21T12:00:00.001Z"
+PATHS = ["a", "a/b", "a/b/c", "ab", "d/e.py", "d/f.py", "d/e.pyc", ".coord/x", "x/.git/y"]
+
+
+def change(path: str, submodule: bool = False) -> Change:
+    return Change(path, path_scope(path), submodule)
+
+
+paths = st.sampled_from(PATHS)
+resources = st.one_of(
+    st.builds(resource, paths, st.just("file")),
+    st.builds(resource, st.sampled_from(["a", "d", ""]), st.just("dir")),
+    st.builds(resource, st.sampled_from(["d/*.py", "a/**", "**/c"]), st.just("glob")),
+    st.builds(resource, st.sampled_from(["d/e.py::X", "a::<header>"]), st.just("region")),
+    st.builds(resource, st.just("key:a"), st.just("key")),
+)
+rights = st.builds(
+    Right, st.integers(1, 6), resources, st.sampled_from(["exclusive", "exclusive", "shared"]),
+    st.sampled_from([EARLIER, NOW, LATER, LATER]),
+)
+facts = st.builds(
+    Facts, agent=st.just("me"), task=st.just("T-1"), target=st.just("main"), now=st.just(NOW),
+    changes=st.lists(st.builds(change, paths, st.sampled_from([False] * 7 + [True])), max_size=4,
+                     unique_by=lambda c: c.path),
+    leases=st.lists(rights, max_size=5, unique_by=lambda r: r.fencing_token),
+    began_with=st.lists(st.tuples(st.integers(1, 6), resources), max_size=3),
+    moved=st.lists(paths.map(path_scope), max_size=2),
+    dirty=st.one_of(st.just([]), st.just([]), st.lists(paths, max_size=1)),
+)
+
+
+def within(path: str, one: Resource) -> bool:
+    """Whether a path lies in a resource, read off its name."""
+    if one.kind == "file":
+        return path == one.name or path.startswith(one.name + "/")
+    if one.kind == "dir":
+        return one.name == "./" or path.startswith(one.name)
+    known = {"d/*.py": {"d/e.py", "d/f.py"}, "a/**": {"a/b", "a/b/c"}, "**/c": {"a/b/c"}}
+    return one.kind == "glob" and path in known[one.name]
+
+
+def expected(given: Facts) -> Code | None:
+    """The rule once more, without a thought for speed."""
+    codes = []
+    for one in given.changes:
+        if ".git" in one.path.split("/") or one.path.startswith(".coord/"):
+            codes.append(Code.INVALID)
+        if one.submodule:
+            codes.append(Code.OUTSIDE_REPO)
+        mine = [r for r in given.leases if r.mode == "exclusive" and within(one.path, r.resource)]
+        live = {r.fencing_token for r in mine if r.expires_at > NOW}
+        begun = {token for token, r in given.began_with if within(one.path, r)}
+        if not mine and not begun:
+            codes.append(Code.NOT_HOLDER)
+        elif not live or (begun and not begun & live):
+            codes.append(Code.STALE_TOKEN)
+        for moved in given.moved:
+            other = moved[2:-1]
+            if (one.path + "/").startswith(other + "/") or (other + "/").startswith(one.path + "/"):
+                codes.append(Code.VERSION_CHANGED)
+    if given.dirty:
+        codes.append(Code.VERSION_CHANGED)
+    order = list(Code)
+    return min(codes, key=order.index, default=None)
+
+
+@given(facts)
+def test_it_decides_as_the_plain_reading_does(given: Facts) -> None:
+    answer = rule.decide(given)
+    assert (answer.code if isinstance(answer, Refusal) else None) == expected(given)
+
+
+@given(facts)
+def test_a_refusal_names_paths_and_tokens_are_live(given: Facts) -> None:
+    answer = rule.decide(given)
+    if isinstance(answer, Refusal):
+        assert answer.facts["paths"] and "Nothing of it landed" in answer.message
+        assert set(answer.facts["paths"]) <= {c.path for c in given.changes} | set(given.dirty)
+        return
+    live = {r.fencing_token: r for r in given.leases if r.expires_at > given.now}
+    assert set(answer) <= set(live)
+    for one in given.changes:
+        assert any(within(one.path, live[token].resource) for token in answer)
+
+
+@given(facts, st.data())
+def test_more_to_land_or_less_right_never_helps(given: Facts, data: st.DataObject) -> None:
+    """Time passing, a lease gone, another path, another move, something dirty: no `no` becomes yes."""
+    worse = data.draw(st.sampled_from(["time", "lease", "change", "moved", "dirty", "tokens"]))
+    if worse == "time":
+        after = replace(given, now=LATER)
+    elif worse == "lease":
+        after = replace(given, leases=given.leases[1:])
+    elif worse == "change":
+        after = replace(given, changes=[*given.changes, change(data.draw(paths))])
+    elif worse == "moved":
+        after = replace(given, moved=[*given.moved, path_scope(data.draw(paths))])
+    elif worse == "dirty":
+        after = replace(given, dirty=[*given.dirty, "a"])
+    else:
+        after = replace(given, leases=[replace(r, fencing_token=r.fencing_token + 10)
+                                       for r in given.leases])
+    if isinstance(rule.decide(given), Refusal) and worse != "tokens":
+        assert isinstance(rule.decide(after), Refusal)
+    elif worse == "tokens" and any(
+        within(c.path, r) for c in given.changes for _, r in given.began_with
+    ):
+        assert isinstance(rule.decide(after), Refusal)  # other leases than it began with
+
+
+def test_the_instant_of_expiry_is_too_late() -> None:
+    lease = Right(1, resource("a", "file"), "exclusive", NOW)
+    given = Facts(agent="me", task="T-1", target="main", now=EARLIER, changes=[change("a")],
+                  leases=[lease])
+    assert rule.decide(given) == (1,)
+    late = rule.decide(replace(given, now=NOW))
+    assert isinstance(late, Refusal) and late.code is Code.STALE_TOKEN
+
+
+def test_who_holds_an_unleased_path_is_said() -> None:
+    given = Facts(agent="me", task="T-1", target="main", now=NOW, changes=[change("a")], leases=[],
+                  others={"a": "you"})
+    answer = rule.decide(given)
+    assert isinstance(answer, Refusal) and answer.code is Code.NOT_HOLDER
+    assert "a is not leased to me (held: a by you)" in answer.message
+
+
+def test_case_is_folded_as_the_disk_folds_it() -> None:
+    lease = Right(1, resource("Src/A.py", "file", fold_case=True), "exclusive", LATER)
+    typed = Change("src/a.PY", path_scope("src/a.PY", True))
+    given = Facts(agent="me", task="T-1", target="main", now=NOW, changes=[typed], leases=[lease])
+    assert rule.decide(given) == (1,)
+    moved = rule.decide(replace(given, moved=[path_scope("SRC/a.py", True)]))
+    assert isinstance(moved, Refusal) and moved.code is Code.VERSION_CHANGED
