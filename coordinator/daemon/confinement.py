@@ -34,6 +34,9 @@ class Confinement:
         self.possible = enabled and _possible()
         if self.possible:
             folder.mkdir(mode=0o700, exist_ok=True)
+            # Inside the repository: some agents let no command name a path outside of it.
+            self._script = folder / "run.sh"
+            self._script.write_bytes(SCRIPT.read_bytes())
             self._tidy()
 
     def wrap(self, protect: Sequence[Held], command: str) -> str:
@@ -49,7 +52,7 @@ class Confinement:
         except OSError as bad:
             log.error("a command could not be confined: %s", bad)
             return "echo 'coord: its disk is full, so this command was not run.' >&2; exit 126"
-        return f"sh {shlex.quote(str(SCRIPT))} {shlex.quote(str(table))} {shlex.quote(command)}"
+        return f"sh {shlex.quote(str(self._script))} {shlex.quote(str(table))} {shlex.quote(command)}"
 
     def _tidy(self) -> None:
         for old in self._folder.glob("*.tab"):

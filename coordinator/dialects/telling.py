@@ -44,9 +44,9 @@ def _claude(heard: Heard, verdict: Verdict) -> dict[str, Any]:
     if verdict.deny:
         inner = {"permissionDecision": "deny", "permissionDecisionReason": verdict.deny}
     elif verdict.command:
-        # "allow" skips the question that a supervised session would put to its person.
-        inner = {"permissionDecision": "ask" if heard.supervised else "allow",
-                 "updatedInput": _replaced(heard, verdict.command)}
+        inner = {"updatedInput": _replaced(heard, verdict.command)}
+        if not heard.supervised:
+            inner["permissionDecision"] = "allow"
     if verdict.context:
         inner["additionalContext"] = verdict.context
     return {"hookSpecificOutput": {"hookEventName": heard.event, **inner}} if inner else {}

@@ -8,6 +8,7 @@ Aider's inside (tried versions: agents/aider.toml), and refuses to let it run un
 
 from __future__ import annotations
 
+import contextlib
 import importlib.abc
 import importlib.machinery
 import os
@@ -46,11 +47,9 @@ def _wrap(module: Any) -> None:
     def apply_updates(self: Any) -> Any:
         edited = apply(self)
         if edited:
-            try:
+            with contextlib.suppress(coord_plain.Unanswered):  # the next write says so
                 coord_plain.ask("aider", "after", tool_name="edit_files", cwd=self.root,
                                 tool_input=said_of([(path,) for path in edited]))
-            except coord_plain.Unanswered:
-                pass  # the next write says so
         return edited
 
     coder.prepare_to_edit, coder.apply_updates = prepare_to_edit, apply_updates
