@@ -48,12 +48,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Start:
-    """A command to run. With `person`, somebody types: the prompt, then a word after each reply."""
+    """A command to run. With `person`, somebody types: the prompt, then a word after each reply.
+
+    `proxies` is false for an agent that would ask them even for what is on loopback.
+    """
 
     argv: list[str]
     env: dict[str, str] = field(default_factory=dict)
     home_files: dict[str, str] = field(default_factory=dict)
     person: bool = False
+    proxies: bool = True
 
 
 def _npm(place: Place, name: str) -> str:
@@ -157,7 +161,7 @@ def qwen(place: Place) -> Start:
         "-m", MODEL, *place.extra.argv, "-p", place.prompt,
     ]
     return Start(argv, {"QWEN_TELEMETRY_ENABLED": "false"},
-                 {".qwen/settings.json": json.dumps(settings)})
+                 {".qwen/settings.json": json.dumps(settings)}, proxies=False)
 
 
 def pi(place: Place) -> Start:

@@ -135,7 +135,7 @@ class Conversation:
     def _result(self, turn: Turn, extra: tuple[str, ...]) -> Result:
         calls = self._reply.calls if self._reply else ()
         if not calls:
-            return self._tongue.heard_instead(extra)
+            return self._tongue.heard_instead(turn, extra)
         answers = turn.tool_results
         by_id = {a.call_id: a for a in answers if a.call_id}
         in_turn: list[Answer | None] = [by_id.get(c.id) for c in calls]

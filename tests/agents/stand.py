@@ -173,8 +173,9 @@ class Stand:
             _put(home / path, text)
         for path, text in extra.repo_files.items():
             _put(repo / path, text)
-        env = {**base_environment(place.prefix, home, folder / "tmp"), **offline.environment(),
-               **start.env, **extra.env}
+        away = offline.environment() if start.proxies else {}
+        env = {**base_environment(place.prefix, home, folder / "tmp"), **away, **start.env,
+               **extra.env}
         return Prepared(start, env, home, folder, session)
 
     def start(

@@ -267,12 +267,17 @@ def test_aider_is_believed_when_it_is_silent_and_not_when_it_complains(
     given: list[Json] = [
         {"role": "user", "content": "a.txt\n```\none\n```\n"},
         {"role": "assistant", "content": "an example of its own"},
-        {"role": "user", "content": "Begin."}]
-    for word in ("Go on with the next step.", "That file is taken."):
-        body = {"messages": given}
-        said = post(session, "/v1/chat/completions", body).json()["choices"][0]["message"]
-        assert "<<<<<<< SEARCH" in said["content"]
-        given += [said, {"role": "user", "content": word}]
-    post(session, "/v1/chat/completions", {"messages": given})
+    ]
+
+    def ask(word: str) -> Json:
+        """The last message carries rules, which are left out when it has become history."""
+        body = {"messages": [*given, {"role": "user", "content": f"{word}\n\n# Rules"}]}
+        said: Json = post(session, "/v1/chat/completions", body).json()["choices"][0]["message"]
+        given.extend([{"role": "user", "content": word}, said])
+        return said
+
+    for word in ("Begin.", "Go on with the next step."):
+        assert "<<<<<<< SEARCH" in ask(word)["content"]
+    ask("That file is taken.")
     assert [h.ok for h in heard] == [True, True, False] and heard[0].text == "one\n"
-    assert heard[2].text == "That file is taken." and session.main.plays == 1
+    assert heard[2].text.startswith("That file is taken.") and session.main.plays == 1

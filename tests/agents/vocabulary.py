@@ -77,9 +77,9 @@ class Tongue:
             return False
         return not isinstance(intent, Edit | Create) or bool(self.wrote.search(answer.text))
 
-    def heard_instead(self, extra: Sequence[str]) -> Result:
+    def heard_instead(self, turn: Turn, extra: tuple[str, ...]) -> Result:
         """What came of a reply without calls."""
-        return Result(True, "", tuple(extra))
+        return Result(True, "", extra)
 
 
 class Claude(Tongue):
@@ -298,9 +298,10 @@ class Aider(Tongue):
         found = [m.group(1) for text in turn.user_texts for m in shown.finditer(text)]
         return Result(bool(found), found[-1] if found else "not in the conversation")
 
-    def heard_instead(self, extra: Sequence[str]) -> Result:
+    def heard_instead(self, turn: Turn, extra: tuple[str, ...]) -> Result:
         """Aider writes back only to complain; silence, then a person's word, means it went in."""
-        return Result(any(GO_ON in text for text in extra), "\n".join(extra), tuple(extra))
+        last = turn.user_texts[-1]
+        return Result(last.startswith(GO_ON), last, extra)
 
 
 TONGUES: dict[str, Tongue] = {
