@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from rich.text import Text
 
 from coordinator.cli.app import AsJson, app, ask, out, person, print_json, say
 from coordinator.cli.render import ago, diff, printable
+from coordinator.files.git import Git
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Code, Refusal
@@ -74,6 +76,8 @@ def show(
         say("\ntimeline")
         for line in row.timeline:
             console.print(Text("  " + printable(line)), soft_wrap=True)
+    for place in dict.fromkeys(file.worktree for file in row.files if file.worktree):
+        say(f"\nit lies in {printable(place)}")
     for file in row.files:
         say(f"\n{file.change} {file.path}" + (f"  ({file.note})" if file.note else ""))
         if side_by_side and file.kept:
@@ -127,6 +131,11 @@ def _decide(review: str, verdict: rq.Verdict, note: str, as_json: bool) -> None:
         print_json(row)
         return
     say(f"{row.review} {row.state}: {', '.join(f.path for f in row.files)}")
+    place = next((file.worktree for file in row.files if file.worktree), None)
+    if verdict == "keep" and place is not None:
+        branch = Git(Path(place)).branch() or "refs/heads/ITS-BRANCH"
+        say(f"  it lies in {printable(place)}, not on your branch: commit it there, then "
+            f"`git merge {branch.removeprefix('refs/heads/')}`")
     say(f"  `coord review undo {row.review}` takes it back")
 
 

@@ -102,6 +102,7 @@ class Crew:
 
     def _isolate(self, target: Target) -> None:
         self.isolation = Isolation(self.root, self.state, target, self.run.record.run, self.steady)
+        self.say(f"What the agents do lands on {target.name}.")
         count = uncommitted(target)
         if count:
             self.say(f"Note: {count} file{'' if count == 1 else 's'} in the working tree "

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from coordinator.rules.landing import Change, covers
 from coordinator.words import requests as rq
+from coordinator.words.naming import KINDS, path_scope, resource
 
 #: A diff of partial work longer than this (characters) is cut; the whole is in the review.
 DIFF_CHARS_MAX = 60_000
@@ -36,6 +38,8 @@ Other agents work in this repository at the same time; `coord` keeps you out of 
   if every path that you changed, made or deleted is leased to you (above). Before you write
   anything else, ask for it: `coord lock PATH --task {task}`. Exit code 3 means that another agent
   holds it: do what the answer says, and do not write it.
+- A file that you lease on the way may be newer on `{target}` than here, and what you write has to
+  be based on that: commit, then `git merge {target}`, before you read it.
 - Leave nothing behind that does not belong to the work: remove scratch files.
 - If you cannot go on because another agent holds what you need:
   `coord task fail {task} --blocked PATH`, and stop. It is offered again when that is free.
@@ -67,7 +71,7 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
     for warning in claimed.warnings:
         parts.append(f"Note: {warning}\n")
     if claimed.partial is not None:
-        parts.append(_partial(claimed.partial))
+        parts.append(_partial(claimed, claimed.partial, isolated is not None))
     if log_tail.strip():
         parts.append("## How the last attempt ended\n\n```\n" + log_tail.strip() + "\n```\n")
     if claimed.excerpts:
@@ -81,13 +85,30 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
     return "\n".join(parts)
 
 
-def _partial(partial: rq.Partial) -> str:
+def _partial(claimed: rq.Claimed, partial: rq.Partial, isolated: bool) -> str:
     files = "\n".join(f"- {file['change']} `{file['path']}`" for file in partial.files)
     diff = partial.diff
     if len(diff) > DIFF_CHARS_MAX:
         diff = diff[:DIFF_CHARS_MAX] + f"\n… cut; `coord review show {partial.review}` has it all."
+    elsewhere = {str(file["worktree"]) for file in partial.files if file.get("worktree")}
+    if isolated:
+        where = ("It is in your worktree as it was left, perhaps in the middle of a file, except "
+                 "where the file has changed since: then you have the newer one")
+    elif elsewhere:
+        where = f"It lies in {', '.join(sorted(elsewhere))}, not here"
+    else:
+        where = "It is in the working tree as it was left, perhaps in the middle of a file"
+    beside = _unleased(claimed, partial) if isolated else []
+    also = ("" if not beside else "\nNot leased to you, so lease it before you end, or put it back "
+            "as it was: " + ", ".join(f"`{path}`" for path in beside) + "\n")
     return (
         f"## Start from this partial work ({partial.review})\n\n{partial.summary}\n"
-        "It is in the working tree as it was left, perhaps in the middle of a file. Check it, then "
-        f"finish it.\n\n{files}\n\n```diff\n{diff}\n```\n"
+        f"{where}. Check it, then finish it.\n\n{files}\n{also}\n```diff\n{diff}\n```\n"
     )
+
+
+def _unleased(claimed: rq.Claimed, partial: rq.Partial) -> list[str]:
+    held = [resource(one.resource, kind) for one in claimed.leases
+            for kind in KINDS if kind == one.kind and one.mode == "exclusive"]
+    changes = [Change(str(file["path"]), path_scope(str(file["path"]))) for file in partial.files]
+    return [one.path for one in changes if not any(covers(have, one) for have in held)]

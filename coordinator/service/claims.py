@@ -110,7 +110,8 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None) 
         review = reviews.show(svc, tx, task.partial, content=False)
         partial = rq.Partial(
             review=review.review, summary=review.summary,
-            files=[{"path": f.path, "change": f.change} for f in review.files],
+            files=[{"path": f.path, "change": f.change, "worktree": f.worktree}
+                   for f in review.files],
             diff="\n".join(f.diff for f in review.files),
         )
     names = [r.removeprefix("shared:") for r in reply.resources]

@@ -25,7 +25,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words import requests as rq
-from coordinator.words.naming import Kind, path_scope, resource
+from coordinator.words.naming import KINDS, Kind, path_scope, resource
 from coordinator.words.refusals import Code, Refusal
 
 #: Paths in one landing: more is a change that a person should look at.
@@ -212,7 +212,7 @@ def _facts(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> rule.Facts:
 
 
 def _kind(text: str) -> Kind:
-    for kind in ("file", "dir", "glob", "region", "key"):
+    for kind in KINDS:
         if text == kind:
             return kind
     raise Refusal(Code.INVALID, f"{text[:40]!r} is no kind of resource.")

@@ -87,6 +87,7 @@ def _reply(view: View, row: ReviewRow) -> rq.Review:
             rq.ReviewFile(
                 path=file.path, change=file.change, kept=bool(file.kept), note=note,
                 baseline_hash=file.baseline_hash, flagged_hash=file.flagged_hash,
+                worktree=file.worktree,
             )
         )
     return rq.Review(

@@ -24,11 +24,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from coordinator.words.refusals import Code, Refusal
 
 Kind = Literal["file", "dir", "glob", "region", "key"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: A resource as typed may not be longer than this (bytes of UTF-8): the kernel's own path limit.
 NAME_BYTES_MAX = 4096

@@ -182,6 +182,23 @@ def test_what_is_leased_on_the_way_lands_too(repo: Repo, launch: Start) -> None:
     assert (repo.root / "b").read_text() == "b\ny\n" and is_clean(repo)
 
 
+def test_a_file_leased_on_the_way_needs_the_newest_of_the_target(
+    repo: Repo, launch: Start
+) -> None:
+    # Given a file that a person changed after the agent began
+    coord = f'"{sys.executable}" -m coordinator.cli.main'
+    late = f"{coord} lock b --task $COORD_TASK || exit 9\n"
+    going = launch(waiting(repo) + late + "echo x >> a; git commit -qam mine\n"
+                   "git merge -q trunk; echo x >> b",
+                   ("merges", ["a"]), n=1, options=ISOLATED)
+    with it_waits(repo):
+        person_commits(repo, "b", "by hand\n")
+    going.report()
+    # Then it lands, for the agent took that in first
+    assert states(repo)["merges"] == "done", going.said()
+    assert (repo.root / "b").read_text() == "by hand\nx\n" and is_clean(repo)
+
+
 def test_a_root_below_the_top_of_its_repository(make_repo: Any, tmp_path: Path) -> None:
     """The place where coord keeps its state may be a part of a larger repository."""
     top = make_repo("whole")
@@ -290,6 +307,10 @@ def test_a_killed_agents_work_is_flagged_where_it_lies(repo: Repo, launch: Start
     (kept,) = report["not_landed"]
     place = repo.root / kept["worktree"]
     assert (place / "a").read_text() == "half\n" and (repo.root / "a").read_text() == "a\n"
+    assert f"it lies in {place}" in repo.coord("review", "show", "R-1").stdout
+    kept_so = repo.coord("review", "keep", "R-1").stdout
+    assert f"`git merge {kept['branch']}`" in kept_so
+    repo.coord("review", "undo", "R-1")
     # the verdict works on the file where it lies
     assert repo.coord("review", "revert", "R-1").returncode == 0
     assert (place / "a").read_text() == "a\n" and is_clean(repo)
@@ -416,6 +437,22 @@ def shim(repo: Repo, script: str) -> dict[str, str]:
 
 
 FOLLOWING = 'case "$*" in *"read-tree -m -u"*) '
+
+
+def test_a_launcher_killed_before_the_branch_moved_landed_nothing(
+    repo: Repo, launch: Start
+) -> None:
+    repo.coord("up")
+    before = git(repo, "rev-parse", "trunk")
+    going = launch("echo x >> a", ("one", ["a"]), n=1, options=ISOLATED,
+                   env=shim(repo, 'case "$*" in *"read-tree -n"*) kill -9 $PPID; exit 1;; esac'))
+    assert going.process.wait(40) == -signal.SIGKILL, going.said()
+    assert (repo.root / ".git/index.lock").exists()
+    again = launch("true", n=1, options=ISOLATED)
+    again.report()
+    assert "cut off before it happened" in again.said()
+    assert git(repo, "rev-parse", "trunk") == before and is_clean(repo)
+    assert states(repo) == {"one": "review"} and left_over(repo)[0] == 1
 
 
 @pytest.mark.parametrize("moment", ["before", "torn", "after"])

@@ -31,6 +31,7 @@ class ReviewFile(Reply):
     flagged_hash: str | None
     note: str
     diff: str = ""
+    worktree: str | None = None  # the linked worktree it lies in; None: the main one
     baseline: str | None = None  # base64, only when asked for
     flagged: str | None = None
 
