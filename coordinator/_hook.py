@@ -4,8 +4,8 @@
 
 An agent pays this before every write, so it costs one interpreter start and nothing else: only
 modules that are built into the interpreter, no parsing (the daemon reads the payload, see
-daemon/hook_line.py), and an exit that skips tidying up. Where nobody answers within SECONDS:
-`closed` (default) says so and exits 2, which stops the write; `open` warns and exits 0. The
+daemon/hook_line.py), and an exit that skips tidying up. A coordinator that is not there (killed,
+or not started yet) is started, once, and asked again. Where nobody answers within SECONDS: `closed` (default) says so and exits 2, which stops the write; `open` warns and exits 0. The
 environment's COORD_AGENT_TOKEN, if set, says on whose behalf. With `-` for the socket (hooks in a
 user's own settings, for all repositories) the one of the repository around the working directory
 is asked; where there is none, the write is none of coord's business.
@@ -21,6 +21,10 @@ except ImportError:  # not Linux: slower, the same
     import os as system  # type: ignore[no-redef]
     import socket  # type: ignore[no-redef]
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing
+
 TIMEOUT_S = 30.0
 
 
@@ -34,7 +38,10 @@ def ask(
     """
     link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
     link.settimeout(patience)
-    link.connect(path)
+    try:
+        link.connect(path)
+    except (FileNotFoundError, ConnectionRefusedError):
+        link = seldom("started", path, patience)
     link.sendall(b"hook %b %b %d\n%b" % (agent, token, len(payload), payload))
     got = b""
     while b"\n" not in got:
@@ -55,48 +62,12 @@ def ask(
     return code, rest[:out], rest[out : out + err]
 
 
-def find() -> "str | None":
-    """The socket of the coordinator around the working directory; None where coord is not used.
-
-    A linked worktree's is that of its main one, which git names in the file `.git`.
-    """
-    at = system.getcwd()
-    while True:
-        for root in (at, _main_worktree(at)):
-            if root and _there(root + "/.coord"):
-                try:
-                    with_name = _read(root + "/.coord/socket.path").decode().strip()
-                except OSError:
-                    with_name = ""
-                return with_name or root + "/.coord/socket"
-        if at in ("/", ""):
-            return None
-        at = at.rpartition("/")[0] or "/"
-
-
-def _main_worktree(at: str) -> str:
-    try:
-        said = _read(at + "/.git").decode("utf-8", "surrogateescape")
-    except OSError:
-        return ""
-    found = said.partition("gitdir:")[2].strip().partition("/.git/worktrees/")
-    return found[0] if found[1] else ""
-
-
-def _there(path: str) -> bool:
-    try:
-        system.stat(path)
-    except OSError:
-        return False
-    return True
-
-
-def _read(path: str) -> bytes:
-    descriptor = system.open(path, system.O_RDONLY)
-    try:
-        return bytes(system.read(descriptor, 4096))
-    finally:
-        system.close(descriptor)
+def seldom(name: str, *given: object) -> "typing.Any":
+    """Call what is seldom needed, in a file of its own: this one is compiled at each write."""
+    names: dict[str, object] = {"__name__": "_hook_seldom"}
+    with open(__file__[:-3] + "_seldom.py", "rb") as file:
+        exec(file.read(), names)
+    return names[name](*given)  # type: ignore[operator]
 
 
 def say(descriptor: int, text: bytes) -> None:
@@ -112,7 +83,7 @@ def main() -> int:
         return 2
     fails_open = len(sys.argv) > 3 and sys.argv[3] == "open"
     patience = float(sys.argv[4]) if len(sys.argv) > 4 else TIMEOUT_S
-    path = sys.argv[1] if sys.argv[1] != "-" else find()
+    path = sys.argv[1] if sys.argv[1] != "-" else seldom("find")
     if path is None:
         return 0
     parts = []

@@ -31,13 +31,9 @@ class Confinement:
     def __init__(self, folder: Path, enabled: bool) -> None:
         self._folder = folder
         self._count = itertools.count(1)
-        self.possible = enabled and _possible()
-        if self.possible:
-            folder.mkdir(mode=0o700, exist_ok=True)
-            # Inside the repository: some agents let no command name a path outside of it.
-            self._script = folder / "run.sh"
-            self._script.write_bytes(SCRIPT.read_bytes())
-            self._tidy()
+        # Inside the repository: some agents let no command name a path outside of it.
+        self._script = folder / "run.sh"
+        self.possible = enabled and _possible() and self._prepare()
 
     def wrap(self, protect: Sequence[Held], command: str) -> str:
         """The command with these files read-only; empty where that is not possible."""
@@ -52,7 +48,17 @@ class Confinement:
         except OSError as bad:
             log.error("a command could not be confined: %s", bad)
             return "echo 'coord: its disk is full, so this command was not run.' >&2; exit 126"
-        return f"sh {shlex.quote(str(self._script))} {shlex.quote(str(table))} {shlex.quote(command)}"
+        return "sh " + " ".join(map(shlex.quote, (str(self._script), str(table), command)))
+
+    def _prepare(self) -> bool:
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            self._script.write_bytes(SCRIPT.read_bytes())
+        except OSError as bad:
+            log.error("shell commands cannot be confined: %s", bad)
+            return False
+        self._tidy()
+        return True
 
     def _tidy(self) -> None:
         for old in self._folder.glob("*.tab"):

@@ -348,3 +348,24 @@ def test_an_unhooked_profile_is_said_so(up: Repo) -> None:
         [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(up.state.socket()), "shell"],
         input=b"{}", capture_output=True, check=False, timeout=60, env={})
     assert done.returncode == 2 and b"[hooks]" in done.stderr
+
+
+def test_a_killed_coordinator_is_started_again_by_the_next_hook(up: Repo) -> None:
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    ann.edit("a.py", "1\n")
+    before = up.pid()
+    os.kill(before, 9)
+    assert "claude-code-ann" in bob.edit("a.py", "2\n")  # its lease is still there
+    assert up.pid() != before
+    assert up.read("a.py") == "1\n"
+
+
+def test_where_it_cannot_be_started_the_write_is_stopped(up: Repo) -> None:
+    up.coord("down")
+    (up.root / "coord.toml").write_text("[leases]\nttl_s = 'never'\n")
+    given = json.dumps({"session_id": "ann", "cwd": str(up.root), "hook_event_name": "PreToolUse",
+                        "tool_name": "Write", "tool_input": {"file_path": "x.py", "content": ""}}).encode()
+    command = [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(up.state.socket()), "claude-code", "closed", "4"]
+    done = subprocess.run(command, input=given, capture_output=True, env={"PATH": os.environ["PATH"]}, check=False)
+    assert done.returncode == 2 and b"stopped" in done.stderr
+    (up.root / "coord.toml").unlink()
