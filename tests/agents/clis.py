@@ -223,6 +223,10 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coord" / "agents"
 
 
+#: The Node that an agent's JavaScript needs; the others bring a binary that runs by itself.
+NODE = {"codex": 16, "copilot": 18, "gemini": 20, "qwen": 20, "pi": 20}
+
+
 @cache
 def pins() -> dict[str, str]:
     """What each agent is pinned to, from the script that installs them."""
@@ -239,7 +243,18 @@ def missing(name: str) -> str:
         return f"{name} is not installed; install it: scripts/agents.sh {name}"
     if (has := stamp.read_text().strip()) != pins()[name]:
         return f"{name} is {has}, these tests want {pins()[name]}: scripts/agents.sh {name}"
+    if (least := NODE.get(name)) and least > node_version():
+        return f"{name} needs Node {least}; here is {node_version() or 'none'}"
     return ""
+
+
+@cache
+def node_version() -> int:
+    """Node's major version; 0 where there is none."""
+    if (node := shutil.which("node")) is None:
+        return 0
+    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+    return int(told.lstrip("v").split(".")[0])
 
 
 def base_environment(prefix: Path, home: Path, tmp: Path) -> dict[str, str]:
