@@ -44,7 +44,7 @@ agents:          ## install the real coding agents that test-agents runs, at pin
 	@PYTHON=$(PYTHON) scripts/agents.sh $(AGENTS)
 
 test-agents: setup agents  ## real coding agents against a scripted model, offline
-	@$(BIN)/python -m pytest -m agents -p no:xdist tests/agents
+	@$(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents
 
 bench: setup     ## locks, hook, dispatch and overlap, as ratios in one run
 	@$(BIN)/coord bench locks && $(BIN)/coord bench hook && $(BIN)/coord bench dispatch && $(BIN)/coord bench overlap

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from tests.agents.conversation import (
     Scripted,
     Shell,
     Use,
+    Writer,
+    in_order,
 )
 from tests.agents.stand import Stand, TookTooLong
 from tests.agents.vocabulary import TONGUES
@@ -191,8 +194,27 @@ def test_a_sub_agent_has_a_script_of_its_own(stand: Stand, workplace: Path) -> N
 
     ran = stand.run("claude", workplace, script, others={"helper": helper})
     assert (workplace / "helped.txt").read_text() == "by the helper\n", ran.tail()
-    assert "The helper is done." in heard[0].text
+    assert "The helper is done." in heard[0].text and ran.model.script("helper").finished
     assert {t.script for t in ran.model.work} == {"main", "helper"}
+
+
+def test_something_else_can_start_several_agents_in_a_prepared_place(
+    stand: Stand, workplace: Path,
+) -> None:
+    """As `coord launch` does: one environment, the prompt decides which script plays."""
+    need("claude")
+
+    def author(name: str) -> Writer:
+        return in_order(Create(f"{name}.txt", f"{name}\n"), Say("It is done."))
+
+    names = ("one", "two")
+    ready = stand.prepare("claude", workplace, [], others={n: author(n) for n in names})
+    started = [
+        subprocess.Popen(["claude", "-p", f"[[{n}]] Write.", "--permission-mode", "acceptEdits"],
+                         cwd=workplace, env=ready.env, stdin=subprocess.DEVNULL)
+        for n in names]
+    assert [process.wait(120) for process in started] == [0, 0]
+    assert [(workplace / f"{n}.txt").read_text() for n in names] == ["one\n", "two\n"]
 
 
 def test_a_session_is_resumed_in_its_home(stand: Stand, workplace: Path) -> None:
