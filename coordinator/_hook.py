@@ -38,11 +38,23 @@ def ask(
     """
     link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
     link.settimeout(patience)
+    said = b"hook %b %b %d\n%b" % (agent, token, len(payload), payload)
     try:
         link.connect(path)
-    except (FileNotFoundError, ConnectionRefusedError):
-        link = seldom("started", path, patience)
-    link.sendall(b"hook %b %b %d\n%b" % (agent, token, len(payload), payload))
+        return talk(link, said)
+    except TimeoutError:
+        raise
+    except OSError:  # it is not there, or was killed just now: all that is asked may be asked again
+        return talk(seldom("started", path, patience), said)
+
+
+def talk(link: socket.socket, said: bytes) -> tuple[int, bytes, bytes]:
+    """Ask, and read the answer whole.
+
+    Raises:
+        OSError.
+    """
+    link.sendall(said)
     got = b""
     while b"\n" not in got:
         more = link.recv(65536)
