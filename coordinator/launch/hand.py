@@ -233,11 +233,19 @@ class Hand(threading.Thread):
         left: rq.Unlanded | None = None
         self.doing = "landing"
 
-        def finish(commit: str) -> None:
+        def finish(commit: str) -> bool:
             said = f"landed on {isolation.target.name} as {commit[:12]}: " if commit else ""
-            self._steady(lambda: self.crew.operator.call(rq.TaskDone(
-                agent=self.agent, task=task.task, landed=commit, force=bool(commit),
-                result=said + _last_words(output))))
+            try:
+                self.crew.steady(rq.TaskDone(
+                    agent=self.agent, task=task.task, landed=commit, force=bool(commit),
+                    result=said + _last_words(output)))
+            except Refusal as refusal:
+                if not commit:
+                    raise
+                self.crew.trouble(f"{task.task} {said.removesuffix(': ')}, but that could not be "
+                                  f"noted: {refusal.message} `coord task show {task.task}`")
+                return refusal.code in LOST  # then there is nothing left to note
+            return True
 
         try:
             self._steady(lambda: self.client.call(

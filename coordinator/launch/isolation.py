@@ -72,7 +72,7 @@ class Isolation:
         return rq.Unlanded(worktree=str(work.place), began=work.began, commit=commit)
 
     def land(self, work: Workplace, claimed: rq.Claimed, agent: str, commit: str,
-             finish: Callable[[str], None]) -> None:
+             finish: Callable[[str], bool]) -> None:
         """Land what was gathered, then call `finish` with the commit that the target is at then
         (empty: there was nothing to land).
 

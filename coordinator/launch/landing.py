@@ -61,9 +61,11 @@ class Lander:
         self._state, self._target, self._ask = state, target, ask
         self._git = Git(target.top)
 
-    def land(self, work: Work, finish: Callable[[str], None]) -> str:
+    def land(self, work: Work, finish: Callable[[str], bool]) -> str:
         """Let the branch land, then call `finish` with the commit that the target is at then:
         whatever is done there is done before anybody else's turn. That commit.
+
+        `finish` tells whether the task's end is noted; if not, whoever comes next tries again.
 
         Raises:
             Refusal: why nothing landed: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
@@ -73,8 +75,8 @@ class Lander:
             if left is not None:  # it is our turn, so whoever noted it is dead
                 _recover(self._state, left, self._ask)
             after = self._land(work)
-            finish(after)
-            note_path(self._state).unlink(missing_ok=True)
+            if finish(after):
+                note_path(self._state).unlink(missing_ok=True)
         return after
 
     def _land(self, work: Work) -> str:

@@ -50,6 +50,7 @@ def land(svc: Service, tx: Tx, actor: Actor, req: rq.Land) -> rq.Landed:
     """See `requests.Land`."""
     tokens = _lawful(svc, tx, req)
     _move(svc, req.target, req.after, req.before, f"coord: {req.task} landed")
+    agents.renew_all(tx, req.agent)  # the files have to follow before the task can be done
     tx.record(
         ev.TargetMoved(
             agent=req.agent, task=req.task, target=short(req.target), before=req.before,

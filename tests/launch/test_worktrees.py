@@ -385,6 +385,28 @@ def test_a_merge_of_a_person_is_not_disturbed(repo: Repo, launch: Start) -> None
     assert is_clean(repo) and git(repo, "log", "--format=%s") == "first"
 
 
+def test_a_branch_that_is_being_rebased_does_not_move(repo: Repo, launch: Start) -> None:
+    person_commits(repo, "b", "more\n")
+    going = launch(waiting(repo) + "echo x >> a", ("one", ["a"]), n=1, options=ISOLATED)
+    with it_waits(repo):
+        assert subprocess.run(["git", "rebase", "-q", "--exec", "false", "HEAD~1"], cwd=repo.root,
+                              capture_output=True, check=False).returncode
+    assert "trunk is being rebased" in refusal_of(going.report())
+    git(repo, "rebase", "--abort")
+    assert is_clean(repo) and git(repo, "log", "-1", "--format=%s") == "by hand: b"
+
+
+def test_a_claim_that_lapses_while_the_files_follow(repo: Repo, launch: Start) -> None:
+    """It has landed all the same, and the report says that the task does not know."""
+    repo.coord("up")
+    going = launch("echo x >> a", ("one", ["a"]), n=1, options=(*ISOLATED, "--ttl", "1s"),
+                   env=shim(repo, FOLLOWING + "sleep 3;; esac"))
+    report = going.report()
+    assert (repo.root / "a").read_text() == "a\nx\n" and is_clean(repo), going.said()
+    assert [one["task"] for one in report["landed"]] == ["T-1"]
+    assert "but that could not be noted" in report["problems"][0] and not report["complete"]
+
+
 def test_another_git_is_waited_for(repo: Repo, launch: Start) -> None:
     lock = repo.root / ".git/index.lock"
     lock.write_text("")
