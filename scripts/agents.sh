@@ -32,7 +32,9 @@ from_npm() { # prefix package
         return 1
     fi
     # The pin decides, not what the package says of Node: Claude Code's binary runs without it.
-    npm install --prefix "$1" --no-audit --no-fund --engine-strict=false --loglevel=error "$2"
+    # OpenCode starts itself after it is installed: its settings are no concern of this person's.
+    XDG_CONFIG_HOME=$1/.first XDG_DATA_HOME=$1/.first XDG_STATE_HOME=$1/.first XDG_CACHE_HOME=$1/.first \
+        npm install --prefix "$1" --no-audit --no-fund --engine-strict=false --loglevel=error "$2"
 }
 
 from_pip() { # prefix package...
