@@ -1,6 +1,6 @@
 """The guard before an agent's write: standard input to the daemon, its answer out, its exit code.
 
-    /abs/python -I -S -E /abs/_hook.py SOCKET_PATH|- PROFILE[:EVENT] [open|closed] [SECONDS]
+    /abs/python -I -S -E /abs/_hook.py SOCKET_PATH|- PROFILE[:EVENT] [open|closed|spoken] [SECONDS]
 
 An agent pays this before every write, so it costs one interpreter start and nothing else: only
 modules that are built into the interpreter, no parsing (the daemon reads the payload, see
@@ -90,8 +90,8 @@ def say(descriptor: int, text: bytes) -> None:
 
 def main() -> int:
     """The exit code."""
-    if len(sys.argv) < 3 or (len(sys.argv) > 3 and sys.argv[3] not in ("open", "closed")):
-        say(2, b"usage: _hook.py SOCKET_PATH|- PROFILE[:EVENT] [open|closed] [SECONDS]\n")
+    if len(sys.argv) < 3 or (len(sys.argv) > 3 and sys.argv[3] not in ("open", "closed", "spoken")):
+        say(2, b"usage: _hook.py SOCKET_PATH|- PROFILE[:EVENT] [open|closed|spoken] [SECONDS]\n")
         return 2
     fails_open = len(sys.argv) > 3 and sys.argv[3] == "open"
     patience = float(sys.argv[4]) if len(sys.argv) > 4 else TIMEOUT_S
@@ -113,8 +113,13 @@ def main() -> int:
         if fails_open:
             say(2, b"coord: no coordinator answers (" + why + b"); this write is not guarded.\n")
             return 0
-        say(2, b"coord: no coordinator answers (" + why + b"), so this write is stopped. "
-               b"`coord up` starts it.\n")
+        stop = (b"coord: no coordinator answers (" + why + b"), so this write is stopped. "
+                b"`coord up` starts it.")
+        if sys.argv[3:4] == ["spoken"]:
+            stop = stop.replace(b"\\", b"/").replace(b'"', b"'")
+            say(1, b'{"permissionDecision":"deny","permissionDecisionReason":"%b"}' % stop)
+            return 0
+        say(2, stop + b"\n")
         return 2
     say(1, out)
     say(2, err)

@@ -23,6 +23,9 @@ def started(path: str, patience: float) -> "socket.socket":
     Raises:
         OSError: it did not come up.
     """
+    failure = path.rpartition("/")[0] + "/start-failed.json"
+    if _there(failure):
+        system.unlink(failure)
     start(path)
     until = time.monotonic() + min(START_S, patience / 2)
     while True:
@@ -31,6 +34,8 @@ def started(path: str, patience: float) -> "socket.socket":
         try:
             link.connect(path)
         except (FileNotFoundError, ConnectionRefusedError):
+            if _there(failure):
+                raise OSError("it cannot start: `coord up` says why") from None
             if time.monotonic() > until:
                 raise
             time.sleep(0.05)

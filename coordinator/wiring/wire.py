@@ -212,8 +212,10 @@ class Wirer:
 
         def fill(found: re.Match[str]) -> str:
             what, event = found[1], found[2] or ""
+            dialect = profile.hooks.dialect if profile.hooks is not None else ""
+            closed = "spoken" if dialect == "copilot" else "closed"
             said = {
-                "guard": lambda: self.hook_command(profile.name, "closed", event, patience),
+                "guard": lambda: self.hook_command(profile.name, closed, event, patience),
                 "notice": lambda: self.hook_command(profile.name, "open", event, patience),
                 "begin": lambda: " ".join(
                     shlex.quote(word) for word in

@@ -16,7 +16,6 @@ from tests.agents.clis import Extra
 from tests.agents.conftest import need
 from tests.agents.conversation import Create, Edit, Read, Result, Say, Script, Scripted, Shell
 from tests.agents.stand import Ran, Stand
-from tests.waiting import until
 
 pytestmark = pytest.mark.agents
 
@@ -107,5 +106,106 @@ def test_what_another_holds_is_refused_and_the_model_is_told(agent: str, wired: 
         assert any(name.startswith(PROFILES[agent] + "-") for name in holders), holders
 
 
-def test_nothing_left_waiting(wired: Wired) -> None:
-    assert until(lambda: True)
+@pytest.mark.parametrize("agent", AGENTS)
+def test_it_waits_its_turn_takes_other_work_and_writes_on_fresh_content(
+    agent: str, wired: Wired
+) -> None:
+    """Refused, it does other work; the file becomes free and changed; it is told, and both changes
+    are in the file."""
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    heard: dict[str, Result] = {}
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="adding a line"))
+
+        def script(_: Scripted) -> Script:
+            yield Read("notes.txt")
+            heard["refused"] = yield Edit("notes.txt", "second line", "a better line")
+            heard["other"] = yield Edit("lib/sum.py", "    return a - b", "    return a + b")
+            (wired.root / "notes.txt").write_text("first line\nsecond line\nthird line\nann's line\n")
+            client.call(rq.Release(agent="ann", resources=["notes.txt"]))
+            heard["told"] = yield Shell("echo on with it")
+            heard["fresh"] = yield Read("notes.txt")
+            heard["edit"] = yield Edit("notes.txt", "second line", "a better line")
+            if "a better line" not in wired.read("notes.txt"):  # some must be told to look first
+                heard["again"] = yield Edit("notes.txt", "second line", "a better line")
+            yield Say("done")
+
+        ran = wired.run(agent, script)
+        assert ran.code == 0, ran.tail()
+        assert "ann" in heard["refused"].text
+        assert wired.read("notes.txt") == "first line\na better line\nthird line\nann's line\n"
+        assert "return a + b" in wired.read("lib/sum.py")
+        told = "\n".join(one.text + str(one) for one in heard.values())
+        assert "You waited for notes.txt" in told, told
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_no_command_changes_what_another_holds(agent: str, wired: Wired) -> None:
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    heard: list[Result] = []
+    commands = (
+        "echo HACK > notes.txt", "python3 -c \"open('notes.txt','w').write('HACK')\"",
+        "sed -i s/line/HACK/ notes.txt", "git mv notes.txt moved.txt", "git checkout -- notes.txt",
+        "git stash", "n=notes; echo HACK > $n.txt", "find . -name 'notes.txt' -exec rm {} +",
+    )
+    with wired.client() as client:
+        (wired.root / "notes.txt").write_text("not committed\n")
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="rewriting it"))
+
+        def script(_: Scripted) -> Script:
+            for command in commands:
+                heard.append((yield Shell(command)))
+            yield Say("done")
+
+        ran = wired.run(agent, script)
+        assert ran.code == 0, ran.tail()
+    assert wired.read("notes.txt") == "not committed\n"
+    for command, result in zip(commands, heard, strict=True):
+        assert "ann" in result.text or "Read-only" in result.text or "busy" in result.text, (
+            command, result.text)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_killed_coordinator_lets_nothing_through(agent: str, wired: Wired) -> None:
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="rewriting it"))
+
+    def script(_: Scripted) -> Script:
+        yield Read("notes.txt")
+        os.kill(int((wired.root / ".coord/daemon.lock").read_text()), 9)
+        yield Edit("notes.txt", "second line", "HACK")
+        yield Edit("notes.txt", "second line", "HACK")
+        yield Edit("lib/sum.py", "    return a - b", "    return a + b")
+        yield Say("done")
+
+    ran = wired.run(agent, script)
+    assert ran.code == 0, ran.tail()
+    assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n"
+    with wired.client() as client:
+        assert [one.locked_by for one in client.call(rq.Locks(resource="notes.txt")).items] == ["ann"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_where_no_coordinator_can_be_had_nothing_is_written(agent: str, wired: Wired) -> None:
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    wired.coord("down")
+    (wired.root / "coord.toml").write_text("[leases]\nttl_s = 'never'\n")
+    heard: dict[str, Result] = {}
+
+    def script(_: Scripted) -> Script:
+        yield Read("notes.txt")
+        heard["edit"] = yield Edit("notes.txt", "second line", "HACK")
+        heard["shell"] = yield Shell("n=notes.txt; echo HACK > $n")
+        yield Say("done")
+
+    try:
+        wired.run(agent, script)
+        assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n"
+        assert "coord" in heard["edit"].text
+    finally:
+        (wired.root / "coord.toml").unlink()
