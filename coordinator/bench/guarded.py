@@ -2,11 +2,13 @@
 
 The whole of it: a process starts, the payload goes to the real daemon, the lease is on disk, the
 answer is there, the process is gone. Beside it, turn by turn, the same interpreter doing nothing
-at all (`python -I -S -c pass`), which no hook in Python can go below.
+at all (`python -I -S -c pass`), which no hook in Python can go below, and the hooks of three tools
+from PyPI where they are installed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ from statistics import median
 import msgspec
 
 import coordinator._hook as hook_file
+from coordinator.bench import hook_peers
 from coordinator.bench.measure import paired, percentile
 from coordinator.bench.own_daemon import own_daemon
 
@@ -30,9 +33,12 @@ class Report(msgspec.Struct):
     ratio: float
     ratio_held: float
     """The same for a file whose lease the agent has already: nothing is written."""
+    peers: dict[str, float]
+    """How many times as long the hooks of others take as ours: medians of paired ratios."""
+    missing: list[str]
 
 
-def run(runs: int, folder: Path | None = None) -> Report:
+def run(runs: int, folder: Path | None = None, *, peers: bool = False) -> Report:
     """Start both in turn `runs` times; each guarded write is of another file.
 
     Raises:
@@ -41,7 +47,9 @@ def run(runs: int, folder: Path | None = None) -> Report:
     interpreter = str(Path(sys.executable).resolve())
     nothing = [interpreter, "-I", "-S", "-c", "pass"]
     hook, idle, again = [], [], []
-    with own_daemon(folder, git=True) as daemon:
+    others: dict[str, list[float]] = {}
+    with own_daemon(folder, git=True) as daemon, contextlib.ExitStack() as stack:
+        rivals = stack.enter_context(hook_peers.open_peers(daemon.root)) if peers else []
         (token,) = daemon.register(["writer"])
         command = [interpreter, "-I", "-S", "-E", str(hook_file.__file__), daemon.socket,
                    "claude-code"]
@@ -55,9 +63,15 @@ def run(runs: int, folder: Path | None = None) -> Report:
                 idle.append(idle_s)
                 hook.append(hook_s)
                 again.append(again_s)
+            for rival in rivals:
+                spent = _time(rival.command, payload, rival.environment, daemon.root)
+                if number >= 0:
+                    others.setdefault(rival.name, []).append(spent)
     return Report(
         runs, median(hook) * 1000, percentile(hook, 0.99) * 1000, median(idle) * 1000,
         paired(hook, idle), paired(again, idle),
+        {name: paired(spent, hook) for name, spent in others.items()},
+        hook_peers.missing() if peers else [],
     )
 
 
@@ -71,12 +85,14 @@ def _payload(root: Path, name: str) -> bytes:
     )
 
 
-def _time(command: list[str], given: bytes, environment: dict[str, str]) -> float:
+def _time(
+    command: list[str], given: bytes, environment: dict[str, str], where: Path | None = None
+) -> float:
     before = time.perf_counter()
     done = subprocess.run(
-        command, input=given, capture_output=True, check=False, env=environment
+        command, input=given, capture_output=True, check=False, env=environment, cwd=where
     )
     spent = time.perf_counter() - before
-    if done.returncode or done.stdout or done.stderr:
+    if done.returncode or (where is None and (done.stdout or done.stderr)):
         raise RuntimeError(f"not granted: {done.returncode} {done.stdout!r} {done.stderr!r}")
     return spent

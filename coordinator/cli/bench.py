@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.bench import growth, guarded, pypi_peers
+from coordinator.bench import confined, growth, guarded, hook_peers, pypi_peers
 from coordinator.bench import locks as locks_bench
 from coordinator.bench import rest as resting
 from coordinator.cli.app import AsJson, app, print_json, say
@@ -78,11 +78,17 @@ def locks(
 @bench_app.command("hook")
 def hook(
     runs: Annotated[int, typer.Option(min=5, help="Writes.")] = 60,
+    peers: Annotated[bool, typer.Option("--peers", help="Three from PyPI, too.")] = False,
+    install_peers: Annotated[
+        bool, typer.Option("--install-peers", help="Fetch them first, into the user's cache.")
+    ] = False,
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """One guarded write, from the hook's start to its end, beside a bare interpreter's."""
-    report = guarded.run(runs, folder)
+    if install_peers:
+        hook_peers.install()
+    report = guarded.run(runs, folder, peers=peers or install_peers)
     if as_json:
         print_json(report)
         return
@@ -90,6 +96,30 @@ def hook(
     say(f"({report.ratio_held:.2f} when the lease is held already); medians of {report.runs}: "
         f"{report.hook_p50_ms:.1f} ms, p99 {report.hook_p99_ms:.1f} ms, "
         f"bare {report.nothing_p50_ms:.1f} ms.")
+    for name, ratio in report.peers.items():
+        say(f"the hook of {name} takes {ratio:.1f} times as long as ours")
+    for why in report.missing:
+        say(f"missing: {why}")
+
+
+@bench_app.command("confine")
+def confine(
+    held: Annotated[str, typer.Option(help="Files that others hold.")] = "1,100",
+    runs: Annotated[int, typer.Option(min=5, help="Commands.")] = 40,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """A confined shell command, beside the bare one."""
+    try:
+        figures = confined.run(_numbers(held), runs, folder)
+    except RuntimeError as bad:
+        raise Refusal(Code.INVALID, f"Nothing was measured: {bad}.") from None
+    if as_json:
+        print_json({"items": figures, "next": None})
+        return
+    for one in figures:
+        say(f"{one.held:4} held: confined {one.confined_p50_ms:.1f} ms, bare "
+            f"{one.bare_p50_ms:.1f} ms, added {one.added_ms:.1f} ms")
 
 
 @bench_app.command("dispatch")
