@@ -15,7 +15,7 @@ from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
 from coordinator.client.wire import Wire, connect, locate_root, start
 from coordinator.files.roots import checkout
 from coordinator.files.state import StateDir
-from coordinator.launch import landing
+from coordinator.launch import recovery
 from coordinator.profiles import profiles
 from coordinator.settings import load
 from coordinator.words import requests as rq
@@ -197,7 +197,7 @@ def doctor(
     except Refusal as refusal:
         problems.append(f"{refusal.code.value}: {refusal.message} {refusal.next}")
         health = None
-    interrupted = landing.cut_off(state)
+    interrupted = recovery.cut_off(state)
     if interrupted is not None:
         problems.append(interrupted)
     wiring = _wiring(root, problems)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from coordinator.client.client import Client
 from coordinator.files.state import StateDir
-from coordinator.launch import landing, logs, report, runs
+from coordinator.launch import logs, recovery, report, runs
 from coordinator.launch.attempt import PASSING, Limits
 from coordinator.launch.hand import RETRY_S, Hand
 from coordinator.launch.isolation import Isolation, tidy_up, uncommitted
@@ -126,8 +126,8 @@ class Crew:
 
     def _recover(self) -> None:
         """Bring a landing to its end that the death of a launch cut off."""
-        if landing.unfinished(self.state) is not None:
-            said = landing.recover(self.state, self.operator.call)
+        if recovery.unfinished(self.state) is not None:
+            said = recovery.recover(self.state, self.steady)
             if said is not None:
                 self.say(said)
 

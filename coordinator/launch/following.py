@@ -34,7 +34,8 @@ _BUSY = {
 
 
 class Follower:
-    """One working tree, its index locked between `with` and its end."""
+    """One working tree, its index locked between `with` and its end. For whoever has the turn to
+    land (`landing.turn`): there is one at a time."""
 
     def __init__(self, top: Path) -> None:
         plain = Git(top)
@@ -59,6 +60,7 @@ class Follower:
                     file.write(MARK)
                 break
             except FileExistsError:
+                self.clear_crash()  # it is our turn, so a lock of ours is nobody's any more
                 if time.monotonic() > deadline:
                     raise in_use(
                         f"another git has had {self._lock} for {LOCK_S:g} s",

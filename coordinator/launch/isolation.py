@@ -16,7 +16,7 @@ from typing import Any
 from coordinator.files.content import snapshot, write_atomic
 from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
-from coordinator.launch import landing, worktrees
+from coordinator.launch import carried, landing, worktrees
 from coordinator.launch.report import KeptWork, LandedWork
 from coordinator.launch.worktrees import Target, Workplace
 from coordinator.words import requests as rq
@@ -34,7 +34,7 @@ class Isolation:
         self.run = run
         self.landed: list[LandedWork] = []
         self.kept: list[KeptWork] = []
-        self._root = root
+        self._root, self._state = root, state
         self._trees = worktrees.Worktrees(target, state.worktrees / run)
         self._lander = landing.Lander(state, target, ask)
         self._git = Git(target.top)
@@ -58,6 +58,7 @@ class Isolation:
         """
         task = claimed.task.task
         self._trees.begin(work, f"coord/{self.run}/{task}-{number}")
+        self._carry(work, there=True)
         ask(rq.TaskWorktree(agent=agent, task=task, worktree=str(work.place)))
         if claimed.partial is not None:
             _put_in(work, ask(rq.ReviewShow(review=claimed.partial.review, content=True)))
@@ -68,6 +69,7 @@ class Isolation:
         Raises:
             Refusal: it cannot be gathered.
         """
+        self._carry(work, there=False)
         commit = worktrees.gather(work, _message(claimed.task, agent))
         return rq.Unlanded(worktree=str(work.place), began=work.began, commit=commit)
 
@@ -99,6 +101,24 @@ class Isolation:
             with self._lock:
                 self.landed.append(LandedWork(task=task.task, commit=after, paths=paths))
 
+    def _carry(self, work: Workplace, *, there: bool) -> None:
+        """Let the files that coord has wired be there, or not.
+
+        Raises:
+            Refusal: STORAGE.
+        """
+        names = carried.wired_files(self._state)
+        try:
+            if there:
+                carried.put_in(self._root, work.place, names)
+            else:
+                carried.take_out(self._root, work.place, names, work.began)
+        except GitError as bad:
+            raise bad.refusal(f"The wired settings in {work.place} could not be changed") from None
+        except OSError as bad:
+            raise Refusal(Code.STORAGE, f"{bad.filename} cannot be written: {bad.strerror}."
+                          ) from None
+
     def where(self, work: Workplace) -> str:
         """Where a person finds what did not land, in words."""
         return f"branch {work.branch}, worktree {self._shown(work)}"
@@ -106,6 +126,8 @@ class Isolation:
     def after(self, work: Workplace, claimed: rq.Claimed, why: str) -> Workplace | None:
         """After an attempt: the worktree, to be used again; or None when it holds something that
         did not land, and is kept for a person."""
+        with contextlib.suppress(Refusal):
+            self._carry(work, there=False)
         if self._trees.untouched(work) and not landing.only_ignored(work, self._root,
                                                                     claimed.leases):
             return work
@@ -146,6 +168,9 @@ def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
         return [str(folder.relative_to(root))]
     trees = worktrees.Worktrees(target, folder)
     left = worktrees.left_by(target, folder)
+    for work in left:
+        with contextlib.suppress(GitError, OSError):
+            carried.take_out(root, work.place, carried.wired_files(state), "")
     return [f"{work.top.relative_to(root.resolve())} (branch {work.branch or 'none'})"
             for work in left if not trees.drop(work)]
 

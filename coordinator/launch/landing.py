@@ -1,45 +1,30 @@
 """Landing a gathered branch on the target: one at a time, leases first, files after.
 
 Whether it may land is the daemon's decision, made in the transaction that moves the branch
-(`service.landing`). Here is what surrounds it: the commit that is to land, the facts, the turn of
-each (`.coord/landing.lock`), and a note on disk (`.coord/landing.json`) from before the branch
-moves until the task is done, so that whoever comes after a crash can bring it to its end. The
-branch is the truth: once it has moved, the landing has happened.
+(`service.landing`). Here is what surrounds it: the commit that is to land, the facts, the working
+tree that follows. From before the branch moves until the task is done it is noted (`recovery`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from coordinator.files.content import write_atomic
 from coordinator.files.git import NO_MODE, Entry, Git, GitError
 from coordinator.files.state import StateDir
+from coordinator.launch import recovery
 from coordinator.launch.following import Follower, in_use
 from coordinator.launch.worktrees import Target, Workplace, record
+from coordinator.rules.landing import Change, unseen
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 #: How often a landing begins anew because a person's commit came first.
 TRIES_MAX = 20
-
-
-class Note(msgspec.Struct, kw_only=True):
-    """A landing that has begun: `.coord/landing.json`."""
-
-    agent: str
-    task: str
-    target: str
-    before: str
-    after: str
-    top: str | None  # the working tree that follows; None: none has the target checked out
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +36,14 @@ class Work:
     message: str
     commit: str
     began_with: Sequence[rq.LandRight]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What would land, and what the coordinator is asked for it."""
+
+    changes: Sequence[Entry]
+    request: rq.Land
 
 
 class Lander:
@@ -70,13 +63,11 @@ class Lander:
         Raises:
             Refusal: why nothing landed: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
         """
-        with turn(self._state):
-            left = unfinished(self._state)
-            if left is not None:  # it is our turn, so whoever noted it is dead
-                _recover(self._state, left, self._ask)
+        with recovery.turn(self._state):
+            recovery.bring_forward(self._state, self._ask)
             after = self._land(work)
             if finish(after):
-                note_path(self._state).unlink(missing_ok=True)
+                recovery.forget(self._state)
         return after
 
     def _land(self, work: Work) -> str:
@@ -96,6 +87,43 @@ class Lander:
 
     def _attempt(self, work: Work) -> str:
         git, ref = self._git, self._target.ref
+        plan = self._plan(work)
+        # Refused now, it costs nothing; lawful now, it may be refused when the branch moves.
+        self._ask(_as_check(plan.request))
+        where = git.checked_out_in(ref)
+        self._note(plan.request, where)  # before the lock, so that a crash leaves none unexplained
+        try:
+            with self._locked(where) as follower:
+                if git.commit(ref) != plan.request.before:  # from now on, no commit comes between
+                    plan = self._plan(work)
+                    self._note(plan.request, where)
+                self._move(follower, work, plan)
+        except (Refusal, GitError):
+            if not self._has_landed(plan.request.after):
+                recovery.forget(self._state)
+            raise
+        return plan.request.after
+
+    def _move(self, follower: Follower | None, work: Work, plan: _Plan) -> None:
+        """Let the branch move if it may, and the files follow."""
+        before, after = plan.request.before, plan.request.after
+        if follower is not None:
+            plan.request.dirty = follower.dirty(before, plan.changes)
+            said = follower.rehearse(before, after) if not plan.request.dirty else None
+            if said is not None:
+                raise _would_overwrite(work, said)
+        try:
+            self._ask(plan.request)
+        except Refusal:
+            # An answer may be lost with the daemon that gave it: the branch tells.
+            if not self._has_landed(after):
+                raise
+        if follower is not None:
+            self._follow(follower, work, before, after)
+
+    def _plan(self, work: Work) -> _Plan:
+        """What would land on the target as it is now."""
+        git, ref = self._git, self._target.ref
         tip = git.commit(ref)
         base = git.base(work.commit, tip) if tip is not None else None
         if tip is None or base is None:
@@ -104,38 +132,27 @@ class Lander:
                 f"{self._target.name}.", next="Look at the branch, and merge it by hand.",
             )
         changes, moved = git.changes(base, work.commit), git.changes(base, tip)
-        request = rq.Land(
-            agent=work.agent, task=work.task, target=ref, before=tip, after=tip,
+        return _Plan(changes, rq.Land(
+            agent=work.agent, task=work.task, target=ref, before=tip,
+            after=self._commit(work, tip, base, changes, moved),
             changes=[rq.LandChange(path=self._below(e.path, work), submodule=e.submodule)
                      for e in changes],
             moved=[p for e in moved if (p := self._inside(e.path)) is not None],
             began_with=list(work.began_with),
-        )
-        # Refused now, it costs nothing; lawful now, it may be refused when the branch moves.
-        self._ask(_as_check(request))
-        request.after = after = self._commit(work, tip, base, changes)
-        where = git.checked_out_in(ref)
+        ))
+
+    @contextlib.contextmanager
+    def _locked(self, where: str | None) -> Iterator[Follower | None]:
+        """The working tree that has the target checked out, its index locked; None if none has."""
         if where is None:
             self._refuse_while_rebased()
-        with contextlib.ExitStack() as stack:
-            follower = stack.enter_context(Follower(Path(where))) if where is not None else None
-            if follower is not None:
-                request.dirty = follower.dirty(tip, changes)
-            self._note(Note(agent=work.agent, task=work.task, target=ref, before=tip, after=after,
-                            top=where))
-            try:
-                said = follower.rehearse(tip, after) if follower and not request.dirty else None
-                if said is not None:
-                    raise _would_overwrite(work, said)
-                self._ask(request)
-            except Refusal:
-                # An answer may be lost with the daemon that gave it: the branch tells.
-                if not self._has_landed(after):
-                    note_path(self._state).unlink(missing_ok=True)
-                    raise
-            if follower is not None:
-                self._follow(follower, work, tip, after)
-        return after
+            yield None
+            return
+        with Follower(Path(where)) as follower:
+            if self._git.checked_out_in(self._target.ref) != where:
+                raise Refusal(Code.VERSION_CHANGED, "Another branch was checked out meanwhile.",
+                              target_moved=True)
+            yield follower
 
     def _refuse_while_rebased(self) -> None:
         """A branch that is being rebased is checked out nowhere, and yet must not move."""
@@ -169,7 +186,6 @@ class Lander:
                     f"taken back: {kept.message}",
                     next=f"`git -C '{follower.top}' status` shows what differs.",
                 ) from None
-            note_path(self._state).unlink(missing_ok=True)
             raise refusal from None
 
     # ------------------------------------------------------------ facts
@@ -196,11 +212,13 @@ class Lander:
             ) from None
         return inside
 
-    def _commit(self, work: Work, tip: str, base: str, changes: Sequence[Entry]) -> str:
+    def _commit(self, work: Work, tip: str, base: str, changes: Sequence[Entry],
+                moved: Sequence[Entry]) -> str:
         """What the target will be: the branch itself, or, where the target went on, a merge that
         has the branch's version of each path it changed and the target's of all others."""
-        if base == tip:
-            return work.commit
+        if base == tip or unseen([Change(e.path, f"{e.path}/") for e in changes],
+                                 [f"{e.path}/" for e in moved]):
+            return work.commit  # (as it would be refused, there is nothing to be made)
         index = self._state.path / "landing.index"
         index.unlink(missing_ok=True)
         git = Git(self._target.top, index)
@@ -217,12 +235,11 @@ class Lander:
         finally:
             index.unlink(missing_ok=True)
 
-    def _note(self, note: Note) -> None:
-        try:
-            write_atomic(note_path(self._state), msgspec.json.encode(note), 0o600)
-        except OSError as bad:
-            raise Refusal(Code.STORAGE, f"{note_path(self._state)} cannot be written: "
-                          f"{bad.strerror}. Nothing landed.") from None
+    def _note(self, request: rq.Land, where: str | None) -> None:
+        recovery.note(self._state, recovery.Note(
+            agent=request.agent, task=request.task, target=request.target, before=request.before,
+            after=request.after, top=where,
+        ))
 
 
 def _as_check(request: rq.Land) -> rq.LandCheck:
@@ -238,106 +255,6 @@ def _would_overwrite(work: Work, said: str) -> Refusal:
         f"the main worktree that is not committed ({said}). Nothing of it landed; it is all on its "
         "branch.", next="Commit it or put it aside, then merge the branch by hand.", dirty=True,
     )
-
-
-# ------------------------------------------------------------ one at a time, and after a crash
-
-
-@contextlib.contextmanager
-def turn(state: StateDir) -> Iterator[None]:
-    """Wait for one's turn: landings of one repository happen one after the other.
-
-    Raises:
-        Refusal: STORAGE.
-    """
-    try:
-        file = (state.path / "landing.lock").open("ab")
-    except OSError as bad:
-        raise Refusal(Code.STORAGE, f"{bad.filename} cannot be written: {bad.strerror}.") from None
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def note_path(state: StateDir) -> Path:
-    """Where a landing that has begun is noted."""
-    return state.path / "landing.json"
-
-
-def unfinished(state: StateDir) -> Note | None:
-    """The landing that has begun and not ended: now going on, or cut off by a crash."""
-    try:
-        return msgspec.json.decode(note_path(state).read_bytes(), type=Note)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
-        return None
-
-
-def cut_off(state: StateDir) -> str | None:
-    """A landing that a crash cut off, in words; None if there is none, or it is going on."""
-    if unfinished(state) is None:
-        return None
-    with (state.path / "landing.lock").open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return None
-        note = unfinished(state)
-    if note is None:
-        return None
-    name = note.target.removeprefix("refs/heads/")
-    return (f"a landing of {note.task} on {name} was cut off: where {name} is at "
-            f"{note.after[:12]}, the files of {note.top or 'no working tree'} have to follow. Do "
-            "not commit there; `coord launch - --resume` brings it to its end first.")
-
-
-def recover(state: StateDir, ask: Callable[[rq.Request[Any]], Any]) -> str | None:
-    """Bring a landing that a crash cut off to its end; what was done, in words.
-
-    If the branch had moved, the files follow and the task is done; if not, nothing has happened.
-
-    Raises:
-        Refusal: LOCKED, STORAGE: it cannot be done now, and stays noted.
-    """
-    with turn(state):
-        note = unfinished(state)
-        if note is None:
-            return None
-        return _recover(state, note, ask)
-
-
-def _recover(state: StateDir, note: Note, ask: Callable[[rq.Request[Any]], Any]) -> str:
-    said = _bring_forward(state, note, ask)
-    note_path(state).unlink(missing_ok=True)
-    return said
-
-
-def _bring_forward(state: StateDir, note: Note, ask: Callable[[rq.Request[Any]], Any]) -> str:
-    git = Git(state.root)
-    foreign: list[str] = []
-    name = note.target.removeprefix("refs/heads/")
-    try:
-        if note.top is not None and Path(note.top).is_dir():
-            Follower(Path(note.top)).clear_crash()
-        now = git.commit(note.target)
-        if now is None or not git.contains(now, note.after):
-            return f"A landing of {note.task} was cut off before it happened; nothing landed."
-        where = git.checked_out_in(note.target)
-        if where is not None and now == note.after:  # else somebody has built on it by now
-            with Follower(Path(where)) as follower:
-                foreign = follower.repair(note.before, note.after)
-    except GitError as bad:
-        raise bad.refusal(
-            f"{note.task} landed on {name}, but was cut off before the files followed, and they "
-            "cannot be brought forward now"
-        ) from None
-    with contextlib.suppress(Refusal):  # it lapsed meanwhile: then a review tells of it
-        ask(rq.TaskDone(agent=note.agent, task=note.task, force=True, landed=note.after,
-                        result=f"landed on {name} as {note.after[:12]}"))
-    said = f"{note.task} had landed on {name} as {note.after[:12]} when its launch was cut off; "
-    if foreign:
-        return said + ("the files followed now, but these were changed by somebody since and are "
-                       f"as they were left: {', '.join(foreign[:10])}. `git diff` shows them.")
-    return said + "the files have followed now."
 
 
 def rights(leases: Sequence[rq.Lease]) -> list[rq.LandRight]:

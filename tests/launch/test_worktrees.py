@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -218,6 +219,29 @@ def test_a_root_below_the_top_of_its_repository(make_repo: Any, tmp_path: Path) 
     assert (top.root / "outside").read_text() == "o\n"
 
 
+@pytest.mark.parametrize("tracked", [False, True])
+def test_wired_settings_are_there_and_are_no_part_of_the_work(
+    repo: Repo, launch: Start, tracked: bool
+) -> None:
+    name = ".claude/settings.local.json"
+    if tracked:
+        (repo.root / ".claude").mkdir()
+        person_commits(repo, name, "{}\n")
+    assert repo.coord("init", "--agent", "claude-code", "--yes").returncode == 0
+    wired = (repo.root / name).read_text()
+    assert "_hook.py" in wired
+    going = launch(f'cp {name} "{repo.root.parent}/seen-$COORD_TASK"; echo x >> a\n'
+                   'git add -A && git commit -qm mine', ("one", ["a"]), ("two", ["a"]), n=1,
+                   options=ISOLATED)
+    report = going.report()
+    assert report["tasks"] == {"done": 2}, going.said()
+    for task in ("T-1", "T-2"):
+        assert (repo.root.parent / f"seen-{task}").read_text() == wired
+    assert (repo.root / name).read_text() == wired
+    assert {path for one in report["landed"] for path in one["paths"]} == {"a"}
+    assert bool(git(repo, "ls-files", name)) == tracked and left_over(repo) == (0, [])
+
+
 # --------------------------------------------------------------------------- what does not
 
 
@@ -407,6 +431,38 @@ def test_a_claim_that_lapses_while_the_files_follow(repo: Repo, launch: Start) -
     assert "but that could not be noted" in report["problems"][0] and not report["complete"]
 
 
+def test_a_person_may_commit_all_the_time(repo: Repo, launch: Start) -> None:
+    """Whatever comes between whatever: nobody's work is lost."""
+    over = threading.Event()
+    made = 0
+
+    def commits() -> None:
+        nonlocal made
+        while not over.is_set():
+            with (repo.root / "b").open("a") as file:
+                file.write("by hand\n")
+            done = subprocess.run(["git", "commit", "-qam", "by hand"], cwd=repo.root,
+                                  capture_output=True, check=False)
+            made += done.returncode == 0  # else git says that the index is locked: once more
+
+    person = threading.Thread(target=commits)
+    person.start()
+    try:
+        tasks = [(f"task {n}", [f"f{n % 3}"]) for n in range(1, 13)]
+        going = launch("echo $COORD_TASK >> f$(( ${COORD_TASK#T-} % 3 ))", *tasks, n=3,
+                       options=ISOLATED)
+        report = going.report()
+    finally:
+        over.set()
+        person.join()
+    assert report["tasks"] == {"done": 12}, going.said()
+    lines = [line for n in range(3) for line in (repo.root / f"f{n}").read_text().splitlines()]
+    assert sorted(lines) == sorted(f"T-{n}" for n in range(1, 13))
+    assert made > 0 and git(repo, "log", "--format=%s").split("\n").count("by hand") == made
+    git(repo, "commit", "-qam", "the rest") if git(repo, "status", "--porcelain", "-uno") else None
+    assert is_clean(repo) and left_over(repo) == (0, [])
+
+
 def test_another_git_is_waited_for(repo: Repo, launch: Start) -> None:
     lock = repo.root / ".git/index.lock"
     lock.write_text("")
@@ -499,7 +555,7 @@ def test_a_launcher_killed_between_branch_and_files_is_recovered(
     assert git(repo, "log", "-1", "--format=%s", landed) == "T-1: one"
     assert git(repo, "status", "--porcelain", "-uno") != ""  # files or index are behind
     # it is said, and the next launch brings it to its end
-    assert "landing" in repo.coord("doctor").stdout
+    assert "T-1 has landed on trunk" in repo.coord("doctor").stdout
     with repo.client() as client:
         assert client.call(rq.TaskShow(task="T-1")).state == "claimed"
     again = launch(agent, n=1, options=ISOLATED)

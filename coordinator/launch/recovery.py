@@ -1,0 +1,161 @@
+"""Landings one at a time, and what becomes of one that a crash has cut off.
+
+Each waits for its turn (`.coord/landing.lock`) and is noted (`.coord/landing.json`) from before the
+branch moves until its task is done. The branch is the truth: once it has moved, the landing has
+happened, and whoever has the next turn brings the files forward and ends the task. If it has not
+moved, nothing has happened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coordinator.files.content import write_atomic
+from coordinator.files.git import Git, GitError
+from coordinator.files.state import StateDir
+from coordinator.launch.following import Follower
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+Ask = Callable[[rq.Request[Any]], Any]
+
+
+class Note(msgspec.Struct, kw_only=True):
+    """A landing that has begun: `.coord/landing.json`."""
+
+    agent: str
+    task: str
+    target: str
+    before: str
+    after: str
+    top: str | None  # the working tree that follows; None: none has the target checked out
+
+    @property
+    def branch(self) -> str:
+        """The target as a person calls it."""
+        return self.target.removeprefix("refs/heads/")
+
+
+@contextlib.contextmanager
+def turn(state: StateDir) -> Iterator[None]:
+    """Wait for one's turn: landings of one repository happen one after the other.
+
+    Raises:
+        Refusal: STORAGE.
+    """
+    try:
+        file = (state.path / "landing.lock").open("ab")
+    except OSError as bad:
+        raise Refusal(Code.STORAGE, f"{bad.filename} cannot be written: {bad.strerror}.") from None
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _path(state: StateDir) -> Path:
+    return state.path / "landing.json"
+
+
+def note(state: StateDir, begun: Note) -> None:
+    """Note a landing, on disk before this returns.
+
+    Raises:
+        Refusal: STORAGE.
+    """
+    try:
+        write_atomic(_path(state), msgspec.json.encode(begun), 0o600)
+    except OSError as bad:
+        raise Refusal(Code.STORAGE, f"{_path(state)} cannot be written: {bad.strerror}. Nothing "
+                      "landed.") from None
+
+
+def forget(state: StateDir) -> None:
+    """It has come to its end, or did not happen."""
+    _path(state).unlink(missing_ok=True)
+
+
+def unfinished(state: StateDir) -> Note | None:
+    """The landing that has begun and not ended: now going on, or cut off by a crash."""
+    try:
+        return msgspec.json.decode(_path(state).read_bytes(), type=Note)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+def cut_off(state: StateDir) -> str | None:
+    """A landing that a crash cut off, in words; None if there is none, or it is going on."""
+    if unfinished(state) is None:
+        return None
+    with (state.path / "landing.lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return None
+        left = unfinished(state)
+    if left is None:
+        return None
+    step = "`coord launch - --resume` brings it to its end."
+    if not _happened(Git(state.root), left):
+        return f"a landing of {left.task} was cut off before it happened. {step}"
+    return (f"{left.task} has landed on {left.branch} as {left.after[:12]}, but that was cut off "
+            f"before the files in {left.top or 'any working tree'} followed: do not commit there "
+            f"yet. {step}")
+
+
+def recover(state: StateDir, ask: Ask) -> str | None:
+    """Bring a landing that a crash cut off to its end; what was done, in words.
+
+    Raises:
+        Refusal: LOCKED, STORAGE: it cannot be done now, and stays noted.
+    """
+    with turn(state):
+        return bring_forward(state, ask)
+
+
+def bring_forward(state: StateDir, ask: Ask) -> str | None:
+    """`recover`, for whoever has the turn: then whoever noted a landing is dead.
+
+    Raises:
+        Refusal: LOCKED, STORAGE.
+    """
+    left = unfinished(state)
+    if left is None:
+        return None
+    git = Git(state.root)
+    if left.top is not None and Path(left.top).is_dir():
+        Follower(Path(left.top)).clear_crash()
+    if not _happened(git, left):
+        forget(state)
+        return f"A landing of {left.task} was cut off before it happened; nothing landed."
+    foreign: list[str] = []
+    try:
+        where = git.checked_out_in(left.target)
+        # Otherwise somebody has built on it by now, and the files are theirs.
+        if where is not None and git.commit(left.target) == left.after:
+            with Follower(Path(where)) as follower:
+                foreign = follower.repair(left.before, left.after)
+    except GitError as bad:
+        raise bad.refusal(
+            f"{left.task} landed on {left.branch}, but was cut off before the files followed, and "
+            "they cannot be brought forward now"
+        ) from None
+    with contextlib.suppress(Refusal):  # it lapsed meanwhile: then a review tells of it
+        ask(rq.TaskDone(agent=left.agent, task=left.task, force=True, landed=left.after,
+                        result=f"landed on {left.branch} as {left.after[:12]}"))
+    forget(state)
+    said = f"{left.task} had landed on {left.branch} as {left.after[:12]} when that was cut off; "
+    if foreign:
+        return said + ("the files followed now, but these were changed by somebody since and are "
+                       f"as they were left: {', '.join(foreign[:10])}. `git diff` shows them.")
+    return said + "the files have followed now."
+
+
+def _happened(git: Git, left: Note) -> bool:
+    now = git.commit(left.target)
+    return now is not None and git.contains(now, left.after)

@@ -1,0 +1,246 @@
+"""What an agent's own stream of output says, read by rules that its profile gives. Pure but for
+`Follower`, which reads a log as it grows.
+
+Exit codes lie (some agents end with 0 although their model could not be reached), so how an attempt
+went is told from the stream where there is one. A rule looks at one line of JSON: `when` names
+what must stand in it, the others say where things stand: `a.b` goes into objects, `*` into lists.
+Lines that are no JSON, or that no rule knows, are harmless.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+#: Bytes of one line that are looked at; longer ones are passed over.
+LINE_BYTES_MAX = 4 * 1024 * 1024
+#: Characters of one thing said or done, when it is shown in one line.
+SHOWN_CHARS = 200
+
+
+class Rule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """One kind of line.
+
+    Attributes:
+        when: path -> the text that must be there.
+        session: the agent's own id of its session.
+        say, tool: what it says; the tool that it uses, and `about` what that is about.
+        result: its last words; a line with it ends the run.
+        failed: true where the run did not succeed.
+        model_error: why the model or its server failed: no fault of the task.
+        cost_usd, tokens_in, tokens_out, turns: totals; with `adds` they are added up.
+    """
+
+    when: dict[str, str]
+    session: str = ""
+    say: str = ""
+    tool: str = ""
+    about: tuple[str, ...] = ()
+    result: str = ""
+    ends: bool = False
+    failed: str = ""
+    model_error: str = ""
+    cost_usd: str = ""
+    tokens_in: str = ""
+    tokens_out: str = ""
+    turns: str = ""
+    adds: bool = False
+
+
+class StreamTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The `[stream]` section of a profile. `model_errors`: patterns that mean, in plain output or
+    in the last words, that the model failed. `must_end`: without an ending line it did not succeed.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    model_errors: tuple[str, ...] = ()
+    must_end: bool = False
+
+
+@dataclass(slots=True)
+class Told:
+    """What was told so far."""
+
+    session: str = ""
+    doing: str = ""
+    result: str = ""
+    ended: bool = False
+    failed: bool = False
+    model_error: str = ""
+    cost_usd: float | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    turns: int | None = None
+    tools: int = 0
+
+
+class Reader:
+    """Reads lines by a table."""
+
+    def __init__(self, table: StreamTable) -> None:
+        self._table = table
+        self._errors = [re.compile(one) for one in table.model_errors]
+        self.told = Told()
+
+    def feed(self, line: str) -> list[str]:
+        """Take one line; what it comes to for a person, as lines (none: nothing worth showing)."""
+        told = self.told
+        read = _json(line)
+        if read is None:
+            if any(one.search(line) for one in self._errors):
+                told.model_error = line.strip()[:500]
+            if line.strip():
+                told.doing = line.strip()[:SHOWN_CHARS]
+            return [line.rstrip()] if line.strip() else []
+        out: list[str] = []
+        for rule in self._table.rules:
+            if all(_text(read, path) == value for path, value in rule.when.items()):
+                out += self._apply(rule, read)
+        return out
+
+    def _apply(self, rule: Rule, read: Any) -> list[str]:
+        told, out = self.told, []
+        if rule.session:
+            told.session = _text(read, rule.session) or told.session
+        for said in _texts(read, rule.say):
+            told.doing = _one_line(said)
+            out.append(said.strip())
+        for number, tool in enumerate(_texts(read, rule.tool)):
+            told.tools += 1
+            about = [found[number] for path in rule.about
+                     if len(found := _texts(read, path)) > number]
+            told.doing = _one_line(" ".join([tool, *about[:1]]))
+            out.append(f"> {told.doing}")
+        if rule.failed:
+            told.failed = _flag(read, rule.failed)
+        if rule.result:
+            told.result = _text(read, rule.result) or told.result
+            if any(one.search(told.result) for one in self._errors):
+                told.model_error = _one_line(told.result)
+        told.ended = told.ended or rule.ends
+        if rule.model_error and (why := _text(read, rule.model_error)):
+            told.model_error = _one_line(why)
+            out.append(f"! {told.model_error}")
+        self._count(rule, read)
+        return out
+
+    def _count(self, rule: Rule, read: Any) -> None:
+        told = self.told
+        cost = _number(read, rule.cost_usd)
+        if cost is not None:
+            told.cost_usd = cost + (told.cost_usd or 0.0 if rule.adds else 0.0)
+        for name, path in (("tokens_in", rule.tokens_in), ("tokens_out", rule.tokens_out),
+                           ("turns", rule.turns)):
+            count = _number(read, path)
+            if count is not None:
+                before = getattr(told, name) or 0
+                setattr(told, name, int(count) + (before if rule.adds else 0))
+
+    def verdict(self, code: int, success_codes: tuple[int, ...]) -> str:
+        """Why the attempt did not succeed, told from stream and exit code; empty if it did."""
+        told = self.told
+        if told.model_error and (told.failed or not told.ended or code not in success_codes
+                                 or _same(told.model_error, told.result)):
+            return f"the model failed: {told.model_error}"
+        if code not in success_codes:
+            return f"exit code {code}"
+        if told.failed:
+            return told.result[:500] or "it says that it failed"
+        if self._table.must_end and not told.ended:
+            return "it ended without saying how it went"
+        return ""
+
+
+class Follower:
+    """Feeds a reader with what a log file has gained."""
+
+    def __init__(self, path: Path, table: StreamTable) -> None:
+        self.reader = Reader(table)
+        self._path = path
+        self._at = 0
+        self._rest = b""
+
+    def poll(self) -> Told:
+        """Read on to the last whole line."""
+        for line in self._lines():
+            self.reader.feed(line)
+        return self.reader.told
+
+    def shown(self) -> Iterator[str]:
+        """What is new, for a person to read."""
+        for line in self._lines():
+            yield from self.reader.feed(line)
+
+    def _lines(self) -> Iterator[str]:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._at)
+                data = file.read()
+        except OSError:
+            return
+        self._at += len(data)
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LINE_BYTES_MAX:
+            self._rest = b""
+        for line in whole:
+            if len(line) <= LINE_BYTES_MAX:
+                yield line.decode("utf-8", "replace")
+
+
+def _json(line: str) -> Any:
+    if not line.lstrip().startswith("{"):
+        return None
+    try:
+        read = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _found(read: Any, path: str) -> list[Any]:
+    nodes = [read]
+    for part in path.split(".") if path else ():
+        if part == "*":
+            nodes = [one for node in nodes if isinstance(node, list) for one in node]
+        else:
+            nodes = [node[part] for node in nodes if isinstance(node, dict) and part in node]
+    return nodes if path else []
+
+
+def _texts(read: Any, path: str) -> list[str]:
+    return [one for one in _found(read, path) if isinstance(one, str) and one.strip()]
+
+
+def _text(read: Any, path: str) -> str:
+    found = _found(read, path)
+    if not found:
+        return ""
+    first = found[0]
+    return first if isinstance(first, str) else json.dumps(first, ensure_ascii=False)
+
+
+def _flag(read: Any, path: str) -> bool:
+    """True for a true value, or for a path `a.b=text` that has this text."""
+    path, _, wanted = path.partition("=")
+    found = _found(read, path)
+    return bool(found) and (str(found[0]) == wanted if wanted else found[0] is True)
+
+
+def _number(read: Any, path: str) -> float | None:
+    found = [one for one in _found(read, path)
+             if isinstance(one, int | float) and not isinstance(one, bool)]
+    return float(sum(found)) if found else None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:SHOWN_CHARS]
+
+
+def _same(error: str, result: str) -> bool:
+    return bool(result) and _one_line(result)[:100] == error[:100]
