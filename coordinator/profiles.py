@@ -19,13 +19,17 @@ from typing import Literal
 
 import msgspec
 
+from coordinator.dialects.stream import StreamTable
 from coordinator.dialects.table import HookTable
 from coordinator.resources import packaged
 from coordinator.wiring.entries import Entry
 from coordinator.words.refusals import Code, Refusal
 
 #: What may stand in braces in a command.
-PLACEHOLDERS = ("prompt", "prompt_file", "task", "root", "agent", "python", "plugins")
+PLACEHOLDERS = ("prompt", "prompt_file", "task", "root", "agent", "python", "plugins", "session",
+                "options", "files")
+#: What a person may pass on to the agent itself: the profile says how.
+OPTIONS = ("model", "max_turns", "budget_usd")
 #: Where coord's own plugins for agents without hooks lie.
 PLUGINS = Path(__file__).resolve().parent / "plugins"
 _BRACED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -41,16 +45,21 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     """How one kind of agent is launched.
 
     `command` is a list of arguments, run without a shell. `prompt` says how the prompt goes in:
-    as the argument `{prompt}`, on standard input, or in the file `{prompt_file}`.
+    as the argument `{prompt}`, on standard input, or in the file `{prompt_file}`. `{options}` and
+    `{files}`, words of their own, stand for what `options` makes of what a person passes on and of
+    the task's files. `resume` is the command that goes on with the session `{session}`.
     """
 
     name: str
     description: str = ""
     command: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
+    options: dict[str, tuple[str, ...]] = {}
     prompt: PromptWay = "file"
     env: dict[str, str] = {}
     success_codes: tuple[int, ...] = (0,)
     versions_tried: tuple[str, ...] = ()
+    stream: StreamTable | None = None
     hooks: HookTable | None = None
     wire: tuple[Entry, ...] = ()
     source: str = ""
@@ -79,13 +88,32 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
         check(made)
         return made
 
-    def argv(self, facts: Mapping[str, str]) -> list[str]:
-        """The arguments for one task; `facts` has a text for each placeholder.
+    def argv(
+        self, facts: Mapping[str, str], options: Mapping[str, str] | None = None,
+        files: Sequence[str] = (),
+    ) -> list[str]:
+        """The arguments for one task.
+
+        Args:
+            facts: a text for each placeholder; with a `session`, that one is gone on with.
+            options: what a person passes on (`OPTIONS`).
+            files: the task's files, for agents that must be told them.
 
         Raises:
-            Refusal: LIMIT: the prompt is too long for an argument.
+            Refusal: LIMIT: the prompt is too long for an argument; INVALID: the agent has no way
+                to be given an option.
         """
-        out = [_filled(word, facts) for word in self.command]
+        words = self.resume if facts.get("session") and self.resume else self.command
+        out: list[str] = []
+        for word in words:
+            if word == "{options}":
+                for name, value in (options or {}).items():
+                    out += [one.replace("{value}", value) for one in self._option(name)]
+            elif word == "{files}":
+                for path in files:
+                    out += [one.replace("{value}", path) for one in self.options.get("file", ())]
+            else:
+                out.append(_filled(word, facts))
         if any(len(os.fsencode(word)) > ARGUMENT_BYTES_MAX for word in out):
             raise Refusal(
                 Code.LIMIT, f"The prompt is too long to be an argument of {out[0]} "
@@ -93,6 +121,24 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
                 next="Use {prompt_file} in the command, or shorten the task's prompt.",
             )
         return out
+
+    def check_options(self, options: Mapping[str, str]) -> None:
+        """Whether the agent can be given these.
+
+        Raises:
+            Refusal: INVALID.
+        """
+        for name in options:
+            self._option(name)
+
+    def _option(self, name: str) -> tuple[str, ...]:
+        if name not in self.options or "{options}" not in self.command:
+            flag = name.replace("_", "-")
+            raise Refusal(
+                Code.INVALID, f"{self.name} has no way to be given --{flag}. Nothing was started.",
+                next=f"Leave --{flag} out, or say how in agents/{self.name}.toml ([options]).",
+            )
+        return self.options[name]
 
     def environment(self, facts: Mapping[str, str]) -> dict[str, str]:
         """What the agent's process finds in its environment, besides coord's own."""
@@ -179,7 +225,8 @@ def check(profile: Profile) -> None:
     Raises:
         Refusal: INVALID.
     """
-    used = [found for word in profile.command for found in _BRACED.findall(word)]
+    used = [found for word in (*profile.command, *profile.resume)
+            for found in _BRACED.findall(word)]
     unknown = [name for name in used if name not in PLACEHOLDERS]
     if unknown:
         raise _bad(

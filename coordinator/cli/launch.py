@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from coordinator.cli.render import bar, printable, span
 from coordinator.client.wire import locate_root
 from coordinator.files.state import StateDir
 from coordinator.launch import logs as run_logs
+from coordinator.launch import runs
 from coordinator.launch.attempt import Limits
 from coordinator.launch.crew import Crew
 from coordinator.launch.report import Report
@@ -64,6 +66,13 @@ def launch(
         Isolation, typer.Option(help="`worktree`: each agent works in a git worktree of its own, "
                                 "and its work lands on your branch when its leases allow it.")
     ] = Isolation.NONE,
+    model: Annotated[str | None, typer.Option("--model", help="Passed on to the agent.")] = None,
+    max_turns: Annotated[
+        int | None, typer.Option("--max-turns", min=1, help="Passed on to the agent.")
+    ] = None,
+    budget_usd: Annotated[
+        float | None, typer.Option("--budget-usd", help="Per task; passed on to the agent.")
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Stay while reviews wait for a verdict.")
     ] = False,
@@ -91,7 +100,8 @@ def launch(
     screen = _Screen(live=live, quiet=as_json)
     crew = Crew(root, profile, agents, limits, say=screen.say,
                 expects_verdicts=(lambda: not crew.draining.is_set()) if wait else lambda: False,
-                isolated=isolation is Isolation.WORKTREE)
+                isolated=isolation is Isolation.WORKTREE,
+                options=_options(model, max_turns, budget_usd))
     crew.prepare(None if resume or tasks == "-" else Path(tasks))
     _on_signals(crew, screen)
     crew.start()
@@ -102,6 +112,14 @@ def launch(
     else:
         _tell(made)
     return 0 if made.complete else 1
+
+
+def _options(
+    model: str | None, max_turns: int | None, budget_usd: float | None
+) -> dict[str, str]:
+    given = {"model": model, "max_turns": max_turns, "budget_usd": budget_usd}
+    return {name: f"{value:g}" if isinstance(value, float) else str(value)
+            for name, value in given.items() if value is not None}
 
 
 def _or(text: str | None, default: float) -> float:
@@ -200,6 +218,10 @@ def _tell(made: Report) -> None:
         gained = (f" (one after the other: {made.serial_s:.1f} s, so {made.speedup:.1f} times as "
                   "fast)")
     say(f"\n{parts or 'no tasks'}; {made.wall_s:.1f} s with {made.agents} agents{gained}")
+    if made.cost_usd is not None or made.tokens_out is not None:
+        cost = f"{made.cost_usd:.2f} USD, " if made.cost_usd is not None else ""
+        say(f"as the agents tell: {cost}{made.tokens_in or 0:,} tokens in, "
+            f"{made.tokens_out or 0:,} out")
     say(f"{made.conflicts} conflicts, {made.redirects} redirects, {made.reviews} reviews")
     if made.target is not None:
         _tell_landed(made)
@@ -233,8 +255,9 @@ def logs(
     task: Annotated[str, typer.Argument(help="T-3, or 3.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
     every: Annotated[bool, typer.Option("--all", help="All attempts, not the last.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="As it is, JSON and all.")] = False,
 ) -> None:
-    """What the launched agents of a task said."""
+    """What the launched agents of a task said and did."""
     state = StateDir(locate_root())
     name = task.upper() if task.upper().startswith("T-") else f"T-{task}"
     found = run_logs.find(state, name)
@@ -243,28 +266,33 @@ def logs(
             Code.UNKNOWN_TASK, f"No launched agent has worked on {name} yet.",
             next=f"`coord explain {name}` tells its story.",
         )
+    followed = None
     for path in found if every else found[-1:]:
         if every:
             say(f"== {path.parent.name}/{path.name}")
-        sys.stdout.write(path.read_text("utf-8", "replace"))
-    sys.stdout.flush()
-    if follow:
-        _follow(state, name, found[-1] if found else None)
-
-
-def _follow(state: StateDir, task: str, path: Path | None) -> None:
-    """Print what is added, also by later attempts, until interrupted."""
-    at = path.stat().st_size if path is not None else 0
-    while True:
-        newest = run_logs.find(state, task)
-        if newest and newest[-1] != path:
-            path, at = newest[-1], 0
-            say(f"== {path.parent.name}/{path.name}")
-        if path is not None and path.stat().st_size > at:
-            with path.open("rb") as file:
-                file.seek(at)
-                data = file.read()
-            at += len(data)
-            sys.stdout.write(data.decode("utf-8", "replace"))
-            sys.stdout.flush()
+        followed = _log(state, path, raw)
+        _print(followed, over=not follow)
+    while follow:
+        newest = run_logs.find(state, name)
+        if newest and (not found or newest[-1] != found[-1]):
+            found, followed = newest, _log(state, newest[-1], raw)
+            say(f"== {newest[-1].parent.name}/{newest[-1].name}")
+        if followed is not None:
+            _print(followed, over=False)
         time.sleep(FRAME_S)
+
+
+def _log(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:
+    """A log, to be read by the rules of the profile that its run was launched with."""
+    table = None
+    record = runs.read(path.parent)
+    if record is not None and not raw:
+        with contextlib.suppress(Refusal):
+            table = profiles.load(record.profile, state.root).stream
+    return run_logs.Follower(path, table)
+
+
+def _print(log: run_logs.Follower, *, over: bool) -> None:
+    for line in log.shown(over=over):
+        say(line)
+    sys.stdout.flush()

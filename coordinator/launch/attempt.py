@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from coordinator.client.client import Client
+from coordinator.dialects.stream import Told
 from coordinator.files.git import clean_environment
 from coordinator.launch.activity import Signs
-from coordinator.launch.logs import last_line
+from coordinator.launch.logs import Follower, last_line
 from coordinator.launch.process import Running
+from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, from_iso
 from coordinator.words.refusals import Code, Refusal
@@ -31,7 +33,11 @@ LOST = frozenset({Code.STALE_TOKEN, Code.BAD_TRANSITION, Code.NOT_HOLDER, Code.U
 #: Refusals that pass: the daemon is away, or its disk is full.
 PASSING = frozenset({Code.DAEMON_DOWN, Code.SHUTTING_DOWN, Code.STORAGE})
 
-How = Literal["exited", "timeout", "hung", "lapsed", "closed", "stopped", "cut off"]
+#: Hooks can be absent without a word (not trusted, switched off): then nothing is enforced.
+UNHOOKED = ("its hooks never reported in, so its writes were not guarded: `coord doctor` checks "
+            "the wiring")
+
+How = Literal["exited", "unhooked", "timeout", "hung", "lapsed", "closed", "stopped", "cut off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class Limits:
     timeout_s: float
     stall_s: float
     grace_s: float
+    rest_s: float = 5.0
+    """Between two tries when the model failed; doubled each time."""
 
     @property
     def beat_s(self) -> float:
@@ -56,11 +64,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a process ended, why in words, and its exit code."""
+    """How a process ended, why in words, and its exit code; what its stream told, if it has one.
+
+    `ok`: it says that it did its task. `model`: not it, but its model or that one's server failed.
+    """
 
     how: How
     code: int
     why: str
+    ok: bool = False
+    model: bool = False
+    told: Told | None = None
 
 
 class Stop(Protocol):
@@ -71,11 +85,11 @@ class Stop(Protocol):
 
 def supervise(
     process: Running, client: Client, task: rq.Task, log: Path, limits: Limits, hard: Stop,
-    place: Path,
+    place: Path, profile: Profile,
 ) -> Ended:
     """Stay with the process, which works in `place`, until it has ended, by itself or stopped from
     here."""
-    watch = _Watch(process, client, task, log, limits, place)
+    watch = _Watch(process, client, task, log, limits, place, profile)
     while not process.exited.wait(TICK_S):
         if hard.is_set():
             return Ended("stopped", process.stop(min(limits.grace_s, FAREWELL_S)),
@@ -83,24 +97,54 @@ def supervise(
         found = watch.look()
         if found is not None:
             how, why, grace_s = found
-            return Ended(how, process.stop(grace_s), why)
-    code = process.finish()
-    said = last_line(log)
-    ending = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-    return Ended("exited", code, ending + (f": {said}" if said and code else ""))
+            return Ended(how, process.stop(grace_s), why, told=watch.told())
+    return watch.ended(process.finish())
 
 
 class _Watch:
     def __init__(self, process: Running, client: Client, task: rq.Task, log: Path,
-                 limits: Limits, place: Path) -> None:
+                 limits: Limits, place: Path, profile: Profile) -> None:
         self._process, self._client, self._task = process, client, task
-        self._log, self._limits = log, limits
+        self._log, self._limits, self._profile = log, limits, profile
+        self._stream = Follower(log, profile.stream) if profile.stream is not None else None
+        self._hooked = profile.hooks is None or not profile.wire
         self._signs = Signs(log, place, task.resources)
         self._clock = SystemClock()
         self._started = self._moved_at = self._answered_at = time.monotonic()
         self._next_beat = self._started + limits.beat_s
         self._moves = False
         self._closed_at: float | None = None
+
+    def told(self) -> Told | None:
+        """What its stream has told so far."""
+        return self._stream.poll() if self._stream is not None else None
+
+    def ended(self, code: int) -> Ended:
+        """How it went, told from its exit code and its stream."""
+        told, codes = None, self._profile.success_codes
+        if self._stream is not None:
+            told = self._stream.poll(over=True)
+        if code < 0:
+            why = f"killed by signal {-code}"
+        elif self._stream is not None:
+            why = self._stream.reader.verdict(code, codes)
+        else:
+            why = "" if code in codes else f"exit code {code}"
+        if not why and told is not None and told.tools and not self._reported():
+            why = UNHOOKED
+        if not why:
+            return Ended("exited", code, "", ok=True, told=told)
+        said = last_line(self._log) if self._stream is None else ""
+        model = told is not None and bool(told.model_error) and why.startswith("the model")
+        return Ended("exited", code, why + (f": {said}" if said else ""), model=model, told=told)
+
+    def _reported(self) -> bool:
+        """Whether a hook of its has reached the coordinator (asked until one has)."""
+        if not self._hooked:
+            agent = str(self._client.agent)
+            rows = self._client.call(rq.Agents()).items
+            self._hooked = any(row.agent == agent and row.hooked_at for row in rows)
+        return self._hooked
 
     def look(self) -> tuple[How, str, float] | None:
         """What to end the process for, if anything: how, why, and how much grace it has."""
@@ -131,7 +175,10 @@ class _Watch:
 
     def _beat(self, now: float) -> tuple[How, str, float] | None:
         # The words must differ from beat to beat: that is what tells moving from being alive.
-        said = last_line(self._log)[:200]
+        told = self.told()
+        if told is not None and told.tools and not self._reported():
+            return "unhooked", UNHOOKED, self._limits.grace_s
+        said = (told.doing if told is not None else last_line(self._log))[:200]
         progress = f"{said} ({self._signs.output_bytes} bytes, {now - self._started:.0f} s)"
         agent = str(self._client.agent)
         alive = self._client.call(

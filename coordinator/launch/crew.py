@@ -22,6 +22,7 @@ from coordinator.launch.isolation import Isolation, tidy_up, uncommitted
 from coordinator.launch.process import end_orphan
 from coordinator.launch.worktrees import Target, find_target
 from coordinator.profiles import Profile
+from coordinator.wiring.wire import Wirer
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, iso
 from coordinator.words.refusals import Code, Refusal
@@ -40,6 +41,7 @@ class Crew:
         self, root: Path, profile: Profile, agents: int, limits: Limits, *,
         say: Callable[[str], None] = lambda line: None,
         expects_verdicts: Callable[[], bool] = lambda: False, isolated: bool = False,
+        options: Mapping[str, str] | None = None,
     ) -> None:
         """`isolated`: each agent works in a git worktree of its own, and what it did has to land.
 
@@ -47,12 +49,15 @@ class Crew:
         so, work that waits for a verdict keeps the launch going.
 
         Raises:
-            Refusal: INVALID: the number of agents, a program that is not there, or no branch to
-                land on.
+            Refusal: INVALID: the number of agents, a program that is not there, one whose hooks are
+                not wired, an option that it cannot be given, or no branch to land on.
         """
         if not 1 <= agents <= AGENTS_MAX:
             raise Refusal(Code.INVALID, f"--agents must be between 1 and {AGENTS_MAX}.")
         profile.program()
+        self.options = dict(options or {})
+        profile.check_options(self.options)
+        _check_wired(root, profile)
         self._target = find_target(root) if isolated else None
         self.isolation: Isolation | None = None
         self.root, self.profile, self.agents, self.limits = root, profile, agents, limits
@@ -267,6 +272,16 @@ class Crew:
         self.run.save()
         self.operator.close()
         return made
+
+
+def _check_wired(root: Path, profile: Profile) -> None:
+    """An agent with hooks is launched with them, or not at all."""
+    if profile.wire and not Wirer(StateDir(root), Path.home()).is_wired(profile):
+        raise Refusal(
+            Code.INVALID, f"The hooks of {profile.name} are not wired in this repository, so its "
+            "writes would not be guarded. Nothing was started.",
+            next=f"coord init --agent {profile.name}",
+        )
 
 
 def _read(path: Path) -> str:

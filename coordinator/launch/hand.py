@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from coordinator.client.client import Client
+from coordinator.dialects.stream import Told
 from coordinator.launch import attempt as one_attempt
 from coordinator.launch import logs
 from coordinator.launch.attempt import LOST, PASSING, Ended
@@ -34,6 +35,14 @@ IDLE_S = 0.5
 RETRY_S = 0.2
 #: Characters of output that go with a failure.
 LOG_TAIL_CHARS = 4_000
+#: An agent whose model fails so often in a row stops; until then it rests, at most so long (s).
+SETBACKS_MAX = 6
+REST_MAX_S = 300.0
+#: What an agent that was cut off is told before its task, in its own session.
+INTERRUPTED = (
+    "You were interrupted in the middle of this task, and your process was started anew. Files may "
+    "have changed meanwhile, also by others: read them again before you go on. The task:\n\n"
+)
 
 
 class Hand(threading.Thread):
@@ -52,11 +61,15 @@ class Hand(threading.Thread):
         self._told = 0
         self._wanted = wanted
         self._work: Workplace | None = None
+        self._setbacks = 0
+        self._shown: logs.Follower | None = None
 
     @property
     def last_line(self) -> str:
-        """What its program said last."""
-        log = self._log
+        """What its program said or did last."""
+        log, shown = self._log, self._shown
+        if shown is not None:
+            return shown.poll().doing
         return logs.last_line(self.crew.run.folder / log) if log else ""
 
     def run(self) -> None:
@@ -144,6 +157,8 @@ class Hand(threading.Thread):
         number = crew.number(task.task)
         log = logs.log_path(crew.run.folder, task.task, number)
         self._log = log.name
+        stream = crew.profile.stream
+        self._shown = logs.Follower(log, stream) if stream is not None else None
         crew.say(f"{self.agent} took {task.task} '{task.title}'"
                  + (f" (attempt {task.attempts})" if task.attempts > 1 else ""))
         try:
@@ -155,16 +170,19 @@ class Hand(threading.Thread):
             crew.run.hand(Recorded(agent=self.agent, pid=process.pid, mark=process.mark,
                                    task=task.task, attempt=number))
             ended = one_attempt.supervise(process, self.client, task, log, crew.limits, crew.hard,
-                                          self._place)
+                                          self._place, crew.profile)
             crew.run.hand(Recorded(agent=self.agent))
-        output = logs.tail(log, LOG_TAIL_CHARS)
+        output = logs.readable(log, stream)[-LOG_TAIL_CHARS:]
         outcome, why = self._settle(claimed, ended, output)
         if crew.isolation is not None and self._work is not None:
             self._work = crew.isolation.after(self._work, claimed, why or outcome)
         spent = time.monotonic() - started
+        told = ended.told or Told()
         crew.note(Attempt(task=task.task, attempt=number, agent=self.agent,
-                          seconds=round(spent, 4), outcome=outcome, why=why))
-        self.task, self._log, self.title = None, None, ""
+                          seconds=round(spent, 4), outcome=outcome, why=why, turns=told.turns,
+                          cost_usd=told.cost_usd, tokens_in=told.tokens_in,
+                          tokens_out=told.tokens_out))
+        self.task, self._log, self._shown, self.title = None, None, None, ""
         crew.say(f"{self.agent}: {task.task} {outcome} after {spent:.1f} s"
                  + (f": {why}" if why and outcome != "done" else ""))
         if outcome != "stopped":
@@ -190,7 +208,8 @@ class Hand(threading.Thread):
         crew, task = self.crew, claimed.task
         isolated = self._begin(claimed, number)
         before = logs.log_path(crew.run.folder, task.task, number - 1)
-        prompt = compose(claimed, self.agent, logs.tail(before, 2_000) if number > 1 else "",
+        prompt = compose(claimed, self.agent, logs.readable(before, crew.profile.stream)[-2_000:]
+                         if number > 1 else "",
                          isolated)
         file = logs.prompt_path(crew.run.folder, task.task, number)
         file.write_text(prompt, "utf-8")
@@ -198,9 +217,14 @@ class Hand(threading.Thread):
             "prompt": prompt, "prompt_file": str(file), "task": task.task,
             "root": str(self._place), "agent": self.agent, "python": sys.executable,
         }
+        if isolated is None and crew.profile.resume and crew.profile.stream is not None:
+            facts["session"] = logs.interrupted(crew.state, task.task, crew.profile.stream)
+            if facts["session"]:
+                facts["prompt"] = INTERRUPTED + prompt
         env = one_attempt.environment(self.client, task, crew.state.socket())
         return Running(
-            crew.profile.argv(facts), cwd=self._place, env=env | crew.profile.environment(facts),
+            crew.profile.argv(facts, crew.options, _files(claimed)), cwd=self._place,
+            env=env | crew.profile.environment(facts),
             log=logs.log_path(crew.run.folder, task.task, number),
             stdin=file if crew.profile.prompt == "stdin" else None,
         )
@@ -214,16 +238,21 @@ class Hand(threading.Thread):
             self._leave(clean=False, reason=ended.why, log_tail=output)
             return "stopped", ended.why
         try:
-            if ended.how == "exited" and ended.code in self.crew.profile.success_codes:
+            if ended.ok:
+                self._setbacks = 0
                 if self._work is None:
-                    self._finish(task, output)
+                    said = ended.told.result[:500] if ended.told is not None else ""
+                    self._finish(task, said or _last_words(output), output)
                     return "done", ""
                 return self._land(claimed, self._work, output)
-            self._fail(task, ended.why, output)
+            self._fail(task, ended.why, output, model=ended.model)
         except Refusal as refusal:
             if refusal.code not in LOST:
                 raise
             return self._closed(task, ended, refusal)
+        if ended.model:
+            self._rest()
+            return "model error", ended.why
         return ("lapsed" if ended.how == "lapsed" else "failed"), ended.why
 
     def _land(self, claimed: rq.Claimed, work: Workplace, output: str) -> tuple[str, str]:
@@ -258,8 +287,7 @@ class Hand(threading.Thread):
             return "not landed", why
         return "done", ""
 
-    def _finish(self, task: rq.Task, output: str) -> None:
-        result = _last_words(output)
+    def _finish(self, task: rq.Task, result: str, output: str) -> None:
         try:
             self._steady(lambda: self.client.call(
                 rq.TaskDone(agent=self.agent, task=task.task, result=result)))
@@ -269,10 +297,25 @@ class Hand(threading.Thread):
             raise
 
     def _fail(self, task: rq.Task, why: str, output: str,
-              unlanded: rq.Unlanded | None = None) -> None:
+              unlanded: rq.Unlanded | None = None, *, model: bool = False) -> None:
         self._steady(lambda: self.client.call(
             rq.TaskFail(agent=self.agent, task=task.task, reason=why, log_tail=output,
-                        unlanded=unlanded)))
+                        unlanded=unlanded, model_error=model)))
+
+    def _rest(self) -> None:
+        """Its model failed: wait, longer each time, and give up after a while.
+
+        Raises:
+            Refusal: LIMIT: it failed so often that going on makes no sense.
+        """
+        self._setbacks += 1
+        if self._setbacks >= SETBACKS_MAX:
+            raise Refusal(
+                Code.LIMIT, f"its model failed {self._setbacks} times in a row; it stops. Its "
+                "tasks stay in the backlog.", next="Check the model's key and server.",
+            )
+        self.doing = "resting: its model failed"
+        self.crew.hard.wait(min(self.crew.limits.rest_s * 2 ** (self._setbacks - 1), REST_MAX_S))
 
     def _closed(self, task: rq.Task, ended: Ended, refusal: Refusal) -> tuple[str, str]:
         """The task was not this agent's any more: finished or given back by itself, or lapsed."""
@@ -326,6 +369,11 @@ class Hand(threading.Thread):
                 self.crew.hard.wait(RETRY_S)
                 if self.crew.hard.is_set() and time.monotonic() > deadline - 50:
                     raise
+
+
+def _files(claimed: rq.Claimed) -> list[str]:
+    return [lease.resource for lease in claimed.leases
+            if lease.kind == "file" and lease.mode == "exclusive"]
 
 
 def _last_words(output: str) -> str:

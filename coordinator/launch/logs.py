@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+from coordinator.dialects.stream import LINE_BYTES_MAX, Reader, StreamTable, Told
 from coordinator.files.state import StateDir
 
 #: Bytes from the end of a log that are looked at for its last lines.
@@ -54,3 +56,57 @@ def last_line(path: Path) -> str:
         if line.strip():
             return line.strip()
     return ""
+
+
+class Follower:
+    """Feeds a reader with what a log file has gained."""
+
+    def __init__(self, path: Path, table: StreamTable | None) -> None:
+        self.reader = Reader(table)
+        self._path = path
+        self._at = 0
+        self._rest = b""
+
+    def poll(self, *, over: bool = False) -> Told:
+        """Read on to the last whole line; when it is `over`, to the end."""
+        for line in self._lines(over):
+            self.reader.feed(line)
+        return self.reader.told
+
+    def shown(self, *, over: bool = False) -> Iterator[str]:
+        """What is new, for a person to read."""
+        for line in self._lines(over):
+            yield from self.reader.feed(line)
+
+    def _lines(self, over: bool) -> Iterator[str]:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._at)
+                data = file.read()
+        except OSError:
+            return
+        self._at += len(data)
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        if over and self._rest:
+            whole, self._rest = [*whole, self._rest], b""
+        if len(self._rest) > LINE_BYTES_MAX:
+            self._rest = b""
+        for line in whole:
+            if len(line) <= LINE_BYTES_MAX:
+                yield line.decode("utf-8", "replace")
+
+
+def interrupted(state: StateDir, task: str, table: StreamTable) -> str:
+    """The session of the last attempt at a task, if that was cut off; else empty."""
+    found = find(state, task)
+    if not found:
+        return ""
+    told = Follower(found[-1], table).poll(over=True)
+    return "" if told.ended else told.session
+
+
+def readable(path: Path, table: StreamTable | None) -> str:
+    """What an agent said, for a person or its successor to read: JSON put into words."""
+    if table is None:
+        return tail(path, 16_384)
+    return "\n".join(Follower(path, table).shown(over=True))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -10,6 +11,7 @@ from coordinator.client.client import Client
 from coordinator.words import requests as rq
 
 _PAGE = 1000
+N = TypeVar("N", int, float)
 #: States of tasks that no agent can take further by itself.
 WAITING_FOR_A_PERSON = ("review", "dead", "blocked", "pending")
 
@@ -21,8 +23,12 @@ class Attempt(msgspec.Struct, kw_only=True):
     attempt: int
     agent: str
     seconds: float
-    outcome: str  # done | failed | not landed | given back | lapsed | stopped
+    outcome: str  # done | failed | model error | not landed | given back | lapsed | stopped
     why: str = ""
+    turns: int | None = None
+    cost_usd: float | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
 
 
 class LandedWork(msgspec.Struct, kw_only=True):
@@ -59,6 +65,9 @@ class Report(msgspec.Struct, kw_only=True):
     open: list[str]
     complete: bool
     problems: list[str]
+    cost_usd: float | None = None  # as far as the agents tell; the same of tokens
+    tokens_in: int | None = None
+    tokens_out: int | None = None
     target: str | None = None  # with --isolation worktree: the branch that work lands on
     landed: list[LandedWork] = []
     not_landed: list[KeptWork] = []
@@ -91,7 +100,15 @@ def make(
         redirects=sum(1 for event in refused if event.data.get("redirect")),
         reviews=len(reviews), orphans_stopped=orphans, tasks=counts, open=left,
         complete=not left and not problems, problems=problems,
+        cost_usd=_sum([one.cost_usd for one in attempts]),
+        tokens_in=_sum([one.tokens_in for one in attempts]),
+        tokens_out=_sum([one.tokens_out for one in attempts]),
     )
+
+
+def _sum(counts: Sequence[N | None]) -> N | None:
+    known = [one for one in counts if one is not None]
+    return sum(known[1:], known[0]) if known else None
 
 
 def all_tasks(client: Client) -> list[rq.Task]:

@@ -94,6 +94,14 @@ def records(state: StateDir) -> Iterator[tuple[Path, Record]]:
             yield path, msgspec.json.decode(path.read_bytes(), type=Record)
 
 
+def read(folder: Path) -> Record | None:
+    """The record of the launch in this folder, if it can be read."""
+    try:
+        return msgspec.json.decode((folder / "run.json").read_bytes(), type=Record)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
 def close(path: Path, record: Record, now: str) -> None:
     """Note that somebody tidied up after this launch."""
     record.ended_at = now

@@ -189,7 +189,7 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
                 seen_at=row.seen_at, progress_at=row.progress_at, progress=row.progress,
                 leases=int(held[0]) if held else 0,
                 tasks=[str(r[0]) for r in view.rows("tasks_of_holder", row.agent)],
-                waiting_for=waiting,
+                waiting_for=waiting, session=row.session, hooked_at=row.hooked_at,
             )
         )
     return out

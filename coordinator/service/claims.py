@@ -182,7 +182,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
         why = req.reason or "the attempt failed"
     lapse.fail_claim(
         svc, tx, task, str(task.claimed_by), why=why[:2000], log_tail=req.log_tail,
-        blocked=bool(learned),
+        blocked=bool(learned) or req.model_error,
         also=landing.unlanded(svc, tx, req.unlanded) if req.unlanded is not None else None,
     )
     return tasks.reply(tx, tasks.find(tx, task.task_id))

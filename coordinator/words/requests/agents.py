@@ -81,6 +81,8 @@ class AgentRow(Reply):
     leases: int
     tasks: list[str]
     waiting_for: list[str]
+    session: str | None = None
+    hooked_at: str | None = None
 
 
 class AgentList(Reply):

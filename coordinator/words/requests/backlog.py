@@ -124,7 +124,8 @@ class TaskFail(Request[Task]):
 
     `blocked`: it met resources that another holds; they join the task, no attempt is counted, and
     it is offered again when they are free. `unlanded`: its work was refused at the merge boundary;
-    all of it is flagged, leased or not.
+    all of it is flagged, leased or not. `model_error`: not the attempt, but the model or its server
+    failed; no attempt is counted.
     """
 
     op = "task_fail"
@@ -137,6 +138,7 @@ class TaskFail(Request[Task]):
     cwd: str | None = None
     force: bool = False
     unlanded: Unlanded | None = None
+    model_error: bool = False
 
 
 class TaskRetry(Request[Task]):

@@ -1,5 +1,4 @@
-"""What an agent's own stream of output says, read by rules that its profile gives. Pure but for
-`Follower`, which reads a log as it grows.
+"""What an agent's own stream of output says, read by rules that its profile gives. Pure.
 
 Exit codes lie (some agents end with 0 although their model could not be reached), so how an attempt
 went is told from the stream where there is one. A rule looks at one line of JSON: `when` names
@@ -11,9 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -81,9 +78,11 @@ class Told:
 
 
 class Reader:
-    """Reads lines by a table."""
+    """Reads lines by a table; without one, every line is what it is."""
 
-    def __init__(self, table: StreamTable) -> None:
+    def __init__(self, table: StreamTable | None) -> None:
+        self._plain = table is None
+        table = table or StreamTable()
         self._table = table
         self._errors = [re.compile(one) for one in table.model_errors]
         self.told = Told()
@@ -91,7 +90,7 @@ class Reader:
     def feed(self, line: str) -> list[str]:
         """Take one line; what it comes to for a person, as lines (none: nothing worth showing)."""
         told = self.told
-        read = _json(line)
+        read = None if self._plain else _json(line)
         if read is None:
             if any(one.search(line) for one in self._errors):
                 told.model_error = line.strip()[:500]
@@ -155,42 +154,6 @@ class Reader:
         if self._table.must_end and not told.ended:
             return "it ended without saying how it went"
         return ""
-
-
-class Follower:
-    """Feeds a reader with what a log file has gained."""
-
-    def __init__(self, path: Path, table: StreamTable) -> None:
-        self.reader = Reader(table)
-        self._path = path
-        self._at = 0
-        self._rest = b""
-
-    def poll(self) -> Told:
-        """Read on to the last whole line."""
-        for line in self._lines():
-            self.reader.feed(line)
-        return self.reader.told
-
-    def shown(self) -> Iterator[str]:
-        """What is new, for a person to read."""
-        for line in self._lines():
-            yield from self.reader.feed(line)
-
-    def _lines(self) -> Iterator[str]:
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._at)
-                data = file.read()
-        except OSError:
-            return
-        self._at += len(data)
-        *whole, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > LINE_BYTES_MAX:
-            self._rest = b""
-        for line in whole:
-            if len(line) <= LINE_BYTES_MAX:
-                yield line.decode("utf-8", "replace")
 
 
 def _json(line: str) -> Any:
