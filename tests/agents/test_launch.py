@@ -1,0 +1,205 @@
+"""`coord launch` with real agents: hot files, a killed agent, a model that fails, three at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.agents.conftest import need
+from tests.agents.conversation import Edit, Read, Refuse, Say, Script, Scripted, Writer
+from tests.agents.stand import Prepared, Stand
+from tests.agents.test_coordination import PROFILES, Wired
+from tests.waiting import until
+
+pytestmark = pytest.mark.agents
+
+
+@pytest.fixture
+def wired(stand: Stand, workplace: Path) -> Any:
+    made = Wired(workplace, stand)
+    yield made
+    made.coord("down")
+
+
+def launch(wired: Wired, ready: Prepared, agent: str, *more: str) -> subprocess.Popen[str]:
+    env = {k: v for k, v in ready.env.items() if not k.startswith("COORD_")}
+    env["COORD_LEASES_RETRY_S"] = "1"
+    return subprocess.Popen(
+        [sys.executable, "-m", "coordinator.cli.main", "launch", *more, "--agent", PROFILES[agent], "--json"],
+        cwd=wired.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def report(process: subprocess.Popen[str], seconds: float = 240) -> dict[str, Any]:
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        raise AssertionError(f"still running\n{out}\n{err}") from None
+    made: dict[str, Any] = json.loads(out)
+    return made | {"stderr": err}
+
+
+def adds(name: str, *files: str) -> Writer:
+    """Carries out one task: puts a line of its own into each file."""
+
+    def script(_: Scripted) -> Script:
+        for file in files:
+            yield Read(file)
+            yield Edit(file, "last line", f"{name} was here\nlast line")
+        yield Say(f"{name} is done.")
+
+    return script
+
+
+def tasks(wired: Wired, wanted: dict[str, tuple[str, ...]]) -> None:
+    with wired.client() as client:
+        for name, files in wanted.items():
+            client.call(rq.TaskAdd(title=f"Do {name}", prompt=f"[[{name}]] Add your line.", resources=list(files)))
+
+
+def hot(wired: Wired, *names: str) -> None:
+    for name in names:
+        (wired.root / name).write_text("first line\nlast line\n")
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "opencode", "copilot"])
+def test_launched_agents_share_a_hot_file(agent: str, wired: Wired) -> None:
+    need(agent)
+    hot(wired, "hot.txt", "a.txt", "b.txt")
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    wanted = {"one": ("hot.txt", "a.txt"), "two": ("hot.txt", "b.txt"), "three": ("hot.txt",)}
+    tasks(wired, wanted)
+    ready = wired.stand.prepare(agent, wired.root, [], extra=wired.extra(agent),
+                                others={n: adds(n, *f) for n, f in wanted.items()})
+    made = report(launch(wired, ready, agent, "-", "--agents", "2"))
+    assert made["complete"], made
+    assert made["tasks"] == {"done": 3}
+    for name, files in wanted.items():
+        for file in files:
+            assert wired.read(file).count(f"{name} was here\n") == 1, (file, wired.read(file), made)
+    assert [one["outcome"] for one in made["attempts"]] == ["done"] * 3
+    assert made["tokens_out"] or agent == "copilot", made  # which does not tell
+    with wired.client() as client:
+        shown = client.call(rq.Tasks()).items
+    assert all("is done." in (one.result or "") for one in shown), [one.result for one in shown]
+    assert "was here" not in wired.coord("logs", "T-1") or "> " in wired.coord("logs", "T-1")
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex"])
+def test_a_killed_agents_work_is_flagged_and_finished_by_another(agent: str, wired: Wired) -> None:
+    need(agent)
+    hot(wired, "hot.txt", "b.txt")
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    tasks(wired, {"one": ("hot.txt", "b.txt")})
+    marks = wired.root.parent / "half done"
+
+    def script(_: Scripted) -> Script:
+        yield Read("hot.txt")
+        if "one was here" not in wired.read("hot.txt"):
+            yield Edit("hot.txt", "last line", "one was here\nlast line")
+            marks.write_text("")
+            until(lambda: not marks.exists(), 60)
+            yield Say("never heard")
+        yield Read("b.txt")
+        yield Edit("b.txt", "last line", "one was here\nlast line")
+        yield Say("one is done.")
+
+    ready = wired.stand.prepare(agent, wired.root, [], extra=wired.extra(agent), others={"one": script})
+    process = launch(wired, ready, agent, "-", "--agents", "1", "--wait")
+    with wired.client() as client:
+        assert until(marks.exists, 60)
+        record = json.loads(next((wired.root / ".coord/runs").glob("*/run.json")).read_text())
+        os.killpg(record["hands"][0]["pid"], signal.SIGKILL)
+        assert until(lambda: client.call(rq.Reviews()).items, 30)
+        marks.unlink()
+        (review,) = client.call(rq.Reviews()).items
+        assert [file.path for file in client.call(rq.ReviewShow(review=review.review)).files] == ["hot.txt"]
+        assert client.call(rq.Locks()).items == []
+        client.call(rq.ReviewDecide(review=review.review, verdict="reassign"))
+        made = report(process)
+    assert made["complete"], made
+    assert wired.read("hot.txt") == wired.read("b.txt") == "first line\none was here\nlast line\n"
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex"])
+def test_a_failing_model_is_no_fault_of_the_task(agent: str, wired: Wired) -> None:
+    need(agent)
+    hot(wired, "hot.txt")
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    tasks(wired, {"one": ("hot.txt",)})
+    second = ".coord/runs/*/T-1-2.log"
+
+    def script(_: Scripted) -> Script:
+        while not list(wired.root.glob(second)):  # however often it asks again by itself
+            yield Refuse(400, "no model today")
+        yield Read("hot.txt")
+        yield Edit("hot.txt", "last line", "one was here\nlast line")
+        yield Say("one is done.")
+
+    ready = wired.stand.prepare(agent, wired.root, [], extra=wired.extra(agent), others={"one": script})
+    made = report(launch(wired, ready, agent, "-", "--agents", "1"))
+    assert [one["outcome"] for one in made["attempts"]] == ["model error", "done"], made
+    with wired.client() as client:
+        assert client.call(rq.TaskShow(task="T-1")).attempts == 1
+    assert wired.read("hot.txt").count("one was here") == 1
+
+
+def test_an_agent_whose_hooks_are_not_wired_is_not_started(wired: Wired) -> None:
+    need("claude")
+    ready = wired.stand.prepare("claude", wired.root, [])
+    process = launch(wired, ready, "claude", "-", "--agents", "1")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2 and "coord init --agent claude-code" in err + out
+
+
+def test_hooks_that_never_report_in_stop_the_agent(wired: Wired) -> None:
+    """Codex skips hooks of a project that it does not trust, without a word."""
+    need("codex")
+    hot(wired, "hot.txt")
+    wired.coord("init", "--agent", "codex", "--yes")
+    (wired.root / "agents").mkdir()
+    profile = (Path(__file__).parents[2] / "agents/codex.toml").read_text()
+    (wired.root / "agents/codex.toml").write_text(profile.replace('trust_level=\\"trusted\\"', 'trust_level=\\"untrusted\\"'))
+    tasks(wired, {"one": ("hot.txt",)})
+    ready = wired.stand.prepare("codex", wired.root, [], others={"one": adds("one", "hot.txt")})
+    made = report(launch(wired, ready, "codex", "-", "--agents", "1"))
+    assert made["attempts"], made
+    assert all("hooks never reported in" in one["why"] for one in made["attempts"]), made
+    assert not made["complete"]
+
+
+def test_three_different_agents_carry_nine_tasks(wired: Wired) -> None:
+    """Claude Code, Codex and OpenCode at once on one repository: every edit is in the final tree."""
+    agents = ("claude", "codex", "opencode")
+    for agent in agents:
+        need(agent)
+        wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    files = [f"f{n}.txt" for n in range(4)]
+    hot(wired, *files)
+    wanted = {f"t{n}": (files[n % 4], files[(n + 1) % 4]) for n in range(9)}
+    tasks(wired, wanted)
+    others = {name: adds(name, *touched) for name, touched in wanted.items()}
+    running = []
+    for agent in agents:
+        ready = wired.stand.prepare(agent, wired.root, [], extra=wired.extra(agent), others=others)
+        running.append(launch(wired, ready, agent, "-", "--agents", "2"))
+    reports = [report(one) for one in running]
+    outcomes = [one["outcome"] for made in reports for one in made["attempts"]]
+    assert outcomes.count("done") == 9, reports
+    for file in files:
+        lines = wired.read(file).splitlines()
+        assert lines[0] == "first line" and lines[-1] == "last line"
+        assert sorted(lines[1:-1]) == sorted(f"{n} was here" for n, f in wanted.items() if file in f)
+    with wired.client() as client:
+        assert client.call(rq.Reviews()).items == []
+        assert client.call(rq.Locks()).items == []
