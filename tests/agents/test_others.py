@@ -1,0 +1,163 @@
+"""Agents without hooks of their own (Aider, mini-swe-agent), pi's extension, sub-agents, resuming."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.profiles import PLUGINS
+from coordinator.words import requests as rq
+from tests.agents.clis import Extra
+from tests.agents.conftest import need
+from tests.agents.conversation import Create, Edit, Read, Result, Say, Script, Scripted, Shell, Use
+from tests.agents.stand import Stand
+from tests.agents.test_coordination import Wired
+from tests.agents.test_launch import hot, launch, report, tasks
+from tests.waiting import until
+
+pytestmark = pytest.mark.agents
+
+
+@pytest.fixture
+def wired(stand: Stand, workplace: Path) -> Any:
+    made = Wired(workplace, stand)
+    yield made
+    made.coord("down")
+
+
+def test_aider_asks_before_it_writes_a_reply(wired: Wired) -> None:
+    need("aider")
+    heard: dict[str, Result] = {}
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="reordering them"))
+
+        def script(_: Scripted) -> Script:
+            heard["edit"] = yield Edit("notes.txt", "second line", "HACK")
+            yield Edit("lib/sum.py", "    return a - b", "    return a + b")
+            yield Say("done")
+
+        ran = wired.stand.run("aider", wired.root, script,
+                              extra=Extra(env={"PYTHONPATH": str(PLUGINS / "aider")}))
+        assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", ran.tail()
+        assert "return a + b" in wired.read("lib/sum.py"), ran.tail()
+        assert "reordering them" in heard["edit"].text, heard["edit"]
+        held = {one.resource: one.locked_by for one in client.call(rq.Locks()).items}
+        assert held["lib/sum.py"].startswith("aider-")
+
+
+def test_minis_commands_are_confined(wired: Wired) -> None:
+    need("mini")
+    heard: list[Result] = []
+    commands = ("echo HACK > notes.txt", "n=notes.txt; echo HACK > $n; echo new > new.txt", "git stash")
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="reordering them"))
+
+        def script(_: Scripted) -> Script:
+            for command in commands:
+                heard.append((yield Shell(command)))
+            yield Say("done")
+
+        ran = wired.stand.run("mini", wired.root, script, extra=Extra(
+            argv=("--environment-class", "coord_mini.CoordEnvironment"),
+            env={"PYTHONPATH": str(PLUGINS / "mini")}))
+        assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", ran.tail()
+        assert wired.read("new.txt") == "new\n", ran.tail()
+        assert "reordering them" in heard[0].text and "Read-only" in heard[1].text
+        assert "reordering them" in heard[1].text  # which lease it was that stopped it
+        assert "whole work tree" in heard[2].text
+
+
+@pytest.mark.parametrize("agent", ["pi", "qwen"])
+def test_the_rest_are_refused_and_told_too(agent: str, wired: Wired) -> None:
+    need(agent)
+    wired.coord("init", "--agent", agent, "--yes")
+    heard: dict[str, Result] = {}
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="reordering them"))
+
+        def script(_: Scripted) -> Script:
+            yield Read("notes.txt")
+            heard["edit"] = yield Edit("notes.txt", "second line", "HACK")
+            heard["obvious"] = yield Shell("echo HACK > notes.txt")
+            heard["free"] = yield Create("free.txt", "free\n")
+            yield Say("done")
+
+        ran = wired.run(agent, script)
+        assert ran.code == 0, ran.tail()
+        assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", ran.tail()
+        assert wired.read("free.txt") == "free\n"
+        assert "reordering them" in heard["edit"].text and "reordering them" in heard["obvious"].text
+
+
+def test_sub_agents_of_one_session_contend(wired: Wired) -> None:
+    """The first sub-agent has the file; the second, while the first still works, is refused it."""
+    need("claude")
+    wired.coord("init", "--agent", "claude-code", "--yes")
+    gate = wired.root.parent / "gate"
+    heard: dict[str, Result] = {}
+
+    def one(_: Scripted) -> Script:
+        yield Read("notes.txt")
+        yield Edit("notes.txt", "first line", "one was here")
+        gate.write_text("")
+        until(lambda: "second" in heard, 60)
+        yield Say("one is done")
+
+    def two(_: Scripted) -> Script:
+        until(gate.exists, 60)
+        yield Read("notes.txt")
+        heard["second"] = yield Edit("notes.txt", "third line", "two was here")
+        yield Say("two is done")
+
+    def parent(_: Scripted) -> Script:
+        yield tuple(Use("Task", {"description": n, "prompt": f"[[{n}]] Go.", "subagent_type": "general-purpose",
+                                 "run_in_background": False}) for n in ("one", "two"))  # type: ignore[misc]
+        yield Say("done")
+
+    ran = wired.run("claude", parent, others={"one": one, "two": two})
+    assert ran.code == 0, ran.tail()
+    assert "leased by claude-code-" in heard["second"].text, heard
+    assert wired.read("notes.txt") == "one was here\nsecond line\nthird line\n"
+    with wired.client() as client:
+        parents = {one.agent: one.parent for one in client.call(rq.Agents(all=True)).items}
+        assert sum(1 for parent in parents.values() if parent) == 2, parents
+        assert client.call(rq.Locks()).items == []
+
+
+def test_a_launch_that_died_goes_on_in_the_agents_own_session(wired: Wired) -> None:
+    need("claude")
+    hot(wired, "hot.txt")
+    wired.coord("init", "--agent", "claude-code", "--yes")
+    tasks(wired, {"one": ("hot.txt",)})
+    gate = wired.root.parent / "gate"
+
+    def first(_: Scripted) -> Script:
+        yield Read("hot.txt")
+        gate.write_text("")
+        until(lambda: not gate.exists(), 60)
+        yield Say("never heard")
+
+    ready = wired.stand.prepare("claude", wired.root, [], others={"one": first})
+    process = launch(wired, ready, "claude", "-", "--agents", "1")
+    assert until(gate.exists, 60)
+    record = json.loads(next((wired.root / ".coord/runs").glob("*/run.json")).read_text())
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    os.killpg(record["hands"][0]["pid"], signal.SIGKILL)
+    gate.unlink()
+
+    def second(_: Scripted) -> Script:
+        yield Read("hot.txt")
+        yield Edit("hot.txt", "last line", "one was here\nlast line")
+        yield Say("one is done.")
+
+    again = wired.stand.prepare("claude", wired.root, [], others={"one": second}, home=ready.home)
+    made = report(launch(wired, again, "claude", "-", "--agents", "1", "--resume"))
+    assert made["complete"], made
+    assert wired.read("hot.txt").count("one was here") == 1
+    assert again.session.told("You were interrupted in the middle of this task")
