@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test check verify lint types layers docs docs-check test-chaos agents test-agents bench screenshot clean
+.PHONY: help setup demo test check verify lint types layers docs docs-check test-chaos agents test-agents bench bench-growth screenshot clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -46,8 +46,11 @@ agents:          ## install the real coding agents that test-agents runs, at pin
 test-agents: setup agents  ## real coding agents against a scripted model, offline
 	@$(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents
 
-bench: setup     ## locks, hook, dispatch and overlap, as ratios in one run
-	@$(BIN)/coord bench locks && $(BIN)/coord bench hook && $(BIN)/coord bench dispatch && $(BIN)/coord bench overlap
+bench-growth: setup  ## how dispatch and the conflict check grow
+	@$(BIN)/coord bench dispatch --tasks 100,1000,10000 --held 0,100 && $(BIN)/coord bench overlap --leases 1000,10000,100000
+
+bench: setup     ## locks, hook, confine, dispatch and overlap, as ratios in one run
+	@$(BIN)/coord bench locks && $(BIN)/coord bench hook && $(BIN)/coord bench confine && $(BIN)/coord bench dispatch && $(BIN)/coord bench overlap
 
 screenshot: setup  ## draw the dashboard's picture in the README
 	@$(BIN)/python benchmarks/screenshot.py

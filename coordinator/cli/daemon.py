@@ -240,6 +240,7 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
     out: dict[str, str] = {}
     try:
         known = profiles(root)
+        sessions = ask(rq.Agents(all=True)).items
     except Refusal as refusal:
         problems.append(refusal.message)
         return {}
@@ -247,7 +248,12 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
         if profile.hooks is None or not profile.wire or not wirer.is_wired(profile):
             continue
         bad = live(root, profile)
-        out[profile.name] = bad or "wired; its hook reached the coordinator and came back"
+        seen = max((one.seen_at for one in sessions
+                    if one.profile == profile.name and one.hooked_at), default=None)
+        out[profile.name] = bad or "wired; a test call came back; " + (
+            f"its sessions report in (last {seen})" if seen is not None else
+            f"no session of it has reported in yet ({profile.hooks.trust or 'start it once'})"
+        )
         if bad:
             problems.append(f"{profile.name}: {bad}")
     return out

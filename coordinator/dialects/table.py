@@ -33,6 +33,7 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
         writes, reads, shells, patches: tool -> parameter that holds the path, command or patch.
         own: how the names of coord's own MCP tools begin.
         harmless: tools that touch no file.
+        trust: what a person has to do once so that the agent runs its hooks at all.
     """
 
     dialect: Dialect
@@ -46,6 +47,7 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     shells: dict[str, str] = {}
     own: str = "mcp__coord__"
     harmless: tuple[str, ...] = ()
+    trust: str = ""
 
 
 @dataclass(frozen=True, slots=True)
