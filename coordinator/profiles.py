@@ -41,6 +41,23 @@ ARGUMENT_BYTES_MAX = 128 * 1024 - 1
 PromptWay = Literal["argument", "stdin", "file"]
 
 
+class McpTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The `[mcp]` section: how an agent's MCP client tells which session it is.
+
+    Attributes:
+        clients: how it names itself (beginnings), for one that was set up by hand.
+        session_env: the variable of its environment that holds the session's id.
+        session_meta, call_meta: keys of a call's `_meta`: the session's id, the tool call's id.
+        session_argument: an argument that its plugin adds to every call, with the session's id.
+    """
+
+    clients: tuple[str, ...] = ()
+    session_env: str = ""
+    session_meta: str = ""
+    call_meta: str = ""
+    session_argument: str = ""
+
+
 class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """How one kind of agent is launched.
 
@@ -61,6 +78,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     versions_tried: tuple[str, ...] = ()
     stream: StreamTable | None = None
     hooks: HookTable | None = None
+    mcp: McpTable | None = None
     wire: tuple[Entry, ...] = ()
     source: str = ""
 

@@ -30,7 +30,7 @@ from coordinator.words.refusals import Code, Refusal
 R = TypeVar("R")
 _encode = msgspec.json.Encoder().encode
 #: What may be asked twice without harm, should the connection break while it is answered.
-_REPEATABLE = (rq.Acquire, rq.Renew, rq.Heartbeat, rq.Sweep)
+_REPEATABLE = (rq.Acquire, rq.Renew, rq.Heartbeat, rq.Join, rq.Sweep)
 
 
 class LeaseLost(Exception):
@@ -76,6 +76,11 @@ class Client:
     def close(self) -> None:
         """Hang up. Leases stay until they are released, or lapse."""
         self._wire.close()
+
+    def hang_up(self) -> None:
+        """From another thread: the question that waits for its answer ends now, DAEMON_DOWN, and
+        the coordinator sees that nobody listens any more."""
+        self._wire.hang_up()
 
     @property
     def token(self) -> str | None:

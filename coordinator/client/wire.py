@@ -143,6 +143,7 @@ class Wire:
         self._sock: socket.socket | None = None
         self._file: Any = None
         self._number = 0
+        self._over = False
 
     def open(self) -> None:
         """Connect, starting the daemon when there is none.
@@ -175,6 +176,14 @@ class Wire:
                 self._sock.close()
         self._sock = None
 
+    def hang_up(self) -> None:
+        """From another thread: end what waits here now; nothing is asked again."""
+        self._over = True
+        sock = self._sock
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
     def ask(self, op: str, params: bytes, timeout_s: float = REPLY_TIMEOUT_S,
             repeatable: bool = False) -> bytes:
         """The reply's JSON. When the connection breaks it is made anew, for `RECONNECT_S` at most;
@@ -206,7 +215,7 @@ class Wire:
                 ) from None
             except (OSError, EOFError):
                 self.close()
-                if (sent and not repeatable) or time.monotonic() > deadline:
+                if self._over or (sent and not repeatable) or time.monotonic() > deadline:
                     raise Refusal(
                         Code.DAEMON_DOWN,
                         f"The coordinator went away during `{op}`; whether it was done is not "

@@ -23,6 +23,7 @@ from coordinator.service import (
     log,
     overview,
     reviews,
+    sessions,
     sweeping,
 )
 from coordinator.service.core import Actor, Service
@@ -63,6 +64,7 @@ class Operation:
 
 _ALL = [
     Operation(rq.Register, agents.register),
+    Operation(rq.Join, sessions.join),
     Operation(rq.Heartbeat, agents.heartbeat),
     Operation(rq.Leave, agents.leave),
     Operation(rq.Agents, agents.agents),

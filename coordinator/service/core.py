@@ -1,16 +1,20 @@
-"""What every use case needs at hand, and who is asking. Holds no state of its own."""
+"""What every use case needs at hand, and who is asking. Keeps nothing but the calls
+that hooks have announced."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from coordinator.archive.index import ArchiveIndex
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.settings import Settings
+
+#: Announced calls that are remembered: they are made within a moment.
+CALLERS_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,14 @@ class Service:
     ignore: Ignore
     archive: ArchiveIndex
     secret: bytes
+    #: Ids of tool calls that hooks have announced -> whose they are. Only the newest.
+    callers: dict[str, str] = field(default_factory=dict)
+
+    def announce(self, call: str, holder: str) -> None:
+        """A hook says that this holder is about to make this call, to a tool of coord's own."""
+        self.callers[call] = holder
+        while len(self.callers) > CALLERS_MAX:
+            del self.callers[next(iter(self.callers))]
 
     def seal(self, fencing_token: int) -> str:
         """The secret lease token that goes with a fencing token. Nowhere stored: made from the

@@ -82,6 +82,8 @@ def _before(
     call = heard.call
     if call is None:
         return
+    if call.kind == "own" and heard.call_id and actor.agent is None:
+        svc.announce(heard.call_id, heeded.holder)
     if call.kind == "write":
         located, refusal = located_in(svc, tx, call.paths, heard.cwd)
         refusal = refusal or take(svc, tx, actor, heeded.holder, located, heard.tool, wait_s)

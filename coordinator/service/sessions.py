@@ -13,6 +13,8 @@ from coordinator.service.core import Actor, Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import AgentRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
 
 #: Characters of a session's id in its agent's name. From its end: ids may begin with the time.
 ID_CHARS = 8
@@ -38,7 +40,7 @@ def _session(svc: Service, tx: Tx, actor: Actor, profile: str, heard: Heard) -> 
         agents.acting(svc, tx, actor, name)
     else:
         session = heard.parent or heard.session
-        name = f"{profile}-{short(session)}" if session else profile
+        name = named(profile, session)
         row = tx.agent(name)
         if row is None or row[5] == "gone":
             agents.enrol(tx, name, profile, None, f"a session of {profile}", None, None)
@@ -46,6 +48,34 @@ def _session(svc: Service, tx: Tx, actor: Actor, profile: str, heard: Heard) -> 
             agents.heard_of(svc, tx, AgentRow(*row), moved=True)
     _hooked(tx, name, heard.parent or heard.session)
     return name
+
+
+def join(svc: Service, tx: Tx, actor: Actor, req: rq.Join) -> rq.Joined:
+    """See `requests.Join`."""
+    announced = svc.callers.get(req.call)
+    if announced is not None and not _left(tx, announced):
+        return rq.Joined(agent=announced)
+    if not req.profile or not req.session:
+        raise Refusal(Code.INVALID, "`profile` and `session` have to be given.")
+    name = named(req.profile, req.session)
+    agents.check_name(name)
+    row = tx.agent(name)
+    if row is None or row[5] == "gone":
+        agents.enrol(tx, name, req.profile, None, f"a session of {req.profile}", None, None)
+        return rq.Joined(agent=name)
+    known = AgentRow(*row)
+    of_old = known.session if known.session is not None else req.session
+    if known.description != f"a session of {known.profile}" or of_old != req.session:
+        raise Refusal(
+            Code.UNAUTHORIZED, f"{name} is another agent, not this session; nobody acts for it so.",
+            next="Start the agent with a session of its own.",
+        )
+    return rq.Joined(agent=name)
+
+
+def _left(tx: Tx, agent: str) -> bool:
+    row = tx.agent(agent)
+    return row is None or row[5] == "gone"
 
 
 def ended(svc: Service, tx: Tx, agent: str, *, why: str) -> None:
@@ -62,6 +92,11 @@ def _hooked(tx: Tx, name: str, session: str) -> None:
         known = AgentRow(*row)
         if known.hooked_at is None or known.session != session:
             tx.record(ev.AgentHooked(agent=name, session=session[:200]))
+
+
+def named(profile: str, session: str) -> str:
+    """The holder's name for a session of an agent CLI."""
+    return f"{profile}-{short(session)}" if session else profile
 
 
 def short(session: str) -> str:

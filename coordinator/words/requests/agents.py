@@ -26,6 +26,25 @@ class Register(Request[Registered]):
     unique: bool = False  # take `name-2`, `name-3`, … when the name is in use
 
 
+class Joined(Reply):
+    agent: str
+
+
+class Join(Request[Joined]):
+    """Who an agent's session is: the holder that its hooks act for; registered if it is new.
+
+    `call` is the id of a tool call that the hooks have announced: then it is whoever makes that
+    call, a sub-agent too. `session` is the whole id: an agent that is not this session is refused.
+    """
+
+    op = "join"
+    http = ("POST", "/v1/agents/join")
+    operator_only = True
+    profile: str
+    session: str = ""
+    call: str = ""
+
+
 class Notice(Reply):
     notice: int
     at: str

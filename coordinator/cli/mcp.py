@@ -1,0 +1,24 @@
+"""`coord mcp`: the tools of coord for an agent CLI, over standard input and output."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from coordinator.cli.app import app
+
+
+@app.command("mcp")
+def mcp(
+    profile: Annotated[
+        str | None, typer.Option(help="The agent's profile; `coord init` fills it in.")
+    ] = None,
+) -> None:
+    """Serve coord's tools over MCP; an agent CLI runs this, a person need not.
+
+    Over HTTP the same tools are at `/mcp` of the HTTP door (`coord up --http PORT`).
+    """
+    from coordinator.mcp.stdio import run  # the SDK takes half a second to load
+
+    run(profile)

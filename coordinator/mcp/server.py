@@ -1,0 +1,114 @@
+"""The MCP server itself, on the official SDK: lists the tools, checks a call, words its answer.
+
+Who asks whom is handed in (`Serve`): over standard input it is the client and the local socket,
+over HTTP the daemon's own desk. A refusal is an answer that a model reads (`isError`); only a
+malformed call is an error of the protocol. Nothing that a client sends ends the server.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import mcp_types as wire
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+
+from coordinator.mcp import telling
+from coordinator.mcp.tools import INSTRUCTIONS, TOOLS, UNUSED, Tool
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.mcp")
+Context = ServerRequestContext[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What a call tells of whoever makes it. All of it may be made up: it is the client's word.
+
+    Attributes:
+        client: how the client program names itself.
+        meta: the call's `_meta`.
+        request: the HTTP request that it came in; None over standard input.
+    """
+
+    client: str = ""
+    meta: Mapping[str, Any] | None = None
+    request: Any = None
+
+
+Serve = Callable[[Tool, dict[str, Any], Caller], Awaitable[Any]]
+
+
+def make_server(serve: Serve, used: Callable[[], bool] = lambda: True) -> Server[Any]:
+    """A server whose calls are answered by `serve` (the reply, or a raised `Refusal`).
+
+    Args:
+        used: whether this repository uses coord at all; where it does not, there are no tools.
+    """
+
+    async def list_tools(ctx: Context, params: Any) -> wire.ListToolsResult:
+        return wire.ListToolsResult(tools=_described() if used() else [])
+
+    async def call_tool(ctx: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
+        tool = TOOLS.get(params.name)
+        if tool is None:
+            raise MCPError(
+                wire.INVALID_PARAMS,
+                f"There is no tool called {params.name[:60]!r}. There are: {', '.join(TOOLS)}.",
+            )
+        try:
+            if not used():
+                raise Refusal(Code.INVALID, UNUSED, next="`coord init`")
+            reply = await serve(tool, params.arguments or {}, _caller(ctx))
+            return _answer(telling.told(reply), telling.data(reply))
+        except Refusal as refusal:
+            return _answer(*telling.refused(refusal), error=True)
+        except Exception as bad:
+            log.exception("%s failed", tool.name)
+            bug = Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__}).")
+            return _answer(*telling.refused(bug), error=True)
+
+    return Server(
+        "coord", version=_version(), title="coord", on_list_tools=list_tools,
+        on_call_tool=call_tool, instructions=INSTRUCTIONS if used() else UNUSED,
+    )
+
+
+def _answer(text: str, data: dict[str, Any], *, error: bool = False) -> wire.CallToolResult:
+    return wire.CallToolResult(
+        content=[wire.TextContent(type="text", text=text)], structured_content=data,
+        is_error=error,
+    )
+
+
+def _described() -> list[wire.Tool]:
+    return [
+        wire.Tool(
+            name=tool.name, title=tool.title, description=tool.description,
+            input_schema=tool.schema,
+            annotations=wire.ToolAnnotations(
+                title=tool.title, read_only_hint=tool.reads, destructive_hint=False,
+                idempotent_hint=tool.again, open_world_hint=False,
+            ),
+        )
+        for tool in TOOLS.values()
+    ]
+
+
+def _caller(ctx: Context) -> Caller:
+    told = ctx.session.client_params
+    name = told.client_info.name if told is not None else ""
+    meta = (ctx.params or {}).get("_meta")
+    return Caller(name, meta if isinstance(meta, Mapping) else None, ctx.request)
+
+
+def _version() -> str:
+    try:
+        return version("coord")
+    except PackageNotFoundError:
+        return "0"

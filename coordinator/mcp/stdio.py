@@ -1,0 +1,205 @@
+"""`coord mcp`: the server on standard input and output, for the agent CLI that started it.
+
+It speaks to the daemon as the CLI's own session does: as the launched agent whose token is in the
+environment, as the holder that the session's hooks act for, or, where neither is known, as an
+agent of its own that leaves with the connection. Whom it speaks for is decided here, by the
+environment first; no argument of a tool can change it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import anyio
+import anyio.to_thread
+import mcp_types as wire
+from mcp.server.stdio import stdio_server
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+
+from coordinator.client.client import Client
+from coordinator.client.wire import locate_root
+from coordinator.files.roots import STATE_DIR
+from coordinator.mcp.server import Caller, make_server
+from coordinator.mcp.tools import Tool
+from coordinator.profiles import Profile, profiles
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+R = TypeVar("R")
+#: Calls that are served at once; more wait their turn.
+CALLS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """For whom a call is made; with a token the daemon itself holds it to that agent."""
+
+    agent: str
+    token: str | None = None
+
+
+class Door:
+    """One client program.
+
+    Args:
+        profile: the profile's name that its wiring gave; otherwise told from how it names itself.
+    """
+
+    def __init__(self, root: Path, environment: Mapping[str, str], profile: str | None) -> None:
+        self._root, self._env, self._given = root, environment, profile
+        self._cwd = os.getcwd()  # noqa: PTH109
+        self._own: Speaker | None = None
+        self._own_lock = anyio.Lock()
+        self._slots = anyio.CapacityLimiter(CALLS_MAX)
+        self._profiles: dict[str, Profile] | None = None
+
+    def used(self) -> bool:
+        """Whether this repository uses coord."""
+        return (self._root / STATE_DIR).is_dir()
+
+    async def serve(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Any:
+        """Answer one call.
+
+        Raises:
+            Refusal: what the coordinator refused, or that nobody knows for whom this is.
+        """
+        profile = self._profile(caller)
+        session, call, arguments = self._session(profile, arguments, caller)
+        tool.asked(arguments, "", None)  # refused before anybody is registered
+        speaker = await self._speaker(profile, session, call) if tool.acts else None
+        request = tool.asked(arguments, speaker.agent if speaker else None, self._cwd)
+        token = speaker.token if speaker else None
+        reply = await self._ask(request, token)
+        if isinstance(reply, rq.Alive) and reply.notices and speaker is not None:
+            # Told here and now: not a second time by the hook that comes next.
+            read = rq.Heartbeat(agent=speaker.agent, ack=reply.notices[-1].notice)
+            await self._ask(read, token)
+        return reply
+
+    async def leave(self) -> None:
+        """The client is gone: an agent of this connection's own goes with it."""
+        if self._own is not None:
+            with suppress(Refusal):
+                await self._ask(
+                    rq.Leave(agent=self._own.agent, clean=False, reason="its connection ended"),
+                    self._own.token,
+                )
+
+    # ------------------------------------------------------------ who
+
+    def _profile(self, caller: Caller) -> Profile | None:
+        if self._profiles is None:
+            self._profiles = {one.name: one for one in profiles(self._root)}
+        if self._given is not None:
+            return self._profiles.get(self._given)
+        for one in self._profiles.values():
+            if one.mcp is not None and caller.client.startswith(one.mcp.clients or ("\0",)):
+                return one
+        return None
+
+    def _session(
+        self, profile: Profile | None, arguments: dict[str, Any], caller: Caller
+    ) -> tuple[str, str, dict[str, Any]]:
+        """The session and the call's id as the client tells them, and the arguments without."""
+        told = profile.mcp if profile is not None else None
+        if told is None:
+            return "", "", arguments
+        arguments = dict(arguments)
+        inside = arguments.pop(told.session_argument, "") if told.session_argument else ""
+        meta = caller.meta or {}
+        session = inside or meta.get(told.session_meta, "") or self._env.get(told.session_env, "")
+        call = meta.get(told.call_meta, "")
+        return (session if isinstance(session, str) else "",
+                call if isinstance(call, str) else "", arguments)
+
+    async def _speaker(self, profile: Profile | None, session: str, call: str) -> Speaker:
+        agent, token = self._env.get("COORD_AGENT"), self._env.get("COORD_AGENT_TOKEN")
+        if token:
+            if not agent:
+                raise Refusal(
+                    Code.UNAUTHORIZED, "COORD_AGENT_TOKEN is set, but not COORD_AGENT.",
+                    next="Set both, or neither.",
+                )
+            return Speaker(agent, token)
+        if profile is not None and (session or call):
+            joined = await self._ask(rq.Join(profile=profile.name, session=session, call=call))
+            return Speaker(joined.agent)
+        if agent:
+            return Speaker(agent)
+        async with self._own_lock:
+            if self._own is None:
+                name = f"{profile.name if profile is not None else self._given or 'agent'}-mcp"
+                made = await self._ask(rq.Register(
+                    agent=name, profile=profile.name if profile is not None else "", unique=True,
+                    description="known by its MCP connection only",
+                ))
+                self._own = Speaker(made.agent, made.token)
+            return self._own
+
+    async def _ask(self, request: rq.Request[R], token: str | None = None) -> R:
+        """One question on a connection of its own: calls may wait beside each other, and a call
+        that its client takes back hangs up."""
+        client = Client(self._root, agent="", token=token)  # nobody, unless there is a token
+        try:
+            return await anyio.to_thread.run_sync(
+                client.call, request, abandon_on_cancel=True, limiter=self._slots
+            )
+        except anyio.get_cancelled_exc_class():
+            client.hang_up()
+            raise
+        finally:
+            client.close()
+
+
+def run(profile: str | None) -> None:
+    """Serve standard input and output until the client hangs up."""
+    anyio.run(_serve, Door(locate_root(), os.environ, profile))
+
+
+async def _serve(door: Door) -> None:
+    server = make_server(door.serve, door.used)
+    async with stdio_server() as (read, write):
+        await server.run(_Heard(read, write), write, server.create_initialization_options())
+    await door.leave()
+
+
+class _Heard:
+    """What the client says, line by line. A line that is no message is answered, not dropped."""
+
+    def __init__(self, read: ReadStream[SessionMessage | Exception],
+                 write: WriteStream[SessionMessage]) -> None:
+        self._read, self._write = read, write
+
+    async def receive(self) -> SessionMessage | Exception:
+        while True:
+            item = await self._read.receive()
+            if not isinstance(item, Exception):
+                return item
+            await self._write.send(SessionMessage(wire.JSONRPCError(
+                jsonrpc="2.0", id=None,
+                error=wire.ErrorData(code=wire.PARSE_ERROR, message="Not a JSON-RPC message."),
+            )))
+
+    async def aclose(self) -> None:
+        await self._read.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

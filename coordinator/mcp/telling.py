@@ -1,0 +1,144 @@
+"""Answers in words for a model, and as data: the reply's own shape, without secrets.
+
+Pure. A tool's answer is one text, with the one act that comes next at its end; the same text
+stands in the data as `message`, for clients that show their model only one of the two.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+
+#: A diff of partial work longer than this (characters) is cut; the whole is in the review.
+DIFF_CHARS_MAX = 20_000
+#: Leases and waiters listed in words; the data has all.
+LISTED_MAX = 30
+_CLAIM = re.compile(r"`?coord task claim (T-\d+)(?: --agent [^\s`]+)?`?")
+
+
+def told(reply: Any) -> str:
+    """What a reply says, in words."""
+    match reply:
+        case rq.Claimed():
+            return _claimed(reply)
+        case rq.Task():
+            return _task(reply)
+        case rq.Acquired():
+            return _acquired(reply)
+        case rq.Released():
+            return f"Released: {_names(reply.released)}."
+        case rq.LockList():
+            return _held(reply)
+        case rq.HitList():
+            return _hits(reply)
+        case rq.Alive():
+            said = [notice.text for notice in reply.notices]
+            return "\n".join(["Noted.", *said])
+    raise TypeError(f"nothing is said of {type(reply).__name__}")
+
+
+def data(reply: Any) -> dict[str, Any]:
+    """A reply as data, with its words as `message`."""
+    plain: dict[str, Any] = msgspec.to_builtins(reply)
+    for kept in ("leases", "released", "items"):
+        for lease in plain.get(kept, ()):
+            lease.pop("lease_token", None)  # a secret that no model has a use for
+    return {"message": told(reply), **plain}
+
+
+def refused(refusal: Refusal) -> tuple[str, dict[str, Any]]:
+    """A refusal as text and as data. Commands that are tools here are named as tools."""
+    body = refusal.body()
+    body["message"], body["next"] = _as_tools(refusal.message), _as_tools(refusal.next)
+    text = f"{refusal.code.value}: {body['message']}"
+    if body["next"] not in text:
+        text += f"\nNext: {body['next']}"
+    return text, {"error": body}
+
+
+def _as_tools(text: str) -> str:
+    return _CLAIM.sub(r'next_task {"task": "\1"}', text)
+
+
+def _claimed(reply: rq.Claimed) -> str:
+    task = reply.task
+    parts = [f"You have {task.task}: {task.title}"]
+    if task.prompt.strip():
+        parts.append(task.prompt.strip())
+    if reply.leases:
+        shared = [lease for lease in reply.leases if lease.mode == "shared"]
+        own = [lease for lease in reply.leases if lease.mode != "shared"]
+        if own:
+            parts.append(f"Yours to write until {_clock(own[0].expires_at)}: {_names(own)}.")
+        if shared:
+            parts.append(f"Yours to read, kept from being written: {_names(shared)}.")
+    else:
+        parts.append("It names no files: lease what you write as you go.")
+    parts += [f"Note: {warning}" for warning in reply.warnings]
+    if reply.partial is not None:
+        parts.append(_partial(reply.partial))
+    for quote in reply.excerpts:
+        parts.append(f"Context archive, section {quote['section']} '{quote['title']}' "
+                     f"({quote['source']}):\n{quote['text']}")
+    parts.append(f"When it is finished, call complete_task with task {task.task}; if you cannot "
+                 "finish it, fail_task.")
+    return "\n\n".join(parts)
+
+
+def _partial(partial: rq.Partial) -> str:
+    diff = partial.diff
+    if len(diff) > DIFF_CHARS_MAX:
+        diff = diff[:DIFF_CHARS_MAX] + f"\n… cut here; `coord review show {partial.review}` has all"
+    return (f"Somebody has begun this: {partial.summary}. Go on from what is there ("
+            f"{partial.review}):\n{diff}")
+
+
+def _task(task: rq.Task) -> str:
+    if task.state == "done":
+        return f"{task.task} is done and its leases are released. Call next_task for the next one."
+    why = f": it {task.explanation}" if task.explanation else ""
+    return f"{task.task} is {task.state}{why}. Call next_task for another one."
+
+
+def _acquired(reply: rq.Acquired) -> str:
+    until = _clock(min(lease.expires_at for lease in reply.leases)) if reply.leases else ""
+    said = f"Leased to you until {until}: {_names(reply.leases)}. Read afresh before you write."
+    return "\n".join([said, *(f"Note: {warning}" for warning in reply.warnings)])
+
+
+def _held(reply: rq.LockList) -> str:
+    if not reply.items and not reply.waiters:
+        return "Nothing is leased."
+    lines = []
+    for lease in reply.items[:LISTED_MAX]:
+        why = " ".join(part for part in (lease.task or "", lease.description) if part)
+        lines.append(f"{lease.resource}: {lease.locked_by} ({lease.mode}) until "
+                     f"{_clock(lease.expires_at)}" + (f": {why}" if why else ""))
+    if len(reply.items) > LISTED_MAX:
+        lines.append(f"… and {len(reply.items) - LISTED_MAX} more")
+    for waiter in reply.waiters[:LISTED_MAX]:
+        lines.append(f"{waiter.agent} waits for {', '.join(waiter.resources)} "
+                     f"(place {waiter.position} in line)")
+    return "\n".join(lines)
+
+
+def _hits(reply: rq.HitList) -> str:
+    if not reply.items:
+        return "The context archive says nothing on that."
+    return "\n\n".join(f"{hit.number} {hit.title} ({hit.source})\n{hit.snippet}"
+                       for hit in reply.items)
+
+
+def _names(leases: list[rq.Lease]) -> str:
+    names = [lease.resource for lease in leases]
+    more = f" and {len(names) - LISTED_MAX} more" if len(names) > LISTED_MAX else ""
+    return ", ".join(names[:LISTED_MAX]) + more
+
+
+def _clock(instant: str) -> str:
+    return f"{instant[11:16]}Z"

@@ -1,0 +1,215 @@
+"""The tools that a model is given over MCP: which operation each asks, and what it may say.
+
+Data, made from the request shapes: a tool takes some fields of one operation's request, with their
+own types and defaults. Who acts is never among them: that is the connection's business. Speaks no
+protocol and asks nobody.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any
+
+import msgspec
+
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: Longest wait of one call (seconds): well inside what the most impatient client allows a tool.
+WAIT_S_MAX = 45.0
+#: Most that the arguments of one call may come to, as JSON (bytes).
+ARGUMENTS_BYTES_MAX = 1024 * 1024
+
+_RESOURCES = "Paths relative to the repository root; also `dir/`, globs, `key:a:b`."
+_TASK = "The task's id, like `T-3`."
+_ANNOTATED: Any = Annotated  # with types that are known at run time only
+_Names = Annotated[list[str], msgspec.Meta(min_length=1)]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool.
+
+    Attributes:
+        takes: the request's fields that the model may give -> what is said of each.
+        typed: fields that are narrower here than in the request (none of their defaults hold).
+        preset: values of fields that the model is not asked for, or need not give.
+        reads: it changes nothing. again: asking it twice comes to the same as once.
+    """
+
+    name: str
+    title: str
+    description: str
+    request: type[rq.Request[Any]]
+    takes: dict[str, str]
+    typed: Mapping[str, Any] = field(default_factory=dict)
+    preset: Mapping[str, Any] = field(default_factory=dict)
+    reads: bool = False
+    again: bool = False
+
+    @cached_property
+    def arguments(self) -> type[msgspec.Struct]:
+        """The shape of what the model gives."""
+        hints = typing.get_type_hints(self.request, include_extras=True)
+        made: list[Any] = []
+        for known in msgspec.structs.fields(self.request):
+            if known.name not in self.takes:
+                continue
+            told = _ANNOTATED[
+                self.typed.get(known.name, _without_none(hints[known.name])),
+                msgspec.Meta(description=self.takes[known.name]),
+            ]
+            if known.name in self.preset:
+                made.append((known.name, told, self.preset[known.name]))
+            elif known.required or known.name in self.typed:
+                made.append((known.name, told))
+            else:
+                made.append((known.name, told | msgspec.UnsetType, msgspec.UNSET))
+        return msgspec.defstruct(self.name, made, forbid_unknown_fields=True, kw_only=True)
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments."""
+        (_,), parts = msgspec.json.schema_components([self.arguments])
+        made: dict[str, Any] = parts[self.name]
+        made.pop("title", None)
+        return made
+
+    @property
+    def acts(self) -> bool:
+        """Whether it is done by an agent, so that the agent has to be known."""
+        return any(f.name == "agent" and f.required for f in msgspec.structs.fields(self.request))
+
+    def asked(self, given: Mapping[str, Any], agent: str | None,
+              cwd: str | None) -> rq.Request[Any]:
+        """The request that a call with these arguments is. What is null counts as not given.
+
+        Raises:
+            Refusal: INVALID, naming the field; LIMIT.
+        """
+        try:
+            said = msgspec.json.encode({k: v for k, v in given.items() if v is not None})
+            if len(said) > ARGUMENTS_BYTES_MAX:
+                raise Refusal(
+                    Code.LIMIT, f"{self.name}: the arguments are over {ARGUMENTS_BYTES_MAX} "
+                    "bytes. Nothing was done.", next="Say it shorter.",
+                )
+            chosen = msgspec.json.decode(said, type=self.arguments)
+        except (msgspec.ValidationError, msgspec.DecodeError, ValueError, TypeError,
+                RecursionError) as bad:
+            raise Refusal(
+                Code.INVALID, f"{self.name}: {str(bad)[:300]}. Nothing was done.",
+                next=f"Call {self.name} again with {self._listed()}.",
+            ) from None
+        fields = {name: value for name in self.takes
+                  if (value := getattr(chosen, name)) is not msgspec.UNSET}
+        known = {f.name for f in msgspec.structs.fields(self.request)}
+        if self.acts:
+            fields["agent"] = agent
+        if "cwd" in known:
+            fields["cwd"] = cwd
+        preset = {k: v for k, v in self.preset.items() if k not in self.takes}
+        return self.request(**preset, **fields)
+
+    def _listed(self) -> str:
+        return ", ".join(f"`{name}`" for name in self.takes)
+
+
+def _without_none(kind: Any) -> Any:
+    """`X | None` as `X`: whoever has nothing to say leaves the field out."""
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        kept = [one for one in typing.get_args(kind) if one is not type(None)]
+        return kept[0] if len(kept) == 1 else typing.Union[tuple(kept)]  # noqa: UP007
+    return kind
+
+
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
+    Tool(
+        "next_task", "Take a task",
+        "Take the best task you can start now, with exclusive leases on its files. Returns what to "
+        "do, the files that are yours, and notes that explain them. `task` takes that one.",
+        rq.TaskClaim,
+        {"task": "Only this task, like `T-3`. Leave it out for the best one.",
+         "wait_s": "Wait this many seconds if none can be started now."},
+        typed={"wait_s": Annotated[float, msgspec.Meta(ge=0, le=WAIT_S_MAX)]},
+        preset={"wait_s": 0.0},
+    ),
+    Tool(
+        "complete_task", "Finish a task",
+        "Say that a task you took is finished. Its leases are released, so write everything "
+        "before you call this.",
+        rq.TaskDone,
+        {"task": _TASK, "result": "What was done, in a sentence or two."},
+    ),
+    Tool(
+        "fail_task", "Give a task back",
+        "Give back a task you cannot finish; it is offered again later. With `blocked`, it waits "
+        "until those files are free.",
+        rq.TaskFail,
+        {"task": _TASK, "reason": "Why, for whoever takes it next.",
+         "blocked": "Files held by others that it turned out to need."},
+    ),
+    Tool(
+        "acquire", "Lease files",
+        "Lease files before you change them: all of them, or none. Refused LOCKED if another "
+        "agent holds one: then do not write it, do what the answer says.",
+        rq.Acquire,
+        {"resources": _RESOURCES, "mode": "`shared` to keep others from writing while you read.",
+         "description": "Why, for those who have to wait.", "task": "The task it is for."},
+        typed={"resources": _Names}, again=True,
+    ),
+    Tool(
+        "release", "Release files",
+        "Give leases back as soon as you are done with the files.",
+        rq.Release, {"resources": _RESOURCES}, typed={"resources": _Names},
+    ),
+    Tool(
+        "who_holds", "Who holds what",
+        "Who holds leases now, why and until when, and who waits. `resource` narrows it to what "
+        "overlaps that path.",
+        rq.Locks, {"resource": "A path, `dir/`, glob or key."}, reads=True, again=True,
+    ),
+    Tool(
+        "wait_for", "Wait for files",
+        "Stand in line for files that others hold, and lease them when they are free. If the time "
+        "is over first, you keep your place: do other work, or call it again.",
+        rq.Acquire,
+        {"resources": _RESOURCES, "wait_s": f"Seconds to wait, at most {WAIT_S_MAX:g}.",
+         "description": "Why, for those who hold them."},
+        typed={"resources": _Names, "wait_s": Annotated[float, msgspec.Meta(gt=0, le=WAIT_S_MAX)]},
+        preset={"wait_s": 30.0}, again=True,
+    ),
+    Tool(
+        "search_archive", "Search the context archive",
+        "Search the repository's context archive: why the code is as it is, and what other agents "
+        "are doing now.",
+        rq.ArchiveSearch,
+        {"query": "Words to look for.", "limit": "At most this many sections."},
+        typed={"limit": Annotated[int, msgspec.Meta(ge=1, le=50)]}, preset={"limit": 5},
+        reads=True, again=True,
+    ),
+    Tool(
+        "report_progress", "Report progress",
+        "Say in a few words what you are doing: it keeps your leases alive. Messages for you come "
+        "back.",
+        rq.Heartbeat, {"progress": "What you are doing now."},
+        typed={"progress": Annotated[str, msgspec.Meta(min_length=1)]},
+    ),
+)}
+
+#: What a client tells its model of this server.
+INSTRUCTIONS = (
+    "coord lets several coding agents work in this repository at once. Files are leased: nobody "
+    "may write what another agent holds. Hooks guard your writes by themselves, so a write may be "
+    "refused with the holder's name; then do what the refusal says instead of trying another way. "
+    "To begin, call next_task."
+)
+#: The same, in a repository that does not use coord.
+UNUSED = (
+    "This repository does not use coord yet, so there are no tools here. A person can prepare it "
+    "with `coord init`."
+)
