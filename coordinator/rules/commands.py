@@ -99,10 +99,10 @@ def _named(words: list[str]) -> list[str]:
         words[at] in _PREFIXES or ("=" in words[at] and words[at].split("=")[0].isidentifier())
     ):
         at += 1
-    if at < len(words):
-        words = [words[at].rpartition("/")[2], *words[at + 1 :]]
-        return words
-    return []
+    if at == len(words):
+        return []
+    folder, _, name = words[at].rpartition("/")
+    return [name if folder.endswith("bin") else words[at], *words[at + 1 :]]
 
 
 def _git(words: Sequence[str]) -> list[str]:

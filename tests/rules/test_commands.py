@@ -1,0 +1,87 @@
+"""What a shell command obviously does; and what nobody should conclude from it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.rules import commands
+from coordinator.rules.versions import Known, Watched, replaced, violated
+
+WIDE = ["git stash", "git stash push", "git reset --hard", "git -C sub reset --hard HEAD~1", "git checkout -- .",
+        "git checkout main", "git checkout .", "git restore .", "git clean -fd", "git add -A", "git add .", "git add -u",
+        "git commit -am x", "git commit -qam x", "git commit --all", "git switch x", "git rebase main", "git pull",
+        "cd sub && git stash", "FOO=1 sudo git stash", "/usr/bin/git stash", "true; git merge x", "git apply p.diff"]
+NOT_WIDE = ["git status", "git stash list", "git commit -m 'all a'", "git commit -m msg -- a.py", "git add a.py",
+            "git checkout -- a.py", "git checkout -b new", "git restore a.py", "git clean -n", "git rebase --abort",
+            "echo git stash", "git log --all", "git reset a.py", "git diff", "gitk stash"]
+TARGETS = [
+    ("echo a > f", ["f"]), ("echo a>>f", ["f"]), ("cmd &> log", ["log"]), ("a 2>&1 | tee x y", ["x", "y"]),
+    ("sed -i s/a/b/ f", ["f"]), ("sed -i -e 's/a/b/' f g", ["f", "g"]), ("perl -pi -e 's/x/y/' f", ["f"]),
+    ("mv a b", ["a", "b"]), ("cp a b c", ["c"]), ("rm -rf d -- -f", ["d"]), ("git mv a b", ["a", "b"]),
+    ("git rm a", ["a"]), ("git checkout -- a b", ["a", "b"]), ("git restore a", ["a"]), ("dd if=a of=b", ["b"]),
+    ("touch 'a b'", ["a b"]), ("cd src && echo x > a.py", ["src/a.py"]), ("cd $X; echo x > a", []),
+    ("truncate -s 0 a", ["a"]), ("cat <<EOF > new\nbody > no\nEOF", ["new", "no"]), ("echo $A > $B", []),
+    ("cat a", []), ("sed s/a/b/ f", []), ("ls > /dev/null", ["/dev/null"]),
+]
+READS = ["ls", "cat a | grep b", "cd src && ls", "git status", "git diff | head", "find . -name x"]
+NOT_READS = ["python -c 'x'", "ls > a", "echo $(touch a)", "find . -delete", "find . -exec rm {} +", "make", "cat `x`",
+             "git diff --output=x", "ls & rm a", "sort -o a b; rm x", "./ls"]
+
+
+@pytest.mark.parametrize("command", WIDE)
+def test_git_wide(command: str) -> None:
+    assert commands.git_wide(command) is not None
+
+
+@pytest.mark.parametrize("command", NOT_WIDE)
+def test_not_git_wide(command: str) -> None:
+    assert commands.git_wide(command) is None
+
+
+@pytest.mark.parametrize(("command", "files"), TARGETS)
+def test_targets(command: str, files: list[str]) -> None:
+    assert list(commands.targets(command)) == files
+
+
+@pytest.mark.parametrize("command", READS)
+def test_reads_only(command: str) -> None:
+    assert commands.reads_only(command)
+
+
+@pytest.mark.parametrize("command", NOT_READS)
+def test_not_reads_only(command: str) -> None:
+    assert not commands.reads_only(command)
+
+
+@given(st.text(max_size=200))
+def test_no_text_upsets_it(command: str) -> None:
+    commands.git_wide(command)
+    commands.targets(command)
+    commands.reads_only(command)
+
+
+hashes = st.sampled_from([None, "a", "b", "c"])
+
+
+@given(hashes, hashes, hashes, st.sampled_from([None, "me", "other"]), st.booleans())
+def test_a_write_is_refused_only_on_content_that_somebody_else_made(
+    read: str | None, now: str | None, last: str | None, by: str | None, held: bool
+) -> None:
+    refused = replaced(Known(read, now, last, by, held), "me")
+    if read == now or held or (last == now and by == "me"):
+        assert not refused
+    else:
+        assert refused
+
+
+@given(hashes, hashes, hashes, st.booleans(), st.booleans(), st.booleans())
+def test_a_violation_is_a_change_that_nobody_with_a_right_made(
+    before: str | None, now: str | None, recorded: str | None, busy: bool, confined: bool, swapped: bool
+) -> None:
+    found = violated(Watched(before, now, recorded, busy, confined, swapped))
+    if now in (before, recorded) or busy or (confined and not swapped):
+        assert not found
+    else:
+        assert found

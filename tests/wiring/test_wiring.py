@@ -1,0 +1,177 @@
+"""Settings of agents: merged without losing a letter of what is a person's, and taken out again."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.files.state import StateDir
+from coordinator.profiles import Profile, profiles
+from coordinator.wiring import jsonc
+from coordinator.wiring.wire import Wirer
+from coordinator.words.refusals import Code, Refusal
+from tests.conftest import Repo
+
+WIRED = [one.name for one in profiles(Path("/nowhere")) if one.wire]
+scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=6)
+values = st.recursive(scalars, lambda kids: st.lists(kids, max_size=3) | st.dictionaries(st.text(max_size=4), kids, max_size=3), max_leaves=8)
+COMMENTS = ["", " // a comment\n", " /* another, with \" and } */ ", "\n\n", "\t"]
+
+
+def noisy(value: Any, draw: Any, commas: bool) -> str:
+    """The value as a person might have written it."""
+    def gap() -> str:
+        return str(draw(st.sampled_from(COMMENTS)))
+
+    if isinstance(value, dict):
+        inner = ",".join(f"{gap()}{json.dumps(k)}{gap()}:{gap()}{noisy(v, draw, commas)}{gap()}" for k, v in value.items())
+        return "{" + (inner + ("," if commas and value else "") or gap()) + "}"
+    if isinstance(value, list):
+        inner = ",".join(f"{gap()}{noisy(v, draw, commas)}{gap()}" for v in value)
+        return "[" + (inner + ("," if commas and value else "") or gap()) + "]"
+    return json.dumps(value)
+
+
+@given(st.data(), st.dictionaries(st.text(max_size=4), values, max_size=4), st.booleans())
+def test_what_is_inserted_can_be_removed_and_nothing_else_changes(data: Any, settings: Any, commas: bool) -> None:
+    text = noisy(settings, data.draw, commas)
+    assert jsonc.parse(text).value == settings
+    path = data.draw(st.sampled_from([("hooks", "PreToolUse"), ("new",), ("a", "b", "c")]))
+    entry = {"command": "coord", "n": 1}
+    try:
+        grown = jsonc.appended(text, path, entry)
+    except jsonc.BadJson:
+        return  # something else stands there: left alone
+    wanted = json.loads(json.dumps(settings))
+    at = wanted
+    for key in path[:-1]:
+        at = at.setdefault(key, {})
+    at.setdefault(path[-1], []).append(entry)
+    assert jsonc.parse(grown).value == wanted
+    around = jsonc.parse(grown)
+    for key in path:
+        around = around.members[key]
+    shrunk = jsonc.without(grown, around.items[-1], around)
+    at[path[-1]].pop()
+    assert jsonc.parse(shrunk).value == wanted
+    for comment in ("// a comment", "/* another"):
+        assert shrunk.count(comment) == text.count(comment) == grown.count(comment)
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": }', "[1,]x", '{"a" 1}', "nul", '{"a": "\n"}', "[" * 500, '{"a": [}', ""])
+def test_a_broken_file_is_named_by_line_and_column(text: str) -> None:
+    with pytest.raises(jsonc.BadJson, match="line"):
+        jsonc.parse(text)
+
+
+def wirer(repo: Repo, tmp_path: Path, **more: Any) -> Wirer:
+    StateDir(repo.root).create()
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    return Wirer(StateDir(repo.root), home, **more)
+
+
+def profile(name: str) -> Profile:
+    return next(one for one in profiles(Path("/nowhere")) if one.name == name)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*")
+            if p.is_file() and ".coord" not in p.parts and ".git" not in p.parts}
+
+
+@pytest.mark.parametrize("user", [False, True])
+@pytest.mark.parametrize("name", WIRED)
+def test_wiring_is_idempotent_and_leaves_no_trace(name: str, user: bool, repo: Repo, tmp_path: Path) -> None:
+    one, found = wirer(repo, tmp_path, user=user), profile(name)
+    before = tree(tmp_path)
+    assert not one.is_wired(found)
+    changes = one.plan(found)
+    assert tree(tmp_path) == before, "planning writes nothing"
+    one.apply(found, changes)
+    assert one.is_wired(found) and one.plan(found) == []
+    for change in changes:
+        assert change.path.is_relative_to(one._home if user else repo.root)
+    one.remove(one.unplan(found))
+    assert tree(tmp_path) == before
+
+
+def test_foreign_hooks_comments_and_order_stay(repo: Repo, tmp_path: Path) -> None:
+    mine = '// mine\n{\n  "theme": "dark", // yes\n  "hooks": {\n    "BeforeTool": [\n      {"hooks": [{"type": "command", "command": "mine"}]},\n    ],\n  },\n}\n'
+    repo.write(".gemini/settings.json", mine)
+    one, found = wirer(repo, tmp_path), profile("gemini")
+    one.apply(found, one.plan(found))
+    wired = repo.read(".gemini/settings.json")
+    assert "// mine" in wired and "// yes" in wired
+    hooks = jsonc.parse(wired).value["hooks"]["BeforeTool"]
+    assert hooks[0]["hooks"][0]["command"] == "mine" and len(hooks) == 2
+    # A person goes on working in the file: only what is coord's goes.
+    repo.write(".gemini/settings.json", wired.replace('"dark"', '"light"'))
+    one.remove(one.unplan(found))
+    assert repo.read(".gemini/settings.json") == mine.replace('"dark"', '"light"')
+
+
+def test_another_interpreter_replaces_its_own_wiring(repo: Repo, tmp_path: Path) -> None:
+    one, found = wirer(repo, tmp_path), profile("claude-code")
+    one.apply(found, one.plan(found))
+    file = ".claude/settings.local.json"
+    old = repo.read(file).replace("/python -I", "/python3.99 -I")
+    repo.write(file, old)
+    one.apply(found, one.plan(found))
+    assert "python3.99" not in repo.read(file)
+    assert len(jsonc.parse(repo.read(file)).value["hooks"]["PreToolUse"]) == 1
+
+
+@pytest.mark.parametrize("text", ['{"hooks": ', '{"hooks": []}', '[]', "\xff"])
+def test_a_file_that_cannot_be_merged_is_left_untouched(text: str, repo: Repo, tmp_path: Path) -> None:
+    file = repo.root / ".claude/settings.local.json"
+    file.parent.mkdir()
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(Refusal) as caught:
+        wirer(repo, tmp_path).plan(profile("claude-code"))
+    assert caught.value.code is Code.INVALID and str(file) in caught.value.message
+    assert file.read_bytes() == text.encode("latin-1")
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_without_permission_it_is_told(repo: Repo, tmp_path: Path) -> None:
+    one, found = wirer(repo, tmp_path), profile("claude-code")
+    (repo.root / ".claude").mkdir(mode=0o500)
+    with pytest.raises(Refusal) as caught:
+        one.apply(found, one.plan(found))
+    assert caught.value.code is Code.STORAGE
+
+
+def test_a_link_in_somebodys_dot_files_stays_a_link(repo: Repo, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.json"
+    real.write_text("{}\n")
+    real.chmod(0o640)
+    (repo.root / ".claude").mkdir()
+    (repo.root / ".claude/settings.local.json").symlink_to(real)
+    one, found = wirer(repo, tmp_path), profile("claude-code")
+    one.apply(found, one.plan(found))
+    assert (repo.root / ".claude/settings.local.json").is_symlink()
+    assert "hooks" in real.read_text() and stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+def test_init_shows_asks_and_is_proved_by_the_doctor(repo: Repo) -> None:
+    asked = repo.coord("init", "--agent", "claude-code")
+    assert asked.returncode == 2 and "--yes" in asked.stderr
+    assert not (repo.root / ".claude").exists()
+    done = repo.coord("init", "--agent", "claude-code", "--yes")
+    assert done.returncode == 0 and '+' in done.stdout and "PreToolUse" in done.stdout
+    assert "wired already" in repo.coord("init", "--agent", "claude-code", "--yes").stdout
+    doctor = repo.coord("doctor")
+    assert "claude-code" in doctor.stdout and "a test call came back" in doctor.stdout
+    listed = json.loads(repo.coord("agents", "profiles", "--json").stdout)["items"]
+    assert {one["name"]: one["wired"] for one in listed}["claude-code"] is True
+    assert repo.coord("init", "--remove", "--agent", "claude-code", "--yes").returncode == 0
+    assert not (repo.root / ".claude").exists()
+    assert "no agent profile" in repo.coord("init", "--agent", "nobody").stderr
