@@ -48,7 +48,8 @@ class McpTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
         clients: how it names itself (beginnings), for one that was set up by hand.
         session_env: the variable of its environment that holds the session's id.
         session_meta, call_meta: keys of a call's `_meta`: the session's id, the tool call's id.
-        session_argument: an argument that its plugin adds to every call, with the session's id.
+        session_argument, call_argument: the same as arguments, which coord's own hook or plugin
+            adds to each call.
     """
 
     clients: tuple[str, ...] = ()
@@ -56,6 +57,7 @@ class McpTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     session_meta: str = ""
     call_meta: str = ""
     session_argument: str = ""
+    call_argument: str = ""
 
 
 class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):

@@ -32,6 +32,8 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
         stop: whether a hook may make the agent go on when it wants to stop.
         writes, reads, shells, patches: tool -> parameter that holds the path, command or patch.
         own: how the names of coord's own MCP tools begin.
+        mark: a parameter that the hook adds to their calls: the session's id. For agents whose
+            MCP servers are not told it otherwise.
         harmless: tools that touch no file.
         trust: what a person has to do once so that the agent runs its hooks at all.
     """
@@ -46,6 +48,7 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     reads: dict[str, str] = {}
     shells: dict[str, str] = {}
     own: str = "mcp__coord__"
+    mark: str = ""
     harmless: tuple[str, ...] = ()
     trust: str = ""
 
@@ -69,7 +72,7 @@ def call_of(table: HookTable, tool: str, given: Any) -> Call:
             write.
     """
     if table.own and tool.startswith(table.own):
-        return Call("own")
+        return Call("own", parameter=table.mark)
     if tool in table.patches:
         text = given if isinstance(given, str) else _text(given, table.patches[tool])
         if text is None:

@@ -44,15 +44,20 @@ class Caller:
 Serve = Callable[[Tool, dict[str, Any], Caller], Awaitable[Any]]
 
 
-def make_server(serve: Serve, used: Callable[[], bool] = lambda: True) -> Server[Any]:
+def make_server(
+    serve: Serve, used: Callable[[], bool] = lambda: True,
+    marks: Callable[[Caller], tuple[str, ...]] = lambda caller: (),
+) -> Server[Any]:
     """A server whose calls are answered by `serve` (the reply, or a raised `Refusal`).
 
     Args:
         used: whether this repository uses coord at all; where it does not, there are no tools.
+        marks: arguments that the client's own hooks add to a call; some clients check those, too,
+            against what was listed.
     """
 
     async def list_tools(ctx: Context, params: Any) -> wire.ListToolsResult:
-        return wire.ListToolsResult(tools=_described() if used() else [])
+        return wire.ListToolsResult(tools=_described(marks(_caller(ctx))) if used() else [])
 
     async def call_tool(ctx: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
         tool = TOOLS.get(params.name)
@@ -86,11 +91,13 @@ def _answer(text: str, data: dict[str, Any], *, error: bool = False) -> wire.Cal
     )
 
 
-def _described() -> list[wire.Tool]:
+def _described(marks: tuple[str, ...]) -> list[wire.Tool]:
+    filled = {name: {"type": "string", "description": "Filled in by coord; leave it out."}
+              for name in marks}
     return [
         wire.Tool(
             name=tool.name, title=tool.title, description=tool.description,
-            input_schema=tool.schema,
+            input_schema={**tool.schema, "properties": {**tool.schema["properties"], **filled}},
             annotations=wire.ToolAnnotations(
                 title=tool.title, read_only_hint=tool.reads, destructive_hint=False,
                 idempotent_hint=tool.again, open_world_hint=False,

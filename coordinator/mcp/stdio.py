@@ -48,7 +48,7 @@ class Door:
     """One client program.
 
     Args:
-        profile: the profile's name that its wiring gave; otherwise told from how it names itself.
+        profile: the profile's name that its wiring gave, for a client whose own name says nothing.
     """
 
     def __init__(self, root: Path, environment: Mapping[str, str], profile: str | None) -> None:
@@ -82,6 +82,13 @@ class Door:
             await self._ask(read, token)
         return reply
 
+    def marks(self, caller: Caller) -> tuple[str, ...]:
+        """Arguments that this client's hooks add to each call."""
+        profile = self._profile(caller)
+        told = profile.mcp if profile is not None else None
+        names = (told.session_argument, told.call_argument) if told is not None else ()
+        return tuple(name for name in names if name)
+
     async def leave(self) -> None:
         """The client is gone: an agent of this connection's own goes with it."""
         if self._own is not None:
@@ -96,12 +103,10 @@ class Door:
     def _profile(self, caller: Caller) -> Profile | None:
         if self._profiles is None:
             self._profiles = {one.name: one for one in profiles(self._root)}
-        if self._given is not None:
-            return self._profiles.get(self._given)
         for one in self._profiles.values():
             if one.mcp is not None and caller.client.startswith(one.mcp.clients or ("\0",)):
-                return one
-        return None
+                return one  # also where it has read another agent's settings
+        return self._profiles.get(self._given) if self._given is not None else None
 
     def _session(
         self, profile: Profile | None, arguments: dict[str, Any], caller: Caller
@@ -110,17 +115,17 @@ class Door:
         told = profile.mcp if profile is not None else None
         if told is None:
             return "", "", arguments
-        arguments = dict(arguments)
-        inside = arguments.pop(told.session_argument, "") if told.session_argument else ""
-        meta = caller.meta or {}
-        session = inside or meta.get(told.session_meta, "") or self._env.get(told.session_env, "")
-        call = meta.get(told.call_meta, "")
+        arguments, meta = dict(arguments), caller.meta or {}
+        session = arguments.pop(told.session_argument, None)
+        call = arguments.pop(told.call_argument, None)
+        session = session or meta.get(told.session_meta) or self._env.get(told.session_env)
+        call = call or meta.get(told.call_meta)
         return (session if isinstance(session, str) else "",
                 call if isinstance(call, str) else "", arguments)
 
     async def _speaker(self, profile: Profile | None, session: str, call: str) -> Speaker:
         agent, token = self._env.get("COORD_AGENT"), self._env.get("COORD_AGENT_TOKEN")
-        if token:
+        if token and not token.startswith("$"):  # what some CLIs leave of an unset variable
             if not agent:
                 raise Refusal(
                     Code.UNAUTHORIZED, "COORD_AGENT_TOKEN is set, but not COORD_AGENT.",
@@ -163,7 +168,7 @@ def run(profile: str | None) -> None:
 
 
 async def _serve(door: Door) -> None:
-    server = make_server(door.serve, door.used)
+    server = make_server(door.serve, door.used, door.marks)
     async with stdio_server() as (read, write):
         await server.run(_Heard(read, write), write, server.create_initialization_options())
     await door.leave()

@@ -18,6 +18,11 @@ from coordinator.words.refusals import Refusal
 DIFF_CHARS_MAX = 20_000
 #: Leases and waiters listed in words; the data has all.
 LISTED_MAX = 30
+#: Secrets that no model has a use for; what is in the words already; what is the store's own.
+_LEFT_OUT = frozenset({
+    "lease_token", "prompt", "excerpts", "partial", "snippet", "notices", "acquisition_id",
+    "content_hash", "created_at", "updated_at", "attempts", "attempts_max",
+})
 _CLAIM = re.compile(r"`?coord task claim (T-\d+)(?: --agent [^\s`]+)?`?")
 
 
@@ -43,12 +48,19 @@ def told(reply: Any) -> str:
 
 
 def data(reply: Any) -> dict[str, Any]:
-    """A reply as data, with its words as `message`."""
-    plain: dict[str, Any] = msgspec.to_builtins(reply)
-    for kept in ("leases", "released", "items"):
-        for lease in plain.get(kept, ()):
-            lease.pop("lease_token", None)  # a secret that no model has a use for
+    """A reply as data, with its words as `message`, and without what stands in the words only to
+    be read: several clients give their model the data instead of the text."""
+    plain: dict[str, Any] = _slim(msgspec.to_builtins(reply))
     return {"message": told(reply), **plain}
+
+
+def _slim(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_slim(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _slim(one) for key, one in value.items()
+            if key not in _LEFT_OUT and one not in (None, "", [], {})}
 
 
 def refused(refusal: Refusal) -> tuple[str, dict[str, Any]]:

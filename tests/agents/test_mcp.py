@@ -1,0 +1,66 @@
+"""Real agents that take and finish work through coord's own MCP tools, as `coord init` wires them."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import pytest
+
+from coordinator.profiles import load
+from coordinator.words import requests as rq
+from tests.agents.clis import Extra
+from tests.agents.conftest import need
+from tests.agents.conversation import Edit, Mcp, Read, Result, Say, Script, Scripted
+from tests.agents.test_coordination import PROFILES, TRUST, Wired, wired  # noqa: F401
+
+pytestmark = pytest.mark.agents
+
+
+def _extra(agent: str, root: Path) -> Extra:
+    trusted = TRUST.get(agent, lambda repo: Extra())(root)
+    argv = {"claude": ("--allowedTools=mcp__coord",)}.get(agent) or _server_flags(agent, root)
+    return Extra(argv=(*trusted.argv, *argv), env=trusted.env, home_files=trusted.home_files)
+
+
+def _server_flags(agent: str, root: Path) -> tuple[str, ...]:
+    """What the profile's own command says of MCP servers, where no settings file does."""
+    words = load(PROFILES[agent], root).command
+    return tuple(
+        part.replace("{python}", sys.executable)
+        for flag, value in itertools.pairwise(words)
+        if flag == "--additional-mcp-config" or value.startswith("mcp_servers.")
+        for part in (flag, value)
+    )
+
+
+AGENTS = ["claude", "codex", "gemini", "opencode", "copilot"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_model_takes_a_task_and_finishes_it(agent: str, wired: Wired) -> None:  # noqa: F811
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    heard: dict[str, Result] = {}
+    seen: dict[str, str] = {}
+    with wired.client() as client:
+        client.call(rq.TaskAdd(title="Correct the sum", prompt="It subtracts.", resources=["lib/sum.py"]))
+
+        def script(_: Scripted) -> Script:
+            heard["read"] = yield Read("lib/sum.py")
+            heard["task"] = yield Mcp("coord", "next_task", {})
+            seen["claimed"] = str(client.call(rq.TaskShow(task="T-1")).claimed_by)
+            heard["edit"] = yield Edit("lib/sum.py", "    return a - b", "    return a + b")
+            heard["done"] = yield Mcp("coord", "complete_task", {"task": "T-1", "result": "It adds."})
+            yield Say("done")
+
+        ran = wired.stand.run(agent, wired.root, script, extra=_extra(agent, wired.root))
+        assert ran.code == 0, ran.tail()
+        print(heard, seen, [one.agent for one in client.call(rq.Agents(all=True)).items])
+        assert "It subtracts." in heard["task"].text, heard
+        assert "return a + b" in wired.read("lib/sum.py"), heard["edit"].text
+        task = client.call(rq.TaskShow(task="T-1"))
+        assert (task.state, task.result) == ("done", "It adds."), heard["done"].text
+        hooked = [one.agent for one in client.call(rq.Agents(all=True)).items if one.hooked_at]
+        assert seen["claimed"] in hooked
