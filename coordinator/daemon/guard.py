@@ -163,6 +163,8 @@ class Guard:
         call = heard.call
         if heeded.deny or heard.moment != "before" or call is None:
             return Verdict(heeded.deny, "", heeded.context, heeded.again)
+        if call.kind == "own" and call.parameter:
+            return Verdict("", heard.session, heeded.context)
         command = ""
         if call.kind == "shell" and table.rewrite and not reads_only(call.command):
             command = self._confinement.wrap(heeded.protect, call.command)
