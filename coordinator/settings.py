@@ -108,6 +108,7 @@ class Hooks(Section, frozen=True):
     """What the agents' own hooks are answered."""
 
     wait_s: Annotated[float, Meta(ge=0, le=3600)] = 0.0  # hold a blocked write so long, then refuse
+    keep: Literal["session", "turn"] = "session"  # how long a session without a task keeps leases
     unknown_tools: Literal["allow", "deny"] = "allow"  # tools that a profile does not know
     git_wide: Literal["deny", "allow"] = "deny"  # `git stash` and the like while others are at work
     confine: bool = True  # what others hold is read-only for shell commands, where possible

@@ -69,7 +69,7 @@ class Guard:
         #: holder -> tick at which its last write or command began or ended; since when it runs.
         self._busy: dict[str, tuple[int, float | None]] = {}
         self._unknown: set[tuple[str, str]] = set()
-        self._profiles: dict[str, Profile] = {}
+        self._profiles: dict[str, tuple[tuple[int, int, int] | None, Profile]] = {}
 
     def hook(self, name: str, token: str | None, payload: bytes, answer: Told, *,
              wait: bool = True) -> None:
@@ -129,10 +129,11 @@ class Guard:
             self.hook(name, token, payload, answer, wait=False)
 
     def _table(self, name: str) -> HookTable:
-        profile = self._profiles.get(name)
-        if profile is None:
+        known = self._profiles.get(name)
+        if known is None or known[0] != _stamp(known[1].source):
             profile = load(name, self._desk.service.tree.root)
-            self._profiles[name] = profile
+            known = self._profiles[name] = (_stamp(profile.source), profile)
+        profile = known[1]
         if profile.hooks is None:
             raise Refusal(
                 Code.INVALID, f"The profile {name} says nothing of hooks, so this call is stopped.",

@@ -210,7 +210,7 @@ class Hand(threading.Thread):
         before = logs.log_path(crew.run.folder, task.task, number - 1)
         prompt = compose(claimed, self.agent, logs.readable(before, crew.profile.stream)[-2_000:]
                          if number > 1 else "",
-                         isolated)
+                         isolated, hooked=crew.profile.hooks is not None)
         file = logs.prompt_path(crew.run.folder, task.task, number)
         file.write_text(prompt, "utf-8")
         facts = {

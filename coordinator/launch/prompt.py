@@ -28,6 +28,19 @@ Other agents work in this repository at the same time; `coord` keeps you out of 
 """
 
 
+HOOKED_RULES = """\
+Other agents work in this repository at the same time; `coord` keeps you out of each other's way.
+
+- What is listed above is yours. Before you write anything else a lease on it is taken for you. If a
+  write is refused, another agent has that file: do not work around it. Go on with what you can do,
+  and try again later; read a file afresh when you are told that it changed.
+- Do not switch branches, stash, reset, clean, or commit everything (`git add -A`).
+- If you cannot go on because another agent holds what you need:
+  `coord task fail {task} --blocked PATH`, and stop. It is offered again when that is free.
+- When the work is finished, say in one sentence what you did, and end.
+"""
+
+
 ISOLATED_RULES = """\
 Other agents work in this repository at the same time; `coord` keeps you out of each other's way.
 
@@ -56,8 +69,9 @@ class Isolated:
 
 
 def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
-            isolated: Isolated | None = None) -> str:
-    """The whole prompt for one attempt; `log_tail`: the last output of the one before it."""
+            isolated: Isolated | None = None, *, hooked: bool = False) -> str:
+    """The whole prompt for one attempt; `log_tail`: the last output of the one before it; `hooked`:
+    the agent's own hooks ask before it writes."""
     task = claimed.task
     parts = [f"# {task.task}: {task.title}\n"]
     if task.prompt.strip():
@@ -79,7 +93,8 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
         for quote in claimed.excerpts:
             parts.append(f"### {quote['section']} {quote['title']} ({quote['source']})\n\n"
                          f"{quote['text']}\n")
-    rules = RULES.format(task=task.task) if isolated is None else ISOLATED_RULES.format(
+    shared = HOOKED_RULES if hooked else RULES
+    rules = shared.format(task=task.task) if isolated is None else ISOLATED_RULES.format(
         task=task.task, branch=isolated.branch, target=isolated.target)
     parts.append("## Rules\n\n" + rules)
     return "\n".join(parts)

@@ -64,6 +64,8 @@ def serve(
     elif heard.moment == "end":
         sessions.ended(svc, tx, name, why="its session ended")
         return heeded
+    elif heard.moment == "stop" and svc.settings.hooks.keep == "turn":
+        sessions.turn_over(tx, name)
     parts = [*broken]
     if can_add or heeded.deny or heard.moment == "stop":
         parts += messages.deliver(svc, tx, name)

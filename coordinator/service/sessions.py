@@ -8,11 +8,11 @@ where its CLI tells it apart, with the session as its parent.
 from __future__ import annotations
 
 from coordinator.dialects.hearing import Heard
-from coordinator.service import agents, lapse
-from coordinator.service.core import Actor, Service
+from coordinator.service import agents, granting, lapse
+from coordinator.service.core import Actor, Service, ms
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import AgentRow
+from coordinator.store.rows import AgentRow, LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -43,7 +43,8 @@ def _session(svc: Service, tx: Tx, actor: Actor, profile: str, heard: Heard) -> 
         name = named(profile, session)
         row = tx.agent(name)
         if row is None or row[5] == "gone":
-            agents.enrol(tx, name, profile, None, f"a session of {profile}", None, None)
+            silence_ms = ms(svc.settings.leases.ttl_s)
+            agents.enrol(tx, name, profile, None, f"a session of {profile}", None, silence_ms)
         else:
             agents.heard_of(svc, tx, AgentRow(*row), moved=True)
     _hooked(tx, name, heard.parent or heard.session)
@@ -84,6 +85,14 @@ def ended(svc: Service, tx: Tx, agent: str, *, why: str) -> None:
     row = tx.agent(agent)
     if row is not None and row[5] != "gone" and not tx.rows("tasks_of_holder", agent):
         lapse.end_agent(svc, tx, agent, clean=True, reason=why)
+
+
+def turn_over(tx: Tx, agent: str) -> None:
+    """The agent rests until its person speaks again: what it holds for no task is released."""
+    for raw in tx.rows("leases_of_holder", agent):
+        row = LeaseRow(*raw)
+        if row.task_id is None and row.expires_at > tx.now:
+            granting.end(tx, row)
 
 
 def _hooked(tx: Tx, name: str, session: str) -> None:

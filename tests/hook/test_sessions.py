@@ -369,3 +369,18 @@ def test_where_it_cannot_be_started_the_write_is_stopped(up: Repo) -> None:
     done = subprocess.run(command, input=given, capture_output=True, env={"PATH": os.environ["PATH"]}, check=False)
     assert done.returncode == 2 and b"stopped" in done.stderr
     (up.root / "coord.toml").unlink()
+
+
+def test_a_turn_may_be_all_that_a_lease_lasts(make_repo: Any) -> None:
+    repo = make_repo(config="[hooks]\nkeep = 'turn'\n")
+    with repo.client() as client:
+        client.call(rq.Health())
+        ann = Claude(repo, "ann")
+        task = client.call(rq.TaskAdd(title="t", resources=["b.py"])).task
+        ann.edit("a.py", "1\n")
+        ann.hook("Stop")
+        assert held(repo) == {}
+        client.call(rq.TaskClaim(agent=ann.name, task=task))
+        ann.edit("b.py", "1\n")
+        ann.hook("Stop")
+        assert held(repo) == {"b.py": ann.name}  # what belongs to a task stays with it
