@@ -49,7 +49,7 @@ def within(path: str, one: Resource) -> bool:
     if one.kind == "file":
         return path == one.name or path.startswith(one.name + "/")
     if one.kind == "dir":
-        return one.name == "./" or path.startswith(one.name)
+        return one.name == "./" or (path + "/").startswith(one.name)  # the directory itself, too
     known = {"d/*.py": {"d/e.py", "d/f.py"}, "a/**": {"a/b", "a/b/c"}, "**/c": {"a/b/c"}}
     return one.kind == "glob" and path in known[one.name]
 
