@@ -2,9 +2,14 @@
 
 While a landing goes on, the working tree's index is locked in git's own way (`index.lock`), so that
 no `git add` or `git commit` of a person comes in between. What is not committed is found out before
-the branch moves; git itself looks again, file by file, before it writes any. After a crash in the
-middle the files are brought forward one by one: what is the old content, the new one, or a torn
-beginning of the new one is replaced; anything else is somebody's, and stays.
+the branch moves; git itself looks again, file by file, before it writes any.
+
+Three steps, in this order: the index, the branch, the files. `git commit` looks at the branch, then
+reads the index, and only then takes the lock: one that saw the branch moved must find the index
+moved, too, or it would commit the old content on top of the new.
+
+After a crash in the middle the files are brought forward one by one: what is the old content, the
+new one, or a torn beginning of the new one is replaced; anything else is somebody's, and stays.
 """
 
 from __future__ import annotations
@@ -44,6 +49,7 @@ class Follower:
         self._index = top / plain.text("rev-parse", "--git-path", "index")
         self._lock = self._index.with_name(self._index.name + ".lock")
         self._own = self._index.with_name("coord-index")
+        self._next = self._index.with_name("coord-index.next")
         self._git = Git(top, self._own)
 
     def __enter__(self) -> Follower:
@@ -60,7 +66,8 @@ class Follower:
                     file.write(MARK)
                 break
             except FileExistsError:
-                self.clear_crash()  # it is our turn, so a lock of ours is nobody's any more
+                if self._is_ours():  # and it is our turn: who took it is dead
+                    break
                 if time.monotonic() > deadline:
                     raise in_use(
                         f"another git has had {self._lock} for {LOCK_S:g} s",
@@ -94,14 +101,21 @@ class Follower:
         self._let_go()
 
     def _let_go(self) -> None:
-        for path in (self._own, self._own.with_name(self._own.name + ".lock"), self._lock):
+        for path in (self._own, self._next):
             path.unlink(missing_ok=True)
+            path.with_name(path.name + ".lock").unlink(missing_ok=True)
+        self._lock.unlink(missing_ok=True)
 
     def clear_crash(self) -> None:
         """Take away the lock of a landing that died; nobody else's."""
-        with contextlib.suppress(FileNotFoundError):
-            if self._lock.read_bytes() == MARK:
-                self._let_go()
+        if self._is_ours():
+            self._let_go()
+
+    def _is_ours(self) -> bool:
+        try:
+            return self._lock.read_bytes() == MARK
+        except OSError:
+            return False
 
     # ------------------------------------------------------------ before the branch moves
 
@@ -151,6 +165,21 @@ class Follower:
             return "; ".join(bad.lines[:3]) or bad.said
         return None
 
+    def announce(self, before: str, after: str) -> None:
+        """Let the index be the new one, before the branch moves. `withdraw` undoes it.
+
+        Raises:
+            GitError: git refused; nothing was changed.
+        """
+        shutil.copyfile(self._own, self._next)
+        Git(self.top, self._next).run("read-tree", "-i", "-m", before, after)
+        self._next.replace(self._index)
+
+    def withdraw(self) -> None:
+        """The branch did not move, or went back: let the index be the old one again."""
+        shutil.copyfile(self._own, self._next)
+        self._next.replace(self._index)
+
     # ------------------------------------------------------------ after it
 
     def follow(self, before: str, after: str) -> None:
@@ -169,6 +198,7 @@ class Follower:
         Raises:
             GitError: git refused.
         """
+        self._go_back(before, after)
         foreign: list[str] = []
         settled: list[bytes] = []
         for entry in self._git.changes(before, after):
@@ -188,6 +218,21 @@ class Follower:
             self._git.run("update-index", "-q", "--refresh", timeout_s=CHECKOUT_TIMEOUT_S)
         self.follow(before, after)
         return foreign
+
+    def undo(self, before: str, after: str) -> None:
+        """After a crash before the branch moved: no file was written; the index goes back.
+
+        Raises:
+            GitError: git refused.
+        """
+        self._go_back(before, after)
+        self._own.replace(self._index)
+
+    def _go_back(self, before: str, after: str) -> None:
+        """Our own index as it was before, whether or not the new one had been announced."""
+        self._git.run("read-tree", "-i", "-m", after, before)
+        with contextlib.suppress(GitError):
+            self._git.run("update-index", "-q", "--refresh", timeout_s=CHECKOUT_TIMEOUT_S)
 
     def _state(self, entry: Entry, after: str) -> str:
         """`old`, `new`, `absent`, `torn` (a beginning of the new), or `foreign`."""

@@ -107,16 +107,22 @@ class Lander:
     def _move(self, follower: Follower | None, work: Work, plan: _Plan) -> None:
         """Let the branch move if it may, and the files follow."""
         before, after = plan.request.before, plan.request.after
+        announced = False
         if follower is not None:
             plan.request.dirty = follower.dirty(before, plan.changes)
-            said = follower.rehearse(before, after) if not plan.request.dirty else None
-            if said is not None:
-                raise _would_overwrite(work, said)
+            if not plan.request.dirty:  # (else it will be refused)
+                said = follower.rehearse(before, after)
+                if said is not None:
+                    raise _would_overwrite(work, said)
+                follower.announce(before, after)
+                announced = True
         try:
             self._ask(plan.request)
         except Refusal:
             # An answer may be lost with the daemon that gave it: the branch tells.
             if not self._has_landed(after):
+                if follower is not None and announced:
+                    follower.withdraw()
                 raise
         if follower is not None:
             self._follow(follower, work, before, after)
@@ -186,6 +192,7 @@ class Lander:
                     f"taken back: {kept.message}",
                     next=f"`git -C '{follower.top}' status` shows what differs.",
                 ) from None
+            follower.withdraw()
             raise refusal from None
 
     # ------------------------------------------------------------ facts

@@ -128,9 +128,8 @@ def bring_forward(state: StateDir, ask: Ask) -> str | None:
     if left is None:
         return None
     git = Git(state.root)
-    if left.top is not None and Path(left.top).is_dir():
-        Follower(Path(left.top)).clear_crash()
     if not _happened(git, left):
+        _take_back(git, left)
         forget(state)
         return f"A landing of {left.task} was cut off before it happened; nothing landed."
     foreign: list[str] = []
@@ -140,6 +139,7 @@ def bring_forward(state: StateDir, ask: Ask) -> str | None:
         if where is not None and git.commit(left.target) == left.after:
             with Follower(Path(where)) as follower:
                 foreign = follower.repair(left.before, left.after)
+        _unlock(left)
     except GitError as bad:
         raise bad.refusal(
             f"{left.task} landed on {left.branch}, but was cut off before the files followed, and "
@@ -154,6 +154,27 @@ def bring_forward(state: StateDir, ask: Ask) -> str | None:
         return said + ("the files followed now, but these were changed by somebody since and are "
                        f"as they were left: {', '.join(foreign[:10])}. `git diff` shows them.")
     return said + "the files have followed now."
+
+
+def _take_back(git: Git, left: Note) -> None:
+    """The branch did not move, but the index may have been changed for it already."""
+    where = git.checked_out_in(left.target)
+    try:
+        if where is not None and git.commit(left.target) == left.before:
+            with Follower(Path(where)) as follower:
+                follower.undo(left.before, left.after)
+        _unlock(left)
+    except GitError as bad:
+        raise bad.refusal(
+            f"A landing of {left.task} was cut off before it happened, and the index of {where} "
+            "cannot be put back"
+        ) from None
+
+
+def _unlock(left: Note) -> None:
+    """Where nothing had to follow, the lock of the dead is still there."""
+    if left.top is not None and Path(left.top).is_dir():
+        Follower(Path(left.top)).clear_crash()
 
 
 def _happened(git: Git, left: Note) -> bool:

@@ -533,6 +533,32 @@ def test_a_launcher_killed_before_the_branch_moved_landed_nothing(
     assert states(repo) == {"one": "review"} and left_over(repo)[0] == 1
 
 
+def test_a_launcher_killed_between_index_and_branch_landed_nothing(
+    repo: Repo, launch: Start
+) -> None:
+    # Given a daemon whose git, when it is to move the branch, kills the launcher and does nothing
+    pid = repo.root.parent / "launcher"
+    act = f'case "$*" in *"T-1 landed"*) kill -9 $(cat "{pid}"); exit 1;; esac'
+    repo.coord("up", env=shim(repo, act))
+    before = git(repo, "rev-parse", "trunk")
+    going = launch(waiting(repo) + "echo x >> a; rm b; echo n > new", ("one", ["a", "b", "new"]),
+                   n=1, options=ISOLATED)
+    with it_waits(repo):
+        pid.write_text(str(going.process.pid))
+    assert going.process.wait(40) == -signal.SIGKILL, going.said()
+    # Then the index had been changed already, no file had, and nobody can commit in between
+    assert git(repo, "diff", "--cached", "--name-only").split() == ["a", "b", "new"]
+    assert (repo.root / "a").read_text() == "a\n" and (repo.root / "b").exists()
+    assert "index.lock" in subprocess.run(["git", "commit", "-qm", "x"], cwd=repo.root, text=True,
+                                          capture_output=True, check=False).stderr
+    # and the next launch puts it back
+    again = launch("true", n=1, options=ISOLATED)
+    again.report()
+    assert "cut off before it happened" in again.said()
+    assert git(repo, "rev-parse", "trunk") == before and is_clean(repo)
+    assert states(repo) == {"one": "review"}
+
+
 @pytest.mark.parametrize("moment", ["before", "torn", "after"])
 def test_a_launcher_killed_between_branch_and_files_is_recovered(
     repo: Repo, launch: Start, moment: str
@@ -553,7 +579,7 @@ def test_a_launcher_killed_between_branch_and_files_is_recovered(
     assert going.process.wait(40) == -signal.SIGKILL, going.said()
     landed = git(repo, "rev-parse", "trunk")
     assert git(repo, "log", "-1", "--format=%s", landed) == "T-1: one"
-    assert git(repo, "status", "--porcelain", "-uno") != ""  # files or index are behind
+    assert (git(repo, "status", "--porcelain", "-uno") == "") == (moment == "after")
     # it is said, and the next launch brings it to its end
     assert "T-1 has landed on trunk" in repo.coord("doctor").stdout
     with repo.client() as client:
