@@ -25,6 +25,10 @@ app.add_typer(bench_app)
 Folder = Annotated[
     Path | None, typer.Option("--dir", help="Where to put the databases (default: temporary).")
 ]
+Peers = Annotated[bool, typer.Option("--peers", help="Other tools from PyPI, too.")]
+InstallPeers = Annotated[
+    bool, typer.Option("--install-peers", help="Fetch them first, into the user's cache.")
+]
 
 
 def _numbers(text: str) -> list[int]:
@@ -48,10 +52,8 @@ def locks(
     profile: Annotated[
         Path | None, typer.Option(help="Run the daemon under cProfile; figures go there.")
     ] = None,
-    peers: Annotated[bool, typer.Option("--peers", help="Two from PyPI, too.")] = False,
-    install_peers: Annotated[
-        bool, typer.Option("--install-peers", help="Fetch them first, into the user's cache.")
-    ] = False,
+    peers: Peers = False,
+    install_peers: InstallPeers = False,
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -78,10 +80,8 @@ def locks(
 @bench_app.command("hook")
 def hook(
     runs: Annotated[int, typer.Option(min=5, help="Writes.")] = 60,
-    peers: Annotated[bool, typer.Option("--peers", help="Three from PyPI, too.")] = False,
-    install_peers: Annotated[
-        bool, typer.Option("--install-peers", help="Fetch them first, into the user's cache.")
-    ] = False,
+    peers: Peers = False,
+    install_peers: InstallPeers = False,
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:

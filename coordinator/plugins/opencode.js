@@ -2,44 +2,12 @@
 // `coord init --agent opencode`, taken out by `coord init --agent opencode --remove`.
 //
 // A call is stopped by throwing; when nobody answers, calls that could write are stopped, too.
-import net from "node:net"
 import { spawnSync } from "node:child_process"
+import { ask as question } from "{plugins}/ask.mjs"
 
 const SOCKET = "{socket}"
 const PYTHON = "{python}"
-const PATIENCE_MS = 600_000
-
-function ask(event, said) {
-  const body = Buffer.from(JSON.stringify(said))
-  const token = process.env.COORD_AGENT_TOKEN || "-"
-  return new Promise((resolve, reject) => {
-    const link = net.createConnection(SOCKET)
-    const parts = []
-    link.setTimeout(PATIENCE_MS, () => link.destroy(new Error("no answer in time")))
-    link.on("connect", () => {
-      link.write(`hook {profile}:${event} ${token} ${body.length}\n`)
-      link.write(body)
-    })
-    link.on("error", reject)
-    link.on("close", () => reject(new Error("the coordinator hung up")))
-    link.on("data", (part) => {
-      parts.push(part)
-      const all = Buffer.concat(parts)
-      const end = all.indexOf(10)
-      if (end < 0) return
-      const [code, out, err] = all.subarray(0, end).toString().split(" ").map(Number)
-      const rest = all.subarray(end + 1)
-      if (rest.length < out + err) return
-      link.destroy()
-      if (code !== 0) return resolve({ deny: rest.subarray(out, out + err).toString() })
-      try {
-        resolve(out ? JSON.parse(rest.subarray(0, out).toString()) : {})
-      } catch (bad) {
-        reject(bad)
-      }
-    })
-  })
-}
+const ask = (event, said) => question(SOCKET, "{profile}", event, said)
 
 export const CoordPlugin = async (ctx) => {
   const parents = new Map()

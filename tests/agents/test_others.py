@@ -84,6 +84,8 @@ def test_the_rest_are_refused_and_told_too(agent: str, wired: Wired) -> None:
             yield Read("notes.txt")
             heard["edit"] = yield Edit("notes.txt", "second line", "HACK")
             heard["obvious"] = yield Shell("echo HACK > notes.txt")
+            if agent == "pi":  # Qwen ignores a rewritten command: what it writes is found afterwards
+                heard["confined"] = yield Shell("n=notes.txt; echo HACK > $n")
             heard["free"] = yield Create("free.txt", "free\n")
             yield Say("done")
 
@@ -92,6 +94,29 @@ def test_the_rest_are_refused_and_told_too(agent: str, wired: Wired) -> None:
         assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", ran.tail()
         assert wired.read("free.txt") == "free\n"
         assert "reordering them" in heard["edit"].text and "reordering them" in heard["obvious"].text
+        assert agent != "pi" or "Read-only" in heard["confined"].text
+
+
+def test_what_qwens_commands_changed_is_found(wired: Wired) -> None:
+    need("qwen")
+    wired.coord("init", "--agent", "qwen", "--yes")
+    heard: dict[str, Result] = {}
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="reordering them"))
+
+        def script(_: Scripted) -> Script:
+            heard["shell"] = yield Shell("n=notes.txt; echo HACK > $n")
+            yield Create("free.txt", "free\n")
+            yield Say("done")
+
+        ran = wired.run("qwen", script)
+        assert ran.code == 0, ran.tail()
+        (review,) = client.call(rq.Reviews()).items
+        shown = client.call(rq.ReviewShow(review=review.review))
+        assert [file.path for file in shown.files] == ["notes.txt"] and "held by ann" in shown.summary
+        client.call(rq.Release(agent="ann", resources=["notes.txt"]))
+        client.call(rq.ReviewDecide(review=review.review, verdict="revert"))
+        assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n"
 
 
 def test_sub_agents_of_one_session_contend(wired: Wired) -> None:

@@ -1,0 +1,37 @@
+// COORD_PLUGIN: one question to the coordinator, for plugins that run inside an agent. Its answer is
+// any of `deny`, `command`, `context`; rejected when nobody answers.
+import net from "node:net"
+
+const PATIENCE_MS = 600_000
+
+export function ask(socket, profile, event, said) {
+  const body = Buffer.from(JSON.stringify(said))
+  const token = process.env.COORD_AGENT_TOKEN || "-"
+  return new Promise((resolve, reject) => {
+    const link = net.createConnection(socket)
+    const parts = []
+    link.setTimeout(PATIENCE_MS, () => link.destroy(new Error("no answer in time")))
+    link.on("connect", () => {
+      link.write(`hook ${profile}:${event} ${token} ${body.length}\n`)
+      link.write(body)
+    })
+    link.on("error", reject)
+    link.on("close", () => reject(new Error("the coordinator hung up")))
+    link.on("data", (part) => {
+      parts.push(part)
+      const all = Buffer.concat(parts)
+      const end = all.indexOf(10)
+      if (end < 0) return
+      const [code, out, err] = all.subarray(0, end).toString().split(" ").map(Number)
+      const rest = all.subarray(end + 1)
+      if (rest.length < out + err) return
+      link.destroy()
+      if (code !== 0) return resolve({ deny: rest.subarray(out, out + err).toString() })
+      try {
+        resolve(out ? JSON.parse(rest.subarray(0, out).toString()) : {})
+      } catch (bad) {
+        reject(bad)
+      }
+    })
+  })
+}
