@@ -16,7 +16,7 @@ from tests.agents.clis import Extra
 from tests.agents.conftest import need
 from tests.agents.conversation import Create, Edit, Read, Result, Say, Script, Scripted, Shell, Use
 from tests.agents.stand import Stand
-from tests.agents.test_coordination import Wired
+from tests.agents.test_coordination import PROFILES, Wired
 from tests.agents.test_launch import hot, launch, report, tasks
 from tests.waiting import until
 
@@ -119,10 +119,19 @@ def test_what_qwens_commands_changed_is_found(wired: Wired) -> None:
         assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n"
 
 
-def test_sub_agents_of_one_session_contend(wired: Wired) -> None:
+#: How each agent's model starts a sub-agent with a prompt.
+SUB_AGENTS = {
+    "claude": lambda name: Use("Task", {"description": name, "prompt": f"[[{name}]] Go.", "subagent_type": "general-purpose", "run_in_background": False}),
+    "copilot": lambda name: Use("task", {"description": name, "prompt": f"[[{name}]] Go.", "agent_type": "general-purpose", "name": name}),
+    "opencode": lambda name: Use("task", {"description": name, "prompt": f"[[{name}]] Go.", "subagent_type": "general"}),
+}
+
+
+@pytest.mark.parametrize("agent", sorted(SUB_AGENTS))
+def test_sub_agents_of_one_session_contend(agent: str, wired: Wired) -> None:
     """The first sub-agent has the file; the second, while the first still works, is refused it."""
-    need("claude")
-    wired.coord("init", "--agent", "claude-code", "--yes")
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
     gate = wired.root.parent / "gate"
     heard: dict[str, Result] = {}
 
@@ -140,13 +149,12 @@ def test_sub_agents_of_one_session_contend(wired: Wired) -> None:
         yield Say("two is done")
 
     def parent(_: Scripted) -> Script:
-        yield tuple(Use("Task", {"description": n, "prompt": f"[[{n}]] Go.", "subagent_type": "general-purpose",
-                                 "run_in_background": False}) for n in ("one", "two"))  # type: ignore[misc]
+        yield tuple(SUB_AGENTS[agent](name) for name in ("one", "two"))  # type: ignore[misc]
         yield Say("done")
 
-    ran = wired.run("claude", parent, others={"one": one, "two": two})
+    ran = wired.run(agent, parent, others={"one": one, "two": two})
     assert ran.code == 0, ran.tail()
-    assert "leased by claude-code-" in heard["second"].text, heard
+    assert f"leased by {PROFILES[agent]}-" in heard["second"].text, heard
     assert wired.read("notes.txt") == "one was here\nsecond line\nthird line\n"
     with wired.client() as client:
         parents = {one.agent: one.parent for one in client.call(rq.Agents(all=True)).items}
