@@ -23,6 +23,7 @@ from coordinator.dialects.stream import StreamTable
 from coordinator.dialects.table import HookTable
 from coordinator.resources import packaged
 from coordinator.wiring.entries import Entry
+from coordinator.wiring.trust import Trust
 from coordinator.words.refusals import Code, Refusal
 
 #: What may stand in braces in a command.
@@ -82,6 +83,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     hooks: HookTable | None = None
     mcp: McpTable | None = None
     wire: tuple[Entry, ...] = ()
+    trust: Trust | None = None
     source: str = ""
 
     def with_command(self, text: str) -> Profile:

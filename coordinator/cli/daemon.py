@@ -234,6 +234,7 @@ def doctor(
 def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
     """Each wired agent CLI, and whether its hooks reach the coordinator."""
     from coordinator.cli.wiring import live
+    from coordinator.wiring.trust import trusted
     from coordinator.wiring.wire import Wirer
 
     wirer = Wirer(StateDir(root), Path.home())
@@ -250,10 +251,19 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
         bad = live(root, profile)
         seen = max((one.seen_at for one in sessions
                     if one.profile == profile.name and one.hooked_at), default=None)
-        out[profile.name] = bad or "wired; a test call came back; " + (
+        said = "" if bad else "wired; a test call came back; " + (
             f"its sessions report in (last {seen})" if seen is not None else
             f"no session of it has reported in yet ({profile.hooks.trust or 'start it once'})"
         )
+        if profile.trust is not None and not bad:
+            yes, how = trusted(profile.trust, root, Path.home())
+            said += f"; {how}"
+            if yes is False:
+                problems.append(
+                    f"{profile.name} will pass over its hooks without a word: {how}. "
+                    f"{(profile.hooks.trust or 'Trust it').capitalize()}. "
+                    "(`coord launch` sees to it by itself.)")
+        out[profile.name] = bad or said
         if bad:
             problems.append(f"{profile.name}: {bad}")
     return out

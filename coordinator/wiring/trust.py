@@ -1,0 +1,100 @@
+"""Whether an agent will run the hooks in its settings at all: some ask their person first, and
+pass over what was not trusted without a word.
+
+How that is found out is data of the profile: a file of the agent's that lists trusted folders, or
+the agent's own app server, which is asked over its standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+#: How long an app server may take to answer (seconds).
+PATIENCE_S = 20.0
+_MARKS = ("/_hook.py", "coordinator.cli.main")
+
+
+class Trust(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The `[trust]` section of a profile.
+
+    Attributes:
+        kind: `folders`: the JSON file `file` maps folders to one of `trusted`; `app-server`: the
+            program `command` speaks JSON-RPC and lists hooks with their trust.
+    """
+
+    kind: Literal["folders", "app-server"]
+    file: str = ""
+    trusted: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+def trusted(trust: Trust, root: Path, home: Path) -> tuple[bool | None, str]:
+    """(yes, no, or None where it cannot be told; in words)."""
+    if trust.kind == "folders":
+        return _folders(trust, root, home)
+    if not trust.command or shutil.which(trust.command[0]) is None:
+        return None, "it is not installed, so its trust cannot be asked"
+    try:
+        hooks = _listed(trust.command, root)
+    except (OSError, ValueError, KeyError, TypeError) as bad:
+        return None, f"its trust cannot be asked ({bad})"
+    ours = [one for one in hooks if any(mark in json.dumps(one) for mark in _MARKS)]
+    if not ours:
+        return False, "it does not see the hooks: the folder is not trusted"
+    waiting = [one for one in ours if one.get("trustStatus") != "trusted"]
+    if waiting:
+        return False, f"{len(waiting)} of {len(ours)} hooks are not approved"
+    return True, f"all {len(ours)} hooks are approved"
+
+
+def _folders(trust: Trust, root: Path, home: Path) -> tuple[bool | None, str]:
+    path = home / trust.file.removeprefix("~/")
+    try:
+        known = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return False, f"the folder is not trusted ({path} is not there)"
+    except (OSError, ValueError) as bad:
+        return None, f"{path} cannot be read ({bad})"
+    if isinstance(known, dict):
+        for folder in (root, *root.parents):
+            if known.get(str(folder)) in trust.trusted:
+                return True, "the folder is trusted"
+    return False, f"the folder is not trusted ({path})"
+
+
+def _listed(command: tuple[str, ...], root: Path) -> list[dict[str, Any]]:
+    """The hooks that an app server sees in this folder."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        cwd=root, env={k: v for k, v in os.environ.items() if not k.startswith("COORD_")},
+    )
+    assert process.stdin is not None and process.stdout is not None
+    killer = threading.Timer(PATIENCE_S, process.kill)
+    killer.start()
+    try:
+        asked: list[dict[str, Any]] = [
+            {"id": 1, "method": "initialize",
+             "params": {"clientInfo": {"name": "coord", "version": "1"}}},
+            {"method": "initialized"},
+            {"id": 2, "method": "hooks/list", "params": {"cwds": [str(root)]}},
+        ]
+        for one in asked:
+            process.stdin.write(json.dumps(one).encode() + b"\n")
+        process.stdin.flush()
+        for line in process.stdout:
+            said = json.loads(line)
+            if said.get("id") == 2:
+                return [hook for place in said["result"]["data"] for hook in place["hooks"]]
+        raise ValueError("no answer")
+    finally:
+        killer.cancel()
+        process.kill()
+        process.wait()
