@@ -533,6 +533,24 @@ def test_a_launcher_killed_before_the_branch_moved_landed_nothing(
     assert states(repo) == {"one": "review"} and left_over(repo)[0] == 1
 
 
+def test_a_branch_that_is_pushed_to_in_the_last_moment(repo: Repo, launch: Start) -> None:
+    """A push takes no index lock: the branch is not where it was, and the landing begins anew."""
+    person_commits(repo, "d/pushed", "by somebody else\n")
+    pushed = git(repo, "rev-parse", "HEAD")
+    git(repo, "reset", "-q", "--hard", "HEAD~1")
+    once = repo.root.parent / "once"
+    act = (f'case "$*" in *"T-1 landed"*) if mkdir "{once}" 2> /dev/null; then\n'
+           f'"$REAL" update-ref refs/heads/trunk {pushed}; fi;; esac')
+    repo.coord("up", env=shim(repo, act))
+    going = launch("echo x >> a; echo n > new; rm b", ("one", ["a", "b", "new"]), n=1,
+                   options=ISOLATED)
+    assert going.report()["tasks"] == {"done": 1}, going.said()
+    assert once.exists() and git(repo, "show", "trunk:d/pushed") == "by somebody else"
+    assert git(repo, "show", "trunk:a") == "a\nx"
+    # what was pushed is not in the working tree, as ever after a push; what landed is
+    assert git(repo, "status", "--porcelain") == "D  d/pushed"
+
+
 def test_a_launcher_killed_between_index_and_branch_landed_nothing(
     repo: Repo, launch: Start
 ) -> None:
