@@ -112,17 +112,17 @@ def main() -> int:
         code, out, err = ask(path, agent, token, b"".join(parts), patience)
     except OSError as bad:
         why = str(bad).encode("utf-8", "backslashreplace")
+        out, code = b"", 2
+        err = (b"coord: no coordinator answers (" + why + b"), so this write is stopped. "
+               b"`coord up` starts it.\n")
         if fails_open:
-            say(2, b"coord: no coordinator answers (" + why + b"); this write is not guarded.\n")
-            return 0
-        stop = (b"coord: no coordinator answers (" + why + b"), so this write is stopped. "
-                b"`coord up` starts it.")
-        if sys.argv[3:4] == ["spoken"]:
-            stop = stop.replace(b"\\", b"/").replace(b'"', b"'")
-            say(1, b'{"permissionDecision":"deny","permissionDecisionReason":"%b"}' % stop)
-            return 0
-        say(2, stop + b"\n")
-        return 2
+            err = b"coord: no coordinator answers (" + why + b"); this write is not guarded.\n"
+    if code and fails_open:
+        code = 0
+    if code and sys.argv[3:4] == ["spoken"]:
+        text = err.strip().replace(b"\\", b"/").replace(b'"', b"'").replace(b"\n", b" ")
+        out = b'{"permissionDecision":"deny","permissionDecisionReason":"%b"}' % text
+        code, err = 0, b""
     say(1, out)
     say(2, err)
     return code

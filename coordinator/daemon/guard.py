@@ -89,16 +89,13 @@ class Guard:
             return
         self._note_unknown(profile, heard)
         wait_s = self._patience(table, heard) if wait else 0.0
-        broken = self._compare(heard)
+        sentences = self._violations(heard)
 
         def job(tx: Tx) -> Any:
             service = self._desk.service
-            sentences: list[str] = []
-            for agent, found in broken:
-                sentences += shells.violation(service, tx, agent, found)
             heeded = hooks.serve(
                 service, tx, who(tx, token), profile, heard, can_add=can_add(table, heard),
-                wait_s=wait_s, broken=sentences,
+                wait_s=wait_s, broken=[one for said in sentences.values() for one in said],
             )
             if tx.freed:
                 line.settle(service, tx)
@@ -119,6 +116,17 @@ class Guard:
             answer(hook_line.Answer(0, tell(table, heard, self._verdict(table, heard, value))))
 
         self._desk.writer.submit(job, told)
+
+    def _violations(self, heard: Heard) -> dict[str, list[str]]:
+        """Record what commands of this session changed that others hold, whatever becomes of this
+        call; filled, by the time that it is served, with what the session is told of it."""
+        sentences: dict[str, list[str]] = {}
+        for agent, found in self._compare(heard):
+            def job(tx: Tx, agent: str = agent, found: list[shells.Broken] = found) -> None:
+                sentences[agent] = shells.violation(self._desk.service, tx, agent, found)
+
+            self._desk.writer.submit(job, lambda value: None)
+        return sentences
 
     def _late(self, late: Any, table: HookTable, heard: Heard, name: str, token: str | None,
               payload: bytes, answer: Told) -> None:
