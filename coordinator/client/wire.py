@@ -197,6 +197,8 @@ class Wire:
             self.open()
             sent = False
             try:
+                if self._over:
+                    raise EOFError
                 assert self._sock is not None
                 self._sock.settimeout(timeout_s)
                 self._number += 1

@@ -25,6 +25,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from coordinator.daemon.desk import Desk
+from coordinator.daemon.mcp_door import McpDoor
 from coordinator.files.state import StateDir
 from coordinator.operations.listing import OPERATIONS, Operation
 from coordinator.service.log import event_reply
@@ -46,6 +47,7 @@ class HttpDoor:
         self._server: uvicorn.Server | None = None
         self._task: asyncio.Task[None] | None = None
         self._bearer = _bearer(state)
+        self._mcp = McpDoor(desk, self._who, _refused)
 
     async def open(self) -> str:
         """Listen; the base address.
@@ -83,12 +85,14 @@ class HttpDoor:
             self._server.force_exit = True
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+        await self._mcp.close()
         self._state.http.unlink(missing_ok=True)
 
     def _app(self) -> Starlette:
         routes = [
             Route("/openapi.json", self._openapi),
             Route("/v1/events/stream", self._guarded(self._stream)),
+            Route("/mcp", self._mcp),
         ]
         # a fixed path goes before one with a placeholder that would swallow it
         for operation in sorted(OPERATIONS.values(), key=lambda o: "{" in o.request.http[1]):

@@ -20,6 +20,7 @@ from mcp.shared.exceptions import MCPError
 
 from coordinator.mcp import telling
 from coordinator.mcp.tools import INSTRUCTIONS, TOOLS, UNUSED, Tool
+from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.mcp")
@@ -42,6 +43,22 @@ class Caller:
 
 
 Serve = Callable[[Tool, dict[str, Any], Caller], Awaitable[Any]]
+
+
+async def carry_out(
+    tool: Tool, arguments: Mapping[str, Any], agent: str | None, cwd: str | None,
+    ask: Callable[[rq.Request[Any]], Awaitable[Any]],
+) -> Any:
+    """Ask what a tool asks; the reply.
+
+    Raises:
+        Refusal: INVALID, LIMIT, and what the coordinator refused.
+    """
+    reply = await ask(tool.asked(arguments, agent, cwd))
+    if isinstance(reply, rq.Alive) and reply.notices and agent is not None:
+        # Told here and now: not a second time by the hook that comes next.
+        await ask(rq.Heartbeat(agent=agent, ack=reply.notices[-1].notice))
+    return reply
 
 
 def make_server(

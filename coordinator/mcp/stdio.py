@@ -18,6 +18,7 @@ from typing import Any, Self, TypeVar
 import anyio
 import anyio.to_thread
 import mcp_types as wire
+from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
@@ -25,7 +26,7 @@ from mcp.shared.message import SessionMessage
 from coordinator.client.client import Client
 from coordinator.client.wire import locate_root
 from coordinator.files.roots import STATE_DIR
-from coordinator.mcp.server import Caller, make_server
+from coordinator.mcp.server import Caller, carry_out, make_server
 from coordinator.mcp.tools import Tool
 from coordinator.profiles import Profile, profiles
 from coordinator.words import requests as rq
@@ -49,15 +50,20 @@ class Door:
 
     Args:
         profile: the profile's name that its wiring gave, for a client whose own name says nothing.
+        cwd: the directory that the agent works in, where relative paths begin.
     """
 
-    def __init__(self, root: Path, environment: Mapping[str, str], profile: str | None) -> None:
-        self._root, self._env, self._given = root, environment, profile
-        self._cwd = os.getcwd()  # noqa: PTH109
+    def __init__(self, root: Path, environment: Mapping[str, str], profile: str | None = None,
+                 cwd: str | None = None) -> None:
+        self._root, self._env, self._given, self._cwd = root, environment, profile, cwd
         self._own: Speaker | None = None
         self._own_lock = anyio.Lock()
         self._slots = anyio.CapacityLimiter(CALLS_MAX)
         self._profiles: dict[str, Profile] | None = None
+
+    def server(self) -> Server[Any]:
+        """The server that answers this client."""
+        return make_server(self.serve, self.used, self.marks)
 
     def used(self) -> bool:
         """Whether this repository uses coord."""
@@ -73,14 +79,12 @@ class Door:
         session, call, arguments = self._session(profile, arguments, caller)
         tool.asked(arguments, "", None)  # refused before anybody is registered
         speaker = await self._speaker(profile, session, call) if tool.acts else None
-        request = tool.asked(arguments, speaker.agent if speaker else None, self._cwd)
-        token = speaker.token if speaker else None
-        reply = await self._ask(request, token)
-        if isinstance(reply, rq.Alive) and reply.notices and speaker is not None:
-            # Told here and now: not a second time by the hook that comes next.
-            read = rq.Heartbeat(agent=speaker.agent, ack=reply.notices[-1].notice)
-            await self._ask(read, token)
-        return reply
+        agent, token = (speaker.agent, speaker.token) if speaker is not None else (None, None)
+
+        async def ask(request: rq.Request[Any]) -> Any:
+            return await self._ask(request, token)
+
+        return await carry_out(tool, arguments, agent, self._cwd, ask)
 
     def marks(self, caller: Caller) -> tuple[str, ...]:
         """Arguments that this client's hooks add to each call."""
@@ -164,11 +168,11 @@ class Door:
 
 def run(profile: str | None) -> None:
     """Serve standard input and output until the client hangs up."""
-    anyio.run(_serve, Door(locate_root(), os.environ, profile))
+    anyio.run(_serve, Door(locate_root(), os.environ, profile, os.getcwd()))  # noqa: PTH109
 
 
 async def _serve(door: Door) -> None:
-    server = make_server(door.serve, door.used, door.marks)
+    server = door.server()
     async with stdio_server() as (read, write):
         await server.run(_Heard(read, write), write, server.create_initialization_options())
     await door.leave()

@@ -1,0 +1,130 @@
+"""A client that is broken, or means harm: errors in words, never a crash, never another agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coordinator.mcp.tools import TOOLS, WAIT_S_MAX
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+from tests.conftest import Repo
+from tests.mcp.talking import COMMAND, holders
+
+HELLO = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
+
+
+class Line:
+    """The server as a pipe that takes whatever bytes."""
+
+    def __init__(self, repo: Repo) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *COMMAND], cwd=repo.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "COORD_AGENT": "mallory"})
+
+    def say(self, line: bytes | dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        found: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return found
+
+    def asks(self, line: bytes | dict[str, Any]) -> dict[str, Any]:
+        self.say(line)
+        return self.hear()
+
+    def call(self, tool: Any, arguments: Any, number: int = 7, **more: Any) -> dict[str, Any]:
+        return self.asks({"jsonrpc": "2.0", "id": number, "method": "tools/call",
+                          "params": {"name": tool, "arguments": arguments, **more}})
+
+
+@pytest.fixture
+def line(repo: Repo) -> Iterator[Line]:
+    repo.coord("init")
+    made = Line(repo)
+    yield made
+    made.process.kill()
+    made.process.wait()
+
+
+def test_no_line_ends_the_server(line: Line, repo: Repo) -> None:
+    """One server takes it all, in order, and still answers."""
+    probe = line.asks({"jsonrpc": "2.0", "id": "probe", "method": "server/unheard-of"})
+    assert probe["error"]["code"] == -32601
+    assert line.asks(HELLO)["result"]["serverInfo"]["name"] == "coord"
+    line.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    for junk in (b"{", b"\xff\xfe\x00", b"[" * 100_000, b"[]", b"null", b'"text"', b'{"jsonrpc": "1.0"}',
+                 b'{"jsonrpc": "2.0", "id": {}, "method": 3}',
+                 b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "\\ud800"}}'):
+        said = line.asks(junk)
+        assert said["error"]["code"] in (-32700, -32600) and said["id"] is None, (junk[:20], said)
+    for name, arguments in ((None, {}), (3, {}), ("next_task", []), ("next_task", "x"), ("acquire", 3)):
+        assert line.call(name, arguments)["error"]["code"] == -32602
+    assert "There is no tool" in line.call("n" * 100_000, {})["error"]["message"]
+    wrong: list[dict[str, Any]] = [
+        {}, {"resources": []}, {"resources": "notes.txt"}, {"resources": [1]}, {"resources": [None]},
+        {"resources": ["a"], "agent": "ann"}, {"resources": ["a"], "force": True},
+        {"resources": ["a"], "mode": "sole"}, {"resources": ["a"], "cwd": "/"},
+        {"resources": ["../outside"]}, {"resources": ["/etc/passwd"]}, {"resources": [".git/config"]},
+        {"resources": ["a\0b"]}, {"resources": ["a" * 10_000]},
+        {"resources": [f"f{n}" for n in range(100_000)]}, {"resources": ["x" * 10_000_000]},
+        {"resources": ["a"], "coord_call": "x"},
+    ]
+    for arguments in wrong:
+        result = line.call("acquire", arguments)["result"]
+        assert result["isError"] is True, arguments
+        error = result["structuredContent"]["error"]
+        assert error["code"] in ("INVALID", "LIMIT", "OUTSIDE_REPO"), error
+        assert len(error["message"]) < 2000 and error["next"]
+    assert line.call("next_task", {"wait_s": 1e9})["result"]["isError"]
+    assert line.call("next_task", {"wait_s": -1})["result"]["isError"]
+    assert holders(repo) == {}
+    good = line.call("acquire", {"resources": ["notes.txt"]}, _meta={"sessionId": {"a": 1}})
+    assert good["result"]["isError"] is False
+    assert holders(repo) == {"notes.txt": "mallory"}
+
+
+def test_it_ends_with_its_input_even_in_the_middle_of_a_wait(line: Line) -> None:
+    line.asks(HELLO)
+    line.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+              "params": {"name": "next_task", "arguments": {"wait_s": WAIT_S_MAX}}})
+    assert line.process.stdin is not None
+    line.process.stdin.close()
+    assert line.process.wait(20) == 0
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(tool=st.sampled_from(list(TOOLS.values())), data=st.data())
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+def test_arguments_become_a_request_for_this_agent_or_a_refusal(tool: Any, data: Any) -> None:
+    names = st.sampled_from([*tool.takes, "agent", "force", "cwd"]) | st.text(max_size=8)
+    given_ = data.draw(st.dictionaries(names, anything | st.just("a") | st.just(["a"]), max_size=5))
+    try:
+        request = tool.asked(given_, "mallory", "/here")
+    except Refusal as refusal:
+        assert refusal.code in (Code.INVALID, Code.LIMIT)
+        return
+    assert isinstance(request, rq.Request)
+    if tool.acts:
+        assert request.agent == "mallory"  # type: ignore[attr-defined]
+    assert not getattr(request, "force", False)
+    assert getattr(request, "cwd", "/here") == "/here"
+    assert getattr(request, "wait_s", 0.0) <= WAIT_S_MAX
