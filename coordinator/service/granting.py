@@ -146,6 +146,30 @@ def end(tx: Tx, row: LeaseRow, by: str | None = None) -> None:
     )
 
 
+def hand_over(tx: Tx, row: LeaseRow, agent: str) -> None:
+    """The lease is another holder's from now on, under a new token: it was never free between, so
+    nobody who waits for it is passed over. Between a session and its sub-agents only."""
+    tx.record(
+        ev.LeaseReleased(
+            fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
+            agent=row.locked_by, lease_kind=row.kind, task=row.task_id, by=agent,
+        )
+    )
+    token = tx.number("fencing")
+    tx.record(
+        ev.LeaseGranted(
+            fencing_token=token, resource=row.file_path, agent=agent,
+            description=row.task_description, expires_at=row.expires_at, lease_kind=row.kind,
+            mode=row.mode, scope=row.scope,
+            slot=rule.slot(rule.as_resource(row.file_path, row.kind, row.scope).kind,
+                           row.file_path, row.mode, agent),
+            inode=row.inode, worktree=row.worktree, content_hash=row.content_hash,
+            acquisition_id=f"A-{token}", task=row.task_id, ttl_ms=row.ttl_ms,
+            max_until=row.max_until,
+        )
+    )
+
+
 def lease_reply(
     row: LeaseRow, *, expires_at: str | None = None, token: str | None = None, again: bool = False
 ) -> rq.Lease:

@@ -217,7 +217,7 @@ def hand_down(svc: Service, tx: Tx, agent: str, located: Sequence[Located]) -> s
         ):
             return parent
     for lease in exact:
-        granting.end(tx, lease, by=agent)
+        granting.hand_over(tx, lease, agent)
     return agent
 
 
@@ -231,9 +231,4 @@ def hand_back(svc: Service, tx: Tx, agent: str) -> None:
         lease = LeaseRow(*raw)
         if lease.task_id is None or lease.expires_at <= tx.now or lease.kind != "file":
             continue
-        granting.end(tx, lease, by=parent)
-        tx.freed.pop()  # not free: the parent has it in the next line
-        request = rq.Acquire(agent=parent, resources=[lease.file_path], task=lease.task_id,
-                             description=lease.task_description, retry=False)
-        located = svc.tree.resolve(lease.file_path, literal=True)
-        leases.acquire_located(svc, tx, Actor(), request, [located])
+        granting.hand_over(tx, lease, str(parent))

@@ -384,3 +384,19 @@ def test_a_turn_may_be_all_that_a_lease_lasts(make_repo: Any) -> None:
         ann.edit("b.py", "1\n")
         ann.hook("Stop")
         assert held(repo) == {"b.py": ann.name}  # what belongs to a task stays with it
+
+
+def test_what_is_handed_down_is_never_free_between(up: Repo) -> None:
+    """Somebody waits for the file: a sub-agent's write does not give it away, nor does its end."""
+    parent, sub, bob = Claude(up, "ann"), Claude(up, "ann", "s1"), Claude(up, "bob")
+    parent.hook("SessionStart")
+    with up.client() as client:
+        task = client.call(rq.TaskAdd(title="t", resources=["hot.py"])).task
+        client.call(rq.TaskClaim(agent=parent.name, task=task))
+        assert bob.edit("hot.py", "x\n") != ""  # stands in line now
+        assert sub.edit("hot.py", "1\n") == ""
+        assert held(up) == {"hot.py": sub.name}
+        sub.hook("SubagentStop")
+        assert held(up) == {"hot.py": parent.name}
+        client.call(rq.TaskDone(agent=parent.name, task=task))
+    assert held(up) == {"hot.py": bob.name}
