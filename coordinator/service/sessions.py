@@ -43,8 +43,7 @@ def _session(svc: Service, tx: Tx, actor: Actor, profile: str, heard: Heard) -> 
         name = named(profile, session)
         row = tx.agent(name)
         if row is None or row[5] == "gone":
-            silence_ms = ms(svc.settings.leases.ttl_s)
-            agents.enrol(tx, name, profile, None, f"a session of {profile}", None, silence_ms)
+            _enrol(svc, tx, name, profile)
         else:
             agents.heard_of(svc, tx, AgentRow(*row), moved=True)
     _hooked(tx, name, heard.parent or heard.session)
@@ -62,7 +61,7 @@ def join(svc: Service, tx: Tx, actor: Actor, req: rq.Join) -> rq.Joined:
     agents.check_name(name)
     row = tx.agent(name)
     if row is None or row[5] == "gone":
-        agents.enrol(tx, name, req.profile, None, f"a session of {req.profile}", None, None)
+        _enrol(svc, tx, name, req.profile)
         return rq.Joined(agent=name)
     known = AgentRow(*row)
     of_old = known.session if known.session is not None else req.session
@@ -72,6 +71,11 @@ def join(svc: Service, tx: Tx, actor: Actor, req: rq.Join) -> rq.Joined:
             next="Start the agent with a session of its own.",
         )
     return rq.Joined(agent=name)
+
+
+def _enrol(svc: Service, tx: Tx, name: str, profile: str) -> None:
+    silence_ms = ms(svc.settings.leases.ttl_s)
+    agents.enrol(tx, name, profile, None, f"a session of {profile}", None, silence_ms)
 
 
 def _left(tx: Tx, agent: str) -> bool:
