@@ -12,6 +12,7 @@ from mcp import Client, MCPError
 from coordinator.mcp.tools import TOOLS
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.hook.test_sessions import Claude
 from tests.mcp.talking import agents, code, holders, process, server, talk, text
 from tests.waiting import until
 
@@ -271,15 +272,20 @@ def test_no_session_can_be_made_up_that_is_another_agent(ready: Repo) -> None:
     of a session with another id, gets nothing."""
     with ready.client() as client:
         client.call(rq.Register(agent="codex-1", profile="codex"))
-        client.call(rq.Join(profile="codex", session="true-session-12345678"))
-        client.call(rq.Join(profile="codex", session="true-session-12345678"))  # again: the same
+    true = Claude(ready, "true-session-12345678", profile="codex")
+    assert true.hook("SessionStart")
 
     async def script(client: Client) -> None:
         call = {"resources": ["notes.txt"]}
-        assert code(await client.call_tool("acquire", call, meta={"sessionId": "1"})) == "UNAUTHORIZED"
+        for made_up in ("1", "another-12345678"):
+            no = await client.call_tool("acquire", call, meta={"sessionId": made_up})
+            assert code(no) == "UNAUTHORIZED"
+        assert holders(ready) == {}
+        yes = await client.call_tool("acquire", call, meta={"sessionId": true.session})
+        assert not yes.is_error, text(yes)
 
     talk(server(ready, profile="codex"), script)
-    assert holders(ready) == {}
+    assert holders(ready) == {"notes.txt": "codex-12345678"}
 
 
 def test_who_is_known_by_nothing_is_an_agent_of_its_own_and_leaves_with_its_connection(ready: Repo) -> None:
@@ -337,3 +343,41 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(ready: Repo) -> None:
         assert not (await client.call_tool("who_holds", {})).is_error
 
     talk(session(ready), script)
+
+
+def test_a_call_is_made_by_whom_its_hook_announced_a_sub_agent_too(ready: Repo) -> None:
+    """What the hook saw goes before what the environment says: that is of the process's start."""
+    main, sub = Claude(ready, "abcd9876"), Claude(ready, "abcd9876", "helper11")
+    later = Claude(ready, "99998888")
+    for who in (main, sub, later):
+        who.hook("PreToolUse", tool_name="mcp__coord__acquire", tool_input={}, tool_use_id=f"toolu-{who.name}")
+
+    async def script(client: Client) -> None:
+        for who, path in ((main, "a.txt"), (sub, "b.txt"), (later, "c.txt")):
+            got = await client.call_tool(
+                "acquire", {"resources": [path]}, meta={"claudecode/toolUseId": f"toolu-{who.name}"})
+            assert not got.is_error, text(got)
+        unknown = await client.call_tool(
+            "acquire", {"resources": ["d.txt"]}, meta={"claudecode/toolUseId": "toolu-unheard"})
+        assert not unknown.is_error
+
+    talk(server(ready, CLAUDE_CODE_SESSION_ID="abcd9876"), script)
+    assert holders(ready) == {
+        "a.txt": main.name, "b.txt": sub.name, "c.txt": later.name, "d.txt": main.name}
+    assert sub.edit("b.txt", "mine\n") == ""  # one holder over MCP and in the hook
+    assert main.name in later.edit("a.txt", "no\n")
+
+
+def test_geminis_hook_tells_the_session_in_the_call_itself(ready: Repo) -> None:
+    gemini = Claude(ready, "1a142f64-b781-4216", profile="gemini")
+    said = gemini.hook("BeforeTool", tool_name="mcp_coord_acquire", tool_input={"resources": ["a.txt"]})
+    assert said["tool_input"] == {"resources": ["a.txt"], "coord_session": "1a142f64-b781-4216"}
+
+    async def script(client: Client) -> None:
+        listed = (await client.list_tools()).tools
+        assert all("coord_session" in tool.input_schema["properties"] for tool in listed)
+        got = await client.call_tool("acquire", said["tool_input"])
+        assert not got.is_error, text(got)
+
+    talk(server(ready, profile="gemini"), script)
+    assert list(holders(ready).values()) == ["gemini-b7814216"]
