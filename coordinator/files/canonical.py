@@ -92,6 +92,11 @@ class Tree:
         self._look_for_worktrees()
         return [base.rstrip("/") for base in self._linked]
 
+    @property
+    def alone(self) -> bool:
+        """Whether no worktree is linked to this one, as far as the last look told."""
+        return not self._linked
+
     def refresh(self) -> None:
         """Read the list of worktrees again, even if nothing seems to have changed."""
         self._stamp = None

@@ -70,16 +70,17 @@ def write(path: Path, digest_wanted: str | None, data: bytes | None) -> str | No
 
 def worktree_of(svc: Service, located: Located) -> str | None:
     """The linked worktree that a path was named in; None for the main one."""
-    if located.path is None:
+    return None if located.path is None else worktree_at(svc, located.path)
+
+
+def worktree_at(svc: Service, path: str) -> str | None:
+    """The linked worktree that a real path lies in; None for the main one."""
+    if svc.tree.alone:
         return None
-    root = str(svc.tree.root)
-    if located.path == root or located.path.startswith(root.rstrip("/") + "/"):
-        inner = [w for w in svc.tree.worktrees() if located.path.startswith(w + "/")]
-        return inner[0] if inner and inner[0] != root else None
-    for other in svc.tree.worktrees():
-        if located.path == other or located.path.startswith(other.rstrip("/") + "/"):
-            return other
-    return None
+    inside = (path + "/").startswith
+    # One may lie inside another: the longest is meant.
+    return max((w for w in svc.tree.worktrees() if inside(w.rstrip("/") + "/")), key=len,
+               default=None)
 
 
 def kind_at(path: Path) -> Literal["file", "directory", "absent"] | None:

@@ -45,7 +45,7 @@ def grant(
             )
         token = tx.number("fencing")
         acquisition = acquisition or f"A-{token}"
-        worktree = disk.worktree_of(svc, located) if located.inode or asked.kind == "dir" else None
+        worktree = disk.worktree_of(svc, located)
         content, baselines = _baseline(svc, tx, located, worktree)
         event = ev.LeaseGranted(
             fencing_token=token, resource=asked.name, agent=holder, description=description,

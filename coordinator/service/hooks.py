@@ -91,7 +91,7 @@ def _before(
         refusal = refusal or take(svc, tx, actor, heeded.holder, located, heard.tool, wait_s)
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
-        refusal = shells.git_wide(svc, tx, actor, heeded.holder, call.command)
+        refusal = shells.git_wide(svc, tx, actor, heeded.holder, call.command, heard.cwd)
         if refusal is None:
             located, _ = located_in(svc, tx, shells.targets(call.command), heard.cwd)
             if located:

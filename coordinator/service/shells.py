@@ -7,6 +7,7 @@ and what changed all the same is a violation: bytes kept, review opened, both si
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -51,18 +52,24 @@ class Broken(NamedTuple):
     before: str | None
 
 
-def git_wide(svc: Service, tx: Tx, actor: Actor, agent: str, command: str) -> Refusal | None:
+def git_wide(
+    svc: Service, tx: Tx, actor: Actor, agent: str, command: str, cwd: str | None
+) -> Refusal | None:
     """Why a command that touches the whole work tree may not run; None if it may.
 
     It would change or sweep up files that others are in the middle of. With nobody else at work it
-    runs under a short lease on `git:index`, so that two of them do not meet.
+    runs under a short lease on `git:index`, so that two of them do not meet. A linked worktree is a
+    tree of its own: what is held in others is not touched.
     """
     if svc.settings.hooks.git_wide == "allow":
         return None
     said = commands.git_wide(command)
     if said is None:
         return None
-    others = [row for row in _live(tx) if row.locked_by != agent and row.kind != "key"]
+    here = disk.worktree_at(svc, os.path.realpath(cwd)) if cwd else None
+    mine = _family(tx, agent)
+    others = [row for row in _live(tx)
+              if row.locked_by not in mine and row.kind != "key" and row.worktree == here]
     if others:
         names = listed([f"{row.file_path} ({row.locked_by})" for row in others])
         return Refusal(

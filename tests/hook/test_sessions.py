@@ -400,3 +400,16 @@ def test_what_is_handed_down_is_never_free_between(up: Repo) -> None:
         assert held(up) == {"hot.py": parent.name}
         client.call(rq.TaskDone(agent=parent.name, task=task))
     assert held(up) == {"hot.py": bob.name}
+
+
+def test_a_linked_worktree_is_a_tree_of_its_own(up: Repo) -> None:
+    git = ["git", "-c", "user.name=T", "-c", "user.email=t@localhost"]
+    up.write("a.py", "1\n")
+    for words in (["add", "a.py"], ["commit", "-qm", "x"], ["worktree", "add", "-q", "../linked"]):
+        subprocess.run([*git, *words], cwd=up.root, check=True)
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    ann.edit("a.py", "2\n")
+    given = {"command": "git add -A"}
+    assert "permissionDecision" in bob.hook("PreToolUse", tool_name="Bash", tool_input=given, tool_use_id="1")
+    there = str(up.root.parent / "linked")
+    assert bob.hook("PreToolUse", tool_name="Bash", tool_input=given, tool_use_id="2", cwd=there) .get("permissionDecision") != "deny"
