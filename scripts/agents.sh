@@ -26,6 +26,12 @@ pins() {
 
 say() { echo "agents: $*"; }
 
+# Node brings certificates of its own; those that the machine trusts besides are its owner's choice.
+system_certificates=/etc/ssl/certs/ca-certificates.crt
+if [ -z "${NODE_EXTRA_CA_CERTS:-}" ] && [ -r "$system_certificates" ]; then
+    export NODE_EXTRA_CA_CERTS=$system_certificates
+fi
+
 from_npm() { # prefix package
     if ! command -v npm >/dev/null 2>&1; then
         say "npm is missing; install it: apt-get install npm (Debian, Ubuntu), brew install node (macOS)" >&2
