@@ -30,7 +30,7 @@ def _server_flags(agent: str, root: Path) -> tuple[str, ...]:
     return tuple(
         part.replace("{python}", sys.executable)
         for flag, value in itertools.pairwise(words)
-        if flag == "--additional-mcp-config" or value.startswith("mcp_servers.")
+        if value.startswith("mcp_servers.")
         for part in (flag, value)
     )
 
