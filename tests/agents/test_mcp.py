@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,10 +58,33 @@ def test_a_model_takes_a_task_and_finishes_it(agent: str, wired: Wired) -> None:
 
         ran = wired.stand.run(agent, wired.root, script, extra=_extra(agent, wired.root))
         assert ran.code == 0, ran.tail()
-        print(heard, seen, [one.agent for one in client.call(rq.Agents(all=True)).items])
         assert "It subtracts." in heard["task"].text, heard
         assert "return a + b" in wired.read("lib/sum.py"), heard["edit"].text
         task = client.call(rq.TaskShow(task="T-1"))
         assert (task.state, task.result) == ("done", "It adds."), heard["done"].text
         hooked = [one.agent for one in client.call(rq.Agents(all=True)).items if one.hooked_at]
         assert seen["claimed"] in hooked
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_tools_of_a_launched_agent_are_held_to_its_token(agent: str, wired: Wired) -> None:  # noqa: F811
+    """Several CLIs keep most of their environment from their MCP servers."""
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    heard: dict[str, Result] = {}
+    held: dict[str, str] = {}
+    with wired.client() as client:
+        token = client.call(rq.Register(agent="worker-1", profile=PROFILES[agent])).token
+
+        def script(_: Scripted) -> Script:
+            heard["lease"] = yield Mcp("coord", "acquire", {"resources": ["notes.txt"]})
+            held.update({one.resource: one.locked_by for one in client.call(rq.Locks()).items})
+            yield Say("done")
+
+        extra = _extra(agent, wired.root)
+        env = {**extra.env, "COORD_AGENT": "worker-1", "COORD_AGENT_TOKEN": token,
+               "COORD_ROOT": str(wired.root), "COORD_SOCKET": str(wired.root / ".coord/socket")}
+        ran = wired.stand.run(agent, wired.root, script, extra=replace(extra, env=env))
+        assert ran.code == 0, ran.tail()
+        assert held == {"notes.txt": "worker-1"}, heard["lease"].text
+        assert not [one for one in client.call(rq.Agents(all=True)).items if one.agent != "worker-1"]
