@@ -209,3 +209,33 @@ def test_where_no_coordinator_can_be_had_nothing_is_written(agent: str, wired: W
         assert "coord" in heard["edit"].text
     finally:
         (wired.root / "coord.toml").unlink()
+
+
+def test_a_hook_that_cannot_run_stops_claude(wired: Wired) -> None:
+    need("claude")
+    wired.coord("init", "--agent", "claude-code", "--yes")
+    settings = wired.root / ".claude/settings.local.json"
+    settings.write_text(settings.read_text().replace("/_hook.py", "/moved_away.py"))
+    heard: dict[str, Result] = {}
+
+    def script(_: Scripted) -> Script:
+        heard["read"] = yield Read("notes.txt")
+        heard["edit"] = yield Create("notes.txt", "HACK")
+        heard["shell"] = yield Shell("n=notes.txt; echo HACK > $n")
+        yield Say("done")
+
+    wired.run("claude", script)
+    assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", heard
+
+
+def test_broken_wiring_is_not_launched(wired: Wired) -> None:
+    """Codex lets a call through whose hook cannot run: it is not started with such a one."""
+    need("codex")
+    wired.coord("init", "--agent", "codex", "--yes")
+    hooks = wired.root / ".codex/hooks.json"
+    hooks.write_text(hooks.read_text().replace("/_hook.py", "/moved_away.py"))
+    ready = wired.stand.prepare("codex", wired.root, [])
+    env = {k: v for k, v in ready.env.items() if not k.startswith("COORD_")}
+    done = subprocess.run([sys.executable, "-m", "coordinator.cli.main", "launch", "-", "--agent", "codex"],
+                          cwd=wired.root, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2 and "coord init --agent codex" in done.stderr

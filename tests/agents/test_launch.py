@@ -95,7 +95,7 @@ def test_launched_agents_share_a_hot_file(agent: str, wired: Wired) -> None:
     assert "was here" not in wired.coord("logs", "T-1") or "> " in wired.coord("logs", "T-1")
 
 
-@pytest.mark.parametrize("agent", ["claude", "codex"])
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "opencode", "copilot"])
 def test_a_killed_agents_work_is_flagged_and_finished_by_another(agent: str, wired: Wired) -> None:
     need(agent)
     hot(wired, "hot.txt", "b.txt")
