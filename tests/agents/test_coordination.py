@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,17 @@ from coordinator.client.client import Client
 from coordinator.words import requests as rq
 from tests.agents.clis import Extra
 from tests.agents.conftest import need
-from tests.agents.conversation import Create, Edit, Read, Result, Say, Script, Scripted, Shell
+from tests.agents.conversation import (
+    Create,
+    Edit,
+    Read,
+    Result,
+    Say,
+    Script,
+    Scripted,
+    Shell,
+    Use,
+)
 from tests.agents.stand import Ran, Stand
 
 pytestmark = pytest.mark.agents
@@ -239,3 +250,23 @@ def test_broken_wiring_is_not_launched(wired: Wired) -> None:
     done = subprocess.run([sys.executable, "-m", "coordinator.cli.main", "launch", "-", "--agent", "codex"],
                           cwd=wired.root, env=env, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2 and "coord init --agent codex" in done.stderr
+
+
+def test_codex_has_no_terminal_that_hooks_do_not_see(wired: Wired) -> None:
+    """Text typed into a shell that runs already fires no hook: so there is no such shell."""
+    need("codex")
+    wired.coord("init", "--agent", "codex", "--yes")
+    heard: list[Result] = []
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt"]))
+
+        def script(_: Scripted) -> Script:
+            heard.append((yield Use("exec_command", {"cmd": "bash", "tty": True, "yield_time_ms": 500})))
+            found = re.search(r"session ID (\d+)", heard[0].text)
+            if found:
+                heard.append((yield Use("write_stdin", {
+                    "session_id": int(found[1]), "chars": "echo HACK > notes.txt\n", "yield_time_ms": 1000})))
+            yield Say("done")
+
+        wired.run("codex", script)
+    assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", heard
