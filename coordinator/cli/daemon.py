@@ -73,6 +73,9 @@ def init(
     say(f"{root} is ready" + (f" (made {', '.join(made)})" if made else " (it was already)"))
     if checkout(str(root)) is None:
         say("note: this is not a git repository; coord works, but git cannot show what changed")
+    if wanted and not user and checkout(str(root)) is not None:
+        say("note: what was wired names paths of this machine; keep it out of commits "
+            "(.git/info/exclude), or wire with --user")
     if wanted:
         say("next: coord doctor proves the wiring; then start your agents as you always do")
     else:
