@@ -47,14 +47,13 @@ class McpTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 
     Attributes:
         clients: how it names itself (beginnings), for one that was set up by hand.
-        session_env: the variable of its environment that holds the session's id.
-        session_meta, call_meta: keys of a call's `_meta`: the session's id, the tool call's id.
+        session_meta, call_meta: keys of a call's `_meta`: the session's id, the tool call's id (the
+            session's may also be in the profile's `session_env`).
         session_argument, call_argument: the same as arguments, which coord's own hook or plugin
             adds to each call.
     """
 
     clients: tuple[str, ...] = ()
-    session_env: str = ""
     session_meta: str = ""
     call_meta: str = ""
     session_argument: str = ""
@@ -68,6 +67,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     as the argument `{prompt}`, on standard input, or in the file `{prompt_file}`. `{options}` and
     `{files}`, words of their own, stand for what `options` makes of what a person passes on and of
     the task's files. `resume` is the command that goes on with the session `{session}`.
+    `session_env` is the variable in which the programs that it runs find their session's id.
     """
 
     name: str
@@ -79,6 +79,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     env: dict[str, str] = {}
     success_codes: tuple[int, ...] = (0,)
     versions_tried: tuple[str, ...] = ()
+    session_env: str = ""
     stream: StreamTable | None = None
     hooks: HookTable | None = None
     mcp: McpTable | None = None

@@ -15,7 +15,7 @@ from coordinator.words.refusals import Code, Refusal
 
 #: Where the commands are; each module adds its own to `app` when imported.
 COMMANDS = ("daemon", "locks", "agents", "tasks", "reviews", "status", "story", "launch", "wiring",
-            "mcp", "bench")
+            "guard", "mcp", "bench")
 
 
 def run() -> None:

@@ -28,7 +28,7 @@ from coordinator.client.wire import locate_root
 from coordinator.files.roots import STATE_DIR
 from coordinator.mcp.server import Caller, carry_out, make_server
 from coordinator.mcp.tools import Tool
-from coordinator.profiles import Profile, profiles
+from coordinator.profiles import McpTable, Profile, profiles
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -116,13 +116,13 @@ class Door:
         self, profile: Profile | None, arguments: dict[str, Any], caller: Caller
     ) -> tuple[str, str, dict[str, Any]]:
         """The session and the call's id as the client tells them, and the arguments without."""
-        told = profile.mcp if profile is not None else None
-        if told is None:
+        if profile is None:
             return "", "", arguments
+        told = profile.mcp or McpTable()
         arguments, meta = dict(arguments), caller.meta or {}
         session = arguments.pop(told.session_argument, None)
         call = arguments.pop(told.call_argument, None)
-        session = session or meta.get(told.session_meta) or self._env.get(told.session_env)
+        session = session or meta.get(told.session_meta) or self._env.get(profile.session_env)
         call = call or meta.get(told.call_meta)
         return (session if isinstance(session, str) else "",
                 call if isinstance(call, str) else "", arguments)

@@ -53,6 +53,12 @@ from coordinator.words.requests.base import (
     Request,
     Verdict,
 )
+from coordinator.words.requests.guard import (
+    GuardCheck,
+    GuardHeld,
+    GuardHeldList,
+    GuardOverride,
+)
 from coordinator.words.requests.landing import (
     Land,
     LandBack,
@@ -126,6 +132,10 @@ __all__ = [
     "Events",
     "Explain",
     "Exported",
+    "GuardCheck",
+    "GuardHeld",
+    "GuardHeldList",
+    "GuardOverride",
     "Health",
     "HealthReply",
     "Heartbeat",

@@ -1,0 +1,78 @@
+"""`coord guard install|check|remove`: git's own hooks refuse what other agents hold."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import typer
+
+from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.client.wire import locate_root
+from coordinator.guard import hooks, repository
+from coordinator.guard.judge import Judge
+
+guard = typer.Typer(help="Let git's hooks refuse commits and pushes of what others hold.",
+                    no_args_is_help=True)
+app.add_typer(guard, name="guard")
+
+
+@guard.command("install")
+def install(as_json: AsJson = False) -> None:
+    """Put the guard into git's pre-commit and pre-push hooks, beside what is there.
+
+    A person goes on over it with `COORD_GUARD=off git commit …`, which is noted, or with
+    `--no-verify`, which nobody sees.
+    """
+    place = Path.cwd()
+    found = hooks.found(place)
+    changed = [hook for hook in found if hook.install()]
+    told = hooks.remarks(place, found)
+    if as_json:
+        print_json({"items": [_item(hook) for hook in found], "next": None, "notes": told})
+        return
+    for hook in found:
+        say(f"{hook.path}: " + ("the guard is in it now" if hook in changed else "guarded already"))
+    for one in told:
+        say(f"note: {one}")
+    if not (locate_root() / ".coord").is_dir():
+        say("note: coord is not used here yet; until then the guard lets everything pass")
+    say("next: coord guard check")
+
+
+@guard.command("check")
+def check(as_json: AsJson = False) -> int:
+    """Whether the hooks are in place, and whether what is staged now may be committed."""
+    place = Path.cwd()
+    found = hooks.found(place)
+    top = repository.top(place)
+    said = Judge(top, os.environ).commit() if top is not None else ""
+    missing = [hook for hook in found if hook.state() != "guarded"]
+    if as_json:
+        print_json({"items": [_item(hook) for hook in found], "next": None, "refused": said})
+    else:
+        for hook in found:
+            say(f"{hook.path}: {hook.state()}")
+        say(said.rstrip("\n") or "What is staged may be committed.")
+        if missing:
+            say("next: coord guard install")
+    return 1 if missing else 3 if said else 0
+
+
+@guard.command("remove")
+def remove(as_json: AsJson = False) -> None:
+    """Take the guard out of git's hooks; what was there is there again, byte by byte."""
+    place = Path.cwd()
+    found = hooks.found(place)
+    changed = [hook for hook in found if hook.remove()]
+    if as_json:
+        print_json({"items": [_item(hook) for hook in found], "next": None})
+        return
+    for hook in changed:
+        say(f"{hook.path}: the guard is out of it")
+    if not changed:
+        say("The guard is in none of git's hooks.")
+
+
+def _item(hook: hooks.Hook) -> dict[str, str]:
+    return {"hook": hook.name, "file": str(hook.path), "state": hook.state()}

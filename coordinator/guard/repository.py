@@ -1,0 +1,136 @@
+"""What git says of a commit or push that is about to happen: which files, as of when.
+
+Runs git in the environment that git gave the hook (its index may be a temporary one). Reads only.
+Paths are relative to the top of the working tree, as text from the file system's bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from coordinator.files.git import clean_environment
+from coordinator.words.refusals import Code, Refusal
+
+#: How long git may take (seconds).
+TIMEOUT_S = 120.0
+_NOTHING = frozenset("0")
+_LINK, _NO_MODE = b"120000", b"000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """One line of what a pre-push hook is told: a ref, what it will be and what it was there."""
+
+    ref: str
+    local: str
+    remote: str
+
+
+def git(*args: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> bytes:
+    """What git prints; in this environment, or in ours.
+
+    Raises:
+        Refusal: STORAGE, with what git said.
+    """
+    try:
+        done = subprocess.run(["git", *args], cwd=cwd, env=env, capture_output=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as bad:
+        raise Refusal(Code.STORAGE, f"git could not be asked: {bad}.",
+                      next="Look whether git works here.") from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise Refusal(
+            Code.STORAGE, f"git {args[0]} failed: {said[-1] if said else done.returncode}.",
+            next="Look at what git said.",
+        )
+    return done.stdout
+
+
+def maybe(*args: str, cwd: Path | None = None) -> str | None:
+    """What git prints, without the final newline; None when it fails."""
+    try:
+        return os.fsdecode(git(*args, cwd=cwd)).removesuffix("\n")
+    except Refusal:
+        return None
+
+
+def top(cwd: Path | None = None) -> Path | None:
+    """The top of the working tree; None outside of one."""
+    found = maybe("rev-parse", "--show-toplevel", cwd=cwd)
+    return Path(found) if found else None
+
+
+def staged(place: Path) -> list[str]:
+    """Files that the commit would change, delete or rename (both names).
+
+    Of a merge only what differs from every parent: what a branch brings was committed there.
+    """
+    fields = git("diff", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=none",
+                 cwd=place).split(b"\0")
+    found = [os.fsdecode(path) for about, path in zip(fields[::2], fields[1::2], strict=False)
+             if not _of_link(about)]
+    merged = maybe("rev-parse", "-q", "--verify", "MERGE_HEAD", cwd=place)
+    if merged is None:
+        return found
+    other = _names(git("diff", "--cached", "--name-only", "-z", "--no-renames", "MERGE_HEAD",
+                       cwd=place))
+    return [path for path in found if path in other]
+
+
+def _of_link(about: bytes) -> bool:
+    """Whether it is about a symlink, which is no file that could be held: what it leads to is not
+    in the commit."""
+    old, new = about[1:].split(b" ")[:2]
+    return new == _LINK or (old == _LINK and new == _NO_MODE)
+
+
+def pushes(text: str) -> list[Push]:
+    """The lines of a pre-push hook's input; what is deleted there is left out."""
+    out = []
+    for line in text.splitlines():
+        words = line.rsplit(" ", 3)
+        if len(words) == 4 and not set(words[1]) <= _NOTHING:
+            out.append(Push(words[0], words[1], words[3]))
+    return out
+
+
+def changed(place: Path, push: Push, remote: str, since: str) -> dict[str, int]:
+    """Files that the commits to be pushed changed since an instant -> when last (Unix seconds)."""
+    known = not set(push.remote) <= _NOTHING and maybe(
+        "cat-file", "-e", f"{push.remote}^{{commit}}", cwd=place) is not None
+    without = [f"^{push.remote}"] if known else ["--not", f"--remotes={remote}"]
+    said = git("log", "-z", "-c", "--no-renames", "--name-only", f"--since={since}",
+               "--format=%x01%ct%x00", push.local, *without, "--", cwd=place)
+    out: dict[str, int] = {}
+    at = 0
+    for field in said.split(b"\0"):
+        text = field.strip(b"\n")
+        if text.startswith(b"\x01"):
+            at = int(text[1:])
+        elif text:
+            name = os.fsdecode(text)
+            out[name] = max(out.get(name, 0), at)
+    return out
+
+
+def unfinished(place: Path, commit: str, paths: Sequence[str]) -> set[str]:
+    """Those of these files that look otherwise in the working tree at `place` than in the commit.
+    That may be another one than the hook's own."""
+    return _names(git("diff", "--name-only", "-z", "--no-renames", commit, "--",
+                      *(f":(top,literal){path}" for path in paths), cwd=place,
+                      env=clean_environment()))
+
+
+def _names(raw: bytes) -> set[str]:
+    return {os.fsdecode(name) for name in raw.split(b"\0") if name}
+
+
+def listed(paths: Iterable[str], size: int) -> list[list[str]]:
+    """The paths in portions of at most `size`."""
+    every = list(paths)
+    return [every[at : at + size] for at in range(0, len(every), size)]

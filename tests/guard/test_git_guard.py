@@ -1,0 +1,467 @@
+"""The guard in git's own hooks, with real git: what others hold is not committed, nor pushed half."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+
+IDENTITY = {"GIT_AUTHOR_NAME": "Pat", "GIT_AUTHOR_EMAIL": "pat@localhost", "GIT_COMMITTER_NAME": "Pat",
+            "GIT_COMMITTER_EMAIL": "pat@localhost", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+
+
+class Guarded:
+    """A git repository with a first commit, a coordinator and the guard."""
+
+    def __init__(self, repo: Repo) -> None:
+        self.repo, self.root = repo, repo.root
+        self.env: dict[str, str] = {}
+        for name in ("a.txt", "b.txt", "lib/c.txt"):
+            repo.write(name, "first\n")
+        self.coord("init")
+        self.git("add", "-A")
+        self.git("commit", "-qm", "Start")
+        self.coord("guard", "install")
+
+    def coord(self, *args: str, code: int = 0, cwd: Path | None = None) -> str:
+        done = self.repo.coord(*args, cwd=cwd, env={**IDENTITY, **self.env})
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def run(self, *args: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", *args], cwd=cwd or self.root, capture_output=True, text=True,
+                              check=False, env={**os.environ, **IDENTITY, **self.env, **env}, timeout=60)
+
+    def git(self, *args: str, cwd: Path | None = None, **env: str) -> str:
+        done = self.run(*args, cwd=cwd, **env)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def refused(self, *args: str, cwd: Path | None = None, **env: str) -> str:
+        """What git's hook says; the index and the branch are as they were."""
+        before = self.git("ls-files", "-s", cwd=cwd), self.git("rev-parse", "HEAD", cwd=cwd)
+        done = self.run(*args, cwd=cwd, **env)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert before == (self.git("ls-files", "-s", cwd=cwd), self.git("rev-parse", "HEAD", cwd=cwd))
+        return done.stderr
+
+    def hold(self, agent: str, *resources: str, **more: Any) -> None:
+        with self.repo.client() as client:
+            client.call(rq.Acquire(agent=agent, resources=list(resources), **more))
+
+    def hook(self, name: str = "pre-commit") -> Path:
+        return self.root / ".git/hooks" / name
+
+    def events(self) -> str:
+        return self.coord("events")
+
+
+@pytest.fixture
+def here(repo: Repo) -> Guarded:
+    return Guarded(repo)
+
+
+# Commits ----------------------------------------------------------------------------------------
+
+
+def test_a_commit_of_what_another_holds_is_refused_with_names_and_a_next_step(here: Guarded) -> None:
+    here.hold("ann", "a.txt", description="ordering it")
+    for name in ("a.txt", "b.txt"):
+        here.repo.write(name, "second\n")
+    here.git("add", "-A")
+    said = here.refused("commit", "-m", "Mine")
+    for part in ("a.txt: held by ann until ", "Z: ordering it", "git restore --staged -- a.txt", "COORD_GUARD=off git commit"):
+        assert part in said
+    assert "b.txt" not in said and "Traceback" not in said
+    here.git("restore", "--staged", "--", "a.txt")  # the step it names
+    here.git("commit", "-qm", "Mine")
+    assert here.git("show", "--name-only", "--format=").split() == ["b.txt"]
+
+
+def test_an_agent_commits_its_own(here: Guarded) -> None:
+    with here.repo.client() as client:
+        token = client.call(rq.Register(agent="ann")).token
+    here.hold("ann", "a.txt")
+    here.hold("bob", "b.txt")
+    here.repo.write("a.txt", "second\n")
+    here.git("commit", "-qam", "By token", COORD_AGENT="ann", COORD_AGENT_TOKEN=token)
+    here.repo.write("a.txt", "third\n")
+    here.git("commit", "-qam", "By name", COORD_AGENT="ann")
+    here.repo.write("b.txt", "second\n")
+    assert "held by bob" in here.refused("commit", "-am", "x", COORD_AGENT="ann", COORD_AGENT_TOKEN=token)
+    assert "unknown" in here.refused("commit", "-am", "x", COORD_AGENT="ann", COORD_AGENT_TOKEN="0" * 32)
+
+
+def test_an_agents_session_is_known_by_its_own_variable(here: Guarded) -> None:
+    with here.repo.client() as client:
+        name = client.call(rq.Join(profile="claude-code", session="s-1234abcd")).agent
+    here.hold(name, "a.txt")
+    here.repo.write("a.txt", "second\n")
+    assert name in here.refused("commit", "-am", "A person's")
+    assert name in here.refused("commit", "-am", "x", CLAUDE_CODE_SESSION_ID="another-9999")
+    here.git("commit", "-qam", "Its own", CLAUDE_CODE_SESSION_ID="s-1234abcd")
+
+
+def test_a_sub_agent_commits_what_its_parent_holds_but_not_the_other_way(here: Guarded) -> None:
+    with here.repo.client() as client:
+        client.call(rq.Register(agent="ann"))
+        client.call(rq.Register(agent="ann.sub", parent="ann"))
+    here.hold("ann", "a.txt")
+    here.hold("ann.sub", "b.txt")
+    here.repo.write("a.txt", "second\n")
+    here.git("commit", "-qam", "x", COORD_AGENT="ann.sub")
+    here.repo.write("b.txt", "second\n")
+    assert "held by ann.sub" in here.refused("commit", "-am", "x", COORD_AGENT="ann")
+
+
+@pytest.mark.parametrize("change", [
+    ("mv", "a.txt", "moved.txt"), ("mv", "b.txt", "new.txt"), ("rm", "-q", "a.txt"), ("rm", "-q", "lib/c.txt"),
+])
+def test_renames_and_deletions_touch_both_names(here: Guarded, change: tuple[str, ...]) -> None:
+    here.hold("ann", "a.txt", "new.txt", "lib/")
+    here.git(*change)
+    said = here.refused("commit", "-m", "x")
+    assert "held by ann" in said
+    assert ("lib/c.txt (as lib/)" in said) is (change[-1] == "lib/c.txt")
+
+
+def test_names_that_look_like_something_else(here: Guarded) -> None:
+    names = ["app/[id].tsx", "ke:y", "with space.txt", "ü.txt", "quo'te\".txt", "-dash"]
+    for name in names:
+        here.repo.write(name, "x\n")
+    here.hold("ann", "app/", "with space.txt", "ü.txt")
+    here.git("add", "-A")
+    said = here.refused("commit", "-m", "x")
+    for name in ("app/[id].tsx", "with space.txt", "ü.txt"):
+        assert f"{name}" in said
+    assert "ke:y" not in said and "quo" not in said and "-dash" not in said
+    here.git("restore", "--staged", "--", "app/[id].tsx", "with space.txt", "ü.txt")
+    here.git("commit", "-qm", "x")
+
+
+def test_reading_leases_keys_and_ended_leases_stop_no_commit(here: Guarded) -> None:
+    here.hold("ann", "a.txt", mode="shared")
+    here.hold("ann", "key:a.txt", "git:index")
+    here.hold("bob", "b.txt")
+    with here.repo.client() as client:
+        client.call(rq.Release(agent="bob", resources=["b.txt"]))
+    for name in ("a.txt", "b.txt"):
+        here.repo.write(name, "second\n")
+    here.git("commit", "-qam", "x")
+
+
+def test_what_a_merge_brings_was_committed_there(here: Guarded) -> None:
+    here.git("checkout", "-qb", "side")
+    here.repo.write("a.txt", "side\n")
+    here.repo.write("b.txt", "side\n")
+    here.git("commit", "-qam", "Side")
+    here.git("checkout", "-q", "-")
+    here.repo.write("b.txt", "main\n")
+    here.git("commit", "-qam", "Main")
+    here.hold("ann", "a.txt")
+    assert here.run("merge", "side").returncode == 1  # b.txt conflicts; a.txt comes as it is there
+    here.repo.write("b.txt", "both\n")
+    here.git("add", "b.txt")
+    here.git("commit", "-qm", "Merge")
+    here.hold("ann", "b.txt")
+    here.git("checkout", "-q", "side")
+    here.repo.write("b.txt", "again\n")
+    assert "b.txt: held by ann" in here.refused("commit", "-am", "x")
+
+
+def test_symlinks_are_not_what_they_lead_to(here: Guarded) -> None:
+    here.hold("ann", "a.txt")
+    (here.root / "link").symlink_to("a.txt")
+    here.git("add", "link")
+    here.git("commit", "-qm", "A link")
+    (here.root / "link").unlink()
+    here.git("commit", "-qam", "No link")
+
+
+# Going on over it -------------------------------------------------------------------------------
+
+
+def test_a_person_goes_on_over_it_which_is_noted_and_told(here: Guarded) -> None:
+    with here.repo.client() as client:
+        client.call(rq.Register(agent="ann"))
+        here.hold("ann", "a.txt")
+        for name in ("a.txt", "b.txt"):
+            here.repo.write(name, "second\n")
+        here.git("commit", "-qam", "Over it", COORD_GUARD="off")
+        noted = [line for line in here.events().splitlines() if "over the guard (commit)" in line]
+        assert len(noted) == 1 and "paths a.txt, holders ann" in noted[0]
+        (told,) = client.call(rq.Heartbeat(agent="ann")).notices
+        assert "a.txt" in told.text and "over the guard" in told.text and "b.txt" not in told.text
+        here.repo.write("b.txt", "third\n")
+        here.git("commit", "-qam", "Nobody's", COORD_GUARD="off")
+        assert here.events().count("over the guard (commit)") == 1
+    here.repo.write("a.txt", "third\n")
+    here.git("commit", "-qam", "Unseen", "--no-verify")
+
+
+def test_an_agent_does_not_go_on_over_it(here: Guarded) -> None:
+    with here.repo.client() as client:
+        token = client.call(rq.Register(agent="bob")).token
+    here.hold("ann", "a.txt")
+    here.repo.write("a.txt", "second\n")
+    for who in ({"COORD_AGENT": "bob"}, {"COORD_AGENT": "bob", "COORD_AGENT_TOKEN": token}, {"CODEX_SESSION_ID": "x"}):
+        assert "held by ann" in here.refused("commit", "-am", "x", COORD_GUARD="off", **who)
+    assert "over the guard" not in here.events()
+
+
+def test_without_a_coordinator_it_is_started_or_said(here: Guarded) -> None:
+    here.hold("ann", "a.txt")
+    here.repo.write("a.txt", "second\n")
+    here.coord("down")
+    assert "held by ann" in here.refused("commit", "-am", "x")
+    here.coord("down")
+    here.repo.write("coord.toml", "[leases]\nttl_s = 'never'\n")
+    said = here.refused("commit", "-am", "x")
+    assert "coord.toml" in said and "COORD_GUARD=off" in said and "Traceback" not in said
+    done = here.run("commit", "-qam", "x", COORD_GUARD="off")
+    assert done.returncode == 0 and "not noted" in done.stderr
+    (here.root / "coord.toml").unlink()
+
+
+def test_a_guard_whose_python_is_gone_says_so(here: Guarded) -> None:
+    hook = here.hook()
+    hook.write_bytes(hook.read_bytes().replace(sys.executable.encode(), b"/gone/python"))
+    here.repo.write("b.txt", "second\n")
+    said = here.refused("commit", "-am", "x")
+    assert "/gone/python" in said and "coord guard install" in said
+    assert "old" in here.coord("guard", "check", code=1)
+    here.git("commit", "-qam", "x", COORD_GUARD="off")
+    here.coord("guard", "install")
+    here.coord("guard", "check")
+
+
+def test_a_repository_that_does_not_use_coord_commits_as_ever(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo()
+    here = Guarded(repo)
+    here.coord("down")
+    shutil.rmtree(repo.state.path)
+    repo.write("a.txt", "second\n")
+    here.git("commit", "-qam", "x")
+    assert not repo.state.path.exists()
+
+
+# Pushes -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def remote(here: Guarded, tmp_path: Path) -> Path:
+    bare = tmp_path / "remote.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(bare)], check=True)
+    here.git("remote", "add", "origin", str(bare))
+    return bare
+
+
+def at_remote(here: Guarded) -> str:
+    return here.git("ls-remote", "origin")
+
+
+def test_half_of_anothers_work_is_not_pushed(here: Guarded, remote: Path) -> None:
+    here.git("push", "-q", "origin", "HEAD:main")
+    first = at_remote(here)
+    here.hold("ann", "a.txt", "lib/", description="ordering them")
+    here.repo.write("a.txt", "half\n")
+    here.git("commit", "-qam", "Half, past the guard", "--no-verify")
+    here.repo.write("a.txt", "half and more\n")
+    for target in ("main", "refs/heads/new"):  # of the second, nothing is there to compare with
+        said = here.refused("push", "-q", "origin", f"HEAD:{target}")
+        assert "a.txt: held by ann until" in said and "ordering them" in said
+        assert "COORD_GUARD=off git push" in said
+    assert at_remote(here) == first
+    here.git("push", "-q", "origin", "HEAD:main", COORD_AGENT="ann")
+    here.git("push", "-q", "origin", "--delete", "main")
+    here.git("push", "-q", "origin", "HEAD:main", COORD_GUARD="off")
+    assert "over the guard (push): paths a.txt, holders ann" in here.events()
+    here.git("push", "-q", "origin", "--delete", "main")
+    here.repo.write("a.txt", "half\n")
+    here.git("push", "-q", "origin", "HEAD:main")  # it is as its holder has it: whole
+
+
+def test_what_was_committed_before_the_lease_is_pushed(here: Guarded, remote: Path) -> None:
+    here.git("push", "-q", "origin", "HEAD:main")
+    here.repo.write("a.txt", "second\n")
+    long_ago = "2020-01-01T00:00:00Z"
+    here.git("commit", "-qam", "Whole", GIT_COMMITTER_DATE=long_ago)
+    here.hold("ann", "a.txt")
+    here.repo.write("a.txt", "ann's, unfinished\n")
+    here.git("push", "-q", "origin", "HEAD:main")
+    here.git("push", "-q", "origin", "HEAD:main")  # nothing to push at all
+
+
+# Installing -------------------------------------------------------------------------------------
+
+SCRIPTS: dict[str, bytes] = {
+    "sh": b"#!/bin/sh\necho own \"$0\" \"$@\" >> hook.log\ncat >> hook.log\n[ ! -e stop ]\n",
+    "bash, strict": b"#!/usr/bin/env bash\nset -euo pipefail\necho own \"${BASH_SOURCE[0]}\" >> hook.log; cat >> hook.log\n[ ! -e stop ]\n",
+    "no shebang, no newline": b"echo own $0 >> hook.log; cat >> hook.log; test ! -e stop",
+    "python": (f"#!{sys.executable}\nimport os, sys\nopen('hook.log', 'a').write('own ' + sys.argv[0] + sys.stdin.read())\n"
+               "sys.exit(os.path.exists('stop'))\n").encode(),
+    "env -S": b"#!/usr/bin/env -S sh -eu\necho own $0 >> hook.log; cat >> hook.log\n[ ! -e stop ]\n",
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_hook_that_was_there_runs_and_may_stop_it_and_comes_back_byte_by_byte(
+    script: str, repo: Repo, tmp_path: Path
+) -> None:
+    hooks = {}
+    for name in ("pre-commit", "pre-push"):
+        hooks[name] = repo.root / ".git/hooks" / name
+        hooks[name].parent.mkdir(exist_ok=True)
+        hooks[name].write_bytes(SCRIPTS[script])
+        hooks[name].chmod(0o754)
+    here = Guarded(repo)
+    log = repo.root / "hook.log"
+    log.unlink()
+    assert "guarded already" in here.coord("guard", "install")
+    assert all(one["state"] == "guarded" for one in json.loads(here.coord("guard", "check", "--json"))["items"])
+    here.repo.write("b.txt", "second\n")
+    here.git("commit", "-qm", "x", "b.txt", GIT_COMMITTER_DATE="2020-01-01T00:00:00Z")
+    assert log.read_text().count("own") == 1
+    if script != "python":
+        assert ".git/hooks/pre-commit" in log.read_text()
+    log.unlink()
+    (repo.root / "stop").touch()
+    here.repo.write("b.txt", "third\n")
+    assert "coord" not in here.refused("commit", "-m", "x", "b.txt")
+    (repo.root / "stop").unlink()
+    log.unlink()
+    here.hold("ann", "b.txt")
+    assert "held by ann" in here.refused("commit", "-m", "x", "b.txt")
+    assert not log.exists()  # ours goes first: nothing else has begun
+    bare = tmp_path / "remote.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(bare)], check=True)
+    here.git("push", "-q", str(bare), "HEAD:main")
+    head = here.git("rev-parse", "HEAD").strip()
+    assert f"HEAD {head} refs/heads/main {'0' * 40}\n" in log.read_text()  # what git told it, whole
+    here.coord("guard", "remove")
+    for file in hooks.values():
+        assert file.read_bytes() == SCRIPTS[script] and file.stat().st_mode & 0o777 == 0o754
+    assert not (repo.root / ".git/hooks/coord-kept").exists()
+    assert "in none" in here.coord("guard", "remove")
+
+
+def test_a_hook_that_is_switched_off_stays_so(repo: Repo) -> None:
+    hook = repo.root / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o644)
+    here = Guarded(repo)
+    here.repo.write("b.txt", "second\n")
+    here.git("commit", "-qam", "x")
+    here.coord("guard", "remove")
+    assert hook.read_text() == "#!/bin/sh\nexit 1\n" and hook.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_hook_that_is_a_link_is_called_where_it_leads(repo: Repo) -> None:
+    repo.write("scripts/check", "#!/bin/sh\ntouch linked\n")
+    (repo.root / "scripts/check").chmod(0o755)
+    hook = repo.root / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.symlink_to("../../scripts/check")
+    here = Guarded(repo)
+    (repo.root / "linked").unlink(missing_ok=True)
+    here.repo.write("b.txt", "second\n")
+    here.git("commit", "-qam", "x")
+    assert (repo.root / "linked").exists()
+    assert (repo.root / "scripts/check").read_text() == "#!/bin/sh\ntouch linked\n"
+    here.coord("guard", "remove")
+    assert os.readlink(hook) == "../../scripts/check"
+
+
+def test_without_hooks_before_nothing_is_left_behind(here: Guarded) -> None:
+    before = sorted(p.name for p in here.hook().parent.iterdir())
+    assert {"pre-commit", "pre-push"} <= set(before)
+    here.coord("guard", "remove")
+    assert sorted(p.name for p in here.hook().parent.iterdir()) == [
+        name for name in before if name not in ("pre-commit", "pre-push")]
+
+
+HUSKY = '#!/usr/bin/env sh\n. "$(dirname "$0")/h"\n'
+HUSKY_H = '#!/usr/bin/env sh\nn=$(basename "$0")\ns=$(dirname "$(dirname "$0")")/$n\n[ ! -f "$s" ] && exit 0\nsh -e "$s" "$@"\n'
+
+
+def test_husky(repo: Repo) -> None:
+    for name, text in (("_/pre-commit", HUSKY), ("_/pre-push", HUSKY), ("_/h", HUSKY_H),
+                       ("pre-commit", "echo husky >> hook.log\n[ ! -e stop ]\n")):
+        repo.write(f".husky/{name}", text)
+    (repo.root / ".husky/_/pre-commit").chmod(0o755)
+    repo.write(".husky/_/.gitignore", "*\n")
+    subprocess.run(["git", "-C", str(repo.root), "config", "core.hooksPath", ".husky/_"], check=True)
+    here = Guarded(repo)
+    assert "npm install" in here.coord("guard", "install")
+    assert ".husky/_/pre-commit: guarded" in here.coord("guard", "check")
+    (repo.root / "hook.log").unlink()
+    here.repo.write("b.txt", "second\n")
+    here.git("commit", "-qam", "x")
+    assert (repo.root / "hook.log").read_text() == "husky\n"
+    (repo.root / "stop").touch()
+    here.repo.write("b.txt", "third\n")
+    here.refused("commit", "-am", "x")
+    here.hold("ann", "b.txt")
+    assert "held by ann" in here.refused("commit", "-am", "x")
+    here.coord("guard", "remove")
+    assert (repo.root / ".husky/_/pre-commit").read_text() == HUSKY
+
+
+def test_tracked_hooks_are_remarked_upon(repo: Repo) -> None:
+    repo.write(".githooks/pre-commit", "#!/bin/sh\nexit 0\n")
+    (repo.root / ".githooks/pre-commit").chmod(0o755)
+    subprocess.run(["git", "-C", str(repo.root), "config", "core.hooksPath", ".githooks"], check=True)
+    here = Guarded(repo)
+    assert "tracked by git" in here.coord("guard", "install")
+    here.coord("guard", "remove")
+    assert here.git("diff", "--name-only") == ""
+
+
+def test_a_linked_worktree_is_guarded_as_the_main_one(here: Guarded, tmp_path: Path) -> None:
+    tree = tmp_path / "linked"
+    here.git("worktree", "add", "-q", str(tree), "-b", "side")
+    here.hold("ann", "a.txt")
+    (tree / "a.txt").write_text("second\n")
+    (tree / "b.txt").write_text("second\n")
+    assert "a.txt: held by ann" in here.refused("commit", "-am", "x", cwd=tree)
+    here.git("commit", "-qm", "x", "b.txt", cwd=tree)
+    here.git("commit", "-qam", "x", cwd=tree, COORD_AGENT="ann")
+    assert "guarded" in here.coord("guard", "check", cwd=tree)
+    here.coord("guard", "remove", cwd=tree)
+    assert not here.hook().exists()
+
+
+def test_from_a_folder_below_and_with_a_first_commit_still_to_come(repo: Repo) -> None:
+    repo.write("lib/c.txt", "first\n")
+    repo.coord("init")
+    assert repo.coord("guard", "install", cwd=repo.root / "lib").returncode == 0
+    with repo.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["lib/c.txt"]))
+    env = {**os.environ, **IDENTITY}
+    subprocess.run(["git", "add", "c.txt"], cwd=repo.root / "lib", check=True, env=env)
+    done = subprocess.run(["git", "commit", "-m", "x"], cwd=repo.root / "lib", capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 1 and "lib/c.txt: held by ann" in done.stderr
+    check = repo.coord("guard", "check", cwd=repo.root / "lib")
+    assert check.returncode == 3 and "held by ann" in check.stdout
+
+
+def test_where_there_is_no_git_or_no_hooks(make_repo: Callable[..., Repo]) -> None:
+    plain = make_repo("plain", git=False)
+    for verb in ("install", "check", "remove"):
+        done = plain.coord("guard", verb)
+        assert done.returncode == 2 and "not in a git repository" in done.stderr
+    off = make_repo("off")
+    subprocess.run(["git", "-C", str(off.root), "config", "core.hooksPath", "/dev/null"], check=True)
+    done = off.coord("guard", "install")
+    assert done.returncode == 2 and "switched off" in done.stderr
