@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from coordinator.dialects.table import HookTable
 from coordinator.dialects.telling import Verdict, can_add, tell
 from coordinator.files.content import snapshot
 from coordinator.profiles import Profile, load
-from coordinator.rules.commands import reads_only
+from coordinator.rules.commands import commits, reads_only
 from coordinator.rules.versions import Watched, violated
 from coordinator.service import hooks, line, shells
 from coordinator.store.ledger import Tx
@@ -174,16 +175,18 @@ class Guard:
             return Verdict(heeded.deny, "", heeded.context, heeded.again)
         if call.kind == "own" and call.parameter:
             return Verdict("", heard.session, heeded.context)
-        command = ""
+        command, signed = "", ""
         if call.kind == "shell" and table.rewrite and not reads_only(call.command):
-            command = self._confinement.wrap(heeded.protect, call.command)
+            if (table.signs or heard.sub) and commits(call.command):
+                signed = f"export COORD_AGENT={shlex.quote(heeded.holder)}; {call.command}"
+            command = self._confinement.wrap(heeded.protect, signed or call.command)
         if heeded.protect:
             looks = [_Look(held, _stamp(held.path), self._hash(held.path))
                      for held in heeded.protect if held.kind != "directory"]
             self._commands.append(_Command(heeded.holder, heard.session, heard.sub, heard.call_id,
                                            bool(command), looks, self._tick))
             del self._commands[:-COMMANDS_MAX]
-        return Verdict("", command, heeded.context)
+        return Verdict("", command or signed, heeded.context)
 
     def _note_busy(self, heard: Heard, holder: str) -> None:
         self._tick += 1

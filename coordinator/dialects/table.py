@@ -34,6 +34,9 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
         own: how the names of coord's own MCP tools begin.
         mark: a parameter that the hook adds to their calls: the session's id. For agents whose
             MCP servers are not told it otherwise.
+        signs: whether commands that commit get the holder's name put before them, as COORD_AGENT:
+            for agents whose commands find no session in their environment. (Those of sub-agents
+            always do.)
         harmless: tools that touch no file.
         trust: what a person has to do once so that the agent runs its hooks at all.
     """
@@ -49,6 +52,7 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     shells: dict[str, str] = {}
     own: str = "mcp__coord__"
     mark: str = ""
+    signs: bool = False
     harmless: tuple[str, ...] = ()
     trust: str = ""
 

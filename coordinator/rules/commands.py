@@ -18,6 +18,7 @@ _UNKNOWN = frozenset("$`*?[{~")
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
 _WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am", "switch",
                          "read-tree", "bisect", "sparse-checkout", "filter-branch"})
+_COMMITS = frozenset({"commit", "push", "merge", "rebase", "cherry-pick", "revert", "am", "pull"})
 _READS = frozenset({"cd", "pwd", "ls", "cat", "head", "tail", "grep", "rg", "find", "echo", "true",
                     "wc", "file", "stat", "which", "type", "diff", "du", "sort", "uniq", "cut"})
 _GIT_READS = frozenset({"status", "diff", "log", "show", "blame", "ls-files", "rev-parse", "grep"})
@@ -31,6 +32,12 @@ def git_wide(command: str) -> str | None:
         if words and words[0] == "git" and _wide(_git(words)):
             return " ".join(words)
     return None
+
+
+def commits(command: str) -> bool:
+    """Whether a git command in it may run git's own commit and push hooks."""
+    return any(words and words[0] == "git" and _git(words)[:1] and _git(words)[0] in _COMMITS
+               for words in simple_commands(command))
 
 
 def targets(command: str) -> tuple[str, ...]:

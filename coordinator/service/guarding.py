@@ -20,6 +20,8 @@ PATHS_MAX = 2_000
 def check(svc: Service, view: View, actor: Actor, req: rq.GuardCheck) -> rq.GuardHeldList:
     """See `requests.GuardCheck`."""
     agent = actor.agent or req.agent
+    if req.agent is not None and _parent(view, req.agent) == actor.agent is not None:
+        agent = req.agent  # a sub-agent under the token of the whole
     if agent is None and req.session:
         agent = sessions.named(req.profile, req.session)
     return rq.GuardHeldList(agent=agent, items=_held(svc, view, agent, req.paths))

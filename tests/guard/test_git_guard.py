@@ -15,6 +15,7 @@ import pytest
 
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.hook.test_sessions import Claude
 
 IDENTITY = {"GIT_AUTHOR_NAME": "Pat", "GIT_AUTHOR_EMAIL": "pat@localhost", "GIT_COMMITTER_NAME": "Pat",
             "GIT_COMMITTER_EMAIL": "pat@localhost", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
@@ -465,3 +466,29 @@ def test_where_there_is_no_git_or_no_hooks(make_repo: Callable[..., Repo]) -> No
     subprocess.run(["git", "-C", str(off.root), "config", "core.hooksPath", "/dev/null"], check=True)
     done = off.coord("guard", "install")
     assert done.returncode == 2 and "switched off" in done.stderr
+
+
+# Agents of a person, through their hooks ---------------------------------------------------------
+
+
+def test_who_cannot_tell_it_themselves_are_named_by_their_hooks(here: Guarded) -> None:
+    """A sub-agent has its parent's environment; a session of Gemini has none that tells it."""
+    for key, value in (("user.name", "Pat"), ("user.email", "pat@localhost")):
+        here.git("config", key, value)
+    sub = Claude(here.repo, "ann00000", "s1")
+    assert sub.edit("a.txt", "the sub-agent's\n") == ""
+    assert "held by claude-code-ann00000.s1" in here.refused(
+        "commit", "-m", "x", "a.txt", CLAUDE_CODE_SESSION_ID="ann00000")
+    _, code, said = sub.shell("git commit -qm 'Its own' -- a.txt")
+    assert code == 0, said
+    gemini = Claude(here.repo, "1a142f64", profile="gemini")
+    gemini.hook("BeforeTool", tool_name="write_file", tool_input={"file_path": str(here.root / "b.txt"), "content": "x"})
+    here.repo.write("b.txt", "gemini's\n")
+    assert "held by gemini-1a142f64" in here.refused("commit", "-m", "x", "b.txt")
+    given = {"command": "cd . && git commit -qm 'Its own' -- b.txt"}
+    run = gemini.hook("BeforeTool", tool_name="run_shell_command", tool_input=given)["tool_input"]["command"]
+    done = subprocess.run(["bash", "-c", run], cwd=here.root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert here.git("log", "--format=%s", "-2").split("\n")[:2] == ["Its own", "Its own"]
+    plain = gemini.hook("BeforeTool", tool_name="run_shell_command", tool_input={"command": "make test"})
+    assert "COORD_AGENT" not in str(plain)

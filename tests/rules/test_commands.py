@@ -85,3 +85,10 @@ def test_a_violation_is_a_change_that_nobody_with_a_right_made(
         assert not found
     else:
         assert found
+
+
+def test_commands_that_commit() -> None:
+    for command in ("git commit -m x", "cd a && git -C b push", "X=1 git -c a=b merge side", "make; git pull"):
+        assert commands.commits(command), command
+    for command in ("git status", "git log --grep commit", "echo git commit", "gitk commit", "git"):
+        assert not commands.commits(command), command
