@@ -1,0 +1,42 @@
+"""Real agents and the guard in git's hooks: each commits its own, none commits another's."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.agents.conftest import need
+from tests.agents.conversation import Edit, Read, Result, Say, Script, Scripted, Shell
+from tests.agents.test_coordination import AGENTS, PROFILES, Wired, wired  # noqa: F401
+
+pytestmark = pytest.mark.agents
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_it_commits_its_own_work_and_nobody_elses(agent: str, wired: Wired) -> None:  # noqa: F811
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    wired.coord("guard", "install")
+    for key, value in (("user.name", "Agent"), ("user.email", "agent@localhost")):
+        subprocess.run(["git", "-C", str(wired.root), "config", key, value], check=True)
+    heard: dict[str, Result] = {}
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["lib/sum.py"], description="rewriting it"))
+        (wired.root / "lib/sum.py").write_text("half of it\n")
+
+        def script(_: Scripted) -> Script:
+            yield Read("notes.txt")
+            yield Edit("notes.txt", "second line", "a better line")
+            heard["own"] = yield Shell("git commit -m 'A better line' -- notes.txt")
+            heard["ann's"] = yield Shell("git commit -m 'The sum' -- lib/sum.py")
+            yield Say("done")
+
+        ran = wired.run(agent, script)
+        assert ran.code == 0, ran.tail()
+    said = subprocess.run(["git", "log", "--format=%s", "--name-only"], cwd=wired.root, capture_output=True,
+                          text=True, check=True).stdout
+    assert said.split("\n")[:3] == ["A better line", "", "notes.txt"], heard["own"].text
+    assert "The sum" not in said
+    assert "held by ann until" in heard["ann's"].text
