@@ -472,7 +472,7 @@ def test_where_there_is_no_git_or_no_hooks(make_repo: Callable[..., Repo]) -> No
 
 
 def test_who_cannot_tell_it_themselves_are_named_by_their_hooks(here: Guarded) -> None:
-    """A sub-agent has its parent's environment; a session of Gemini has none that tells it."""
+    """A sub-agent has its parent's environment; one of OpenCode has none that tells it."""
     for key, value in (("user.name", "Pat"), ("user.email", "pat@localhost")):
         here.git("config", key, value)
     sub = Claude(here.repo, "ann00000", "s1")
@@ -481,14 +481,16 @@ def test_who_cannot_tell_it_themselves_are_named_by_their_hooks(here: Guarded) -
         "commit", "-m", "x", "a.txt", CLAUDE_CODE_SESSION_ID="ann00000")
     _, code, said = sub.shell("git commit -qm 'Its own' -- a.txt")
     assert code == 0, said
-    gemini = Claude(here.repo, "1a142f64", profile="gemini")
-    gemini.hook("BeforeTool", tool_name="write_file", tool_input={"file_path": str(here.root / "b.txt"), "content": "x"})
-    here.repo.write("b.txt", "gemini's\n")
-    assert "held by gemini-1a142f64" in here.refused("commit", "-m", "x", "b.txt")
-    given = {"command": "cd . && git commit -qm 'Its own' -- b.txt"}
-    run = gemini.hook("BeforeTool", tool_name="run_shell_command", tool_input=given)["tool_input"]["command"]
+    other = Claude(here.repo, "ses1a142f64", profile="opencode:before")
+
+    def before(tool: str, **given: str) -> Any:
+        return other.hook("before", tool_name=tool, tool_input=given)
+
+    before("write", filePath=str(here.root / "b.txt"), content="x")
+    here.repo.write("b.txt", "opencode's\n")
+    assert "held by opencode-1a142f64" in here.refused("commit", "-m", "x", "b.txt")
+    run = before("bash", command="cd . && git commit -qm 'Its own' -- b.txt")["command"]
     done = subprocess.run(["bash", "-c", run], cwd=here.root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert here.git("log", "--format=%s", "-2").split("\n")[:2] == ["Its own", "Its own"]
-    plain = gemini.hook("BeforeTool", tool_name="run_shell_command", tool_input={"command": "make test"})
-    assert "COORD_AGENT" not in str(plain)
+    assert "COORD_AGENT" not in str(before("bash", command="make test"))
