@@ -303,6 +303,19 @@ def test_what_was_committed_before_the_lease_is_pushed(here: Guarded, remote: Pa
     here.git("push", "-q", "origin", "HEAD:main")  # nothing to push at all
 
 
+def test_a_holder_in_a_worktree_of_its_own_is_looked_at_there(
+    here: Guarded, remote: Path, tmp_path: Path
+) -> None:
+    tree = tmp_path / "linked"
+    here.git("worktree", "add", "-q", str(tree), "-b", "side")
+    here.hold("ann", str(tree / "a.txt"))
+    here.repo.write("a.txt", "second\n")
+    here.git("commit", "-qam", "Past the guard", "--no-verify")
+    assert "a.txt: held by ann" in here.refused("push", "-q", "origin", "HEAD:main")
+    (tree / "a.txt").write_text("second\n")
+    here.git("push", "-q", "origin", "HEAD:main")
+
+
 # Installing -------------------------------------------------------------------------------------
 
 SCRIPTS: dict[str, bytes] = {
