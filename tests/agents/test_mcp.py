@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from coordinator.profiles import load
 from coordinator.words import requests as rq
 from tests.agents.clis import Extra
 from tests.agents.conftest import need
-from tests.agents.conversation import Edit, Mcp, Read, Result, Say, Script, Scripted
+from tests.agents.conversation import Edit, Mcp, Read, Result, Say, Script, Scripted, Shell
 from tests.agents.test_coordination import PROFILES, TRUST, Wired, wired  # noqa: F401
 
 pytestmark = pytest.mark.agents
@@ -39,6 +41,15 @@ def _server_flags(agent: str, root: Path) -> tuple[str, ...]:
 AGENTS = ["claude", "codex", "gemini", "opencode", "copilot"]
 
 
+def _once_there(call: Mcp) -> Generator[Any, Result, Result]:
+    """Codex asks its model before its MCP servers have started: then the tool is not there yet."""
+    while True:
+        result = yield call
+        if "unsupported call" not in result.text:
+            return result
+        yield Shell("sleep 0.3")
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_model_takes_a_task_and_finishes_it(agent: str, wired: Wired) -> None:  # noqa: F811
     need(agent)
@@ -50,7 +61,7 @@ def test_a_model_takes_a_task_and_finishes_it(agent: str, wired: Wired) -> None:
 
         def script(_: Scripted) -> Script:
             heard["read"] = yield Read("lib/sum.py")
-            heard["task"] = yield Mcp("coord", "next_task", {})
+            heard["task"] = yield from _once_there(Mcp("coord", "next_task", {}))
             seen["claimed"] = str(client.call(rq.TaskShow(task="T-1")).claimed_by)
             heard["edit"] = yield Edit("lib/sum.py", "    return a - b", "    return a + b")
             heard["done"] = yield Mcp("coord", "complete_task", {"task": "T-1", "result": "It adds."})
@@ -77,7 +88,8 @@ def test_the_tools_of_a_launched_agent_are_held_to_its_token(agent: str, wired: 
         token = client.call(rq.Register(agent="worker-1", profile=PROFILES[agent])).token
 
         def script(_: Scripted) -> Script:
-            heard["lease"] = yield Mcp("coord", "acquire", {"resources": ["notes.txt"]})
+            heard["lease"] = yield from _once_there(
+                Mcp("coord", "acquire", {"resources": ["notes.txt"]}))
             held.update({one.resource: one.locked_by for one in client.call(rq.Locks()).items})
             yield Say("done")
 
