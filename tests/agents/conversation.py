@@ -68,6 +68,7 @@ class Use:
 
     tool: str
     args: Json | str
+    namespace: str = ""
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,8 @@ def test_what_another_holds_is_refused_and_the_model_is_told(agent: str, wired: 
         assert "whole work tree" in heard["stash"].text
         holders = {one.agent for one in client.call(rq.Agents(all=True)).items}
         assert any(name.startswith(PROFILES[agent] + "-") for name in holders), holders
+        left = [(one.resource, one.locked_by) for one in client.call(rq.Locks()).items]
+        assert left == [("notes.txt", "ann")]  # its session has ended
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -123,6 +123,7 @@ def test_what_qwens_commands_changed_is_found(wired: Wired) -> None:
 
 #: How each agent's model starts a sub-agent with a prompt.
 SUB_AGENTS = {
+    "codex": lambda name: Use("spawn_agent", {"message": f"[[{name}]] Go."}, "multi_agent_v1"),
     "claude": lambda name: Use("Task", {"description": name, "prompt": f"[[{name}]] Go.", "subagent_type": "general-purpose", "run_in_background": False}),
     "copilot": lambda name: Use("task", {"description": name, "prompt": f"[[{name}]] Go.", "agent_type": "general-purpose", "name": name}),
     "opencode": lambda name: Use("task", {"description": name, "prompt": f"[[{name}]] Go.", "subagent_type": "general"}),
@@ -152,6 +153,7 @@ def test_sub_agents_of_one_session_contend(agent: str, wired: Wired) -> None:
 
     def parent(_: Scripted) -> Script:
         yield tuple(SUB_AGENTS[agent](name) for name in ("one", "two"))  # type: ignore[misc]
+        until(lambda: "second" in heard, 60)  # Codex goes on at once
         yield Say("done")
 
     ran = wired.run(agent, parent, others={"one": one, "two": two})

@@ -123,6 +123,8 @@ class Codex(Tongue):
         call = super().call(intent, root)
         if isinstance(intent, Mcp):
             return Call(call.id, intent.tool, call.args, f"mcp__{intent.server}")
+        if isinstance(intent, Use):
+            return Call(call.id, call.tool, call.args, intent.namespace)
         return call
 
     @staticmethod
