@@ -142,6 +142,10 @@ def claim(
         say(got.partial.diff)
     for warning in got.warnings:
         say(f"warning: {warning}")
+    mine = f" --agent {agent}" if agent else ""
+    say("")
+    say(f"next: coord task done {got.task.task}{mine} --result 'what came of it'")
+    say(f"      coord task fail {got.task.task}{mine} --reason 'why', if you cannot")
 
 
 @task_app.command("done")

@@ -27,6 +27,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from coordinator.archive.index import ArchiveIndex
 from coordinator.archive.markdown import Section
 from coordinator.daemon.confinement import Confinement
+from coordinator.daemon.own_command import OwnCommand
 from coordinator.daemon.desk import Desk
 from coordinator.daemon.eyes import Eyes
 from coordinator.daemon.guard import Guard
@@ -138,8 +139,8 @@ class Daemon:
     async def _serve(self) -> None:
         self._write(_started(self._started_at))
         self._write(lambda tx: sweeping.sweep(self.service, tx, OPERATOR, rq.Sweep()))
-        guard = Guard(self.desk, Confinement(self.state.path / "confine",
-                                             self.settings.hooks.confine))
+        confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)
+        guard = Guard(self.desk, confinement, OwnCommand(self.state.bin))
         door = LocalDoor(self.desk, guard, self.state.socket())
         await door.open()
         self.state.failure.unlink(missing_ok=True)

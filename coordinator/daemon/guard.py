@@ -18,6 +18,7 @@ from typing import Any
 from coordinator.daemon import hook_line
 from coordinator.daemon.confinement import Confinement
 from coordinator.daemon.desk import Desk, who
+from coordinator.daemon.own_command import OwnCommand
 from coordinator.dialects.hearing import Heard, hear
 from coordinator.dialects.table import HookTable
 from coordinator.dialects.telling import Verdict, can_add, tell
@@ -62,9 +63,10 @@ class _Command:
 class Guard:
     """One per daemon; used from the loop's thread only."""
 
-    def __init__(self, desk: Desk, confinement: Confinement) -> None:
+    def __init__(self, desk: Desk, confinement: Confinement, own: OwnCommand) -> None:
         self._desk = desk
         self._confinement = confinement
+        self._own = own
         self._commands: list[_Command] = []
         self._tick = 0
         #: holder -> tick at which its last write or command began or ended; since when it runs.
@@ -171,14 +173,19 @@ class Guard:
     def _verdict(self, table: HookTable, heard: Heard, heeded: hooks.Heeded) -> Verdict:
         self._note_busy(heard, heeded.holder)
         call = heard.call
+        if not table.rewrite:
+            heeded.deny = self._own.named(heeded.deny)
+            heeded.context = self._own.named(heeded.context)
         if heeded.deny or heard.moment != "before" or call is None:
             return Verdict(heeded.deny, "", heeded.context, heeded.again)
         if call.kind == "own" and call.parameter:
             return Verdict("", heard.session, heeded.context)
         command, signed = "", ""
         if call.kind == "shell" and table.rewrite and not reads_only(call.command):
-            if (table.signs or heard.sub) and commits(call.command):
-                signed = f"export COORD_AGENT={shlex.quote(heeded.holder)}; {call.command}"
+            signed = self._own.before(call.command, heeded.holder, supervised=heard.supervised)
+            if not signed and (table.signs or heard.sub) and commits(call.command):
+                signed = f"export COORD_AGENT={shlex.quote(heeded.holder)}; "
+            signed = signed and signed + call.command
             command = self._confinement.wrap(heeded.protect, signed or call.command)
         if heeded.protect:
             looks = [_Look(held, _stamp(held.path), self._hash(held.path))

@@ -79,6 +79,11 @@ class StateDir:
         return self.path / "runs"
 
     @property
+    def bin(self) -> Path:
+        """Holds one program: `coord`, for agents' shells that have none."""
+        return self.path / "bin"
+
+    @property
     def worktrees(self) -> Path:
         """Linked worktrees of launched agents, one folder a run."""
         return self.path / "worktrees"

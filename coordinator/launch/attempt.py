@@ -7,6 +7,7 @@ follows from that for the task is `hand`'s business.
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Literal, Protocol
 from coordinator.client.client import Client
 from coordinator.dialects.stream import Told
 from coordinator.files.git import clean_environment
+from coordinator.files.state import StateDir
 from coordinator.launch.activity import Signs
 from coordinator.launch.logs import Follower, last_line
 from coordinator.launch.process import Running
@@ -208,4 +210,6 @@ def environment(client: Client, task: rq.Task, socket: Path) -> dict[str, str]:
         "COORD_ROOT": str(client.root), "COORD_AGENT": str(client.agent),
         "COORD_AGENT_TOKEN": str(client.token), "COORD_TASK": task.task,
         "COORD_SOCKET": str(socket),
+        # At its end: only where there is no `coord` on it already.
+        "PATH": f"{mine.get('PATH', os.defpath)}{os.pathsep}{StateDir(client.root).bin}",
     }

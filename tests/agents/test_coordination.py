@@ -27,6 +27,7 @@ from tests.agents.conversation import (
     Use,
 )
 from tests.agents.stand import Ran, Stand
+from tests.waiting import until
 
 pytestmark = pytest.mark.agents
 
@@ -119,38 +120,75 @@ def test_what_another_holds_is_refused_and_the_model_is_told(agent: str, wired: 
         assert left == [("notes.txt", "ann")]  # its session has ended
 
 
+def typed(pattern: str, result: Result) -> Shell:
+    """The very command that the model was told to type, typed."""
+    found = re.search(pattern, result.text)
+    assert found, result.text
+    return Shell(found[1])
+
+
 @pytest.mark.parametrize("agent", AGENTS)
-def test_it_waits_its_turn_takes_other_work_and_writes_on_fresh_content(
-    agent: str, wired: Wired
-) -> None:
-    """Refused, it does other work; the file becomes free and changed; it is told, and both changes
-    are in the file."""
+def test_two_agents_one_hot_file(agent: str, wired: Wired) -> None:
+    """The first has claimed a task that needs the file. The second is refused it with the holder,
+    the reason, the archive and a task; it takes that task by the command that it was told, does and
+    finishes it; is told when the file is free, and writes on what the first has made of it.
+    `coord` is on neither's PATH, and nothing but their hooks says who they are."""
     need(agent)
+    (wired.root / "context_archive").mkdir()
+    (wired.root / "context_archive/notes.md").write_text(
+        "# Notes\n\n## Why the notes are ordered\n\n`notes.txt` is read by the importer, line by line.\n")
     wired.coord("init", "--agent", PROFILES[agent], "--yes")
     heard: dict[str, Result] = {}
+    claimed: dict[str, str] = {}
     with wired.client() as client:
-        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="adding a line"))
+        client.call(rq.TaskAdd(title="Mend the first line", resources=["notes.txt"]))
+        client.call(rq.TaskAdd(title="Correct the sum", prompt="It subtracts.", resources=["lib/sum.py"]))
 
-        def script(_: Scripted) -> Script:
+        def state(task: str) -> str:
+            return str(client.call(rq.TaskShow(task=task)).state)
+
+        def first(_: Scripted) -> Script:
+            heard["first claims"] = yield Shell("coord task claim T-1")
+            claimed["T-1"] = str(client.call(rq.TaskShow(task="T-1")).claimed_by)
+            until(lambda: "second task" in heard, 90)
             yield Read("notes.txt")
-            heard["refused"] = yield Edit("notes.txt", "second line", "a better line")
-            heard["other"] = yield Edit("lib/sum.py", "    return a - b", "    return a + b")
-            (wired.root / "notes.txt").write_text("first line\nsecond line\nthird line\nann's line\n")
-            client.call(rq.Release(agent="ann", resources=["notes.txt"]))
-            heard["told"] = yield Shell("echo on with it")
-            heard["fresh"] = yield Read("notes.txt")
-            heard["edit"] = yield Edit("notes.txt", "second line", "a better line")
-            if "a better line" not in wired.read("notes.txt"):  # some must be told to look first
-                heard["again"] = yield Edit("notes.txt", "second line", "a better line")
+            yield Edit("notes.txt", "first line", "a first line")
+            heard["first done"] = yield typed(r"next: (coord task done T-1.*)", heard["first claims"])
             yield Say("done")
 
-        ran = wired.run(agent, script)
-        assert ran.code == 0, ran.tail()
-        assert "ann" in heard["refused"].text
-        assert wired.read("notes.txt") == "first line\na better line\nthird line\nann's line\n"
+        def second(_: Scripted) -> Script:
+            until(lambda: "T-1" in claimed, 90)
+            yield Read("notes.txt")
+            heard["refused"] = yield Edit("notes.txt", "second line", "a second line")
+            heard["claims"] = yield typed(r"`(coord task claim [^`]+)`", heard["refused"])
+            claimed["T-2"] = str(client.call(rq.TaskShow(task="T-2")).claimed_by)
+            yield Read("lib/sum.py")
+            yield Edit("lib/sum.py", "    return a - b", "    return a + b")
+            heard["second task"] = yield typed(r"next: (coord task done T-2.*)", heard["claims"])
+            until(lambda: state("T-1") == "done", 90)
+            heard["told"] = yield Shell("echo on with it")
+            heard["fresh"] = yield Read("notes.txt")
+            heard["edit"] = yield Edit("notes.txt", "second line", "a second line")
+            if "a second line" not in wired.read("notes.txt"):  # some must be told to look first
+                heard["again"] = yield Edit("notes.txt", "second line", "a second line")
+            yield Say("done")
+
+        one = wired.stand.start(agent, wired.root, first, extra=wired.extra(agent))
+        two = wired.run(agent, second)
+        ran = one.wait()
+        assert (ran.code, two.code) == (0, 0), ran.tail() + two.tail()
+        said = heard["refused"].text
+        assert f"leased by {claimed['T-1']} for T-1 (Mend the first line)" in said, said
+        assert "Why the notes are ordered" in said
+        assert "It subtracts." in heard["claims"].text
+        assert (state("T-1"), state("T-2")) == ("done", "done"), heard
+        hooked = {who.agent for who in client.call(rq.Agents(all=True)).items if who.hooked_at}
+        assert len(set(claimed.values())) == 2 and set(claimed.values()) <= hooked, (claimed, hooked)
         assert "return a + b" in wired.read("lib/sum.py")
-        told = "\n".join(one.text + str(one) for one in heard.values())
+        assert wired.read("notes.txt") == "a first line\na second line\nthird line\n", heard
+        told = "\n".join(result.text + str(result) for result in heard.values())
         assert "You waited for notes.txt" in told, told
+        assert client.call(rq.Reviews()).items == []
 
 
 @pytest.mark.parametrize("agent", AGENTS)

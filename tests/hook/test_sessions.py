@@ -371,6 +371,31 @@ def test_where_it_cannot_be_started_the_write_is_stopped(up: Repo) -> None:
     (up.root / "coord.toml").unlink()
 
 
+def test_what_a_refusal_names_can_be_typed_as_it_stands(repo: Repo) -> None:
+    """With `coord` on nobody's PATH; the shell of a session knows whose it is without being told."""
+    bare = {"PATH": "/usr/bin:/bin"}
+    repo.coord("up", env=bare)
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    qwen = Claude(repo, "quinn", profile="qwen")  # whose commands cannot be changed
+    with repo.client() as client:
+        for title, file in (("One", "a.py"), ("Two", "b.py"), ("Three", "c.py")):
+            client.call(rq.TaskAdd(title=title, resources=[file]))
+        assert ann.shell("coord task claim T-1")[1] == 0
+        assert held(repo) == {"a.py": ann.name}
+        ran = [bob.edit("a.py").split("`")[1]]
+        assert ran == [f"coord task claim T-2 --agent {bob.name}"]
+        _, code, said = bob.shell(ran[0])
+        assert code == 0 and held(repo) == {"a.py": ann.name, "b.py": bob.name}, said
+        ran.append(said.split("next: ")[1].splitlines()[0])
+        assert bob.shell(ran[1])[1] == 0
+        assert client.call(rq.TaskShow(task="T-2")).state == "done"
+        assert "COORD_AGENT" not in str(bob._call("Bash", {"command": "make test"}))
+        own = qwen._call("write_file", {"file_path": str(repo.root / "a.py"), "content": ""})
+        typed = str(own["permissionDecisionReason"]).split("`")[1]
+        done = subprocess.run(typed, shell=True, cwd=repo.root, env=bare, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and held(repo)["c.py"] == qwen.name, done.stderr
+
+
 def test_a_turn_may_be_all_that_a_lease_lasts(make_repo: Any) -> None:
     repo = make_repo(config="[hooks]\nkeep = 'turn'\n")
     with repo.client() as client:
