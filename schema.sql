@@ -71,7 +71,7 @@ CREATE TABLE file_locks (
     mode             TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
     scope            TEXT NOT NULL,         -- containment is prefix order of scopes
     slot             TEXT NOT NULL,         -- '' when exclusive, else the holder (and pattern)
-    inode            TEXT,                  -- device:inode at grant: hard links and renames collide
+    inode            TEXT,                  -- which file at grant: hard links and renames collide
     worktree         TEXT,                  -- linked worktree it was taken in; NULL: the main one
     content_hash     TEXT,                  -- bytes at grant (file, region); NULL: absent
     acquisition_id   TEXT NOT NULL,         -- A-n, n the first fencing token of its set

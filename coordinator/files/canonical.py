@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from coordinator.files.identity import identity
 from coordinator.files.reality import (
     PART_BYTES_MAX,
     check_parts,
@@ -53,7 +54,7 @@ class Located(NamedTuple):
 
     resource: Resource
     inode: str | None
-    """`device:inode` of an existing regular file (of the one that a region is in); else None."""
+    """Which existing regular file it is (of a region: that it is in), `identity`; else None."""
     path: str | None
     """The absolute real path, in the worktree that was addressed; None for keys and globs."""
 
@@ -200,9 +201,7 @@ class Tree:
         if ".git" in name or name.startswith(STATE_DIR):
             self._check_private(name)
         if mode == _FILE:
-            return Located(
-                naming.resource(name, "file"), f"{found.st_dev}:{found.st_ino}", path
-            )
+            return Located(naming.resource(name, "file"), identity(path, found), path)
         if mode == _DIR:
             return Located(naming.resource(name, "dir"), None, path)
         return None
@@ -224,7 +223,7 @@ class Tree:
         is_dir = is_dir or name == "" or path.endswith(("/", "/.", "/.."))
         inode = None
         if found is not None and stat.S_ISREG(found.st_mode):
-            inode = f"{found.st_dev}:{found.st_ino}"
+            inode = identity(real, found)
         kind: naming.Kind = "dir" if is_dir else "file"
         return Located(naming.resource(name, kind, fold_case=self.fold_case), inode, real)
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 from coordinator.files.canonical import Located
 from coordinator.files.content import digest, snapshot, write_atomic
+from coordinator.files.identity import identity
 from coordinator.service.core import Service
 from coordinator.words.refusals import Code, Refusal
 
@@ -93,9 +94,9 @@ def kind_at(path: Path) -> Literal["file", "directory", "absent"] | None:
 
 
 def inode_at(svc: Service, path: str) -> str | None:
-    """`device:inode` of the file that has this repo-relative path now."""
+    """Which file has this repo-relative path now (`identity`); None if there is none."""
+    where = str(svc.tree.root / path)
     try:
-        found = os.lstat(svc.tree.root / path)
+        return identity(where, os.lstat(where))
     except OSError:
         return None
-    return f"{found.st_dev}:{found.st_ino}"

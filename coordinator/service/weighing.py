@@ -145,8 +145,9 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterator[LeaseRow]:
 def _same_file(svc: Service, lease: LeaseRow, asked: Resource) -> bool:
     """Whether a lease with this inode is still on that very file.
 
-    An inode number is used again after its file is deleted. If the leased path is there with
-    another inode, the file we ask for is not the leased one; if it is gone, it was renamed.
+    If the leased path is there and another file, the one we ask for is not the leased one; if it is
+    gone, it was renamed. (Where the disk tells no births of files, a number that is used again
+    after its file was deleted looks like that too.)
     """
     if lease.scope == asked.scope:
         return True

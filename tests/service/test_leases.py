@@ -79,6 +79,20 @@ def test_asking_again_is_the_same_lease_renewed(world: World) -> None:
     assert again.expires_at > first.expires_at
 
 
+def test_a_new_file_is_not_taken_for_a_deleted_one_whose_inode_number_it_has(world: World) -> None:
+    """ext4 gives the number of a deleted file to the next new one."""
+    world.write("a.py", "1\n")
+    number = (world.root / "a.py").stat().st_ino
+    world.acquire("ann", "a.py")
+    (world.root / "a.py").unlink()
+    for i in range(200):
+        world.write(f"new{i}.py", "2\n")
+        if (world.root / f"new{i}.py").stat().st_ino == number:
+            assert world.acquire("bob", f"new{i}.py").leases[0].locked_by == "bob"
+            return
+    pytest.skip("this disk does not use inode numbers again soon")
+
+
 def test_hard_links_symlinks_and_renames_collide(world: World) -> None:
     world.write("a.py", "x")
     os.link(world.root / "a.py", world.root / "hard.py")
