@@ -13,6 +13,7 @@ from pathlib import Path
 
 from coordinator.bench.measure import Slice
 from coordinator.store.database import open_writer
+from coordinator.store.ledger import COUNTER_BLOCKS
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.store.statements import many
 
@@ -48,7 +49,6 @@ class SqlitePairs:
         self._n += 1
         scope = f"p/src/pkg/m{self._n % 64}.py/"
         run("BEGIN IMMEDIATE")
-        run(Q["agent_get"], ("c1",)).fetchone()
         run(many("rivals", 3), ("p/", "p/src/", "p/src/pkg/", scope, scope[:-1] + "0")).fetchall()
         run(Q["presence"]).fetchone()
         run(
@@ -57,7 +57,8 @@ class SqlitePairs:
              None, None, f"A-{self._n}", None, 1_800_000, _LATER),
         )
         self._event("lease_granted", scope)
-        run(Q["counter_put"], ("fencing", self._n))
+        if self._n % COUNTER_BLOCKS["fencing"] == 1:
+            run(Q["counter_put"], ("fencing", self._n + COUNTER_BLOCKS["fencing"] - 1))
         run("COMMIT")
         return self._n
 
@@ -65,7 +66,6 @@ class SqlitePairs:
         run = self._db.execute
         scope = f"p/src/pkg/m{token % 64}.py/"
         run("BEGIN IMMEDIATE")
-        run(Q["agent_get"], ("c1",)).fetchone()
         run(Q["leases_at_scope"], (scope,)).fetchall()
         run(Q["lease_delete"], (token,))
         run(Q["presence"]).fetchone()

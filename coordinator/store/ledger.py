@@ -11,8 +11,9 @@ Jobs share a transaction without a savepoint each (about 4 µs saved): decisions
 first record, so a raised refusal leaves nothing behind. Should a job break that rule, or anything
 else fail, the whole transaction is rolled back and each job is run again in one of its own: what
 is slow is only the rare case. Nothing is told before it is on disk (invariant 4). Memoised facts
-live no longer than the transaction; the last sequence number and the counters go from one commit
-to the next, and are read again after any failure.
+live no longer than the transaction. What goes from one commit to the next (`Carried`: the last
+sequence number, the counters, agents' rows) is dropped after any failure, and whenever SQLite's own
+version of the file says that anybody else has written to it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,6 +49,27 @@ _APPEND = Q["event_append"]
 _PRESENCE = Q["presence"]
 _PRESENT = ("waiters_any", "reviews_any_open", "parked_any")
 _ABOUT_AGENTS = frozenset({AgentRegistered, AgentSeen, AgentState, AgentHooked})
+
+
+#: Numbers of a counter that are taken from the table at once: a commit then writes one page less.
+#: Those that a stop leaves unused are skipped for ever; only fencing tokens are asked for so often.
+COUNTER_BLOCKS = {"fencing": 64}
+#: Agents whose rows are carried from commit to commit.
+AGENTS_MAX = 4096
+
+
+@dataclass(slots=True)
+class Carried:
+    """What a commit leaves for the next transaction, so that it need not be read again."""
+
+    seq: int | None = None
+    #: Counter -> the last number given; None until they are read.
+    counters: dict[str, int] | None = None
+    #: Counter -> what the table says: nothing above it was ever given.
+    stored: dict[str, int] = field(default_factory=dict)
+    agents: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    #: Hash of an agent's token -> its name.
+    tokens: dict[str, str] = field(default_factory=dict)
 
 
 class View:
@@ -78,18 +101,15 @@ class Tx(View):
     """A transaction at an instant: reading, and recording events."""
 
     def __init__(
-        self, db: apsw.Connection, now_ms: int, seq: int | None = None,
-        counters: dict[str, int] | None = None,
+        self, db: apsw.Connection, now_ms: int, carried: Carried | None = None
     ) -> None:
         super().__init__(db, now_ms)
         self.recorded = 0
         self._events: list[tuple[Any, ...]] = []
-        self._counters = counters
+        self._carried = carried or Carried()
         self._raised: set[str] = set()
-        self._seq = seq
         #: Facts true for this transaction only ("are there any waiters?"), kept by who writes them.
         self.memo: dict[str, Any] = {}
-        self._agents: dict[str, tuple[Any, ...]] = {}
         #: Directories that were looked at and are no links (`Tree.resolve`): an instant, a look.
         self.directories: set[str] = set()
         #: What to tell once this is on disk: (acquisition id, reply) of waiters that were granted.
@@ -103,9 +123,9 @@ class Tx(View):
         """Append the event and apply it: the only way to change state."""
         kind = type(event)
         APPLY[kind](self.db, self.now, event)
-        if kind in _ABOUT_AGENTS:
-            self._agents.clear()
         agent, task, resource = event.subject
+        if kind in _ABOUT_AGENTS:
+            self._carried.agents.pop(str(agent), None)
         self._events.append(
             (self.next_seq(), self.now, kind_of(event), agent, task, resource,
              _encode(event).decode())
@@ -113,19 +133,27 @@ class Tx(View):
         self.recorded += 1
 
     def agent(self, name: str) -> tuple[Any, ...] | None:
-        """The agent's row as it is now, read once a transaction unless it changes."""
-        row = self._agents.get(name)
-        if row is None:
-            row = self.row("agent_get", name)
-            if row is not None:
-                self._agents[name] = row
-        return row
+        """The agent's row as it is now, read again only after it changed."""
+        row = self._carried.agents.get(name)
+        return row if row is not None else self._learn(self.row("agent_get", name))
 
     def agent_of(self, token_hash: str) -> tuple[Any, ...] | None:
-        """The row of the agent that a token speaks for."""
-        row = self.row("agent_by_token", token_hash)
+        """The row of the agent that a token speaks for; None if there is none, or it has left."""
+        name = self._carried.tokens.get(token_hash)
+        row = self._carried.agents.get(name) if name is not None else None
+        if row is not None and row[4] == token_hash:
+            return row if row[5] != "gone" else None
+        return self._learn(self.row("agent_by_token", token_hash))
+
+    def _learn(self, row: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         if row is not None:
-            self._agents[str(row[0])] = row
+            known = self._carried
+            if len(known.agents) >= AGENTS_MAX or len(known.tokens) >= AGENTS_MAX:
+                known.agents.clear()
+                known.tokens.clear()
+            known.agents[str(row[0])] = row
+            if row[4] is not None:
+                known.tokens[str(row[4])] = str(row[0])
         return row
 
     def free(self, name: str, kind: str, scope: str) -> None:
@@ -136,10 +164,8 @@ class Tx(View):
 
     def next_seq(self) -> int:
         """Take the next place in the log."""
-        if self._seq is None:
-            self._seq = int(self.db.execute(Q["event_last"]).get)
-        self._seq += 1
-        return self._seq
+        self._carried.seq = seq = self.last_seq + 1
+        return seq
 
     def recorded_of(self, kinds: frozenset[str]) -> list[tuple[Any, ...]]:
         """(at, agent, resource, data) of this transaction's own events of these kinds, the latest
@@ -151,17 +177,25 @@ class Tx(View):
     @property
     def last_seq(self) -> int:
         """The sequence number of the newest event, this transaction's included."""
-        if self._seq is None:
-            self._seq = int(self.db.execute(Q["event_last"]).get)
-        return self._seq
+        seq = self._carried.seq
+        if seq is None:
+            seq = self._carried.seq = int(self.db.execute(Q["event_last"]).get)
+        return seq
 
     def number(self, counter: str) -> int:
         """The next value of a counter that only rises."""
-        if self._counters is None:
-            self._counters = {str(k): int(v) for k, v in self.db.execute(Q["counters_all"])}
-        value = self._counters[counter] = self._counters.get(counter, 0) + 1
-        self._raised.add(counter)
+        counters = self._counters()
+        value = counters[counter] = counters.get(counter, 0) + 1
+        if value > self._carried.stored.get(counter, 0):
+            self._raised.add(counter)
         return value
+
+    def _counters(self) -> dict[str, int]:
+        known = self._carried
+        if known.counters is None:
+            known.stored = {str(k): int(v) for k, v in self.db.execute(Q["counters_all"])}
+            known.counters = dict(known.stored)
+        return known.counters
 
     def keep(self, digest: str, data: bytes) -> None:
         """Keep bytes under their name."""
@@ -179,25 +213,21 @@ class Tx(View):
             known = self.memo[what]
         return bool(known)
 
-    @property
-    def numbers(self) -> tuple[int | None, dict[str, int] | None]:
-        """The sequence and the counters as this transaction leaves them."""
-        return self._seq, self._counters
-
     def flush(self) -> None:
         """Write what was gathered in memory; called just before the commit."""
         if self._events:
             self.db.executemany(_APPEND, self._events)
-        if self._counters:
-            for name in self._raised:
-                self.db.execute(Q["counter_put"], (name, self._counters[name]))
+        for name in self._raised:
+            stored = self._counters()[name] + COUNTER_BLOCKS.get(name, 1) - 1
+            self._carried.stored[name] = stored
+            self.db.execute(Q["counter_put"], (name, stored))
 
     def raise_counters(self, by: int) -> None:
         """Skip numbers that may have been given out after the backup this database came from."""
-        for name, _ in self.db.execute(Q["counters_all"]).fetchall():
-            self.number(str(name))
-            assert self._counters is not None
-            self._counters[str(name)] += by
+        counters = self._counters()
+        for name in list(counters):
+            counters[name] += by
+            self._raised.add(name)
 
 
 Job = Callable[[Tx], Any]
@@ -209,10 +239,8 @@ class Ledger:
     def __init__(self, db: apsw.Connection, path: Path) -> None:
         self.db = db
         self.path = path
-        # What the last commit left, so that it need not be read again: nobody else writes. Any
-        # failure drops it.
-        self._seq: int | None = None
-        self._counters: dict[str, int] | None = None
+        self._carried = Carried()
+        self._version = -1  # of the file, as our last commit left it
         #: Called with the transaction after each commit that recorded something.
         self.on_commit: Callable[[Tx], None] | None = None
 
@@ -229,11 +257,12 @@ class Ledger:
 
     def run_all(self, jobs: Sequence[Job], now_ms: int) -> list[Any]:
         """All jobs, in order, at one instant; a value or a `Refusal` for each."""
-        tx = Tx(self.db, now_ms, self._seq, self._counters)
-        self._seq = self._counters = None
         answers: list[Any] = []
         try:
             self.db.execute("BEGIN IMMEDIATE")
+            if self.db.data_version() != self._version:
+                self._carried = Carried()  # nobody else should write; somebody did
+            tx = Tx(self.db, now_ms, self._carried)
             for job in jobs:
                 before = tx.recorded
                 try:
@@ -244,8 +273,9 @@ class Ledger:
                     answers.append(refusal)
             tx.flush()
             self.db.execute("COMMIT")
-            self._seq, self._counters = tx.numbers
+            self._version = self.db.data_version()
         except Exception as bad:
+            self._carried = Carried()
             self._rollback()
             if len(jobs) > 1:
                 return [self.run_all([job], now_ms)[0] for job in jobs]

@@ -65,7 +65,8 @@ def test_kill_9_loses_nothing(repo: Repo) -> None:
         assert repo.state.socket().exists(), "a dead socket is what is left"
         held = ann.call(rq.Locks()).items
         assert [x.fencing_token for x in held] == [lease.fencing_token, lease.fencing_token + 1]
-        assert ann.acquire("b.py").leases[0].fencing_token == lease.fencing_token + 2
+        # (numbers are taken from the database in blocks: what was left of one is skipped)
+        assert ann.acquire("b.py").leases[0].fencing_token > lease.fencing_token + 1
         assert ann.call(rq.TaskShow(task=task.task)).title == "t"
         assert repo.pid() != pid
 
