@@ -48,34 +48,46 @@ def init(
     user: Annotated[
         bool, typer.Option("--user", help="Your own settings, for all repositories.")
     ] = False,
+    no_guard: Annotated[
+        bool, typer.Option("--no-guard", help="Leave git's commit and push hooks alone.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Prepare this folder: `.coord/`, `coord.toml`, `context_archive/`; keeps what exists.
 
     With --agent (or --all) the agent's settings are changed so that it asks coord before it
-    writes; what would change is shown first. --remove takes out exactly that.
+    writes, and git's hooks so that a commit does (`coord guard`); what would change is shown
+    first. --remove takes out exactly that.
     """
-    from coordinator.cli.wiring import chosen, wire
+    from coordinator.cli import wiring
+    from coordinator.wiring import exclude
 
     root = locate_root()
     if remove:
         names = agent or []
-        wanted = chosen(root, names, False) if names else [p for p in profiles(root) if p.wire]
-        wire(root, wanted, yes=yes, remove=True, user=user)
+        wanted = (wiring.chosen(root, names, False) if names
+                  else [p for p in profiles(root) if p.wire])
+        gone = wiring.wire(root, wanted, yes=yes, remove=True, user=user)
+        exclude.take_out(root, gone)
+        if not no_guard:
+            wiring.guard_out(root, yes=yes)
         return
-    wanted = chosen(root, agent or [], everything)
+    wanted = wiring.chosen(root, agent or [], everything)
     made = _prepare(root)
+    git = checkout(str(root)) is not None
+    notes: list[str] = []
     if wanted:
-        wire(root, wanted, yes=yes, remove=False, user=user)
+        changed = wiring.wire(root, wanted, yes=yes, remove=False, user=user)
+        notes += wiring.keep_out_of_commits(root, changed) if git else []
+        notes += wiring.guard_in(root, yes=yes) if not no_guard else []
     if as_json:
-        print_json({"root": str(root), "made": made, "git": checkout(str(root)) is not None})
+        print_json({"root": str(root), "made": made, "git": git, "notes": notes})
         return
     say(f"{root} is ready" + (f" (made {', '.join(made)})" if made else " (it was already)"))
-    if checkout(str(root)) is None:
+    if not git:
         say("note: this is not a git repository; coord works, but git cannot show what changed")
-    if wanted and not user and checkout(str(root)) is not None:
-        say("note: what was wired names paths of this machine; keep it out of commits "
-            "(.git/info/exclude), or wire with --user")
+    for note in notes:
+        say(f"note: {note}")
     if wanted:
         say("next: coord doctor proves the wiring; then start your agents as you always do")
     else:

@@ -9,13 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from coordinator.cli.app import app, complain, say
 from coordinator.client.wire import connect, locate_root, start
+from coordinator.files.content import write_atomic
 from coordinator.files.state import StateDir
+from coordinator.guard import hooks
 from coordinator.profiles import Profile, load, profiles
-from coordinator.wiring.wire import HOOK, Change, Wirer
+from coordinator.wiring import exclude
+from coordinator.wiring.wire import HOOK, Wirer
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -38,11 +42,11 @@ def chosen(root: Path, names: Sequence[str], everything: bool) -> list[Profile]:
 
 def wire(
     root: Path, wanted: Sequence[Profile], *, yes: bool, remove: bool, user: bool
-) -> list[str]:
+) -> list[Path]:
     """Show what would change, ask, write; the files that were changed."""
     wirer = Wirer(StateDir(root), Path.home(), user=user)
     plans = [(one, wirer.unplan(one) if remove else wirer.plan(one)) for one in wanted]
-    changed: list[str] = []
+    changed: list[Path] = []
     for profile, changes in plans:
         if not changes:
             say(f"{profile.name}: " + ("nothing of coord's is in its settings" if remove else
@@ -50,25 +54,102 @@ def wire(
             continue
         for change in changes:
             sys.stdout.write(change.shown())
-        if not yes and not _agreed(profile, changes):
+        if not yes and not _agreed(profile.name, len(changes)):
             say(f"{profile.name}: left as it was")
             continue
         if remove:
             wirer.remove(changes)
         else:
             wirer.apply(profile, changes)
-        changed += [str(change.path) for change in changes]
+        changed += [change.path for change in changes]
         say(f"{profile.name}: {'taken out' if remove else 'wired'}")
     return changed
 
 
-def _agreed(profile: Profile, changes: Sequence[Change]) -> bool:
+def keep_out_of_commits(root: Path, changed: Sequence[Path]) -> list[str]:
+    """Let git pass over settings files that coord has made; what a person should know of them."""
+    made = Wirer(StateDir(root), Path.home()).made()
+    told = []
+    if passed := exclude.put_in(root, [path for path in changed if path in made]):
+        told.append(f"{', '.join(passed)} names paths of this machine, so git passes over it "
+                    "(.git/info/exclude, of this clone only)")
+    if theirs := exclude.tracked(root, changed):
+        told.append(f"git tracks {', '.join(theirs)}, and what was wired names paths of this "
+                    "machine: do not commit that, or wire with --user")
+    mine = [path for path in changed if path not in made]
+    if others := exclude.untracked(root, mine):
+        told.append(f"{', '.join(others)} names paths of this machine now; keep it out of commits")
+    return told
+
+
+def guard_in(root: Path, *, yes: bool) -> list[str]:
+    """Put the guard into git's hooks of this clone, shown and asked for like a wiring; what a
+    person should know of it. Hooks that others have too are left to `coord guard install`."""
+    try:
+        found = hooks.found(root)
+    except Refusal as refusal:
+        return [f"commits are not guarded: {refusal.message}"]
+    lacking = [hook for hook in found if hook.state() != "guarded"]
+    if not lacking:
+        say("guard: in git's hooks already")
+        return []
+    if why := hooks.shared(root, found):
+        return [f"commits are not guarded: {why}, and what is put there is not of this clone "
+                "alone; `coord guard install` does it all the same"]
+    for hook in lacking:
+        sys.stdout.write(hook.shown())
+    if not yes and not _agreed("the guard of commits and pushes", len(lacking)):
+        say("guard: left out")
+        return []
+    _note_guarded(root, [str(hook.path) for hook in lacking if hook.state() == "missing"])
+    for hook in lacking:
+        hook.install()
+    say("guard: in git's hooks (a person goes on over it with COORD_GUARD=off)")
+    return hooks.remarks(root, found)
+
+
+def guard_out(root: Path, *, yes: bool) -> None:
+    """Take the guard out of the hooks that `guard_in` put it into, once no agent is wired."""
+    mine = _guarded(root)
+    if not mine:
+        return
+    wirer = Wirer(StateDir(root), Path.home())
+    left = [one.name for one in profiles(root) if one.wire and wirer.is_wired(one)]
+    if left:
+        say(f"guard: stays in git's hooks, for {', '.join(left)}")
+        return
+    found = [hook for hook in map(hooks.Hook, map(Path, mine)) if hook.state() != "missing"]
+    for hook in found:
+        sys.stdout.write(hook.shown(remove=True))
+    if found and not yes and not _agreed("the guard of commits and pushes", len(found)):
+        say("guard: left in git's hooks")
+        return
+    for hook in found:
+        hook.remove()
+    StateDir(root).guarded.unlink(missing_ok=True)
+    if found:
+        say("guard: taken out of git's hooks")
+
+
+def _guarded(root: Path) -> list[str]:
+    try:
+        return msgspec.json.decode(StateDir(root).guarded.read_bytes(), type=list[str])
+    except (OSError, msgspec.DecodeError):
+        return []
+
+
+def _note_guarded(root: Path, paths: Sequence[str]) -> None:
+    every = list(dict.fromkeys([*_guarded(root), *paths]))
+    write_atomic(StateDir(root).guarded, msgspec.json.encode(every), 0o600)
+
+
+def _agreed(what: str, files: int) -> bool:
     if not sys.stdin.isatty():
         raise Refusal(
-            Code.INVALID, f"{len(changes)} files would change for {profile.name}; nobody is there "
+            Code.INVALID, f"{files} files would change for {what}; nobody is there "
             "to be asked, so nothing was written.", next="Repeat it with --yes.",
         )
-    return typer.confirm(f"Write this for {profile.name}?")
+    return typer.confirm(f"Write this for {what}?")
 
 
 def live(root: Path, profile: Profile) -> str | None:

@@ -79,6 +79,11 @@ class StateDir:
         return self.path / "runs"
 
     @property
+    def guarded(self) -> Path:
+        """The git hooks that `coord init` has put its guard into."""
+        return self.path / "guarded.json"
+
+    @property
     def bin(self) -> Path:
         """Holds one program: `coord`, for agents' shells that have none."""
         return self.path / "bin"

@@ -8,6 +8,7 @@ and called from a hook of ours. Taking the lines out gives back the bytes that w
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import re
 import shlex
@@ -59,6 +60,31 @@ class Hook:
             return "not executable"
         return "guarded" if self._lines(_WHOLE in now) in now else "old"
 
+    def shown(self, *, remove: bool = False) -> str:
+        """What `install` (or `remove`) would change, as a unified diff; empty if nothing."""
+        now = _bytes(self.path)
+        after = now
+        if remove:
+            if now is not None and _BEGIN in now and _END in now:
+                after = _without(now) if _WHOLE not in now else _bytes(self.kept)
+        elif self.state() == "guarded":
+            return ""
+        elif now is None:
+            after = b"#!/bin/sh\n" + self._lines(True)
+        elif _BEGIN in now and _END in now:
+            begin, end = now.index(_BEGIN), now.index(_END) + len(_END)
+            after = now[:begin] + self._lines(_WHOLE in now) + now[end:]
+        elif self._is_script(now):
+            after = self._inserted(now)
+        else:
+            after = b"#!/bin/sh\n" + self._lines(True)
+        old, new = ([] if one is None else one.decode("utf-8", "replace").splitlines(keepends=True)
+                    for one in (now, after))
+        name = str(self.path)
+        lines = difflib.unified_diff(old, new, name if now is not None else "/dev/null",
+                                     name if after is not None else "/dev/null")
+        return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
     def install(self) -> bool:
         """Put the lines in; whether anything had to be changed.
 
@@ -74,9 +100,7 @@ class Hook:
             before = _bytes(self.path)
             if before is not None and self._is_script(before):
                 mode = stat.S_IMODE(self.path.stat().st_mode)
-                first = _SHELLS.match(before)
-                at = first.end() if first is not None else 0
-                write_atomic(self.path, before[:at] + self._lines(False) + before[at:], mode)
+                write_atomic(self.path, self._inserted(before), mode)
                 return True
             if os.path.lexists(self.path):
                 _move(self.path, self.kept)
@@ -92,17 +116,14 @@ class Hook:
         now = _bytes(self.path)
         if now is None or _BEGIN not in now:
             return False
-        begin = now.index(_BEGIN)
-        end = now.find(_END, begin)
-        if end < 0:
+        if now.find(_END, now.index(_BEGIN)) < 0:
             raise Refusal(
                 Code.INVALID, f"{self.path} has the beginning of the guard's lines, but not their "
                 "end. It was left as it is.", next=f"Take them out by hand: {self.path}.",
             )
-        rest = now[:begin] + now[end + len(_END) :]
         with _writing(self.path):
-            if _WHOLE not in now[begin:end]:
-                write_atomic(self.path, rest, stat.S_IMODE(self.path.stat().st_mode))
+            if _WHOLE not in now:
+                write_atomic(self.path, _without(now), stat.S_IMODE(self.path.stat().st_mode))
             elif os.path.lexists(self.kept):
                 _move(self.kept, self.path)
                 with contextlib.suppress(OSError):
@@ -117,6 +138,11 @@ class Hook:
             not before.startswith(b"#!") and b"\0" not in before
         )
         return shell and os.access(self.path, os.X_OK) and not self.path.is_symlink()
+
+    def _inserted(self, before: bytes) -> bytes:
+        first = _SHELLS.match(before)
+        at = first.end() if first is not None else 0
+        return before[:at] + self._lines(False) + before[at:]
 
     def _lines(self, whole: bool) -> bytes:
         python = shlex.quote(sys.executable)
@@ -178,6 +204,17 @@ def found(place: Path) -> list[Hook]:
     return [Hook(folder / name) for folder in folders for name in HOOKS]
 
 
+def shared(place: Path, hooks: list[Hook]) -> str:
+    """Why these hooks are not this clone's alone; empty if they are."""
+    told = repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
+    if (told.split()[0] if told else "") in ("global", "system"):
+        return "core.hooksPath is set for all repositories"
+    for folder in dict.fromkeys(hook.path.parent for hook in hooks):
+        if repository.maybe("ls-files", "--", str(folder), cwd=place):
+            return f"git tracks what is in {folder}"
+    return ""
+
+
 def remarks(place: Path, hooks: list[Hook]) -> list[str]:
     """What a person should know of where the hooks lie."""
     out = []
@@ -203,6 +240,12 @@ def _worktrees(place: Path) -> list[Path]:
     trees = [Path(line.removeprefix("worktree ")) for line in said.splitlines()
              if line.startswith("worktree ")]
     return [tree for tree in trees if tree.is_dir()]
+
+
+def _without(now: bytes) -> bytes:
+    """The file without the guard's lines."""
+    begin = now.index(_BEGIN)
+    return now[:begin] + now[now.index(_END, begin) + len(_END) :]
 
 
 def _move(source: Path, target: Path) -> None:

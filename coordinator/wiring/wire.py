@@ -150,6 +150,10 @@ class Wirer:
             wired.pop(str(change.path), None)
             self._save(wired)
 
+    def made(self) -> set[Path]:
+        """The settings files that coord has made: there were none before."""
+        return {Path(one.path) for one in self._wired().values() if one.before is None}
+
     def is_wired(self, profile: Profile) -> bool:
         """Whether every file has what this profile wants, in the project or for the user."""
         both = (Wirer(self._state, self._home), Wirer(self._state, self._home, user=True))

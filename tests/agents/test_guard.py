@@ -22,7 +22,6 @@ GUARDED = [agent for agent in AGENTS if agent != "gemini"]
 def test_it_commits_its_own_work_and_nobody_elses(agent: str, wired: Wired) -> None:  # noqa: F811
     need(agent)
     wired.coord("init", "--agent", PROFILES[agent], "--yes")
-    wired.coord("guard", "install")
     for key, value in (("user.name", "Agent"), ("user.email", "agent@localhost")):
         subprocess.run(["git", "-C", str(wired.root), "config", key, value], check=True)
     heard: dict[str, Result] = {}

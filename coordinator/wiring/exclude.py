@@ -1,0 +1,100 @@
+"""Settings files that coord has made in a repository, kept out of its commits.
+
+They name the interpreter and paths of one machine. Owns a few marked lines in `.git/info/exclude`,
+which is of this clone only; a file that git tracks, or that was a person's before, gets none.
+Taking the lines out gives the file back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from coordinator.files.content import write_atomic
+from coordinator.files.git import Git
+from coordinator.words.refusals import Code, Refusal
+
+_SAYS = ": settings of this machine; `coord init --remove` takes these lines out\n"
+#: The second form stands after a last line that had no end, and takes that end away again.
+_BEGIN, _BEGIN_JOINED, _END = "# >>> coord" + _SAYS, "\n# +>> coord" + _SAYS, "# <<< coord\n"
+
+
+def tracked(root: Path, files: Iterable[Path]) -> list[str]:
+    """Those of these files that git tracks, relative to `root`."""
+    git = Git(root)
+    return [name for name in _names(root, files)
+            if git.maybe("--literal-pathspecs", "ls-files", "--", name)]
+
+
+def untracked(root: Path, files: Iterable[Path]) -> list[str]:
+    """Those that git neither tracks nor ignores, relative to `root`."""
+    git = Git(root)
+    return [name for name in _names(root, files)
+            if not git.maybe("--literal-pathspecs", "ls-files", "--", name)
+            and not git.maybe("check-ignore", "--", name)]
+
+
+def put_in(root: Path, files: Iterable[Path]) -> list[str]:
+    """Let git pass over these files, where it neither tracks nor ignores them; which ones those
+    are.
+
+    Raises:
+        Refusal: STORAGE.
+    """
+    new = untracked(root, files)
+    if new:
+        _change(Git(root), new, [])
+    return new
+
+
+def take_out(root: Path, files: Iterable[Path]) -> None:
+    """Take the lines for these files out again.
+
+    Raises:
+        Refusal: STORAGE.
+    """
+    _change(Git(root), [], _names(root, files))
+
+
+def _change(git: Git, more: list[str], fewer: list[str]) -> None:
+    said = git.maybe("rev-parse", "--git-path", "info/exclude")
+    if not said:
+        return
+    path = git.place / said
+    try:
+        before = path.read_text("utf-8", "surrogateescape") if path.exists() else ""
+        begin = next((one for one in (_BEGIN, _BEGIN_JOINED) if one in before), "")
+        head, inner, tail = before, "", ""
+        if begin and _END in before.partition(begin)[2]:
+            head, _, rest = before.partition(begin)
+            inner, _, tail = rest.partition(_END)
+        else:
+            begin = _BEGIN if not head or head.endswith("\n") else _BEGIN_JOINED
+        prefix = git.maybe("rev-parse", "--show-prefix") or ""
+        lines = dict.fromkeys(inner.splitlines())
+        lines |= dict.fromkeys(_pattern(prefix + name) for name in more)
+        for name in fewer:
+            lines.pop(_pattern(prefix + name), None)
+        block = begin + "".join(f"{line}\n" for line in lines) + _END if lines else ""
+        after = head + block + tail
+        if after == before:
+            return
+        if not after:  # to git the same as none, which is what there was
+            path.unlink()
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode & 0o777 if path.exists() else None
+        write_atomic(path, after.encode("utf-8", "surrogateescape"), mode)
+    except (OSError, UnicodeError) as bad:
+        raise Refusal(
+            Code.STORAGE, f"{path} cannot be changed: {bad}. It is as it was.",
+            next="Keep what was wired out of commits by hand.",
+        ) from None
+
+
+def _pattern(name: str) -> str:
+    return "/" + "".join("\\" + sign if sign in "\\*?[ " else sign for sign in name)
+
+
+def _names(root: Path, files: Iterable[Path]) -> list[str]:
+    return [path.relative_to(root).as_posix() for path in files if path.is_relative_to(root)]

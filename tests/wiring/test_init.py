@@ -1,0 +1,113 @@
+"""`coord init --agent`: what it changes in the repository itself, and what `--remove` leaves of it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import Repo
+
+FILE = ".claude/settings.local.json"
+
+
+def git(repo: Repo, *args: str) -> str:
+    told = subprocess.run(
+        ["git", "-c", "user.name=A", "-c", "user.email=a@localhost", "-c", "core.excludesFile=/dev/null", *args],
+        cwd=repo.root, capture_output=True, text=True, check=True)
+    return told.stdout
+
+
+def init(repo: Repo, *more: str) -> str:
+    done = repo.coord("init", "--agent", "claude-code", "--yes", *more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def remove(repo: Repo, *more: str) -> str:
+    done = repo.coord("init", "--remove", "--yes", *more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def owned(repo: Repo) -> dict[str, bytes]:
+    """What is in git's folder and beside coord's, byte by byte."""
+    places = [repo.root / ".git/hooks", repo.root / ".git/info", repo.root / ".claude"]
+    return {str(file): file.read_bytes() for place in places for file in sorted(place.rglob("*")) if file.is_file()}
+
+
+@pytest.mark.parametrize("mine", [None, "*.log\n", "*.log", "# a\n\n\n"])
+@pytest.mark.parametrize("hook", [None, "#!/bin/sh\necho mine\n"])
+def test_init_wires_hooks_tools_and_guard_and_takes_out_exactly_that(mine: str | None, hook: str | None, repo: Repo) -> None:
+    exclude, commit = repo.root / ".git/info/exclude", repo.root / ".git/hooks/pre-commit"
+    if mine is None:
+        exclude.unlink(missing_ok=True)
+    else:
+        exclude.write_text(mine)
+    if hook is not None:
+        commit.write_text(hook)
+        commit.chmod(0o755)
+    before = owned(repo)
+    said = init(repo)
+    assert "+# >>> coord guard" in said and "mcpServers" in said, "all is in the difference"
+    assert commit.read_text().count("coord guard") >= 2 and (repo.root / ".git/hooks/pre-push").exists()
+    assert f"{FILE}, .mcp.json names paths of this machine, so git passes over it" in said
+    assert ".claude" not in git(repo, "status", "--porcelain") and ".mcp" not in git(repo, "status", "--porcelain")
+    after = owned(repo)
+    again = init(repo)
+    assert "wired already" in again and "in git's hooks already" in again
+    assert owned(repo) == after
+    said = remove(repo)
+    assert "-# >>> coord guard" in said
+    assert owned(repo) == before
+
+
+def test_nothing_is_guarded_unasked(repo: Repo) -> None:
+    before = owned(repo)
+    init(repo, "--no-guard")
+    assert not (repo.root / ".git/hooks/pre-commit").exists()
+    asked = repo.coord("init", "--agent", "claude-code")  # wired already: this asks for the guard
+    assert asked.returncode == 2 and "guard of commits" in asked.stderr
+    remove(repo)
+    assert owned(repo) == before
+
+
+def test_the_guard_stays_for_the_agent_that_is_left_and_for_whoever_put_it_in(repo: Repo) -> None:
+    init(repo, "--agent", "codex")
+    hook = repo.root / ".git/hooks/pre-commit"
+    assert "stays in git's hooks, for claude-code" in remove(repo, "--agent", "codex")
+    assert hook.exists()
+    assert "taken out of git's hooks" in remove(repo, "--agent", "claude-code")
+    assert not hook.exists()
+    repo.coord("guard", "install")
+    init(repo)
+    remove(repo)
+    assert hook.exists(), "a person put it in, not init"
+
+
+def test_what_is_not_this_clones_alone_is_left_and_said(repo: Repo) -> None:
+    hooks = repo.root / "hooks"
+    hooks.mkdir()
+    (hooks / "commit-msg").write_text("#!/bin/sh\n")
+    git(repo, "config", "core.hooksPath", "hooks")
+    repo.write(FILE, "{}\n")
+    repo.write(".mcp.json", "{}\n")
+    git(repo, "add", "-f", "hooks", FILE)
+    git(repo, "commit", "-qm", "x")
+    said = init(repo)
+    assert f"git tracks {FILE}" in said and "do not commit that" in said
+    assert ".mcp.json names paths of this machine now; keep it out of commits" in said
+    assert "git tracks what is in" in said and "`coord guard install` does it all the same" in said
+    assert sorted(path.name for path in hooks.iterdir()) == ["commit-msg"]
+    assert ">>> coord" not in (repo.root / ".git/info/exclude").read_text()
+    remove(repo)
+    assert repo.read(FILE) == repo.read(".mcp.json") == "{}\n"
+
+
+def test_without_git_it_says_that_there_is_nothing_to_guard(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo("plain", git=False)
+    said = init(repo)
+    assert "commits are not guarded" in said and "not in a git repository" in said
+    remove(repo)
+    assert not (repo.root / ".claude").exists()
