@@ -7,17 +7,16 @@ person may do in between: drain, stop. Prints nothing; `say` is told what happen
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from coordinator.client.client import Client
 from coordinator.files.state import StateDir
 from coordinator.launch import logs, recovery, report, runs
-from coordinator.launch.attempt import PASSING, Limits
-from coordinator.launch.hand import RETRY_S, Hand
+from coordinator.launch.attempt import Limits
+from coordinator.launch.course import Course
+from coordinator.launch.hand import Hand
 from coordinator.launch.isolation import Isolation, tidy_up, uncommitted
 from coordinator.launch.process import end_orphan
 from coordinator.launch.worktrees import Target, find_target
@@ -34,7 +33,7 @@ FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
 }
 
 
-class Crew:
+class Crew(Course):
     """One launch. `prepare`, `start`, then `done` or `drain` and `stop`; last, `report`."""
 
     def __init__(
@@ -55,26 +54,16 @@ class Crew:
         if not 1 <= agents <= AGENTS_MAX:
             raise Refusal(Code.INVALID, f"--agents must be between 1 and {AGENTS_MAX}.")
         profile.program()
-        self.options = dict(options or {})
-        profile.check_options(self.options)
+        profile.check_options(options or {})
         _check_wired(root, profile)
         self._target = find_target(root) if isolated else None
-        self.isolation: Isolation | None = None
-        self.root, self.profile, self.agents, self.limits = root, profile, agents, limits
-        self.say = say
-        self.state = StateDir(root)
-        self.draining, self.hard = threading.Event(), threading.Event()
-        self.over = threading.Event()
+        super().__init__(root, profile, limits, say=say, expects_verdicts=expects_verdicts,
+                         options=options)
+        self.agents = agents
         self.hands: list[Hand] = []
-        self.attempts: list[report.Attempt] = []
-        self.problems: list[str] = []
         self.orphans = 0
-        self._expects_verdicts = expects_verdicts
-        self._numbers: dict[str, int] = {}
-        self._lock = threading.Lock()
         self._clock = SystemClock()
-        self._began = self._last = time.monotonic()
-        self.operator = Client(root)
+        self._began = time.monotonic()
 
     # ------------------------------------------------------------ the beginning
 
@@ -113,21 +102,6 @@ class Crew:
             self.say(f"Note: {count} file{'' if count == 1 else 's'} in the working tree "
                      f"{'has' if count == 1 else 'have'} changes that are not committed. The "
                      f"agents begin from the last commit of {target.name}, without them.")
-
-    def steady(self, request: rq.Request[Any]) -> Any:
-        """Ask as the person who launched, until the coordinator answers.
-
-        Raises:
-            Refusal: its answer; or that it could not be reached for too long.
-        """
-        deadline = time.monotonic() + self.limits.patience_s
-        while True:
-            try:
-                return self.operator.call(request)
-            except Refusal as refusal:
-                if refusal.code not in PASSING or time.monotonic() > deadline:
-                    raise
-                self.hard.wait(RETRY_S)
 
     def _recover(self) -> None:
         """Bring a landing to its end that the death of a launch cut off."""
@@ -182,7 +156,7 @@ class Crew:
 
     def start(self) -> None:
         """Register the agents and let them work."""
-        self._began = self._last = time.monotonic()
+        self._began = self.last_at = time.monotonic()
         self.hands = [Hand(self, f"{self.profile.name}-{n}") for n in range(1, self.agents + 1)]
         for hand in self.hands:
             hand.start()
@@ -214,54 +188,12 @@ class Crew:
         """The backlog by state, as it is now."""
         return self.operator.call(rq.Tasks(limit=1)).counts
 
-    def nothing_left(self, client: Client, counts: Mapping[str, int]) -> bool:
-        """Whether no agent could do anything any more, told from a refused claim's counts."""
-        if self.over.is_set():
-            return True
-        if counts.get("claimed") or counts.get("failed"):
-            return False
-        if counts.get("review") or counts.get("ready"):
-            if self._expects_verdicts():
-                return False
-            if counts.get("ready") and not self._barred(client):
-                return False
-        self.over.set()
-        return True
-
-    def _barred(self, client: Client) -> bool:
-        """Ready tasks that nobody may start though nobody holds anything: reviews bar them."""
-        held = client.call(rq.Locks(limit=1))
-        if held.items or held.waiters:
-            return False
-        now = client.call(rq.Tasks(limit=1)).counts
-        return not (now.get("claimed") or now.get("failed")) and bool(
-            client.call(rq.Reviews(limit=1)).items
-        )
-
-    def number(self, task: str) -> int:
-        """The number of the next attempt at this task in this run: names its files."""
-        with self._lock:
-            self._numbers[task] = self._numbers.get(task, 0) + 1
-            return self._numbers[task]
-
-    def note(self, attempt: report.Attempt) -> None:
-        """Keep an attempt for the report."""
-        with self._lock:
-            self.attempts.append(attempt)
-            self._last = time.monotonic()
-
-    def trouble(self, what: str) -> None:
-        """An agent could not go on for a reason that is no task's fault."""
-        with self._lock:
-            self.problems.append(what)
-        self.say(what)
-
     # ------------------------------------------------------------ the end
 
     def report(self) -> report.Report:
         """What it came to; ends the run's record."""
         made = report.make(
-            self.operator, run=self.run.record.run, wall_s=self._last - self._began,
+            self.operator, run=self.run.record.run, wall_s=self.last_at - self._began,
             agents=self.agents, attempts=self.attempts, since=self._since,
             closed_before=self._closed_before, orphans=self.orphans, problems=self.problems,
         )

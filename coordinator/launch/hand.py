@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from coordinator.client.client import Client
 from coordinator.dialects.stream import Told
 from coordinator.launch import attempt as one_attempt
 from coordinator.launch import logs
 from coordinator.launch.attempt import LOST, PASSING, Ended
+from coordinator.launch.course import RETRY_S, Course
 from coordinator.launch.process import Running
 from coordinator.launch.prompt import Isolated, compose
 from coordinator.launch.report import Attempt
@@ -26,13 +27,9 @@ from coordinator.launch.worktrees import Workplace
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-if TYPE_CHECKING:
-    from coordinator.launch.crew import Crew
-
 T = TypeVar("T")
 #: How long one request for a task waits; also how soon an idle agent sees that all is done.
 IDLE_S = 0.5
-RETRY_S = 0.2
 #: Characters of output that go with a failure.
 LOG_TAIL_CHARS = 4_000
 #: An agent whose model fails so often in a row stops; until then it rests, at most so long (s).
@@ -46,12 +43,12 @@ INTERRUPTED = (
 
 
 class Hand(threading.Thread):
-    """An agent of the crew. `task`, `title` and `since` say what it does now, for the display."""
+    """An agent of a launch. `task`, `title` and `since` say what it does now, for the display."""
 
-    def __init__(self, crew: Crew, wanted: str) -> None:
+    def __init__(self, course: Course, wanted: str) -> None:
         super().__init__(name=f"coord-{wanted}", daemon=True)
-        self.crew = crew
-        self.client = Client(crew.root, agent=wanted, profile=crew.profile.name)
+        self.course = course
+        self.client = Client(course.root, agent=wanted, profile=course.profile.name)
         self.agent = wanted
         self.doing = "starting"
         self.task: str | None = None
@@ -70,30 +67,30 @@ class Hand(threading.Thread):
         log, shown = self._log, self._shown
         if shown is not None:
             return shown.poll().doing
-        return logs.last_line(self.crew.run.folder / log) if log else ""
+        return logs.last_line(self.course.run.folder / log) if log else ""
 
     def run(self) -> None:
         """Work until nothing is left, or the launch is stopped."""
         try:
             self.enrol()
-            if self.crew.isolation is not None:
+            if self.course.isolation is not None:
                 self.doing = "making its worktree"
-                self._work = self.crew.isolation.make(self.agent)
-            while not self.crew.draining.is_set():
+                self._work = self.course.isolation.make(self.agent)
+            while not self.course.draining.is_set():
                 claimed = self._claim()
                 if claimed is not None:
                     self._carry_out(claimed)
-                elif self.crew.over.is_set():
+                elif self.course.over.is_set():
                     break
             self._leave(clean=True, reason="the launch is over")
         except Refusal as refusal:
-            self.crew.trouble(f"{self.agent}: {refusal.message}")
+            self.course.trouble(f"{self.agent}: {refusal.message}")
         except Exception as bad:
-            self.crew.trouble(f"{self.agent}: {type(bad).__name__}: {bad}")
+            self.course.trouble(f"{self.agent}: {type(bad).__name__}: {bad}")
         finally:
             self.doing = "gone"
-            if self.crew.isolation is not None and self._work is not None:
-                self.crew.isolation.close(self._work)
+            if self.course.isolation is not None and self._work is not None:
+                self.course.isolation.close(self._work)
             self.client.close()
 
     def enrol(self) -> None:
@@ -103,24 +100,24 @@ class Hand(threading.Thread):
         self.client.agent = self._wanted
         self.agent = self._steady(
             lambda: self.client.register(
-                unique=True, silence_s=max(60.0, self.crew.limits.ttl_s),
-                description=f"launched by run {self.crew.run.record.run}",
+                unique=True, silence_s=max(60.0, self.course.limits.ttl_s),
+                description=f"launched by run {self.course.run.record.run}",
             )
         )
-        self.crew.run.hand(Recorded(agent=self.agent))
+        self.course.run.hand(Recorded(agent=self.agent))
 
     # ------------------------------------------------------------ a task
 
     def _claim(self) -> rq.Claimed | None:
         self.doing = "waiting for a task"
-        request = rq.TaskClaim(agent=self.agent, ttl_s=self.crew.limits.ttl_s)
+        request = rq.TaskClaim(agent=self.agent, ttl_s=self.course.limits.ttl_s)
         try:
             # Without a wait first: the answer says at once when nothing is left.
             return self._ask_for_task(request)
         except Refusal as refusal:
             if refusal.code is not Code.NOTHING_TO_DO:
                 raise
-            if self.crew.nothing_left(self.client, refusal.facts.get("counts", {})):
+            if self.course.nothing_left(self.client, refusal.facts.get("counts", {})):
                 return None
         request.wait_s = IDLE_S
         try:
@@ -131,7 +128,7 @@ class Hand(threading.Thread):
             return None
 
     def _ask_for_task(self, request: rq.TaskClaim) -> rq.Claimed:
-        deadline = time.monotonic() + self.crew.limits.patience_s
+        deadline = time.monotonic() + self.course.limits.patience_s
         while True:
             try:
                 return self.client.call(request)
@@ -142,7 +139,7 @@ class Hand(threading.Thread):
                 elif refusal.code not in PASSING or time.monotonic() > deadline:
                     raise
                 else:
-                    self.crew.hard.wait(RETRY_S)
+                    self.course.hard.wait(RETRY_S)
                     # The claim may have been granted and its answer lost: then it is told again.
                     request.task = self._held()
 
@@ -151,15 +148,15 @@ class Hand(threading.Thread):
         return next((t.task for t in held.items if t.claimed_by == self.agent), None)
 
     def _carry_out(self, claimed: rq.Claimed) -> None:
-        task, crew = claimed.task, self.crew
+        task, course = claimed.task, self.course
         started = time.monotonic()
         self.since, self.task, self.title, self.doing = started, task.task, task.title, "working"
-        number = crew.number(task.task)
-        log = logs.log_path(crew.run.folder, task.task, number)
+        number = course.number(task.task)
+        log = logs.log_path(course.run.folder, task.task, number)
         self._log = log.name
-        stream = crew.profile.stream
+        stream = course.profile.stream
         self._shown = logs.Follower(log, stream) if stream is not None else None
-        crew.say(f"{self.agent} took {task.task} '{task.title}'"
+        course.say(f"{self.agent} took {task.task} '{task.title}'"
                  + (f" (attempt {task.attempts})" if task.attempts > 1 else ""))
         try:
             process = self._start(claimed, number)
@@ -167,23 +164,23 @@ class Hand(threading.Thread):
             why = bad.message if isinstance(bad, Refusal) else f"it could not be started: {bad}"
             ended = Ended("exited", 127, why)
         else:
-            crew.run.hand(Recorded(agent=self.agent, pid=process.pid, mark=process.mark,
-                                   task=task.task, attempt=number))
-            ended = one_attempt.supervise(process, self.client, task, log, crew.limits, crew.hard,
-                                          self._place, crew.profile)
-            crew.run.hand(Recorded(agent=self.agent))
+            course.run.hand(Recorded(agent=self.agent, pid=process.pid, mark=process.mark,
+                                     task=task.task, attempt=number))
+            ended = one_attempt.supervise(process, self.client, task, log, course.limits,
+                                          course.hard, self._place, course.profile)
+            course.run.hand(Recorded(agent=self.agent))
         output = logs.readable(log, stream)[-LOG_TAIL_CHARS:]
         outcome, why = self._settle(claimed, ended, output)
-        if crew.isolation is not None and self._work is not None:
-            self._work = crew.isolation.after(self._work, claimed, why or outcome)
+        if course.isolation is not None and self._work is not None:
+            self._work = course.isolation.after(self._work, claimed, why or outcome)
         spent = time.monotonic() - started
         told = ended.told or Told()
-        crew.note(Attempt(task=task.task, attempt=number, agent=self.agent,
+        course.note(Attempt(task=task.task, attempt=number, agent=self.agent,
                           seconds=round(spent, 4), outcome=outcome, why=why, turns=told.turns,
                           cost_usd=told.cost_usd, tokens_in=told.tokens_in,
                           tokens_out=told.tokens_out))
         self.task, self._log, self._shown, self.title = None, None, None, ""
-        crew.say(f"{self.agent}: {task.task} {outcome} after {spent:.1f} s"
+        course.say(f"{self.agent}: {task.task} {outcome} after {spent:.1f} s"
                  + (f": {why}" if why and outcome != "done" else ""))
         if outcome != "stopped":
             self._clear_table(outcome == "done", output)
@@ -191,11 +188,11 @@ class Hand(threading.Thread):
     @property
     def _place(self) -> Path:
         """Where its program works: the repository's root, there or in its own worktree."""
-        return self.crew.root if self._work is None else self._work.place
+        return self.course.root if self._work is None else self._work.place
 
     def _begin(self, claimed: rq.Claimed, number: int) -> Isolated | None:
         """With isolation: a worktree that begins at the target's tip, and what to say of it."""
-        isolation = self.crew.isolation
+        isolation = self.course.isolation
         if isolation is None:
             return None
         if self._work is None:  # the last one holds something that did not land
@@ -205,28 +202,28 @@ class Hand(threading.Thread):
         return Isolated(self._work.branch, isolation.target.name)
 
     def _start(self, claimed: rq.Claimed, number: int) -> Running:
-        crew, task = self.crew, claimed.task
+        course, task = self.course, claimed.task
         isolated = self._begin(claimed, number)
-        before = logs.log_path(crew.run.folder, task.task, number - 1)
-        prompt = compose(claimed, self.agent, logs.readable(before, crew.profile.stream)[-2_000:]
+        before = logs.log_path(course.run.folder, task.task, number - 1)
+        prompt = compose(claimed, self.agent, logs.readable(before, course.profile.stream)[-2_000:]
                          if number > 1 else "",
-                         isolated, hooked=crew.profile.hooks is not None)
-        file = logs.prompt_path(crew.run.folder, task.task, number)
+                         isolated, hooked=course.profile.hooks is not None)
+        file = logs.prompt_path(course.run.folder, task.task, number)
         file.write_text(prompt, "utf-8")
         facts = {
             "prompt": prompt, "prompt_file": str(file), "task": task.task,
             "root": str(self._place), "agent": self.agent, "python": sys.executable,
         }
-        if isolated is None and crew.profile.resume and crew.profile.stream is not None:
-            facts["session"] = logs.interrupted(crew.state, task.task, crew.profile.stream)
+        if isolated is None and course.profile.resume and course.profile.stream is not None:
+            facts["session"] = logs.interrupted(course.state, task.task, course.profile.stream)
             if facts["session"]:
                 facts["prompt"] = INTERRUPTED + prompt
-        env = one_attempt.environment(self.client, task, crew.state.socket())
+        env = one_attempt.environment(self.client, task, course.state.socket())
         return Running(
-            crew.profile.argv(facts, crew.options, _files(claimed)), cwd=self._place,
-            env=env | crew.profile.environment(facts),
-            log=logs.log_path(crew.run.folder, task.task, number),
-            stdin=file if crew.profile.prompt == "stdin" else None,
+            course.profile.argv(facts, course.options, _files(claimed)), cwd=self._place,
+            env=env | course.profile.environment(facts),
+            log=logs.log_path(course.run.folder, task.task, number),
+            stdin=file if course.profile.prompt == "stdin" else None,
         )
 
     # ------------------------------------------------------------ its end
@@ -257,7 +254,7 @@ class Hand(threading.Thread):
 
     def _land(self, claimed: rq.Claimed, work: Workplace, output: str) -> tuple[str, str]:
         """Let what it did land, and the task be done; or keep it, and let the task fail."""
-        isolation, task = self.crew.isolation, claimed.task
+        isolation, task = self.course.isolation, claimed.task
         assert isolation is not None, "who has a worktree has isolation"
         left: rq.Unlanded | None = None
         self.doing = "landing"
@@ -265,13 +262,13 @@ class Hand(threading.Thread):
         def finish(commit: str) -> bool:
             said = f"landed on {isolation.target.name} as {commit[:12]}: " if commit else ""
             try:
-                self.crew.steady(rq.TaskDone(
+                self.course.steady(rq.TaskDone(
                     agent=self.agent, task=task.task, landed=commit, force=bool(commit),
                     result=said + _last_words(output)))
             except Refusal as refusal:
                 if not commit:
                     raise
-                self.crew.trouble(f"{task.task} {said.removesuffix(': ')}, but that could not be "
+                self.course.trouble(f"{task.task} {said.removesuffix(': ')}, but that could not be "
                                   f"noted: {refusal.message} `coord task show {task.task}`")
                 return refusal.code in LOST  # then there is nothing left to note
             return True
@@ -315,7 +312,8 @@ class Hand(threading.Thread):
                 "tasks stay in the backlog.", next="Check the model's key and server.",
             )
         self.doing = "resting: its model failed"
-        self.crew.hard.wait(min(self.crew.limits.rest_s * 2 ** (self._setbacks - 1), REST_MAX_S))
+        rest_s = self.course.limits.rest_s * 2 ** (self._setbacks - 1)
+        self.course.hard.wait(min(rest_s, REST_MAX_S))
 
     def _closed(self, task: rq.Task, ended: Ended, refusal: Refusal) -> tuple[str, str]:
         """The task was not this agent's any more: finished or given back by itself, or lapsed."""
@@ -350,7 +348,7 @@ class Hand(threading.Thread):
 
     def _enrol_again(self) -> None:
         self.client.close()
-        self.client = Client(self.crew.root, agent=self._wanted, profile=self.crew.profile.name)
+        self.client = Client(self.course.root, agent=self._wanted, profile=self.course.profile.name)
         self.enrol()
 
     def _steady(self, ask: Callable[[], T]) -> T:
@@ -359,15 +357,15 @@ class Hand(threading.Thread):
         Raises:
             Refusal: its answer; or that it could not be reached for too long.
         """
-        deadline = time.monotonic() + self.crew.limits.patience_s
+        deadline = time.monotonic() + self.course.limits.patience_s
         while True:
             try:
                 return ask()
             except Refusal as refusal:
                 if refusal.code not in PASSING or time.monotonic() > deadline:
                     raise
-                self.crew.hard.wait(RETRY_S)
-                if self.crew.hard.is_set() and time.monotonic() > deadline - 50:
+                self.course.hard.wait(RETRY_S)
+                if self.course.hard.is_set() and time.monotonic() > deadline - 50:
                     raise
 
 
