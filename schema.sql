@@ -14,7 +14,7 @@ CREATE TABLE meta (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Counters only rise and are never reused: fencing, waiter, task, review, notice.
+-- Counters only rise and are never reused: fencing, waiter, unlock, task, review, notice.
 CREATE TABLE counters (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL CHECK (value >= 0)
@@ -117,6 +117,33 @@ CREATE TABLE waiter_resources (
     PRIMARY KEY (acquisition_id, name)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX waiting_on_scope ON waiter_resources (scope);
+
+-- Unlock requests: a holder is asked to release what overlaps a resource before its lease ends.
+-- pending -> approved | rejected (by the holder, or a person by force) | withdrawn (by the asker; by
+-- coord, when the lease ended unanswered or the asker left the line). While it is pending, the asker
+-- stands in line under the request's own id (waiters.acquisition_id = request_id).
+CREATE TABLE unlock_requests (
+    request_id   TEXT PRIMARY KEY,            -- U-n
+    n            INTEGER NOT NULL UNIQUE,
+    requested_by TEXT NOT NULL,
+    holder       TEXT NOT NULL,               -- who is asked; follows a hand-over to a sub-agent
+    resource     TEXT NOT NULL,
+    kind         TEXT NOT NULL,
+    scope        TEXT NOT NULL,
+    mode         TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
+    reason       TEXT NOT NULL CHECK (reason <> ''),
+    requested_at TEXT NOT NULL,
+    status       TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'rejected', 'withdrawn')),
+    responded_at TEXT,
+    responded_by TEXT,                        -- the holder, a person, the asker, or coord itself
+    override     INTEGER NOT NULL DEFAULT 0 CHECK (override IN (0, 1)),  -- a person, by force
+    answer       TEXT,
+    CHECK ((status = 'pending') = (responded_at IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX unlock_requests_by_status ON unlock_requests (status, n);
+-- One open question to an asker and resource.
+CREATE UNIQUE INDEX one_question ON unlock_requests (requested_by, scope, resource)
+WHERE status = 'pending';
 
 -- The backlog. Transitions are in coordinator/rules/backlog.py:
 -- pending -> ready -> claimed -> done | failed (backoff) -> ready | dead; any open -> cancelled;

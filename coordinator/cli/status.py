@@ -68,6 +68,7 @@ class Room:
     agents: int | None = None
     leases: int | None = None
     reviews: int | None = 5
+    requests: int | None = 5
     events: int | None = None
     tight: bool = False
 
@@ -82,11 +83,13 @@ def room(reply: rq.StatusReply, height: int | None) -> Room:
     rest = max(4, height - 1 - titles - 3)  # three lines "… and N more"
     reviews = min(len(reply.reviews), 2 if tight else 5)
     rest -= reviews
+    requests = min(len(reply.requests), 2 if tight else 5)
+    rest -= requests + (1 if requests else 0) + (1 if requests and not tight else 0)
     events = min(len(reply.events), max(2, rest // 4))
     rest -= events
     agents = min(len(reply.agents), max(2, rest // 2))
     leases = max(2, rest - agents)
-    return Room(agents, leases, reviews, events, tight)
+    return Room(agents, leases, reviews, requests, events, tight)
 
 
 def dashboard(reply: rq.StatusReply, height: int | None) -> RenderableType:
@@ -97,6 +100,8 @@ def dashboard(reply: rq.StatusReply, height: int | None) -> RenderableType:
         _agents(reply, now, rows.agents), _leases(reply, now, rows.leases), _backlog(reply),
         _reviews(reply, now, rows.reviews), _events(reply, rows.events),
     ]
+    if reply.requests:
+        parts.insert(2, _requests(reply, now, rows.requests))
     shown: list[RenderableType] = [_head(reply, now)]
     for part in parts:
         if not rows.tight:
@@ -168,6 +173,16 @@ def _leases(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType
     if reply.waiters:
         title += f", {len(reply.waiters)} waiting"
     return _section(title, table, len(ranked) - len(ranked[:most]))
+
+
+def _requests(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType:
+    table = _table(("request", None), ("age", None), ("asked", 2), ("by", 2), ("for", 3),
+                   ("why", 3))
+    for row in reply.requests[:most]:
+        table.add_row(Text(row.request, style="yellow"), ago(row.requested_at, now), row.holder,
+                      row.requested_by, printable(row.resource), printable(row.reason))
+    return _section(f"unlock requests ({len(reply.requests)})", table,
+                    len(reply.requests) - len(reply.requests[:most]))
 
 
 def _backlog(reply: rq.StatusReply) -> RenderableType:

@@ -60,10 +60,10 @@ def _tell(row: rq.EventRow, as_json: bool, flush: bool = False) -> None:
 
 @app.command("explain")
 def explain(
-    subject: Annotated[str, typer.Argument(help="T-3, R-1, an agent, or a path.")],
+    subject: Annotated[str, typer.Argument(help="T-3, R-1, U-1, an agent, or a path.")],
     as_json: AsJson = False,
 ) -> None:
-    """The story of one task, review, agent or file, in sentences."""
+    """The story of one task, review, request, agent or file, in sentences."""
     story = ask(rq.Explain(subject=subject, cwd=os.getcwd()))  # noqa: PTH109
     if as_json:
         print_json(story)

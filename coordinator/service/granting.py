@@ -10,7 +10,7 @@ from pathlib import Path
 from coordinator.files.canonical import Located
 from coordinator.files.ignore import manifest
 from coordinator.rules import leases as rule
-from coordinator.service import disk
+from coordinator.service import disk, unlocks
 from coordinator.service.core import Service, ms
 from coordinator.service.weighing import Wanted, Weighing
 from coordinator.store import events as ev
@@ -24,11 +24,15 @@ from coordinator.words.refusals import Code, Refusal
 def grant(
     svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], weighing: Weighing, *,
     ttl_ms: int, task: str | None, description: str, first_ttl_ms: int | None = None,
+    no_longer_than: str | None = None,
 ) -> rq.Acquired:
-    """Write the leases of a set that nothing stands in the way of."""
+    """Write the leases of a set that nothing stands in the way of; they end, whatever their TTL and
+    however often they are renewed, at `no_longer_than` (ISO text) if that is given."""
     acquisition = ""
     expires = iso(tx.now_ms + (first_ttl_ms or ttl_ms))
     max_until = iso(tx.now_ms + max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
+    if no_longer_than is not None:
+        expires, max_until = min(expires, no_longer_than), min(max_until, no_longer_than)
     leases: list[rq.Lease] = []
     for located, mode in wanted:
         asked = located.resource
@@ -168,6 +172,7 @@ def hand_over(tx: Tx, row: LeaseRow, agent: str) -> None:
             max_until=row.max_until,
         )
     )
+    unlocks.follow(tx, row, agent)
 
 
 def lease_reply(

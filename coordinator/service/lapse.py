@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from coordinator.files.ignore import manifest
 from coordinator.rules.leases import as_resource
-from coordinator.service import disk, notices, tasks
+from coordinator.service import disk, notices, tasks, unlocks
 from coordinator.service.core import Service, listed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -119,6 +119,7 @@ def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
         tx.freed += [(n, k, s) for n, k, s in
                      tx.rows("waiter_resources_of", waiter.acquisition_id)]
         tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=agent, reason=reason))
+        unlocks.left_line(tx, waiter.acquisition_id, reason)
         tx.memo.pop("waiters_any", None)
 
 

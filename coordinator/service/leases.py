@@ -51,8 +51,10 @@ def acquire_located(
     )
     if weighing.reviews and svc.settings.review.quarantine and not weighing.blocked:
         return quarantined(weighing)
+    asks = None
     if before is not None:
-        line.step_out(tx, before, "asked again")
+        stays = weighing.blocked and (req.retry or req.wait_s > 0)
+        asks = line.asked_again(tx, before, stays)
     if not weighing.blocked:
         return grant(
             svc, tx, req.agent, wanted, weighing, ttl_ms=ttl_ms, task=req.task,
@@ -60,7 +62,7 @@ def acquire_located(
         )
     acquisition = None
     if req.retry or req.wait_s > 0:
-        acquisition = f"W-{tx.number('waiter')}"
+        acquisition = asks or f"W-{tx.number('waiter')}"
         stay_ms = ms(max(req.wait_s, limits.line_s if req.retry else 0))
         tx.record(
             ev.WaiterQueued(

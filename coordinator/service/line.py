@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 
 from coordinator.files.canonical import Located
 from coordinator.rules import leases as rule
-from coordinator.service import agents, notices, redirect
+from coordinator.service import agents, notices, redirect, unlocks
 from coordinator.service.core import Actor, Service, ms
 from coordinator.service.granting import grant
 from coordinator.service.rivals import near
-from coordinator.service.weighing import weigh
+from coordinator.service.weighing import Wanted, Weighing, weigh
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import WaiterRow
@@ -51,11 +51,26 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdra
 
 def step_out(tx: Tx, waiter: WaiterRow, reason: str) -> None:
     """Take a waiter out of the line; those behind it may be served now."""
+    _leave(tx, waiter, reason)
+    unlocks.left_line(tx, waiter.acquisition_id, reason)
+
+
+def _leave(tx: Tx, waiter: WaiterRow, reason: str) -> None:
     freed = _resources(tx, waiter.acquisition_id)
     tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent,
                             reason=reason))
     tx.memo.pop("waiters_any", None)
     tx.freed += [(one.name, one.kind, one.scope) for one in freed]
+
+
+def asked_again(tx: Tx, waiter: WaiterRow, stays: bool) -> str | None:
+    """Whoever stands in line asks again, and is about to be granted, to stand in line anew
+    (`stays`) or to leave. The id to stand under, where its unlock request goes on with it."""
+    _leave(tx, waiter, "asked again")
+    if stays and unlocks.pending(tx, waiter.acquisition_id) is not None:
+        return waiter.acquisition_id
+    unlocks.left_line(tx, waiter.acquisition_id, "asked again")
+    return None
 
 
 def settle(svc: Service, tx: Tx) -> list[str]:
@@ -88,13 +103,41 @@ def serve_these(svc: Service, tx: Tx, acquisitions: Iterable[str]) -> list[str]:
             step_out(tx, waiter, "timed out" if agent else "its agent is gone")
         elif _serve_one(svc, tx, waiter):
             granted.append(waiter.acquisition_id)
+        else:
+            unlocks.lost_its_holder(svc, tx, waiter.acquisition_id)
     return granted
+
+
+def serve_approved(
+    svc: Service, tx: Tx, waiter: WaiterRow, said: str, no_longer_than: str | None
+) -> bool:
+    """Grant to a waiter whose unlock request was approved just now, if nothing else is in the way.
+
+    Past others that stand before it only with `no_longer_than` (ISO text), the bound of what it
+    then gets: see `rules.negotiation`.
+    """
+    wanted, weighing = _weighed(svc, tx, waiter)
+    if weighing.leases or (weighing.waiters and no_longer_than is None):
+        return False
+    if weighing.reviews and svc.settings.review.quarantine:
+        return False
+    _give(svc, tx, waiter, wanted, weighing, said,
+          no_longer_than if weighing.waiters else None)
+    return True
 
 
 def _serve_one(svc: Service, tx: Tx, waiter: WaiterRow) -> bool:
     if tx.row("waiter_get", waiter.acquisition_id) is None:
         return False  # left while others were being served
-    wanted = []
+    wanted, weighing = _weighed(svc, tx, waiter)
+    if weighing.blocked or (weighing.reviews and svc.settings.review.quarantine):
+        return False
+    _give(svc, tx, waiter, wanted, weighing)
+    return True
+
+
+def _weighed(svc: Service, tx: Tx, waiter: WaiterRow) -> tuple[list[Wanted], Weighing]:
+    wanted: list[Wanted] = []
     for resource in _resources(tx, waiter.acquisition_id):
         try:
             wanted.append((svc.tree.resolve(resource.name), waiter.mode))
@@ -104,27 +147,36 @@ def _serve_one(svc: Service, tx: Tx, waiter: WaiterRow) -> bool:
         svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
         acquisition=waiter.acquisition_id,
     )
-    if weighing.blocked or (weighing.reviews and svc.settings.review.quarantine):
-        return False
+    return wanted, weighing
+
+
+def _give(
+    svc: Service, tx: Tx, waiter: WaiterRow, wanted: Sequence[Wanted], weighing: Weighing,
+    said: str = "", no_longer_than: str | None = None,
+) -> None:
+    """Grant to a waiter what it waits for, and tell it; `said`: how it came by it."""
     tx.record(
         ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent, reason="granted")
     )
+    unlocks.left_line(tx, waiter.acquisition_id, "the lease ended unanswered; granted from line")
     tx.memo.pop("waiters_any", None)
     offered = None if waiter.held else min(waiter.ttl_ms, ms(svc.settings.leases.offered_ttl_s))
     reply = grant(
         svc, tx, waiter.agent, wanted, weighing, ttl_ms=waiter.ttl_ms, task=waiter.task_id,
-        description=waiter.description, first_ttl_ms=offered,
+        description=waiter.description, first_ttl_ms=offered, no_longer_than=no_longer_than,
     )
+    if said:
+        reply.warnings.append(said)
     tx.granted.append((waiter.acquisition_id, reply))
     if not waiter.held:
         names = [lease.resource for lease in reply.leases]
         notices.post(
             tx, waiter.agent, "granted",
-            f"You waited for {', '.join(names)}: it is yours until {reply.leases[0].expires_at}. "
+            f"{said or 'You waited for ' + ', '.join(names) + ':'} "
+            f"{'It' if said else 'it'} is yours until {reply.leases[0].expires_at}. "
             "Read it afresh before you write; it may have changed.",
             acquisition_id=reply.acquisition_id, waited_as=waiter.acquisition_id, resources=names,
         )
-    return True
 
 
 def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acquired | Refusal:

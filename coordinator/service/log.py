@@ -30,6 +30,9 @@ SENTENCES: dict[str, str] = {
     "waiter_queued": "{agent} stands in line as {acquisition_id}",
     "waiter_changed": "{agent} goes on standing in line as {acquisition_id}",
     "waiter_left": "{agent} left the line ({acquisition_id}): {reason}",
+    "unlock_asked": "{agent} asked {holder} to release {resource} ({request}): {reason}",
+    "unlock_passed": "{request}, on {resource}, is {holder}'s to answer now",
+    "unlock_answered": "{request} of {agent} on {resource} was {status} by {by}",
     "task_added": "{task} was added: {title}",
     "task_changed": "{task} is {state}",
     "task_resources_learned": "{task} was found to need more",
@@ -72,6 +75,9 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
         text += f"; sent to {data['redirect']}"
     if row.kind == "lease_released" and data.get("by"):
         text += f" (by {data['by']}, override)"
+    if row.kind == "unlock_answered":
+        text += " (override)" if data.get("override") else ""
+        text += f": {data['answer']}" if data.get("answer") else ""
     if row.kind == "noted" and data.get("facts"):
         text += ": " + ", ".join(f"{k} {v}" for k, v in data["facts"].items())
     return f"{row.at[:19]}Z {text}" if stamp else text
@@ -95,7 +101,8 @@ def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventLi
 
 
 def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story:
-    """See `requests.Explain`. The subject is a task id, a review id, an agent, or a resource."""
+    """See `requests.Explain`. The subject is the id of a task, a review or an unlock request, an
+    agent, or a resource."""
     subject = req.subject.strip()
     upper = subject.upper()
     if view.row("task_get", upper):
@@ -105,6 +112,8 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
     if review:
         rows = view.rows("events_of_review", review[13], review[5], review[4], 500)
         return _story(upper, list(reversed(rows)))
+    if view.row("unlock_get", upper):
+        return _story(upper, view.rows("events_of_unlock", upper, 500))
     if view.row("agent_get", subject):
         return _story(subject, view.rows("events_of_agent", subject, 2000))
     try:

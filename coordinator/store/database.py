@@ -16,7 +16,7 @@ from coordinator.resources import packaged
 from coordinator.store.statements import STATEMENTS
 from coordinator.words.refusals import Code, Refusal
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -30,6 +30,29 @@ CREATE TABLE agent_reads (
     at    TEXT NOT NULL,
     PRIMARY KEY (agent, path)
 ) STRICT, WITHOUT ROWID;
+""",
+    2: """
+CREATE TABLE unlock_requests (
+    request_id   TEXT PRIMARY KEY,
+    n            INTEGER NOT NULL UNIQUE,
+    requested_by TEXT NOT NULL,
+    holder       TEXT NOT NULL,
+    resource     TEXT NOT NULL,
+    kind         TEXT NOT NULL,
+    scope        TEXT NOT NULL,
+    mode         TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
+    reason       TEXT NOT NULL CHECK (reason <> ''),
+    requested_at TEXT NOT NULL,
+    status       TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'rejected', 'withdrawn')),
+    responded_at TEXT,
+    responded_by TEXT,
+    override     INTEGER NOT NULL DEFAULT 0 CHECK (override IN (0, 1)),
+    answer       TEXT,
+    CHECK ((status = 'pending') = (responded_at IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX unlock_requests_by_status ON unlock_requests (status, n);
+CREATE UNIQUE INDEX one_question ON unlock_requests (requested_by, scope, resource)
+WHERE status = 'pending';
 """,
 }
 #: The WAL is grown to this once, then overwritten in place: a commit that need not extend the file

@@ -192,6 +192,41 @@ class WaiterLeft(Event, tag="waiter_left"):
     reason: str
 
 
+class UnlockAsked(Event, tag="unlock_asked"):
+    """A holder is asked to release a resource; the asker stands in line under `request`."""
+
+    request: str
+    n: int
+    agent: str  # who asks
+    holder: str
+    resource: str
+    resource_kind: str
+    scope: str
+    mode: str
+    reason: str
+
+
+class UnlockPassed(Event, tag="unlock_passed"):
+    """What is asked for went to a sub-agent, or back: its holder answers now."""
+
+    request: str
+    agent: str
+    holder: str
+    resource: str
+
+
+class UnlockAnswered(Event, tag="unlock_answered"):
+    """approved, rejected or withdrawn, by whom and with which words."""
+
+    request: str
+    agent: str  # who had asked
+    resource: str
+    status: str
+    by: str
+    override: bool
+    answer: str
+
+
 class TaskAdded(Event, tag="task_added"):
     task: str
     n: int
@@ -356,6 +391,9 @@ ANY = msgspec.json.Decoder(
     | WaiterQueued
     | WaiterChanged
     | WaiterLeft
+    | UnlockAsked
+    | UnlockPassed
+    | UnlockAnswered
     | TaskAdded
     | TaskChanged
     | TaskResourcesLearned

@@ -120,6 +120,26 @@ def _waiter_left(db: apsw.Connection, at: str, e: ev.WaiterLeft) -> None:
         _offer_if_free(db, str(scope))
 
 
+def _unlock_asked(db: apsw.Connection, at: str, e: ev.UnlockAsked) -> None:
+    db.execute(
+        Q["unlock_insert"],
+        (
+            e.request, e.n, e.agent, e.holder, e.resource, e.resource_kind, e.scope, e.mode,
+            e.reason, at,
+        ),
+    )
+
+
+def _unlock_passed(db: apsw.Connection, at: str, e: ev.UnlockPassed) -> None:
+    db.execute(Q["unlock_pass"], (e.request, e.holder))
+
+
+def _unlock_answered(db: apsw.Connection, at: str, e: ev.UnlockAnswered) -> None:
+    db.execute(
+        Q["unlock_answer"], (e.request, e.status, at, e.by, int(e.override), e.answer or None)
+    )
+
+
 def _task_added(db: apsw.Connection, at: str, e: ev.TaskAdded) -> None:
     db.execute(
         Q["task_insert"], (e.task, e.n, e.title, e.prompt, e.priority, e.state, e.attempts_max, at)
@@ -236,6 +256,9 @@ APPLY: dict[type[ev.Event], Callable[[apsw.Connection, str, Any], None]] = {
     ev.WaiterQueued: _waiter_queued,
     ev.WaiterChanged: _waiter_changed,
     ev.WaiterLeft: _waiter_left,
+    ev.UnlockAsked: _unlock_asked,
+    ev.UnlockPassed: _unlock_passed,
+    ev.UnlockAnswered: _unlock_answered,
     ev.TaskAdded: _task_added,
     ev.TaskChanged: _task_changed,
     ev.TaskResourcesLearned: _task_learned,

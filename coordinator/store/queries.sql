@@ -51,6 +51,12 @@ SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE agent = ?1 AND kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed',
                                   'notices_delivered') ORDER BY seq LIMIT ?2;
 
+-- name: events_of_unlock
+-- The story of an unlock request, which stands in line under its own id.
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE kind IN ('unlock_asked', 'unlock_passed', 'unlock_answered', 'waiter_queued', 'waiter_left')
+  AND (data ->> 'request' = ?1 OR data ->> 'acquisition_id' = ?1) ORDER BY seq LIMIT ?2;
+
 -- name: events_of_review
 -- The end of the story of a review's task, or else of its agent; newest first.
 SELECT seq, at, kind, agent, task, resource, data FROM events
@@ -290,6 +296,32 @@ DELETE FROM waiters WHERE acquisition_id = ?;
 
 -- name: waiter_resources_delete
 DELETE FROM waiter_resources WHERE acquisition_id = ?;
+
+-- name: unlock_insert
+INSERT INTO unlock_requests (request_id, n, requested_by, holder, resource, kind, scope, mode,
+    reason, requested_at, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending');
+
+-- name: unlock_pass
+UPDATE unlock_requests SET holder = ?2 WHERE request_id = ?1;
+
+-- name: unlock_answer
+UPDATE unlock_requests SET status = ?2, responded_at = ?3, responded_by = ?4, override = ?5,
+    answer = ?6 WHERE request_id = ?1;
+
+-- name: unlock_get
+SELECT request_id, n, requested_by, holder, resource, kind, scope, mode, reason, requested_at,
+       status, responded_at, responded_by, override, answer
+FROM unlock_requests WHERE request_id = ?;
+
+-- name: unlocks_list
+SELECT request_id, n, requested_by, holder, resource, kind, scope, mode, reason, requested_at,
+       status, responded_at, responded_by, override, answer
+FROM unlock_requests WHERE n > ?1 AND (?2 = 'all' OR status = ?2)
+  AND (?3 IS NULL OR requested_by = ?3 OR holder = ?3) ORDER BY n LIMIT ?4;
+
+-- name: unlock_count
+-- Questions of one asker that wait for an answer.
+SELECT count(*) FROM unlock_requests WHERE status = 'pending' AND requested_by = ?;
 
 -- name: task_insert
 INSERT INTO tasks (task_id, n, title, prompt, priority, state, attempts, attempts_max, created_at,

@@ -22,8 +22,8 @@ from coordinator.store.statements import STATEMENTS as Q
 #: The state: what a replay must give. (blobs are content by name, ready_tasks is derived, and
 #: counters are compared apart: they may only be ahead.)
 STATE_TABLES = (
-    "agents", "file_locks", "baselines", "waiters", "waiter_resources", "tasks", "task_resources",
-    "task_after", "reviews", "review_files", "notices", "file_versions",
+    "agents", "file_locks", "baselines", "waiters", "waiter_resources", "unlock_requests", "tasks",
+    "task_resources", "task_after", "reviews", "review_files", "notices", "file_versions",
     "agent_reads",
 )
 

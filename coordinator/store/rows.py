@@ -56,6 +56,26 @@ class NearWaiter(NamedTuple):
     scope: str
 
 
+class UnlockRow(NamedTuple):
+    """A row of `unlock_requests`."""
+
+    request_id: str
+    n: int
+    requested_by: str
+    holder: str
+    resource: str
+    kind: str
+    scope: str
+    mode: str
+    reason: str
+    requested_at: str
+    status: str
+    responded_at: str | None
+    responded_by: str | None
+    override: int
+    answer: str | None
+
+
 class TaskRow(NamedTuple):
     """A row of `tasks`."""
 

@@ -24,6 +24,7 @@ class Code(StrEnum):
     UNKNOWN_TASK = "UNKNOWN_TASK"
     UNKNOWN_LEASE = "UNKNOWN_LEASE"
     UNKNOWN_REVIEW = "UNKNOWN_REVIEW"
+    UNKNOWN_REQUEST = "UNKNOWN_REQUEST"
     NOT_HOLDER = "NOT_HOLDER"
     STALE_TOKEN = "STALE_TOKEN"
     REVIEW_OPEN = "REVIEW_OPEN"
@@ -31,6 +32,7 @@ class Code(StrEnum):
     TASK_TAKEN = "TASK_TAKEN"
     TASK_NOT_READY = "TASK_NOT_READY"
     BAD_TRANSITION = "BAD_TRANSITION"
+    REQUEST_CLOSED = "REQUEST_CLOSED"
     NOTHING_TO_DO = "NOTHING_TO_DO"
     VERSION_CHANGED = "VERSION_CHANGED"
     SHUTTING_DOWN = "SHUTTING_DOWN"
@@ -80,6 +82,9 @@ CATALOGUE: dict[Code, Row] = {
     Code.UNKNOWN_REVIEW: Row(
         404, 7, False, "No review has this id.", "`coord review list` shows them.",
     ),
+    Code.UNKNOWN_REQUEST: Row(
+        404, 7, False, "No unlock request has this id.", "`coord request list` shows them.",
+    ),
     Code.NOT_HOLDER: Row(
         403, 6, False, "The lease or task belongs to another agent; it was left as it is.",
         "Ask its holder, or override as a person with `--force`.",
@@ -106,6 +111,10 @@ CATALOGUE: dict[Code, Row] = {
     Code.BAD_TRANSITION: Row(
         409, 8, False, "The task or review is in a state that does not allow this.",
         "`coord task show ID` or `coord review show ID` gives its state.",
+    ),
+    Code.REQUEST_CLOSED: Row(
+        409, 8, False, "The unlock request was answered or withdrawn already; it stays so.",
+        "`coord request list` shows what waits for an answer.",
     ),
     Code.NOTHING_TO_DO: Row(
         404, 4, True, "No task can be started by this agent now.",

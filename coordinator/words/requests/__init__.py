@@ -84,6 +84,16 @@ from coordinator.words.requests.leases import (
     Withdraw,
     Withdrawn,
 )
+from coordinator.words.requests.negotiation import (
+    RequestAnswer,
+    RequestFile,
+    Requests,
+    RequestWithdraw,
+    Unlock,
+    UnlockAnswered,
+    UnlockList,
+    UnlockVerdict,
+)
 from coordinator.words.requests.reviews import (
     Review,
     ReviewDecide,
@@ -170,6 +180,10 @@ __all__ = [
     "ReplayResult",
     "Reply",
     "Request",
+    "RequestAnswer",
+    "RequestFile",
+    "RequestWithdraw",
+    "Requests",
     "Review",
     "ReviewDecide",
     "ReviewFile",
@@ -198,6 +212,10 @@ __all__ = [
     "TaskWorktree",
     "Tasks",
     "Unlanded",
+    "Unlock",
+    "UnlockAnswered",
+    "UnlockList",
+    "UnlockVerdict",
     "Verdict",
     "Waiter",
     "Withdraw",

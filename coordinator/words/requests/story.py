@@ -8,6 +8,7 @@ from coordinator.words.requests.agents import AgentRow
 from coordinator.words.requests.backlog import Task
 from coordinator.words.requests.base import Reply, Request
 from coordinator.words.requests.leases import Lease, Waiter
+from coordinator.words.requests.negotiation import Unlock
 from coordinator.words.requests.reviews import Review
 
 
@@ -48,7 +49,7 @@ class Story(Reply):
 
 
 class Explain(Request[Story]):
-    """The story of one task, review, agent or resource, in sentences."""
+    """The story of one task, review, unlock request, agent or resource, in sentences."""
 
     op = "explain"
     http = ("GET", "/v1/explain")
@@ -83,6 +84,7 @@ class StatusReply(Reply):
     reviews: list[Review]
     events: list[EventRow]
     health: dict[str, Any]
+    requests: list[Unlock] = []  # unlock requests that wait for their holders' answers
 
 
 class Status(Request[StatusReply]):

@@ -1,0 +1,52 @@
+"""What becomes of an unlock request, and whom an approval may pass in line (invariant 9). Pure.
+
+A holder that approves hands on its own right: what it held was never free between, and nobody who
+waits for that waits longer than it would have waited for the holder. So it may go to the asker past
+others in line, but
+
+* only where the asker wants no more than what is handed on (`covers`): of anything beyond it,
+  those who stand before the asker are not to be deprived; and
+* then for no longer than the holder itself could have kept it (`no_longer_than`): two agents that
+  hand a file to and fro do not keep a third from it for ever.
+
+Where nobody stands before the asker, it is a grant from the line like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coordinator.rules.leases import Held, as_resource
+from coordinator.words.naming import Resource
+
+#: (state, verb) -> state. Only what is pending can be answered.
+TRANSITIONS: dict[tuple[str, str], str] = {
+    ("pending", "approve"): "approved",
+    ("pending", "reject"): "rejected",
+    ("pending", "withdraw"): "withdrawn",
+}
+
+
+def covers(lease: Held, asked: Resource, mode: str) -> bool:
+    """Whether all of `asked`, in `mode`, lies within the right that `lease` gives."""
+    if lease.mode == "shared" and mode != "shared":
+        return False
+    held = as_resource(lease.file_path, lease.kind, lease.scope)
+    if held.kind == "glob":
+        return held == asked
+    return asked.scope.startswith(held.scope)
+
+
+def no_longer_than(
+    handed: Iterable[tuple[Held, str]], asked: Resource, mode: str
+) -> str | None:
+    """Until when (ISO text) `asked` may be kept by whoever gets it past others in line.
+
+    Args:
+        handed: each lease that is handed on, with the instant past which it could not be renewed.
+
+    Returns:
+        None where no lease that is handed on covers it: then nobody may be passed.
+    """
+    kept = (until for lease, until in handed if covers(lease, asked, mode))
+    return max(kept, default=None)

@@ -1,0 +1,88 @@
+"""Asking a holder to release what it holds, and its answer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from coordinator.words.requests.base import Mode, Reply, Request
+from coordinator.words.requests.leases import Lease
+
+UnlockVerdict = Literal["approve", "reject"]
+
+
+class Unlock(Reply):
+    request: str
+    status: str
+    requested_by: str
+    holder: str
+    resource: str
+    mode: str
+    reason: str
+    requested_at: str
+    responded_at: str | None
+    responded_by: str | None
+    override: bool
+    answer: str | None
+    releases: list[str]  # while it is pending: all that an approval would release
+
+
+class UnlockList(Reply):
+    items: list[Unlock]
+    next: str | None = None
+
+
+class UnlockAnswered(Reply):
+    unlock: Unlock
+    released: list[Lease]
+    granted: bool  # whether the asker has it now
+    message: str
+
+
+class RequestFile(Request[Unlock]):
+    """Ask the holder of a resource to release it, and stand in line for it. The holder is told
+    with its next hook call, and so is whoever asked of the answer."""
+
+    op = "request_file"
+    http = ("POST", "/v1/requests")
+    agent: str
+    resource: str
+    reason: str
+    holder: str | None = None  # needed only where several hold parts of it
+    mode: Mode = "exclusive"
+    cwd: str | None = None
+
+
+class Requests(Request[UnlockList]):
+    """Unlock requests in order of arrival; without `state`, what waits for an answer."""
+
+    op = "requests"
+    http = ("GET", "/v1/requests")
+    writes = False
+    state: Literal["pending", "approved", "rejected", "withdrawn", "all"] = "pending"
+    agent: str | None = None  # only what it asks or is asked
+    limit: int = 200
+    after: int = 0
+
+
+class RequestAnswer(Request[UnlockAnswered]):
+    """The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+
+    With `force` a person answers in its place (`agent` is that person's name).
+    """
+
+    op = "request_answer"
+    http = ("POST", "/v1/requests/{request}/answer")
+    agent: str
+    request: str
+    verdict: UnlockVerdict
+    answer: str = ""
+    force: bool = False
+
+
+class RequestWithdraw(Request[Unlock]):
+    """Whoever asked takes it back, and leaves the line."""
+
+    op = "request_withdraw"
+    http = ("POST", "/v1/requests/{request}/withdraw")
+    agent: str
+    request: str

@@ -1,0 +1,236 @@
+-- coord's database, whole. The only DDL; read it from top to bottom.
+--
+-- Instants are UTC ISO-8601 text with milliseconds (2026-11-21T14:32:00.000Z), so that text order is
+-- time order and a person can read a row. Durations are integers in milliseconds, named *_ms.
+-- No statement asks the database for the time: it is always a parameter.
+--
+-- State tables change only by applying an event (coordinator/store/projections.py), in the
+-- transaction that appends it: replaying `events` over the last `snapshots` row gives the state.
+-- Tables marked DERIVED are indexes that can be rebuilt, and are not compared by a replay.
+
+-- schema_version, root, created_at, daemon facts.
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Counters only rise and are never reused: fencing, waiter, task, review, notice.
+CREATE TABLE counters (
+    name  TEXT PRIMARY KEY,
+    value INTEGER NOT NULL CHECK (value >= 0)
+) STRICT, WITHOUT ROWID;
+
+-- The append-only log. `data` is the event's whole payload as JSON.
+CREATE TABLE events (
+    seq      INTEGER PRIMARY KEY,
+    at       TEXT NOT NULL,
+    kind     TEXT NOT NULL,
+    agent    TEXT,
+    task     TEXT,
+    resource TEXT,
+    data     TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_of_task ON events (task, seq) WHERE task IS NOT NULL;
+
+-- What the log began with after compaction: the state tables as they were after event `seq`.
+CREATE TABLE snapshots (
+    seq   INTEGER PRIMARY KEY,
+    at    TEXT NOT NULL,
+    state BLOB NOT NULL            -- zlib-compressed JSON: {table: [row, …]}
+) STRICT;
+
+-- Holders: registered agent sessions and their sub-agents; never a process id.
+-- active -> stale (silent past its heartbeat) -> active again | gone; active -> gone (left, killed).
+CREATE TABLE agents (
+    agent         TEXT PRIMARY KEY,
+    parent        TEXT,
+    profile       TEXT NOT NULL,
+    description   TEXT NOT NULL,
+    token_hash    TEXT,                     -- of the secret that acts for it; NULL: operator only
+    state         TEXT NOT NULL CHECK (state IN ('active', 'stale', 'gone')),
+    registered_at TEXT NOT NULL,
+    seen_at       TEXT NOT NULL,            -- last activity, to within 15 s
+    progress_at   TEXT,                     -- last sign that its work moves
+    progress      TEXT,                     -- what it said it is doing
+    silence_ms    INTEGER                   -- silent longer than this: stale; NULL: never by silence
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX agents_token ON agents (token_hash) WHERE token_hash IS NOT NULL;
+
+-- Live leases, and lapsed ones that nobody has tidied yet: a lease is dead when now >= expires_at,
+-- whoever looks. Granted -> renewed* -> released | lapsed (row deleted; the log keeps the story).
+CREATE TABLE file_locks (
+    fencing_token    INTEGER PRIMARY KEY,   -- rises by each grant, never reused
+    file_path        TEXT NOT NULL,         -- the resource's canonical name
+    locked_by        TEXT NOT NULL,
+    locked_at        TEXT NOT NULL,
+    task_description TEXT NOT NULL,
+    expires_at       TEXT NOT NULL,
+    kind             TEXT NOT NULL CHECK (kind IN ('file', 'dir', 'glob', 'region', 'key')),
+    mode             TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
+    scope            TEXT NOT NULL,         -- containment is prefix order of scopes
+    slot             TEXT NOT NULL,         -- '' when exclusive, else the holder (and pattern)
+    inode            TEXT,                  -- device:inode at grant: hard links and renames collide
+    worktree         TEXT,                  -- linked worktree it was taken in; NULL: the main one
+    content_hash     TEXT,                  -- bytes at grant (file, region); NULL: absent
+    acquisition_id   TEXT NOT NULL,         -- A-n, n the first fencing token of its set
+    task_id          TEXT,
+    ttl_ms           INTEGER NOT NULL CHECK (ttl_ms > 0),
+    max_until        TEXT NOT NULL          -- renewals never reach past this (max_hold)
+) STRICT;
+-- One exclusive lease to a scope; one shared lease to a scope and holder.
+CREATE UNIQUE INDEX one_writer ON file_locks (scope, slot);
+CREATE INDEX locks_by_expiry ON file_locks (expires_at);
+CREATE INDEX locks_by_holder ON file_locks (locked_by);
+CREATE INDEX locks_by_inode  ON file_locks (inode) WHERE inode IS NOT NULL;
+CREATE INDEX locks_by_task   ON file_locks (task_id) WHERE task_id IS NOT NULL;
+
+-- Content at grant of each file below a leased directory or glob.
+CREATE TABLE baselines (
+    fencing_token INTEGER NOT NULL,
+    path          TEXT NOT NULL,
+    hash          TEXT NOT NULL,
+    PRIMARY KEY (fencing_token, path)
+) STRICT, WITHOUT ROWID;
+
+-- Refused acquisitions that stand in line; served by priority (rising with age), then age.
+CREATE TABLE waiters (
+    acquisition_id TEXT PRIMARY KEY,
+    agent          TEXT NOT NULL,
+    mode           TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
+    priority       INTEGER NOT NULL,
+    asked_at       TEXT NOT NULL,
+    until          TEXT NOT NULL,           -- leaves the line at this instant
+    held           INTEGER NOT NULL CHECK (held IN (0, 1)),  -- 1: a request is held open for it
+    ttl_ms         INTEGER NOT NULL,
+    task_id        TEXT,
+    description    TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX waiters_by_agent ON waiters (agent);
+CREATE TABLE waiter_resources (
+    acquisition_id TEXT NOT NULL,
+    name           TEXT NOT NULL,
+    kind           TEXT NOT NULL,
+    scope          TEXT NOT NULL,
+    PRIMARY KEY (acquisition_id, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX waiting_on_scope ON waiter_resources (scope);
+
+-- The backlog. Transitions are in coordinator/rules/backlog.py:
+-- pending -> ready -> claimed -> done | failed (backoff) -> ready | dead; any open -> cancelled;
+-- claimed -> review (partial work flagged) -> done | ready; pending <-> blocked (a dependency ended badly).
+CREATE TABLE tasks (
+    task_id      TEXT PRIMARY KEY,
+    n            INTEGER NOT NULL UNIQUE,     -- order of arrival: ties are broken by it
+    title        TEXT NOT NULL,
+    prompt       TEXT NOT NULL,
+    priority     INTEGER NOT NULL,
+    state        TEXT NOT NULL CHECK (state IN ('pending', 'ready', 'claimed', 'done', 'failed',
+                                                'dead', 'blocked', 'cancelled', 'review')),
+    attempts     INTEGER NOT NULL,
+    attempts_max INTEGER NOT NULL CHECK (attempts_max >= 1),
+    not_before   TEXT,                        -- state failed: ready again from this instant
+    claimed_by   TEXT,
+    claimed_at   TEXT,
+    claim_until  TEXT,                        -- the claim is dead when now >= claim_until
+    claim_max    TEXT,
+    ttl_ms       INTEGER,
+    partial      TEXT,                        -- review whose partial work the next holder starts from
+    result       TEXT,
+    created_at   TEXT NOT NULL,
+    updated_at   TEXT NOT NULL,
+    CHECK ((state = 'claimed') = (claimed_by IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tasks_by_state   ON tasks (state, n);
+CREATE INDEX tasks_by_claim   ON tasks (claim_until) WHERE state = 'claimed';
+CREATE INDEX tasks_by_holder  ON tasks (claimed_by) WHERE claimed_by IS NOT NULL;
+CREATE INDEX tasks_by_partial ON tasks (partial) WHERE partial IS NOT NULL;
+CREATE INDEX tasks_by_backoff ON tasks (not_before) WHERE state = 'failed';
+CREATE TABLE task_resources (
+    task_id TEXT NOT NULL,
+    name    TEXT NOT NULL,
+    kind    TEXT NOT NULL,
+    scope   TEXT NOT NULL,
+    mode    TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
+    PRIMARY KEY (task_id, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE task_after (
+    task_id TEXT NOT NULL,
+    after   TEXT NOT NULL,
+    PRIMARY KEY (task_id, after)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX dependents ON task_after (after);
+
+-- DERIVED: ready tasks in dispatch order. A task that met a held scope is parked on that scope;
+-- when the scope is free the best one parked on it is offered again, and the next one when that
+-- one moves on: dispatch costs the same however much is held.
+CREATE TABLE ready_tasks (
+    task_id      TEXT PRIMARY KEY,
+    rank         INTEGER NOT NULL,            -- -priority: smallest first
+    n            INTEGER NOT NULL,
+    parked_on    TEXT,
+    offered_from TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ready_to_offer ON ready_tasks (rank, n) WHERE parked_on IS NULL;
+CREATE INDEX parked_tasks   ON ready_tasks (parked_on, rank, n) WHERE parked_on IS NOT NULL;
+
+-- Partial or unleased work that waits for a human's verdict.
+-- open -> kept | reverted | reassigned; each back to open by undo. Never deleted while open.
+CREATE TABLE reviews (
+    review_id   TEXT PRIMARY KEY,
+    n           INTEGER NOT NULL UNIQUE,
+    state       TEXT NOT NULL CHECK (state IN ('open', 'kept', 'reverted', 'reassigned')),
+    reason      TEXT NOT NULL CHECK (reason IN ('expired', 'silent', 'left', 'failed', 'unleased')),
+    agent       TEXT,
+    task_id     TEXT,
+    summary     TEXT NOT NULL,
+    log_tail    TEXT NOT NULL,                -- the agent's last lines of output
+    leased_at   TEXT,
+    opened_at   TEXT NOT NULL,
+    decided_at  TEXT,
+    decided_by  TEXT,
+    note        TEXT,
+    events_from INTEGER NOT NULL,             -- the log from here on is kept while it is open
+    task_before TEXT                          -- the task's state before the verdict, for undo
+) STRICT, WITHOUT ROWID;
+CREATE INDEX reviews_by_state ON reviews (state, n);
+CREATE TABLE review_files (
+    review_id     TEXT NOT NULL,
+    path          TEXT NOT NULL,
+    scope         TEXT NOT NULL,
+    worktree      TEXT,
+    change        TEXT NOT NULL CHECK (change IN ('modified', 'created', 'deleted')),
+    kept          INTEGER NOT NULL CHECK (kept IN (0, 1)),  -- 0: over the size limit, hashes only
+    baseline_hash TEXT,
+    flagged_hash  TEXT,
+    verdict_hash  TEXT,                       -- bytes on disk just before a revert
+    written_hash  TEXT,                       -- bytes that the revert wrote
+    PRIMARY KEY (review_id, path)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX review_scopes ON review_files (scope);
+
+-- Messages for a running agent: delivered in order, kept until it acknowledges them.
+CREATE TABLE notices (
+    notice INTEGER PRIMARY KEY,
+    agent  TEXT NOT NULL,
+    at     TEXT NOT NULL,
+    kind   TEXT NOT NULL,
+    text   TEXT NOT NULL,
+    data   TEXT NOT NULL
+) STRICT;
+CREATE INDEX notices_of_agent ON notices (agent, notice);
+
+-- Last content that coord knows of a file, and who wrote it if a lease tells.
+CREATE TABLE file_versions (
+    path    TEXT PRIMARY KEY,
+    hash    TEXT,
+    seen_at TEXT NOT NULL,
+    agent   TEXT
+) STRICT, WITHOUT ROWID;
+
+-- Content by its name; deflated. Not evented: a blob is immutable, named by its hash, and only
+-- compaction removes one that nothing refers to.
+CREATE TABLE blobs (
+    hash TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,                    -- bytes before compression
+    data BLOB NOT NULL
+) STRICT;
