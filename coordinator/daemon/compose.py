@@ -27,11 +27,11 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from coordinator.archive.index import ArchiveIndex
 from coordinator.archive.markdown import Section
 from coordinator.daemon.confinement import Confinement
-from coordinator.daemon.own_command import OwnCommand
 from coordinator.daemon.desk import Desk
 from coordinator.daemon.eyes import Eyes
 from coordinator.daemon.guard import Guard
 from coordinator.daemon.local_door import LocalDoor
+from coordinator.daemon.own_command import OwnCommand
 from coordinator.daemon.writer import Writer
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore

@@ -8,26 +8,26 @@ restart is the comparison after the commands that ran meanwhile; the watcher sti
 from __future__ import annotations
 
 import logging
-import os
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator.daemon import hook_line
+from coordinator.daemon import hook_line, looks
 from coordinator.daemon.confinement import Confinement
 from coordinator.daemon.desk import Desk, who
+from coordinator.daemon.looks import Folder, Look
 from coordinator.daemon.own_command import OwnCommand
 from coordinator.dialects.hearing import Heard, hear
 from coordinator.dialects.table import HookTable
 from coordinator.dialects.telling import Verdict, can_add, tell
-from coordinator.files.content import snapshot
 from coordinator.profiles import Profile, load
 from coordinator.rules.commands import commits, reads_only
 from coordinator.rules.versions import Watched, violated
 from coordinator.service import hooks, line, shells
-from coordinator.store.ledger import Tx
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import AgentRow
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.hooks")
@@ -39,15 +39,6 @@ CALL_S = 600.0
 
 
 @dataclass(slots=True)
-class _Look:
-    """How a file of another looked before a command ran."""
-
-    held: shells.Held
-    stamp: tuple[int, int, int] | None
-    hash: str | None
-
-
-@dataclass(slots=True)
 class _Command:
     """A command (or unknown tool) that runs now."""
 
@@ -56,7 +47,8 @@ class _Command:
     sub: str
     call_id: str
     confined: bool
-    looks: list[_Look]
+    looks: list[Look]
+    folders: list[Folder]
     began: int  # the tick at which it began
 
 
@@ -72,7 +64,7 @@ class Guard:
         #: holder -> tick at which its last write or command began or ended; since when it runs.
         self._busy: dict[str, tuple[int, float | None]] = {}
         self._unknown: set[tuple[str, str]] = set()
-        self._profiles: dict[str, tuple[tuple[int, int, int] | None, Profile]] = {}
+        self._profiles: dict[str, tuple[looks.Stamp | None, Profile]] = {}
 
     def hook(self, name: str, token: str | None, payload: bytes, answer: Told, *,
              wait: bool = True) -> None:
@@ -141,9 +133,9 @@ class Guard:
 
     def _table(self, name: str) -> HookTable:
         known = self._profiles.get(name)
-        if known is None or known[0] != _stamp(known[1].source):
+        if known is None or known[0] != looks.stamp(str(known[1].source)):
             profile = load(name, self._desk.service.tree.root)
-            known = self._profiles[name] = (_stamp(profile.source), profile)
+            known = self._profiles[name] = (looks.stamp(str(profile.source)), profile)
         profile = known[1]
         if profile.hooks is None:
             raise Refusal(
@@ -187,13 +179,21 @@ class Guard:
                 signed = f"export COORD_AGENT={shlex.quote(heeded.holder)}; "
             signed = signed and signed + call.command
             command = self._confinement.wrap(heeded.protect, signed or call.command)
-        if heeded.protect:
-            looks = [_Look(held, _stamp(held.path), self._hash(held.path))
-                     for held in heeded.protect if held.kind != "directory"]
-            self._commands.append(_Command(heeded.holder, heard.session, heard.sub, heard.call_id,
-                                           bool(command), looks, self._tick))
-            del self._commands[:-COMMANDS_MAX]
+        if heeded.protect and not (call.kind == "shell" and reads_only(call.command)):
+            self._look_before(heard, heeded, confined=bool(command))
         return Verdict("", command or signed, heeded.context)
+
+    def _look_before(self, heard: Heard, heeded: hooks.Heeded, *, confined: bool) -> None:
+        service = self._desk.service
+        most = service.settings.review.file_bytes_max
+        seen = [looks.look(one, most) for one in heeded.protect if one.kind != "directory"]
+        below: list[Folder] = []
+        if not confined:  # a directory that is read-only is so with all that is in it
+            said = self._desk.look(lambda view: looks.folders(service, view, heeded.protect))
+            below = said if isinstance(said, list) else []
+        self._commands.append(_Command(heeded.holder, heard.session, heard.sub, heard.call_id,
+                                       confined, seen, below, self._tick))
+        del self._commands[:-COMMANDS_MAX]
 
     def _note_busy(self, heard: Heard, holder: str) -> None:
         self._tick += 1
@@ -209,47 +209,54 @@ class Guard:
     def _compare(self, heard: Heard) -> list[tuple[str, list[shells.Broken]]]:
         """What commands of this session changed that others hold: looked at when one ends, and at
         the session's next call."""
-        out: dict[str, list[shells.Broken]] = {}
+        out: dict[str, dict[str, shells.Broken]] = {}
         for command in list(self._commands):
             if (command.session, command.sub) != (heard.session, heard.sub):
                 continue
-            for look in command.looks:
-                broken = self._changed(command, look)
-                if broken is not None:
-                    out.setdefault(command.holder, []).append(broken)
+            for one in self._looked_at(command):
+                broken = self._changed(command, one)
+                if broken is not None:  # a leased file below a leased directory is one
+                    out.setdefault(command.holder, {}).setdefault(broken.name, broken)
             ended = heard.moment == "after" and heard.call_id == command.call_id
             if ended or heard.moment in ("stop", "end", "sub stop", "prompt"):
                 self._commands.remove(command)
-        return list(out.items())
+        return [(agent, list(found.values())) for agent, found in out.items()]
 
-    def _changed(self, command: _Command, look: _Look) -> shells.Broken | None:
-        stamp = _stamp(look.held.path)
-        if stamp == look.stamp:
+    def _looked_at(self, command: _Command) -> Iterator[Look]:
+        yield from command.looks
+        for folder in command.folders:
+            yield from looks.again(self._desk.service, folder)
+
+    def _changed(self, command: _Command, one: Look) -> shells.Broken | None:
+        stamp = looks.stamp(one.held.path)
+        if stamp == one.stamp:
             return None
-        now = self._hash(look.held.path)
-        recorded = self._desk.look(lambda view: view.row("version_get", look.held.name))
+        now = looks.read(one.held.path, self._desk.service.settings.review.file_bytes_max)
         seen = Watched(
-            before=look.hash, now=now,
-            recorded=recorded[0] if isinstance(recorded, tuple) else look.hash,
-            holder_busy=self._was_busy(look.held.holder, command.began),
+            before=one.hash, now=now, recorded=self._recorded(one),
+            holder_busy=self._was_busy(one.held.holder, command.began),
             confined=command.confined,
-            replaced=stamp is None or look.stamp is None or stamp[2] != look.stamp[2],
+            replaced=stamp is None or one.stamp is None or stamp[2] != one.stamp[2],
         )
-        before, look.stamp, look.hash = look.hash, stamp, now
-        if not violated(seen):
+        before, one.stamp, one.hash = one.hash, stamp, now
+        if not violated(seen) or not self._still_held(one.held):
             return None
-        return shells.Broken(look.held.name, look.held.holder, before)
+        return shells.Broken(one.held.name, one.held.holder, before, one.held.worktree)
 
-    def _hash(self, path: str) -> str | None:
-        try:
-            return snapshot(path, self._desk.service.settings.review.file_bytes_max).hash
-        except OSError:
-            return None
+    def _still_held(self, held: shells.Held) -> bool:
+        """Once its lease has ended, a file is anybody's to write."""
+        return self._desk.look(lambda view: view.row("lease_get", held.token)) is not None
 
+    def _recorded(self, one: Look) -> str | None:
+        """What the holder is known to have written. Of one with hooks each write of its own is
+        known otherwise (it was busy); what the watcher takes for its writing may be the
+        command's."""
+        def reading(view: View) -> str | None:
+            row = view.row("agent_get", one.held.holder)
+            if one.held.worktree is not None or (row and AgentRow(*row).hooked_at is not None):
+                return one.hash
+            version = view.row("version_get", one.held.name)
+            return version[0] if version is not None else one.hash
 
-def _stamp(path: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+        said = self._desk.look(reading)
+        return one.hash if isinstance(said, Refusal) else said

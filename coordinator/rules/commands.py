@@ -20,7 +20,7 @@ _WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am
                          "read-tree", "bisect", "sparse-checkout", "filter-branch"})
 _COMMITS = frozenset({"commit", "push", "merge", "rebase", "cherry-pick", "revert", "am", "pull"})
 _READS = frozenset({"cd", "pwd", "ls", "cat", "head", "tail", "grep", "rg", "find", "echo", "true",
-                    "wc", "file", "stat", "which", "type", "diff", "du", "sort", "uniq", "cut"})
+                    "wc", "file", "stat", "which", "type", "diff", "du", "cut"})
 _GIT_READS = frozenset({"status", "diff", "log", "show", "blame", "ls-files", "rev-parse", "grep"})
 _EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
 
@@ -75,10 +75,12 @@ def reads_only(command: str) -> bool:
             continue
         if words[0] == "git":
             rest = _git(words)
-            if not rest or rest[0] not in _GIT_READS or "--output" in " ".join(rest):
+            if not rest or rest[0] not in _GIT_READS or any(
+                word.startswith(("--output", "--open", "-O", "--ext-diff")) for word in rest
+            ):
                 return False
         elif words[0] not in _READS or (
-            words[0] == "find" and any(w.startswith(("-exec", "-delete", "-ok", "-fprint"))
+            words[0] == "find" and any(w.startswith(("-exec", "-delete", "-ok", "-fprint", "-fls"))
                                        for w in words)
         ):
             return False

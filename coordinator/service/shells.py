@@ -31,6 +31,8 @@ GIT_INDEX = "git:index"
 GIT_S = 120.0
 #: Files of others that one command is protected from.
 PROTECTED_MAX = 2_000
+#: For contents that nobody has read.
+UNKNOWN = "unknown"
 #: What a read-only file answers to whoever would write it.
 _STOPPED = ("Read-only file system", "Device or resource busy", "EROFS", "EBUSY")
 
@@ -42,14 +44,20 @@ class Held(NamedTuple):
     name: str
     holder: str
     kind: Literal["file", "directory", "absent"]
+    token: int = 0
+    """The lease's fencing token, and when it was granted."""
+    since: str = ""
+    scope: str = ""
+    worktree: str | None = None
 
 
 class Broken(NamedTuple):
-    """A file that a command changed though another holds it."""
+    """A file that a command changed though another holds it. `before`: None if there was none."""
 
     name: str
     holder: str
     before: str | None
+    worktree: str | None = None
 
 
 def git_wide(
@@ -114,10 +122,14 @@ def _paths(svc: Service, row: LeaseRow) -> list[Held]:
             found = manifest(root, asked, svc.ignore, PROTECTED_MAX)
         except Refusal:
             return []
-        return [Held(str(root / one), one, row.locked_by, "file") for one in found]
+        return [Held(str(root / one), one, row.locked_by, "file", row.fencing_token,
+                     row.locked_at, row.scope, row.worktree) for one in found]
     place = disk.place(svc, row.worktree, name.rstrip("/"))
     kind = disk.kind_at(place)
-    return [Held(str(place), name, row.locked_by, kind)] if kind else []
+    if kind is None:
+        return []
+    return [Held(str(place), name, row.locked_by, kind, row.fencing_token, row.locked_at,
+                 row.scope, row.worktree)]
 
 
 def _live(tx: Tx) -> list[LeaseRow]:
@@ -169,7 +181,7 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     opened, the holders are told; what the agent is told."""
     files = []
     for one in broken:
-        content = disk.read(svc, disk.place(svc, None, one.name))
+        content = disk.read(svc, disk.place(svc, one.worktree, one.name))
         if content.data is not None and content.hash is not None:
             tx.keep(content.hash, content.data)
         kept = (content.hash is None or content.data is not None) and (
@@ -179,7 +191,8 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
                   "deleted" if content.hash is None else "modified")
         files.append(ev.FlaggedFile(
             path=one.name, scope=path_scope(one.name, svc.tree.fold_case), change=change,
-            kept=kept, baseline_hash=one.before, flagged_hash=content.hash,
+            kept=kept, worktree=one.worktree, baseline_hash=one.before,
+            flagged_hash=content.hash,
         ))
         tx.record(ev.UnleasedWrite(resource=one.name, hash=content.hash, agent=agent))
     holders = sorted({one.holder for one in broken})
@@ -188,7 +201,11 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
         svc, tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
         why=f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
     )
-    tx.record(ev.VersionsSeen(versions=[(f.path, f.flagged_hash, agent) for f in files]))
+    seen: list[tuple[str, str | None, str | None]] = [
+        (f.path, f.flagged_hash, agent) for f in files if f.worktree is None
+    ]
+    if seen:
+        tx.record(ev.VersionsSeen(versions=seen))
     for holder in holders:
         theirs = listed([one.name for one in broken if one.holder == holder])
         notices.post(

@@ -104,10 +104,10 @@ def test_what_qwens_commands_changed_is_found(wired: Wired) -> None:
     wired.coord("init", "--agent", "qwen", "--yes")
     heard: dict[str, Result] = {}
     with wired.client() as client:
-        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="reordering them"))
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt", "lib/"], description="reordering them"))
 
         def script(_: Scripted) -> Script:
-            heard["shell"] = yield Shell("n=notes.txt; echo HACK > $n")
+            heard["shell"] = yield Shell("n=notes.txt; d=lib; echo HACK > $n; echo HACK > $d/sum.py")
             yield Create("free.txt", "free\n")
             yield Say("done")
 
@@ -115,10 +115,12 @@ def test_what_qwens_commands_changed_is_found(wired: Wired) -> None:
         assert ran.code == 0, ran.tail()
         (review,) = client.call(rq.Reviews()).items
         shown = client.call(rq.ReviewShow(review=review.review))
-        assert [file.path for file in shown.files] == ["notes.txt"] and "held by ann" in shown.summary
-        client.call(rq.Release(agent="ann", resources=["notes.txt"]))
+        assert [file.path for file in shown.files] == ["lib/sum.py", "notes.txt"]
+        assert "held by ann" in shown.summary
+        client.call(rq.Release(agent="ann", resources=["notes.txt", "lib/"]))
         client.call(rq.ReviewDecide(review=review.review, verdict="revert"))
         assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n"
+        assert wired.read("lib/sum.py").endswith("return a - b\n")
 
 
 #: How each agent's model starts a sub-agent with a prompt.

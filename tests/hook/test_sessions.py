@@ -9,15 +9,19 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import coordinator._hook as hook_file
 from coordinator.daemon.confinement import _possible
+from coordinator.files.content import digest
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.waiting import until
 
 confined = pytest.mark.skipif(not _possible(), reason="no user namespaces on this machine")
 
@@ -227,6 +231,80 @@ def test_a_change_that_got_through_is_a_violation(up: Repo) -> None:
         assert [file.path for file in shown.files] == ["held.py"]
     assert "changed held.py" in ann.hook("UserPromptSubmit", prompt="x")["additionalContext"]
     assert ann.hook("UserPromptSubmit", prompt="x") == {}  # once
+
+
+def unconfined(repo: Repo, session: str, command: str) -> str:
+    """A command of Qwen Code, which takes none that was rewritten; what its model is told after it."""
+    quinn = Claude(repo, session, profile="qwen")
+    given = {"command": command, "description": "x"}
+    assert "updatedInput" not in quinn._call("run_shell_command", given)
+    subprocess.run(["bash", "-c", command], cwd=repo.root, check=True)
+    after = quinn._call("run_shell_command", given, "PostToolUse", tool_response={})
+    return str(after.get("additionalContext", ""))
+
+
+def test_what_changed_below_a_leased_directory_is_found(up: Repo) -> None:
+    for name in ("old.py", "mine.py", "gone.py", "same.py"):
+        up.write(f"lib/deep/{name}", f"{name}\n")
+    up.write("lib/.gitignore", "*.log\n")
+    time.sleep(1.1)  # what is older than the lease is not read again
+    ann = Claude(up, "ann")
+    with up.client() as client:
+        client.call(rq.Acquire(agent=ann.name, resources=["lib/"]))
+        assert ann.edit("lib/deep/mine.py", "ann's\n") == ""
+        up.write("build.sh", "cd lib/deep; echo HACK > old.py; echo HACK > mine.py; echo HACK > new.py; rm gone.py\n"
+                             "touch same.py; echo x > a.log\n")
+        assert unconfined(up, "quinn", "cat lib/deep/old.py") == ""
+        said = unconfined(up, "quinn", "sh ./build.sh")
+        assert f"held by {ann.name}" in said
+        (review,) = client.call(rq.Reviews()).items
+        files = {file.path.removeprefix("lib/deep/"): file for file in review.files}
+        assert {name: file.change for name, file in files.items()} == {
+            "old.py": "modified", "mine.py": "modified", "new.py": "created", "gone.py": "deleted"}
+        assert all(file.kept for file in files.values()), files
+        assert unconfined(up, "quinn", "sh -c true") == "", "it is told once"
+        told = ann.hook("UserPromptSubmit", prompt="x")["additionalContext"]
+        assert "A command of qwen-quinn changed lib/deep/" in told
+        ann.hook("SessionEnd")
+        client.call(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert up.read("lib/deep/old.py") == "old.py\n" and up.read("lib/deep/mine.py") == "ann's\n"
+    assert up.read("lib/deep/gone.py") == "gone.py\n" and not (up.root / "lib/deep/new.py").exists()
+
+
+def test_what_the_holder_does_below_its_directory_is_its_own(up: Repo) -> None:
+    up.write("lib/a.py", "a\n")
+    ann, quinn = Claude(up, "ann"), Claude(up, "quinn", profile="qwen")
+    with up.client() as client:
+        client.call(rq.Acquire(agent=ann.name, resources=["lib/"]))
+        given = {"command": "sh ./build.sh", "description": "x"}
+        quinn._call("run_shell_command", given)
+        assert ann.edit("lib/a.py", "ann's\n") == "" and ann.shell("echo more > lib/b.py")[1] == 0
+        assert quinn._call("run_shell_command", given, "PostToolUse", tool_response={}) == {}
+        quinn._call("run_shell_command", given)  # and when the lease has ended, it is everybody's
+        ann.hook("SessionEnd")
+        up.write("lib/a.py", "somebody's\n")
+        assert quinn._call("run_shell_command", given, "PostToolUse", tool_response={}) == {}
+        assert client.call(rq.Reviews()).items == []
+
+
+def test_the_watcher_does_not_take_a_commands_writing_for_the_holders(up: Repo) -> None:
+    """A long command: by its end the watcher has seen the file changed, and its lease is Ann's."""
+    ann = Claude(up, "ann")
+    up.write("held.py", "held\n")
+    ann.edit("held.py", "held\n")
+    hacked = digest(b"HACK\n")
+
+    def seen() -> bool:
+        db = apsw.Connection(str(up.state.database), flags=apsw.SQLITE_OPEN_READONLY)
+        return bool(list(db.execute("SELECT 1 FROM file_versions WHERE hash = ?", (hacked,))))
+
+    quinn = Claude(up, "quinn", profile="qwen")
+    given = {"command": "sh ./build.sh", "description": "x"}
+    quinn._call("run_shell_command", given)
+    up.write("held.py", "HACK\n")
+    assert until(seen, 30)
+    after = quinn._call("run_shell_command", given, "PostToolUse", tool_response={})
+    assert "held.py, held by claude-code-ann" in after["additionalContext"]
 
 
 @confined

@@ -27,7 +27,8 @@ TARGETS = [
 ]
 READS = ["ls", "cat a | grep b", "cd src && ls", "git status", "git diff | head", "find . -name x"]
 NOT_READS = ["python -c 'x'", "ls > a", "echo $(touch a)", "find . -delete", "find . -exec rm {} +", "make", "cat `x`",
-             "git diff --output=x", "ls & rm a", "sort -o a b; rm x", "./ls"]
+             "git diff --output=x", "ls & rm a", "sort -o a b", "uniq a b", "./ls",
+             "find . -fls x", "git grep -Osh x", "git diff --ext-diff"]
 
 
 @pytest.mark.parametrize("command", WIDE)
