@@ -23,7 +23,13 @@ _LEFT_OUT = frozenset({
     "lease_token", "prompt", "excerpts", "partial", "snippet", "notices", "acquisition_id",
     "content_hash", "created_at", "updated_at", "attempts", "attempts_max",
 })
-_CLAIM = re.compile(r"`?coord task claim (T-\d+)(?: --agent [^\s`]+)?`?")
+#: Commands that are tools here, and the calls that they are.
+_CALLS = (
+    (re.compile(r"`?coord task claim (T-\d+)(?: --agent [^\s`]+)?`?"), r'next_task {"task": "\1"}'),
+    (re.compile(r"`coord lock ([^\s`]+)(?: --agent [^\s`]+)?`"), r'acquire {"resources": ["\1"]}'),
+    (re.compile(r"`coord request (approve|reject) (U-\d+)(?: --agent [^\s`]+)?(?: --answer WHY)?`"),
+     r'answer_unlock {"request": "\2", "verdict": "\1"}'),
+)
 
 
 def told(reply: Any) -> str:
@@ -39,10 +45,15 @@ def told(reply: Any) -> str:
             return f"Released: {_names(reply.released)}."
         case rq.LockList():
             return _held(reply)
+        case rq.Unlock():
+            return (f"{reply.holder} is asked to release {reply.resource} ({reply.request}). You "
+                    "stand in line and are told the answer. Go on with other work.")
+        case rq.UnlockAnswered():
+            return reply.message
         case rq.HitList():
             return _hits(reply)
         case rq.Alive():
-            said = [notice.text for notice in reply.notices]
+            said = [_as_tools(notice.text) for notice in reply.notices]
             return "\n".join(["Noted.", *said])
     raise TypeError(f"nothing is said of {type(reply).__name__}")
 
@@ -74,7 +85,9 @@ def refused(refusal: Refusal) -> tuple[str, dict[str, Any]]:
 
 
 def _as_tools(text: str) -> str:
-    return _CLAIM.sub(r'next_task {"task": "\1"}', text)
+    for pattern, call in _CALLS:
+        text = pattern.sub(call, text)
+    return text
 
 
 def _claimed(reply: rq.Claimed) -> str:

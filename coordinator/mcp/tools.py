@@ -184,6 +184,24 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
         preset={"wait_s": 30.0}, again=True,
     ),
     Tool(
+        "request_unlock", "Ask a holder to let go",
+        "Ask whoever holds a file to release it before it is done, with your reason. You stand in "
+        "line and are told the answer; go on with other work meanwhile.",
+        rq.RequestFile,
+        {"resource": "What you need: a path relative to the repository root, `dir/`, glob or key.",
+         "reason": "Why you need it now: the holder decides by this.",
+         "holder": "Whom to ask, only where several hold parts of it."},
+        typed={"reason": Annotated[str, msgspec.Meta(min_length=1)]}, again=True,
+    ),
+    Tool(
+        "answer_unlock", "Answer who asks you to let go",
+        "Answer a request for something you hold. `approve` releases it and gives it to whoever "
+        "asked, so write everything before; `reject` keeps it.",
+        rq.RequestAnswer,
+        {"request": "The request's id, like `U-3`.", "verdict": "`approve` or `reject`.",
+         "answer": "What the asker is told: why not, or what state it is in."},
+    ),
+    Tool(
         "search_archive", "Search the context archive",
         "Search the repository's context archive: why the code is as it is, and what other agents "
         "are doing now.",
