@@ -12,10 +12,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from coordinator.client.client import Client
-from coordinator.client.wire import connect
+from coordinator.client.wire import Wire, connect
 from coordinator.files.state import StateDir
+from coordinator.words.refusals import Refusal
+from tests.forked import Server
+from tests.waiting import until
 from tests.world import World
 
+FORKS = Server()
 settings.register_profile(
     "coord", deadline=None, suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
@@ -34,7 +38,12 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 class Repo:
-    """A repository with a daemon of its own, and `coord` as a person types it."""
+    """A repository with a daemon of its own, and `coord` as a person types it.
+
+    `forked`: its processes do not start from nothing each time (tests/forked.py).
+    """
+
+    forked = True
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -48,10 +57,12 @@ class Repo:
         text: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
         clean = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR")}
+        env = {**clean, **(env or {})}
+        if self.forked:
+            return FORKS.run(args, cwd=cwd or self.root, env=env, text=text)
         return subprocess.run(
             [sys.executable, "-m", "coordinator.cli.main", *args], cwd=cwd or self.root,
-            capture_output=True, text=True, timeout=60, check=False, input=text,
-            env={**clean, **(env or {})},
+            capture_output=True, text=True, timeout=60, check=False, input=text, env=env,
         )
 
     def write(self, path: str, text: str) -> None:
@@ -66,8 +77,21 @@ class Repo:
         return int(self.state.lock.read_text())
 
     def down(self) -> None:
-        if self.state.path.is_dir() and connect(self.state) is not None:
-            self.coord("down")
+        """As `coord down`, without a process for it."""
+        wire = Wire(self.state, autostart=False)
+        try:
+            wire.ask("shutdown", b"{}", 10)
+        except Refusal:
+            return  # none is running
+        finally:
+            wire.close()
+        assert until(lambda: not self._answers(), 15)
+
+    def _answers(self) -> bool:
+        link = connect(self.state)
+        if link is not None:
+            link.close()
+        return link is not None
 
 
 @pytest.fixture
