@@ -15,6 +15,8 @@ except ImportError:  # not Linux
 
 #: How long a coordinator that is started now is waited for.
 START_S = 10.0
+#: And one that cannot be started from here.
+ELSEWHERE_S = 0.5
 
 
 def started(path: str, patience: float) -> "socket.socket":
@@ -26,8 +28,8 @@ def started(path: str, patience: float) -> "socket.socket":
     failure = path.rpartition("/")[0] + "/start-failed.json"
     if _there(failure):
         system.unlink(failure)
-    start(path)
-    until = time.monotonic() + min(START_S, patience / 2)
+    # One that is not ours to start may just be coming up by another hand.
+    until = time.monotonic() + (min(START_S, patience / 2) if start(path) else ELSEWHERE_S)
     while True:
         link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
         link.settimeout(patience)
@@ -43,15 +45,15 @@ def started(path: str, patience: float) -> "socket.socket":
             return link
 
 
-def start(path: str) -> None:
-    """Start the coordinator of the repository whose socket this is, if it lies in one.
+def start(path: str) -> bool:
+    """Start the coordinator of the repository whose socket this is; whether it lies in one.
 
     Raises:
-        OSError: there is no such repository.
+        OSError: no process could be started.
     """
     root = path.rpartition("/.coord/")[0]
     if not root or not _there(root + "/.coord") or system.__name__ == "os":
-        return
+        return False
     null = [(system.POSIX_SPAWN_OPEN, 0, "/dev/null", 0, 0),
             (system.POSIX_SPAWN_OPEN, 1, "/dev/null", 1, 0),
             (system.POSIX_SPAWN_OPEN, 2, "/dev/null", 1, 0)]
@@ -59,6 +61,7 @@ def start(path: str) -> None:
     environment = {k: v for k, v in system.environ.items() if not k.startswith(b"COORD_AGENT")}
     environment[b"COORD_ROOT"] = root.encode("utf-8", "surrogateescape")
     system.posix_spawn(sys.executable, words, environment, file_actions=null, setsid=False)
+    return True
 
 
 def find() -> "str | None":

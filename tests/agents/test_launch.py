@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,17 @@ import pytest
 
 from coordinator.words import requests as rq
 from tests.agents.conftest import need
-from tests.agents.conversation import Edit, Read, Refuse, Say, Script, Scripted, Writer
+from tests.agents.conversation import (
+    Create,
+    Edit,
+    Read,
+    Refuse,
+    Say,
+    Script,
+    Scripted,
+    Shell,
+    Writer,
+)
 from tests.agents.stand import Prepared, Stand
 from tests.agents.test_coordination import PROFILES, Wired
 from tests.waiting import until
@@ -129,6 +140,55 @@ def test_a_killed_agents_work_is_flagged_and_finished_by_another(agent: str, wir
         made = report(process)
     assert made["complete"], made
     assert wired.read("hot.txt") == wired.read("b.txt") == "first line\none was here\nlast line\n"
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "copilot"])
+def test_in_worktrees_of_their_own_their_work_lands(agent: str, wired: Wired) -> None:
+    """Each works in its own worktree, where its hooks are too; nothing is in the repository before
+    it lands, and then all of it is."""
+    need(agent)
+    hot(wired, "hot.txt", "a.txt", "b.txt")
+    git = ["git", "-C", str(wired.root), "-c", "user.name=Test", "-c", "user.email=test@localhost"]
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "Files"], check=True)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    wanted = {"one": ("hot.txt", "a.txt"), "two": ("hot.txt", "b.txt"), "three": ("hot.txt",)}
+    tasks(wired, wanted)
+    places: dict[str, Path] = {}
+    holders: dict[str, str | None] = {}
+
+    def works(name: str, *files: str) -> Writer:
+        def script(_: Scripted) -> Script:
+            where = yield Shell("pwd")
+            places[name] = Path(re.findall(r"/\S+/worktrees/[-\w/]+", where.text)[-1])
+            # Most models name whole paths, which the script begins with the repository's.
+            below = "." if agent == "codex" else places[name].relative_to(wired.root)
+            for file in files:
+                yield Read(f"{below}/{file}")
+                yield Edit(f"{below}/{file}", "last line", f"{name} was here\nlast line")
+                assert f"{name} was here" not in wired.read(file)
+            yield Create(f"{below}/{name}.new", "new\n")
+            with wired.client() as client:
+                holders[name] = next((one.locked_by for one in client.call(rq.Locks()).items
+                                      if one.resource == f"{name}.new"), None)
+            yield Say(f"{name} is done.")
+
+        return script
+
+    ready = wired.stand.prepare(agent, wired.root, [], extra=wired.extra(agent),
+                                others={n: works(n, *f) for n, f in wanted.items()})
+    made = report(launch(wired, ready, agent, "-", "--agents", "2", "--isolation", "worktree"))
+    assert made["complete"] and not made["not_landed"], made
+    assert len(set(places.values())) == 2 and all(".coord/worktrees" in str(p) for p in places.values())
+    assert all(holders.values()), (holders, "the hooks in the worktree leased what they wrote")
+    for name, files in wanted.items():
+        for file in files:
+            assert wired.read(file).count(f"{name} was here\n") == 1, (file, wired.read(file), made)
+        assert wired.read(f"{name}.new") == "new\n"
+    changed = subprocess.run([*git, "log", "--format=", "--name-only", "-3"], capture_output=True, text=True, check=True)
+    assert set(changed.stdout.split()) == {"hot.txt", "a.txt", "b.txt", "one.new", "two.new", "three.new"}
+    left = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, check=True).stdout
+    assert {line[3:] for line in left.splitlines()} <= {"coord.toml", "context_archive/"}, left
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
