@@ -196,6 +196,81 @@ class Coordinator(RuleBasedStateMachine):
             break
         self.note_tokens()
 
+    @precondition(lambda self: self.leases())
+    @rule(data=st.data(), agent=agents, mode=st.sampled_from(["exclusive", "exclusive", "shared"]),
+          holder=st.sampled_from([None, None, *AGENTS]), exactly=st.booleans())
+    def ask_the_holder(
+        self, data: st.DataObject, agent: str, mode: Any, holder: str | None, exactly: bool
+    ) -> None:
+        theirs = sorted({row.file_path for row in self.live_of_others(agent).values()})
+        name = data.draw(st.sampled_from(theirs if exactly and theirs else NAMES))
+        rivals = {
+            row.locked_by for row in self.world.live()
+            if row.locked_by != agent and meaning(row.file_path) & meaning(name)
+            and not (row.mode == mode == "shared")
+        }
+        live = self.live_of_others(agent)
+        request = rq.RequestFile(agent=agent, resource=name, reason="why not", mode=mode,
+                                 holder=holder)
+        try:
+            made = self.world.ask(request)
+        except Refusal as refusal:
+            assert refusal.code in (Code.UNKNOWN_LEASE, Code.INVALID, Code.LIMIT)
+            assert len(rivals) != 1 or holder not in (None, *rivals) or refusal.code is Code.LIMIT
+            return
+        assert made.holder in rivals or made.requested_at < self.world.view().now
+        assert self.live_of_others(agent) == live, "to ask changes no lease"
+        self.note_tokens()
+
+    @precondition(lambda self: self.questions())
+    @rule(data=st.data(), who=st.sampled_from([None, None, *AGENTS]), force=st.booleans(),
+          verdict=st.sampled_from(["approve", "approve", "reject"]), still_open=st.booleans())
+    def answer_who_asks(
+        self, data: st.DataObject, who: str | None, force: bool, verdict: Any, still_open: bool
+    ) -> None:
+        pending = [one for one in self.questions() if one.status == "pending"]
+        asked = data.draw(st.sampled_from(pending if still_open and pending else self.questions()))
+        agent = who or asked.holder
+        before = {row.fencing_token: row for row in self.world.live()}
+        waiting = self.waiters()
+        request = rq.RequestAnswer(agent=agent, request=asked.request, verdict=verdict, force=force)
+        try:
+            done = self.world.ask(request)
+        except Refusal as refusal:
+            closed = asked.status != "pending"
+            assert (refusal.code is Code.REQUEST_CLOSED) is closed, refusal
+            assert closed or agent != asked.holder or refusal.code is Code.STALE_TOKEN
+            assert self.leases().keys() >= before.keys()
+            return
+        assert asked.status == "pending" and (force or agent == asked.holder)
+        after = {row.fencing_token: row for row in self.world.live()}
+        gone = [row for token, row in before.items() if token not in after]
+        if verdict == "reject":
+            assert not gone and done.unlock.status == "rejected" and self.waiters() == waiting
+            return
+        assert done.unlock.status == "approved" and gone
+        assert all(row.locked_by in (asked.holder, asked.requested_by) for row in gone)
+        holds = frozenset().union(*(
+            meaning(row.file_path) for row in after.values() if row.locked_by == asked.requested_by
+        ))
+        assert meaning(asked.resource) <= holds or not done.granted
+        if not done.granted:
+            stands = [w.acquisition_id for w in self.world.ask(rq.Locks()).waiters]
+            assert asked.request in stands or meaning(asked.resource) <= holds
+        self.note_tokens()
+
+    @precondition(lambda self: self.questions())
+    @rule(data=st.data())
+    def take_the_question_back(self, data: st.DataObject) -> None:
+        asked = data.draw(st.sampled_from(self.questions()))
+        request = rq.RequestWithdraw(agent=asked.requested_by, request=asked.request)
+        try:
+            self.world.ask(request)
+            assert asked.status == "pending"
+        except Refusal as refusal:
+            assert refusal.code is Code.REQUEST_CLOSED and asked.status != "pending"
+        self.note_tokens()
+
     @rule(verdict=st.sampled_from(["keep", "revert", "reassign"]), undo=st.booleans())
     def decide(self, verdict: Any, undo: bool) -> None:
         for review in self.world.ask(rq.Reviews()).items[:1]:
@@ -262,6 +337,27 @@ class Coordinator(RuleBasedStateMachine):
         last, count = int(row[0] or 0), int(row[1])
         assert last >= self.last_seq and last == count
         self.last_seq = last
+
+    @invariant()
+    def who_asks_stands_in_line(self) -> None:
+        """A question is open exactly as long as its asker's place in line, and asks one who holds
+        (or held until a moment ago, and nobody has looked since)."""
+        standing = {str(r[0]) for r in self.world.db.execute("SELECT acquisition_id FROM waiters")}
+        for row in self.world.ask(rq.Requests()).items:
+            assert row.request in standing
+            mine = [name for _, (who, _, name) in self.leases().items() if who == row.holder]
+            assert any(meaning(name) & meaning(row.resource) for name in mine), row
+        taken_back = self.world.db.execute(
+            "SELECT request_id FROM unlock_requests WHERE responded_by = requested_by "
+            "AND status = 'withdrawn'"
+        ).fetchall()
+        assert not standing & {str(row[0]) for row in taken_back}
+
+    def questions(self) -> list[rq.Unlock]:
+        return list(self.world.ask(rq.Requests(state="all")).items)
+
+    def live_of_others(self, agent: str) -> dict[int, tuple[Any, ...]]:
+        return {row.fencing_token: row for row in self.world.live() if row.locked_by != agent}
 
     def note_tokens(self) -> None:
         """3: tokens only rise, and none is given twice."""

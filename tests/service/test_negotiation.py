@@ -251,12 +251,11 @@ def test_an_approval_passes_others_in_line_for_no_longer_than_the_holder_had(wor
     world.acquire("ann", "a.py")
     until = world.live()[0].max_until
     world.refused(rq.Acquire(agent="cyd", resources=["a.py"], priority=5))
-    givers, number = ("ann", "bob"), 0
-    for _ in range(6):
+    givers = ("ann", "bob")
+    for number in range(1, 7):
         world.clock.advance(100_000)
         holder = holders(world)["a.py"]
         asker = next(one for one in givers if one != holder)
-        number += 1
         ask(world, asker)
         assert answer(world, holder, f"U-{number}").granted
         world.ask(rq.Renew(agent=asker, ttl_s=600))
