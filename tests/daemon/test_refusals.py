@@ -35,6 +35,10 @@ CASES: list[tuple[Code, rq.Request[Any], list[str] | None]] = [
     (Code.UNKNOWN_TASK, rq.TaskShow(task="T-99"), ["task", "show", "T-99"]),
     (Code.UNKNOWN_LEASE, rq.Release(agent="ann", resources=["free.py"]), ["unlock", "free.py", "-a", "ann"]),
     (Code.UNKNOWN_REVIEW, rq.ReviewShow(review="R-99"), ["review", "show", "R-99"]),
+    (Code.UNKNOWN_REQUEST, rq.RequestWithdraw(agent="bob", request="U-99"), ["request", "withdraw", "U-99", "-a", "bob"]),
+    (Code.REQUEST_CLOSED, rq.RequestAnswer(agent="ann", request="U-1", verdict="approve"),
+     ["request", "approve", "U-1", "-a", "ann"]),
+    (Code.NOT_HOLDER, rq.RequestAnswer(agent="cyd", request="U-2", verdict="reject"), ["request", "reject", "U-2", "-a", "cyd"]),
     (Code.NOT_HOLDER, rq.Release(agent="bob", resources=[A]), ["unlock", A, "-a", "bob"]),
     (Code.STALE_TOKEN, rq.Release(agent="ann", resources=[A], lease_token="0" * 32), None),
     (Code.LOCKED, rq.Acquire(agent="bob", resources=[A], retry=False), ["lock", A, "-a", "bob", "--no-retry"]),
@@ -64,6 +68,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repo]:
     boss.call(rq.TaskAdd(title="one", resources=[A]))
     boss.call(rq.TaskAdd(title="two", after=["T-1"]))
     ann.claim("T-1")
+    ann.acquire("c.py")
+    boss.call(rq.RequestFile(agent="cyd", resource="c.py", reason="why not"))
+    boss.call(rq.RequestAnswer(agent="ann", request="U-1", verdict="reject"))
+    boss.call(rq.RequestFile(agent="cyd", resource="c.py", reason="why not now"))
     yield repo
     repo.down()
 

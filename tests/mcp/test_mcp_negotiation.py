@@ -1,0 +1,64 @@
+"""Asking a holder to let go, and answering, as tools of two models."""
+
+from __future__ import annotations
+
+import pytest
+from mcp import Client
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.mcp.talking import code, holders, server, talk, text
+
+NAMES = ("claude-code-aaaaaaaa", "claude-code-bbbbbbbb")
+
+
+@pytest.fixture
+def ready(repo: Repo) -> Repo:
+    repo.write("notes.txt", "one\n")
+    repo.coord("init")
+    return repo
+
+
+def test_two_models_settle_it_between_them(ready: Repo) -> None:
+    ann, bob = (server(ready, CLAUDE_CODE_SESSION_ID=name[-8:]) for name in NAMES)
+
+    async def begin(client: Client) -> None:
+        free = await client.call_tool("request_unlock", {"resource": "notes.txt", "reason": "x"})
+        assert code(free) == "UNKNOWN_LEASE"
+        assert 'acquire {"resources": ["notes.txt"]}' in text(free) and "coord lock" not in text(free)
+        assert not (await client.call_tool("acquire", {"resources": ["notes.txt"]})).is_error
+
+    async def ask(client: Client) -> None:
+        none = await client.call_tool("request_unlock", {"resource": "notes.txt", "reason": ""})
+        assert code(none) == "INVALID"
+        got = await client.call_tool(
+            "request_unlock", {"resource": "notes.txt", "reason": "the build is red"})
+        assert f"{NAMES[0]} is asked to release notes.txt (U-1)" in text(got)
+        own = {"request": "U-1", "verdict": "approve"}
+        assert code(await client.call_tool("answer_unlock", own)) == "NOT_HOLDER"
+        wrong = {"request": "U-1", "verdict": "maybe"}
+        assert code(await client.call_tool("answer_unlock", wrong)) == "INVALID"
+
+    async def settle(client: Client) -> None:
+        told = text(await client.call_tool("report_progress", {"progress": "done"}))
+        assert f"{NAMES[1]} asks you to release notes.txt: the build is red" in told
+        assert 'answer_unlock {"request": "U-1", "verdict": "approve"}' in told
+        assert 'answer_unlock {"request": "U-1", "verdict": "reject"}' in told
+        assert "coord request" not in told
+        done = await client.call_tool(
+            "answer_unlock", {"request": "U-1", "verdict": "approve", "answer": "sorted already"})
+        assert text(done) == f"Released notes.txt; {NAMES[1]} has notes.txt now."
+        assert "lease_token" not in str(done.structured_content)
+        again = {"request": "U-1", "verdict": "reject"}
+        assert code(await client.call_tool("answer_unlock", again)) == "REQUEST_CLOSED"
+
+    async def hear(client: Client) -> None:
+        told = text(await client.call_tool("report_progress", {"progress": "waiting"}))
+        assert f"{NAMES[0]} gave up notes.txt, as you asked (U-1): sorted already." in told
+        assert text(await client.call_tool("report_progress", {"progress": "on"})) == "Noted."
+
+    for door, script in ((ann, begin), (bob, ask), (ann, settle), (bob, hear)):
+        talk(door, script)
+    assert holders(ready) == {"notes.txt": NAMES[1]}
+    with ready.client() as client:
+        assert client.call(rq.Requests()).items == []
