@@ -85,7 +85,7 @@ def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True)
         Refusal: UNAUTHORIZED, UNKNOWN_AGENT, INVALID.
     """
     row = tx.agent(name)
-    if row is None or row[5] == "gone":
+    if row is None or row.state == "gone":
         if not actor.operator:
             if row is None:
                 raise Refusal(Code.UNKNOWN_AGENT, f"No agent is called {name}.")
@@ -96,11 +96,11 @@ def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True)
         check_name(name)
         enrol(tx, name, "manual", None, "acted for by a person", None, None)
         return
-    if not actor.operator and actor.agent != name and row[1] != actor.agent:
+    if not actor.operator and actor.agent != name and row.parent != actor.agent:
         raise Refusal(
             Code.UNAUTHORIZED, f"This token belongs to {actor.agent}; it cannot act for {name}."
         )
-    heard_of(svc, tx, AgentRow(*row), moved=moved)
+    heard_of(svc, tx, row, moved=moved)
 
 
 def heard_of(
@@ -196,11 +196,11 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
 
 
 def _known(tx: Tx, actor: Actor, name: str) -> AgentRow:
-    row = tx.row("agent_get", name)
-    if row is None or row[5] == "gone":
+    row = tx.agent(name)
+    if row is None or row.state == "gone":
         raise Refusal(Code.UNKNOWN_AGENT, f"No registered agent is called {name}.")
-    if not actor.operator and actor.agent != name and row[1] != actor.agent:
+    if not actor.operator and actor.agent != name and row.parent != actor.agent:
         raise Refusal(
             Code.UNAUTHORIZED, f"This token belongs to {actor.agent}; it cannot act for {name}."
         )
-    return AgentRow(*row)
+    return row

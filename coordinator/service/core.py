@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import msgspec
+
 from coordinator.archive.index import ArchiveIndex
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
@@ -17,8 +19,7 @@ from coordinator.settings import Settings
 CALLERS_MAX = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(msgspec.Struct, frozen=True):
     """Who sent a request: a registered agent (its token was shown), or the operator, a person."""
 
     agent: str | None = None

@@ -77,11 +77,12 @@ def settle(svc: Service, tx: Tx) -> list[str]:
     """Grant to whoever waits for what this job has freed, best first; their acquisition ids."""
     granted: list[str] = []
     while tx.freed:
-        freed = [rule.as_resource(*one) for one in dict.fromkeys(tx.freed)]
+        freed = list(dict.fromkeys(tx.freed))
         tx.freed.clear()
         tx.offers = True
         if tx.any("waiters_any"):
-            names = {str(row[0]) for one in freed for row in near(tx, "waiters_near", one)}
+            names = {str(row[0]) for one in freed
+                     for row in near(tx, "waiters_near", rule.as_resource(*one))}
             granted += serve_these(svc, tx, names)
     return granted
 

@@ -8,7 +8,8 @@ that no wrong grant and no forgotten work follows from a sweep that did not run 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from coordinator.files.canonical import Located
 from coordinator.rules import leases as rule
@@ -29,15 +30,14 @@ Wanted = tuple[Located, str]
 BLOCKERS_MAX = 50
 
 
-@dataclass(slots=True)
-class Weighing:
+class Weighing(msgspec.Struct):
     """What stands in the way of a set of resources for one holder."""
 
-    leases: list[LeaseRow] = field(default_factory=list)
-    waiters: list[NearWaiter] = field(default_factory=list)
-    reviews: list[tuple[str, str, str]] = field(default_factory=list)  # (review, path, scope)
-    mine: list[LeaseRow] = field(default_factory=list)  # its own live leases that overlap
-    own: dict[str, LeaseRow] = field(default_factory=dict)  # its own leases at the same scope
+    leases: list[LeaseRow] = []
+    waiters: list[NearWaiter] = []
+    reviews: list[tuple[str, str, str]] = []  # (review, path, scope)
+    mine: list[LeaseRow] = []  # its own live leases that overlap
+    own: dict[str, LeaseRow] = {}  # its own leases at the same scope
 
     @property
     def blocked(self) -> bool:
@@ -92,7 +92,6 @@ def weigh(
     """
     out = Weighing()
     now = tx.now
-    place = rule.standing(priority, asked_at or now, tx.now_ms, ms(svc.settings.leases.age_step_s))
     lapsed: list[LeaseRow] = []
     for located, mode in wanted:
         asked = located.resource
@@ -113,6 +112,8 @@ def weigh(
                 continue
             (lapsed if rule.dead(lease.expires_at, now) else out.leases).append(lease)
         if tx.any("waiters_any"):
+            place = rule.standing(priority, asked_at or now, tx.now_ms,
+                                  ms(svc.settings.leases.age_step_s))
             out.waiters += _ahead(svc, tx, holder, asked, mode, place, acquisition)
         if tx.any("reviews_any_open"):
             for review, path, scope, state, left_by in near(tx, "reviews_near", asked):

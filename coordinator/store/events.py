@@ -102,6 +102,10 @@ class LeaseReleased(Event, tag="lease_released"):
     task: str | None = None
     by: str | None = None  # someone else, by force
 
+    @property
+    def subject(self) -> tuple[str | None, str | None, str | None]:
+        return self.agent, self.task, self.resource
+
 
 class LeaseLapsed(Event, tag="lease_lapsed"):
     """Expired, or its holder fell silent, left or failed: see `reason`."""
@@ -412,6 +416,9 @@ ANY = msgspec.json.Decoder(
 )
 
 
+_KINDS = {kind: str(kind.__struct_config__.tag) for kind in Event.__subclasses__()}
+
+
 def kind_of(event: Event) -> str:
     """The tag under which the event stands in the log."""
-    return str(type(event).__struct_config__.tag)
+    return _KINDS[type(event)]

@@ -38,6 +38,7 @@ from coordinator.store.events import (
     kind_of,
 )
 from coordinator.store.projections import APPLY
+from coordinator.store.rows import AgentRow
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
@@ -67,7 +68,7 @@ class Carried:
     counters: dict[str, int] | None = None
     #: Counter -> what the table says: nothing above it was ever given.
     stored: dict[str, int] = field(default_factory=dict)
-    agents: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    agents: dict[str, AgentRow] = field(default_factory=dict)
     #: Hash of an agent's token -> its name.
     tokens: dict[str, str] = field(default_factory=dict)
 
@@ -77,12 +78,13 @@ class View:
 
     def __init__(self, db: apsw.Connection, now_ms: int) -> None:
         self.db = db
+        self.cursor = db.cursor()  # for what is read whole, or not at all, before the next
         self.now_ms = now_ms
         self.now = iso(now_ms)
 
     def rows(self, name: str, *params: Any) -> list[tuple[Any, ...]]:
         """All rows of the statement called `name`."""
-        return self.db.execute(Q[name], params).fetchall()
+        return self.cursor.execute(Q[name], params).fetchall()
 
     def row(self, name: str, *params: Any) -> tuple[Any, ...] | None:
         """Its first row, or None."""
@@ -122,7 +124,7 @@ class Tx(View):
     def record(self, event: Event) -> None:
         """Append the event and apply it: the only way to change state."""
         kind = type(event)
-        APPLY[kind](self.db, self.now, event)
+        APPLY[kind](self.cursor, self.now, event)
         agent, task, resource = event.subject
         if kind in _ABOUT_AGENTS:
             self._carried.agents.pop(str(agent), None)
@@ -132,28 +134,29 @@ class Tx(View):
         )
         self.recorded += 1
 
-    def agent(self, name: str) -> tuple[Any, ...] | None:
+    def agent(self, name: str) -> AgentRow | None:
         """The agent's row as it is now, read again only after it changed."""
         row = self._carried.agents.get(name)
         return row if row is not None else self._learn(self.row("agent_get", name))
 
-    def agent_of(self, token_hash: str) -> tuple[Any, ...] | None:
+    def agent_of(self, token_hash: str) -> AgentRow | None:
         """The row of the agent that a token speaks for; None if there is none, or it has left."""
         name = self._carried.tokens.get(token_hash)
         row = self._carried.agents.get(name) if name is not None else None
-        if row is not None and row[4] == token_hash:
-            return row if row[5] != "gone" else None
+        if row is not None and row.token_hash == token_hash:
+            return row if row.state != "gone" else None
         return self._learn(self.row("agent_by_token", token_hash))
 
-    def _learn(self, row: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-        if row is not None:
-            known = self._carried
-            if len(known.agents) >= AGENTS_MAX or len(known.tokens) >= AGENTS_MAX:
-                known.agents.clear()
-                known.tokens.clear()
-            known.agents[str(row[0])] = row
-            if row[4] is not None:
-                known.tokens[str(row[4])] = str(row[0])
+    def _learn(self, raw: tuple[Any, ...] | None) -> AgentRow | None:
+        if raw is None:
+            return None
+        known, row = self._carried, AgentRow(*raw)
+        if len(known.agents) >= AGENTS_MAX or len(known.tokens) >= AGENTS_MAX:
+            known.agents.clear()
+            known.tokens.clear()
+        known.agents[row.agent] = row
+        if row.token_hash is not None:
+            known.tokens[row.token_hash] = row.agent
         return row
 
     def free(self, name: str, kind: str, scope: str) -> None:

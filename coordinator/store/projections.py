@@ -19,38 +19,42 @@ import msgspec
 from coordinator.store import events as ev
 from coordinator.store.statements import STATEMENTS as Q
 
+#: A cursor that is used again and again costs less than the one that a connection makes each time;
+#: so whatever is read here is read whole before anything else is run.
+Database = apsw.Connection | apsw.Cursor
+
 _JSON = msgspec.json.Encoder()
 _LEASE_INSERT, _LEASE_DELETE = Q["lease_insert"], Q["lease_delete"]
 _READY_OFFER, _LEASE_AT = Q["ready_offer"], Q["lease_at_scope"]
 
 
-def apply(db: apsw.Connection, at: str, event: ev.Event) -> None:
+def apply(db: Database, at: str, event: ev.Event) -> None:
     """Change the state tables as `event`, which happened at `at` (ISO text), says."""
     APPLY[type(event)](db, at, event)
 
 
-def _agent_registered(db: apsw.Connection, at: str, e: ev.AgentRegistered) -> None:
+def _agent_registered(db: Database, at: str, e: ev.AgentRegistered) -> None:
     db.execute(
         Q["agent_put"],
         (e.agent, e.parent, e.profile, e.description, e.token_hash, at, e.silence_ms),
     )
 
 
-def _agent_seen(db: apsw.Connection, at: str, e: ev.AgentSeen) -> None:
+def _agent_seen(db: Database, at: str, e: ev.AgentSeen) -> None:
     db.execute(Q["agent_touch"], (e.agent, at, e.progress, e.moved))
 
 
-def _agent_state(db: apsw.Connection, at: str, e: ev.AgentState) -> None:
+def _agent_state(db: Database, at: str, e: ev.AgentState) -> None:
     db.execute(Q["agent_state_set"], (e.agent, e.state))
     if e.state == "gone":
         db.execute(Q["reads_delete"], (e.agent,))
 
 
-def _agent_hooked(db: apsw.Connection, at: str, e: ev.AgentHooked) -> None:
+def _agent_hooked(db: Database, at: str, e: ev.AgentHooked) -> None:
     db.execute(Q["agent_hooked"], (e.agent, e.session, at))
 
 
-def _lease_granted(db: apsw.Connection, at: str, e: ev.LeaseGranted) -> None:
+def _lease_granted(db: Database, at: str, e: ev.LeaseGranted) -> None:
     db.execute(
         _LEASE_INSERT,
         (
@@ -64,21 +68,21 @@ def _lease_granted(db: apsw.Connection, at: str, e: ev.LeaseGranted) -> None:
         db.executemany(Q["baseline_insert"], rows)
 
 
-def _lease_renewed(db: apsw.Connection, at: str, e: ev.LeaseRenewed) -> None:
+def _lease_renewed(db: Database, at: str, e: ev.LeaseRenewed) -> None:
     db.executemany(Q["lease_extend"], e.until)
 
 
-def _lease_warned(db: apsw.Connection, at: str, e: ev.LeaseWarned) -> None:
+def _lease_warned(db: Database, at: str, e: ev.LeaseWarned) -> None:
     db.execute(Q["lease_warned"], (e.fencing_token,))
 
 
-def _lease_ended(db: apsw.Connection, at: str, e: ev.LeaseReleased | ev.LeaseLapsed) -> None:
+def _lease_ended(db: Database, at: str, e: ev.LeaseReleased | ev.LeaseLapsed) -> None:
     db.execute(_LEASE_DELETE, (e.fencing_token,))
     if e.lease_kind in ("dir", "glob"):  # only these have baselines, and most leases are on files
         db.execute(Q["baselines_delete"], (e.fencing_token,))
 
 
-def _lease_placed(db: apsw.Connection, at: str, e: ev.LeasePlaced) -> None:
+def _lease_placed(db: Database, at: str, e: ev.LeasePlaced) -> None:
     db.execute(Q["lease_place"], (e.fencing_token, e.worktree, e.content_hash))
     if e.baselines is not None:
         db.execute(Q["baselines_delete"], (e.fencing_token,))
@@ -86,17 +90,17 @@ def _lease_placed(db: apsw.Connection, at: str, e: ev.LeasePlaced) -> None:
         db.executemany(Q["baseline_insert"], rows)
 
 
-def _lease_moved(db: apsw.Connection, at: str, e: ev.LeaseMoved) -> None:
+def _lease_moved(db: Database, at: str, e: ev.LeaseMoved) -> None:
     db.execute(Q["lease_move"], (e.fencing_token, e.resource, e.scope, e.slot))
     db.execute(_READY_OFFER, (e.old_scope,))
 
 
-def _leases_shifted(db: apsw.Connection, at: str, e: ev.LeasesShifted) -> None:
+def _leases_shifted(db: Database, at: str, e: ev.LeasesShifted) -> None:
     db.executemany(Q["lease_shift"], e.tokens)
     db.executemany(Q["task_claim_shift"], e.claims)
 
 
-def _waiter_queued(db: apsw.Connection, at: str, e: ev.WaiterQueued) -> None:
+def _waiter_queued(db: Database, at: str, e: ev.WaiterQueued) -> None:
     db.execute(
         Q["waiter_put"],
         (
@@ -108,11 +112,11 @@ def _waiter_queued(db: apsw.Connection, at: str, e: ev.WaiterQueued) -> None:
     db.executemany(Q["waiter_resource_put"], rows)
 
 
-def _waiter_changed(db: apsw.Connection, at: str, e: ev.WaiterChanged) -> None:
+def _waiter_changed(db: Database, at: str, e: ev.WaiterChanged) -> None:
     db.execute(Q["waiter_change"], (e.acquisition_id, int(e.held)))
 
 
-def _waiter_left(db: apsw.Connection, at: str, e: ev.WaiterLeft) -> None:
+def _waiter_left(db: Database, at: str, e: ev.WaiterLeft) -> None:
     scopes = db.execute(Q["waiter_resources_of"], (e.acquisition_id,)).fetchall()
     db.execute(Q["waiter_resources_delete"], (e.acquisition_id,))
     db.execute(Q["waiter_delete"], (e.acquisition_id,))
@@ -120,7 +124,7 @@ def _waiter_left(db: apsw.Connection, at: str, e: ev.WaiterLeft) -> None:
         _offer_if_free(db, str(scope))
 
 
-def _unlock_asked(db: apsw.Connection, at: str, e: ev.UnlockAsked) -> None:
+def _unlock_asked(db: Database, at: str, e: ev.UnlockAsked) -> None:
     db.execute(
         Q["unlock_insert"],
         (
@@ -130,17 +134,17 @@ def _unlock_asked(db: apsw.Connection, at: str, e: ev.UnlockAsked) -> None:
     )
 
 
-def _unlock_passed(db: apsw.Connection, at: str, e: ev.UnlockPassed) -> None:
+def _unlock_passed(db: Database, at: str, e: ev.UnlockPassed) -> None:
     db.execute(Q["unlock_pass"], (e.request, e.holder))
 
 
-def _unlock_answered(db: apsw.Connection, at: str, e: ev.UnlockAnswered) -> None:
+def _unlock_answered(db: Database, at: str, e: ev.UnlockAnswered) -> None:
     db.execute(
         Q["unlock_answer"], (e.request, e.status, at, e.by, int(e.override), e.answer or None)
     )
 
 
-def _task_added(db: apsw.Connection, at: str, e: ev.TaskAdded) -> None:
+def _task_added(db: Database, at: str, e: ev.TaskAdded) -> None:
     db.execute(
         Q["task_insert"], (e.task, e.n, e.title, e.prompt, e.priority, e.state, e.attempts_max, at)
     )
@@ -150,7 +154,7 @@ def _task_added(db: apsw.Connection, at: str, e: ev.TaskAdded) -> None:
         db.execute(Q["ready_enter"], (e.task,))
 
 
-def _task_changed(db: apsw.Connection, at: str, e: ev.TaskChanged) -> None:
+def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
     db.execute(
         Q["task_update"],
         (
@@ -161,22 +165,21 @@ def _task_changed(db: apsw.Connection, at: str, e: ev.TaskChanged) -> None:
     if e.state == "ready":
         db.execute(Q["ready_enter"], (e.task,))
         return
-    queued = db.execute(Q["ready_get"], (e.task,)).fetchone()
-    if queued:
+    for _, offered_from in db.execute(Q["ready_get"], (e.task,)).fetchall():
         db.execute(Q["ready_leave"], (e.task,))
-        if queued[1]:
-            _offer_if_free(db, str(queued[1]))
+        if offered_from:
+            _offer_if_free(db, str(offered_from))
 
 
-def _task_learned(db: apsw.Connection, at: str, e: ev.TaskResourcesLearned) -> None:
+def _task_learned(db: Database, at: str, e: ev.TaskResourcesLearned) -> None:
     db.executemany(Q["task_resource_insert"], [(e.task, *resource) for resource in e.resources])
 
 
-def _claim_renewed(db: apsw.Connection, at: str, e: ev.ClaimRenewed) -> None:
+def _claim_renewed(db: Database, at: str, e: ev.ClaimRenewed) -> None:
     db.executemany(Q["task_claim_extend"], e.until)
 
 
-def _review_opened(db: apsw.Connection, at: str, e: ev.ReviewOpened) -> None:
+def _review_opened(db: Database, at: str, e: ev.ReviewOpened) -> None:
     db.execute(
         Q["review_insert"],
         (
@@ -194,52 +197,53 @@ def _review_opened(db: apsw.Connection, at: str, e: ev.ReviewOpened) -> None:
     db.executemany(Q["review_file_insert"], rows)
 
 
-def _review_decided(db: apsw.Connection, at: str, e: ev.ReviewDecided) -> None:
+def _review_decided(db: Database, at: str, e: ev.ReviewDecided) -> None:
     db.execute(Q["review_set"], (e.review, e.state, at, e.by, e.note, e.task_before))
     db.executemany(Q["review_file_set"], [(e.review, *file) for file in e.files])
     for row in db.execute(Q["review_files_of"], (e.review,)).fetchall():
         _offer_if_free(db, str(row[1]))
 
 
-def _review_undone(db: apsw.Connection, at: str, e: ev.ReviewUndone) -> None:
+def _review_undone(db: Database, at: str, e: ev.ReviewUndone) -> None:
     db.execute(Q["review_set"], (e.review, "open", None, None, None, None))
 
 
-def _notice_posted(db: apsw.Connection, at: str, e: ev.NoticePosted) -> None:
+def _notice_posted(db: Database, at: str, e: ev.NoticePosted) -> None:
     facts = _JSON.encode(e.facts).decode()
     db.execute(Q["notice_insert"], (e.notice, e.agent, at, e.about, e.text, facts))
 
 
-def _notices_delivered(db: apsw.Connection, at: str, e: ev.NoticesDelivered) -> None:
+def _notices_delivered(db: Database, at: str, e: ev.NoticesDelivered) -> None:
     db.execute(Q["notices_delete"], (e.agent, e.up_to))
 
 
-def _versions_seen(db: apsw.Connection, at: str, e: ev.VersionsSeen) -> None:
+def _versions_seen(db: Database, at: str, e: ev.VersionsSeen) -> None:
     db.executemany(Q["version_put"], [(path, dig, at, agent) for path, dig, agent in e.versions])
 
 
-def _content_read(db: apsw.Connection, at: str, e: ev.ContentRead) -> None:
+def _content_read(db: Database, at: str, e: ev.ContentRead) -> None:
     db.executemany(Q["read_put"], [(e.agent, path, digest, at) for path, digest in e.reads])
 
 
-def _nothing(db: apsw.Connection, at: str, e: ev.Event) -> None:
+def _nothing(db: Database, at: str, e: ev.Event) -> None:
     """Belongs in the story, changes no state (counters are kept by whoever takes a number)."""
 
 
-def park(db: apsw.Connection, task: str, scope: str) -> None:
+def park(db: Database, task: str, scope: str) -> None:
     """The ready task met `scope` held: set it aside until that is free. Derived, so not evented."""
-    queued = db.execute(Q["ready_get"], (task,)).fetchone()
+    queued = db.execute(Q["ready_get"], (task,)).fetchall()
     db.execute(Q["ready_park"], (task, scope))
-    if queued and queued[1] and queued[1] != scope:
-        _offer_if_free(db, str(queued[1]))
+    for _, offered_from in queued:
+        if offered_from and offered_from != scope:
+            _offer_if_free(db, str(offered_from))
 
 
-def _offer_if_free(db: apsw.Connection, scope: str) -> None:
-    if not db.execute(_LEASE_AT, (scope,)).fetchone():
+def _offer_if_free(db: Database, scope: str) -> None:
+    if not db.execute(_LEASE_AT, (scope,)).fetchall():
         db.execute(_READY_OFFER, (scope,))
 
 
-APPLY: dict[type[ev.Event], Callable[[apsw.Connection, str, Any], None]] = {
+APPLY: dict[type[ev.Event], Callable[[Database, str, Any], None]] = {
     ev.AgentRegistered: _agent_registered,
     ev.AgentSeen: _agent_seen,
     ev.AgentState: _agent_state,

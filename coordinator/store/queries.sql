@@ -188,12 +188,7 @@ SELECT 1 FROM file_locks WHERE scope = ? LIMIT 1;
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
        scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
        max_until
-FROM file_locks WHERE scope IN ({scopes})
-UNION ALL
-SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
-       max_until
-FROM file_locks WHERE scope >= ? AND scope < ?;
+FROM file_locks WHERE {scope is one, or} (scope >= ? AND scope < ?);
 
 -- name: rivals_by_inode
 -- The same file under another name: a hard link, or renamed since.
@@ -229,7 +224,7 @@ ORDER BY fencing_token;
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
        scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
        max_until
-FROM file_locks WHERE scope = ? ORDER BY fencing_token;
+FROM file_locks WHERE scope = ?;
 
 -- name: leases_lapsed
 SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,

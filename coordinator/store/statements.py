@@ -1,7 +1,8 @@
 """Every SQL statement but the DDL has a name and one place: `queries.sql` beside this file.
 
 A statement opens with `-- name: NAME`, then a line on its meaning. `{scopes}` in one stands for as
-many `?` as there are scopes to look up; such statements are asked for with `many`.
+many `?` as there are scopes to look up, `{scope is one, or}` for as many terms; such statements
+are asked for with `many`.
 """
 
 import re
@@ -17,7 +18,14 @@ STATEMENTS: dict[str, str] = {
 }
 
 
+#: `x = ? OR x = ?` takes a third of the time of `x IN (?, ?)`, for which SQLite builds a table first;
+#: but it takes no expression of more than a thousand terms.
+TERMS_MAX = 100
+
+
 @cache
 def many(name: str, count: int) -> str:
     """The statement `name` for `count` scopes."""
-    return STATEMENTS[name].replace("{scopes}", ",".join("?" * count))
+    marks = ",".join("?" * count)
+    each = "scope = ? OR " * count if count <= TERMS_MAX else f"scope IN ({marks}) OR "
+    return STATEMENTS[name].replace("{scopes}", marks).replace("{scope is one, or} ", each)

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+import msgspec
 
 from coordinator.words.refusals import Code, Refusal
 
@@ -46,8 +47,7 @@ _WILD_OR_ESCAPE = re.compile(r"[*?\[\\]")
 _DIR_ENDINGS = ("/", "/.", "/..")
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True):
     """What a lease is on.
 
     Attributes:

@@ -21,7 +21,7 @@ from coordinator.service.log import SENTENCES
 from coordinator.store import database
 from coordinator.store.events import Event
 from coordinator.store.projections import APPLY
-from coordinator.store.statements import STATEMENTS
+from coordinator.store.statements import STATEMENTS, TERMS_MAX, many
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = sorted((ROOT / "coordinator").rglob("*.py"))
@@ -54,7 +54,9 @@ def test_every_statement_fits_the_schema_and_is_used() -> None:
     code = "".join(p.read_text("utf-8") for p in SOURCES)
     for name, text in STATEMENTS.items():
         with contextlib.suppress(apsw.BindingsError):  # numbered parameters count once
-            db.execute("EXPLAIN " + text.replace("{scopes}", "?"), [None] * text.count("?"))
+            for count in (0, 1, TERMS_MAX, 2000) if "{scope" in text else (0,):
+                text = many(name, count)
+                db.execute("EXPLAIN " + text, [None] * text.count("?"))
         assert f'"{name}"' in code, f"{name} is never used"
 
 
