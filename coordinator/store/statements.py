@@ -18,8 +18,8 @@ STATEMENTS: dict[str, str] = {
 }
 
 
-#: `x = ? OR x = ?` takes a third of the time of `x IN (?, ?)`, for which SQLite builds a table first;
-#: but it takes no expression of more than a thousand terms.
+#: `x = ? OR x = ?` takes a third of the time of `x IN (?, ?)`, for which SQLite builds a table
+#: first; but it takes no expression of more than a thousand terms.
 TERMS_MAX = 100
 
 
