@@ -169,7 +169,7 @@ def _give(
     if said:
         reply.warnings.append(said)
     tx.granted.append((waiter.acquisition_id, reply))
-    if not waiter.held:
+    if said or not waiter.held:  # an answer is told as such, whoever waits for the grant itself
         names = [lease.resource for lease in reply.leases]
         notices.post(
             tx, waiter.agent, "granted",

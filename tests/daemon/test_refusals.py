@@ -136,6 +136,10 @@ def test_an_agent_is_held_to_itself(scene: Repo) -> None:
     for request in (
         rq.Acquire(agent="ann", resources=["z.py"]), rq.Release(agent="ann", resources=[A], force=True),
         rq.ReviewDecide(review="R-1", verdict="keep"), rq.TaskDone(agent="ann", task="T-1"),
+        rq.RequestFile(agent="ann", resource="half.py", reason="x"),
+        rq.RequestAnswer(agent="ann", request="U-2", verdict="approve"),
+        rq.RequestAnswer(agent="zoe", request="U-2", verdict="approve", force=True),
+        rq.RequestWithdraw(agent="zoe", request="U-2"),
         rq.Shutdown(), rq.Register(agent="ann"), rq.TaskDone(agent="zoe", task="T-1", force=True),
     ):
         with pytest.raises(Refusal) as met:

@@ -343,6 +343,18 @@ def test_asking_for_the_lease_again_keeps_the_question_open(world: World) -> Non
     assert answer(world, "ann", "U-1").granted
 
 
+def test_who_waits_with_an_open_request_is_granted_there_and_told_the_answer(world: World) -> None:
+    world.acquire("ann", "a.py")
+    ask(world, "bob")
+    world.refused(rq.Acquire(agent="bob", resources=["a.py"], wait_s=30))  # held open by the desk
+    granted: list[Any] = []
+    world.ledger.on_commit = lambda tx: granted.extend(tx.granted)
+    answer(world, "ann", "U-1", answer="take it")
+    ((place, reply),) = granted
+    assert place == "U-1" and reply.leases[0].lease_token and "take it" in reply.warnings[0]
+    assert "take it" in told(world, "bob")[0]
+
+
 def test_what_comes_of_it_belongs_to_the_task(world: World) -> None:
     world.acquire("ann", "a.py")
     task = world.task("mine", "b.py")
