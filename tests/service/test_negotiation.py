@@ -461,3 +461,17 @@ def test_nothing_is_lost_in_a_crash(world: World) -> None:
     assert answer(world, "ann", "U-1").granted
     world.acquire("cyd", "c.py")
     assert ask(world, "bob", "c.py").request == "U-2"
+
+
+def test_leases_cost_nothing_more_where_nobody_asked(world: World) -> None:
+    """Not a statement looks for questions: neither alone nor with others in line."""
+    said: list[str] = []
+    world.db.exec_trace = lambda cursor, statement, bindings: bool(said.append(statement)) or True
+    world.acquire("ann", "a.py")
+    world.refused(rq.Acquire(agent="bob", resources=["a.py"]))
+    world.refused(rq.Acquire(agent="cyd", resources=["a.py"]))
+    world.ask(rq.Release(agent="ann", resources=["a.py"]))
+    world.ask(rq.Sweep())
+    world.db.exec_trace = None
+    assert holders(world) == {"a.py": "bob"} and len(said) > 20
+    assert not [one for one in said if "unlock" in one]
