@@ -30,7 +30,8 @@ def test_exponent(power: float) -> None:
     assert exponent([10], [1.0]) == 0.0
 
 
-def test_locks_run(tmp_path: Path) -> None:
+def test_locks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "SLICE_S", 0.05)
     report = locks.run([1, 3], 0.1, tmp_path)
     ours = [one for one in report.figures if one.contender == locks.OURS]
     assert [one.clients for one in ours] == [1, 3]
