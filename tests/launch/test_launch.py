@@ -53,8 +53,8 @@ def test_an_agent_acts_as_itself_in_its_own_shell(repo: Repo, launch: Start) -> 
     going = launch(
         f'"{sys.executable}" -m coordinator.cli.main lock found.txt --task $COORD_TASK || exit 9\n'
         f'"{sys.executable}" -m coordinator.cli.main launch -n 1 -c true && exit 9\n'
-        f'"{sys.executable}" -m coordinator.cli.main task done $COORD_TASK\nexit 1',
-        ("one", ["a"]), n=1,
+        'coord task done $COORD_TASK\nexit 1',  # found though it is on nobody's PATH
+        ("one", ["a"]), n=1, env={"PATH": "/usr/bin:/bin"},
     )
     report = going.report()
     assert report["tasks"] == {"done": 1}, going.said()
