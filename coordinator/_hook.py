@@ -8,7 +8,8 @@ daemon/hook_line.py), and an exit that skips tidying up. A coordinator that is n
 or not started yet) is started, once, and asked again. Where nobody answers within SECONDS:
 `closed` (default) says so and exits 2, which stops the write; `spoken` says it as JSON, for Copilot
 CLI shows no words of a hook that failed; `open` warns and exits 0. The environment's
-COORD_AGENT_TOKEN, if set, says on whose behalf. With `-` for the socket (hooks in a user's own
+COORD_AGENT_TOKEN, if set, says on whose behalf. What was printed is confirmed to the coordinator,
+which keeps an agent's messages until then. With `-` for the socket (hooks in a user's own
 settings, for all repositories) the one of the repository around the working directory is asked;
 where there is none, the write is none of coord's business.
 """
@@ -32,15 +33,16 @@ TIMEOUT_S = 30.0
 
 def ask(
     path: str, agent: bytes, token: bytes, payload: bytes, patience: float = TIMEOUT_S
-) -> tuple[int, bytes, bytes]:
-    """(exit code, for standard output, for standard error) as the daemon answers.
+) -> "tuple[int, bytes, bytes, socket.socket]":
+    """(exit code, for standard output, for standard error) as the daemon answers, and the
+    connection to it.
 
     Raises:
         OSError: nobody is there, or what came is no answer.
     """
     link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
     link.settimeout(patience)
-    said = b"hook %b %b %d\n%b" % (agent, token, len(payload), payload)
+    said = b"hook %b %b %d confirm\n%b" % (agent, token, len(payload), payload)
     try:
         link.connect(path)
         return talk(link, said)
@@ -50,7 +52,7 @@ def ask(
         return talk(seldom("started", path, patience), said)
 
 
-def talk(link: socket.socket, said: bytes) -> tuple[int, bytes, bytes]:
+def talk(link: socket.socket, said: bytes) -> "tuple[int, bytes, bytes, socket.socket]":
     """Ask, and read the answer whole.
 
     Raises:
@@ -73,7 +75,7 @@ def talk(link: socket.socket, said: bytes) -> tuple[int, bytes, bytes]:
         if not more:
             raise OSError("the coordinator hung up")
         rest += more
-    return code, rest[:out], rest[out : out + err]
+    return code, rest[:out], rest[out : out + err], link
 
 
 def seldom(name: str, *given: object) -> "typing.Any":
@@ -109,10 +111,10 @@ def main() -> int:
     token = found if isinstance(found, bytes) else str(found or "-").encode("utf-8", "replace")
     try:
         agent = sys.argv[2].encode("utf-8", "surrogateescape")
-        code, out, err = ask(path, agent, token, b"".join(parts), patience)
+        code, out, err, link = ask(path, agent, token, b"".join(parts), patience)
     except OSError as bad:
         why = str(bad).encode("utf-8", "backslashreplace")
-        out, code = b"", 2
+        out, code, link = b"", 2, None
         err = (b"coord: no coordinator answers (" + why + b"), so this write is stopped. "
                b"`coord up` starts it.\n")
         if fails_open:
@@ -125,6 +127,11 @@ def main() -> int:
         code, err = 0, b""
     say(1, out)
     say(2, err)
+    if link is not None and (out or err):
+        try:
+            link.send(b"told\n")
+        except OSError:
+            pass  # it was killed meanwhile: it will tell it again
     return code
 
 

@@ -26,6 +26,7 @@ from coordinator.profiles import Profile, load
 from coordinator.rules.commands import commits, reads_only
 from coordinator.rules.versions import Watched, violated
 from coordinator.service import hooks, line, shells
+from coordinator.store.events import NoticesDelivered
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow
 from coordinator.words.refusals import Code, Refusal
@@ -52,6 +53,39 @@ class _Command:
     began: int  # the tick at which it began
 
 
+class _Receipt:
+    """What is recorded once a hook has printed its answer. Until then the messages in it are on
+    their way, so that a hook that runs beside it does not print them, too."""
+
+    def __init__(self, desk: Desk, on_the_way: dict[str, int]) -> None:
+        self._desk = desk
+        self._on_the_way = on_the_way
+        self._heeded: hooks.Heeded | None = None
+
+    @property
+    def due(self) -> bool:
+        """Whether there is anything to record."""
+        return self._heeded is not None
+
+    def take(self, heeded: hooks.Heeded) -> None:
+        """This is what is about to be told."""
+        if not heeded.receipt:
+            return
+        self._heeded = heeded
+        for event in heeded.receipt:
+            if isinstance(event, NoticesDelivered):
+                self._on_the_way[heeded.holder] = event.up_to
+
+    def told(self) -> None:
+        heeded = self._heeded
+        assert heeded is not None, "only what is due is handed on"
+        self._desk.writer.submit(lambda tx: hooks.settle(tx, heeded), lambda value: self.lost())
+
+    def lost(self) -> None:
+        if self._heeded is not None:
+            self._on_the_way.pop(self._heeded.holder, None)
+
+
 class Guard:
     """One per daemon; used from the loop's thread only."""
 
@@ -65,11 +99,14 @@ class Guard:
         self._busy: dict[str, tuple[int, float | None]] = {}
         self._unknown: set[tuple[str, str]] = set()
         self._profiles: dict[str, tuple[looks.Stamp | None, Profile]] = {}
+        #: agent -> the last of its messages that a hook is about to print.
+        self._on_the_way: dict[str, int] = {}
 
     def hook(self, name: str, token: str | None, payload: bytes, answer: Told, *,
-             wait: bool = True) -> None:
+             wait: bool = True, confirms: bool = False) -> None:
         """Serve one hook of the profile `name` (`name:event` where its payload does not tell the
-        event); `answer` is called once, after what it was granted is on disk."""
+        event); `answer` is called once, after what it was granted is on disk. `confirms`: the hook
+        will say when it has printed that; what follows from it is recorded only then."""
         try:
             self._desk.check_open()
             profile, _, event = name.partition(":")
@@ -85,19 +122,27 @@ class Guard:
         self._note_unknown(profile, heard)
         wait_s = self._patience(table, heard) if wait else 0.0
         sentences = self._violations(heard)
+        receipt = _Receipt(self._desk, self._on_the_way)
 
         def job(tx: Tx) -> Any:
             service = self._desk.service
             heeded = hooks.serve(
                 service, tx, who(tx, token), profile, heard, can_add=can_add(table, heard),
                 wait_s=wait_s, broken=[one for said in sentences.values() for one in said],
+                on_the_way=self._on_the_way,
             )
+            if not (heeded.waiting and wait_s > 0):  # then nothing is told yet
+                if confirms:
+                    receipt.take(heeded)
+                else:
+                    hooks.settle(tx, heeded)
             if tx.freed:
                 line.settle(service, tx)
             return heeded
 
         def told(value: Any) -> None:
             if isinstance(value, Refusal):
+                receipt.lost()
                 if heard.moment != "before":  # nothing to stop: the agent must not be
                     log.error("%s at %s: %s", profile, heard.event, value.message)
                     value = hooks.Heeded("")
@@ -106,9 +151,10 @@ class Guard:
             waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
             if waits is not None and wait_s > 0:
                 self._desk.hold(waits, wait_s, lambda late: self._late(
-                    late, table, heard, name, token, payload, answer))
+                    late, table, heard, name, token, payload, answer, confirms))
                 return
-            answer(hook_line.Answer(0, tell(table, heard, self._verdict(table, heard, value))))
+            said = tell(table, heard, self._verdict(table, heard, value))
+            answer(hook_line.Answer(0, said, receipt=receipt if receipt.due else None))
 
         self._desk.writer.submit(job, told)
 
@@ -124,12 +170,12 @@ class Guard:
         return sentences
 
     def _late(self, late: Any, table: HookTable, heard: Heard, name: str, token: str | None,
-              payload: bytes, answer: Told) -> None:
+              payload: bytes, answer: Told, confirms: bool) -> None:
         """A call that was held: granted meanwhile (then it is served as if it came now), or not."""
         if isinstance(late, Refusal):
             answer(hook_line.Answer(0, tell(table, heard, Verdict(deny=hooks.told(late)))))
         else:
-            self.hook(name, token, payload, answer, wait=False)
+            self.hook(name, token, payload, answer, wait=False, confirms=confirms)
 
     def _table(self, name: str) -> HookTable:
         known = self._profiles.get(name)

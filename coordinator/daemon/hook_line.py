@@ -1,19 +1,24 @@
 """The local door's second kind of request: a hook's raw bytes, and the answer it prints.
 
-    hook PROFILE[:EVENT] TOKEN|- LENGTH\\n<LENGTH bytes>   ->   EXITCODE OUTLEN ERRLEN\\n<out><err>
+    hook PROFILE[:EVENT] TOKEN|- LENGTH [confirm]\\n<LENGTH bytes>
+        ->   EXITCODE OUTLEN ERRLEN\\n<out><err>   ->   told\\n
 
-Not JSON, so that the hook, which runs before every write of an agent, need not import a parser.
+Who says `confirm` answers `told` once it has printed what it got: only then do messages count as
+delivered, so a hook that is killed before loses none. Not JSON, so that the hook, which runs
+before every write of an agent, need not import a parser.
 Only frames are read here: what the bytes mean is the guard's business (guard.py).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from coordinator.words.refusals import Code, Refusal
 
 #: How such a line begins. No JSON line does.
 BEGIN = b"hook "
+#: What a hook says once it has printed its answer.
+TOLD = b"told"
 #: The longest payload, in bytes: a hook carries what is to be written.
 PAYLOAD_BYTES_MAX = 8 * 1024 * 1024
 
@@ -24,6 +29,17 @@ class HookLine(NamedTuple):
     profile: str
     token: str | None
     length: int
+    confirms: bool = False
+
+
+class Receipt(Protocol):
+    """What becomes of an answer: exactly one of the two is called."""
+
+    def told(self) -> None:
+        """It was printed."""
+
+    def lost(self) -> None:
+        """Whoever asked has gone without saying so."""
 
 
 class Answer(NamedTuple):
@@ -32,6 +48,7 @@ class Answer(NamedTuple):
     code: int
     out: str = ""
     err: str = ""
+    receipt: Receipt | None = None
 
 
 def parse(line: bytes) -> HookLine:
@@ -41,7 +58,8 @@ def parse(line: bytes) -> HookLine:
         Refusal: INVALID, LIMIT (the payload is too long).
     """
     parts = line.split(b" ")
-    if len(parts) != 4 or not parts[3].isdigit() or len(parts[3]) > 12:
+    confirms = len(parts) == 5 and parts[4] == b"confirm"
+    if not (len(parts) == 4 or confirms) or not parts[3].isdigit() or len(parts[3]) > 12:
         raise Refusal(
             Code.INVALID, "Not a hook's request: `hook PROFILE[:EVENT] TOKEN|- LENGTH` is one.",
             next="Start the hook as `coord init` wrote it: one profile, without spaces.",
@@ -56,7 +74,7 @@ def parse(line: bytes) -> HookLine:
         profile, token = parts[1].decode("utf-8"), parts[2].decode("utf-8")
     except UnicodeDecodeError:
         raise Refusal(Code.INVALID, "A hook's profile that is not UTF-8.") from None
-    return HookLine(profile, None if token == "-" else token, length)
+    return HookLine(profile, None if token == "-" else token, length, confirms)
 
 
 def refused(refusal: Refusal) -> Answer:

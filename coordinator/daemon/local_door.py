@@ -60,6 +60,7 @@ class Conversation(asyncio.Protocol):
         self._pieces: list[bytes] = []
         self._held = 0  # bytes in the pieces
         self._hook: hook_line.HookLine | None = None
+        self._receipts: list[hook_line.Receipt] = []
         self._deaf = False
         self._stop: Callable[[], None] | None = None
         self._told = 0
@@ -77,6 +78,8 @@ class Conversation(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.discard(self)
         self._transport = None
+        while self._receipts:
+            self._receipts.pop(0).lost()
         if self._stop is not None:
             self._stop()
             self._stop = None
@@ -100,7 +103,8 @@ class Conversation(asyncio.Protocol):
                 hook, self._hook = self._hook, None
                 payload = data[at : at + hook.length]
                 at += hook.length
-                self._guard.hook(hook.profile, hook.token, payload, self._print)
+                self._guard.hook(hook.profile, hook.token, payload, self._print,
+                                 confirms=hook.confirms)
                 continue
             end = data.find(b"\n", at)
             if end < 0:
@@ -108,6 +112,9 @@ class Conversation(asyncio.Protocol):
             line, at = data[at:end], end + 1
             if line.startswith(hook_line.BEGIN):
                 self._begin_hook(line)
+            elif line == hook_line.TOLD:
+                if self._receipts:
+                    self._receipts.pop(0).told()
             elif line.strip():
                 self._take(line)
         self._rest = b"" if self._deaf else data[at:]
@@ -127,6 +134,10 @@ class Conversation(asyncio.Protocol):
     def _print(self, answer: hook_line.Answer) -> None:
         if self._transport is not None:
             self._transport.write(hook_line.encode(answer))
+            if answer.receipt is not None:
+                self._receipts.append(answer.receipt)
+        elif answer.receipt is not None:
+            answer.receipt.lost()
 
     def _take(self, line: bytes) -> None:
         try:

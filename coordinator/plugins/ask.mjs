@@ -12,7 +12,7 @@ export function ask(socket, profile, event, said) {
     const parts = []
     link.setTimeout(PATIENCE_MS, () => link.destroy(new Error("no answer in time")))
     link.on("connect", () => {
-      link.write(`hook ${profile}:${event} ${token} ${body.length}\n`)
+      link.write(`hook ${profile}:${event} ${token} ${body.length} confirm\n`)
       link.write(body)
     })
     link.on("error", reject)
@@ -25,7 +25,7 @@ export function ask(socket, profile, event, said) {
       const [code, out, err] = all.subarray(0, end).toString().split(" ").map(Number)
       const rest = all.subarray(end + 1)
       if (rest.length < out + err) return
-      link.destroy()
+      link.end("told\n")
       if (code !== 0) return resolve({ deny: rest.subarray(out, out + err).toString() })
       try {
         resolve(out ? JSON.parse(rest.subarray(0, out).toString()) : {})

@@ -32,10 +32,11 @@ def ask(profile: str, event: str, **said: Any) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX) as link:
             link.settimeout(PATIENCE_S)
             link.connect(_socket())
-            link.sendall(f"hook {profile}:{event} {token} {len(body)}\n".encode() + body)
+            link.sendall(f"hook {profile}:{event} {token} {len(body)} confirm\n".encode() + body)
             with link.makefile("rb") as answer:
                 code, out, err = (int(part) for part in answer.readline().split())
                 text, words = answer.read(out), answer.read(err)
+            link.sendall(b"told\n")
     except (OSError, ValueError) as bad:
         raise Unanswered(
             f"coord: no coordinator answers ({bad}), so this is stopped. `coord up` starts it."

@@ -7,13 +7,15 @@ without a word. Dialects are read and spoken elsewhere (`coordinator.dialects`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from coordinator.dialects.hearing import Heard
 from coordinator.files.canonical import Located
 from coordinator.service import leases, messages, sessions, shells, versions
 from coordinator.service.core import Actor, Service
+from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
@@ -35,11 +37,14 @@ class Heeded:
     protect: list[shells.Held] = field(default_factory=list)
     waiting: Refusal | None = None
     """LOCKED, where the hook stays in line for it for a while (`hooks.wait_s`)."""
+    receipt: list[ev.Event] = field(default_factory=list)
+    """What is to be recorded once the agent has been told all this, and not before."""
 
 
 def serve(
     svc: Service, tx: Tx, actor: Actor, profile: str, heard: Heard, *, can_add: bool,
     wait_s: float = 0.0, broken: Sequence[str] = (),
+    on_the_way: Mapping[str, int] = MappingProxyType({}),
 ) -> Heeded:
     """Serve one hook call.
 
@@ -47,6 +52,7 @@ def serve(
         can_add: whether the model reads what is added at this moment.
         wait_s: how long the call may be held for what is leased by others.
         broken: sentences on leased files that a command of this agent has changed meanwhile.
+        on_the_way: agent -> its last message that another hook is about to print.
     """
     if heard.moment == "other":
         return Heeded("")
@@ -68,7 +74,7 @@ def serve(
         sessions.turn_over(tx, name)
     parts = [*broken]
     if can_add or heeded.deny or heard.moment == "stop":
-        parts += messages.deliver(svc, tx, name)
+        parts += messages.deliver(svc, tx, name, heeded.receipt, on_the_way.get(name, 0))
     if heard.moment == "stop":
         heeded.again = "\n".join(parts)
     elif heeded.deny:
@@ -88,14 +94,14 @@ def _before(
         svc.announce(heard.call_id, heeded.holder)
     if call.kind == "write":
         located, refusal = located_in(svc, tx, call.paths, heard.cwd)
-        refusal = refusal or take(svc, tx, actor, heeded.holder, located, heard.tool, wait_s)
+        refusal = refusal or take(svc, tx, actor, heeded, located, heard.tool, wait_s)
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
         refusal = shells.git_wide(svc, tx, actor, heeded.holder, call.command, heard.cwd)
         if refusal is None:
             located, _ = located_in(svc, tx, shells.targets(call.command), heard.cwd)
             if located:
-                refusal = take(svc, tx, actor, heeded.holder, located, heard.tool, wait_s)
+                refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s)
         _deny(heeded, refusal, wait_s)
         if refusal is None:
             heeded.protect = shells.held_by_others(svc, tx, heeded.holder)
@@ -106,6 +112,14 @@ def _before(
                 "repository's policy is to stop such tools (hooks.unknown_tools)."
             )
         heeded.protect = shells.held_by_others(svc, tx, heeded.holder)
+
+
+def settle(tx: Tx, heeded: Heeded) -> None:
+    """The agent has been told: record what follows from that."""
+    row = tx.agent(heeded.holder)
+    if row is not None and row.state != "gone":
+        for event in heeded.receipt:
+            tx.record(event)
 
 
 def _deny(heeded: Heeded, refusal: Refusal | None, wait_s: float) -> None:
@@ -146,7 +160,7 @@ def located_in(
 
 
 def take(
-    svc: Service, tx: Tx, actor: Actor, agent: str, located: Sequence[Located], tool: str,
+    svc: Service, tx: Tx, actor: Actor, heeded: Heeded, located: Sequence[Located], tool: str,
     wait_s: float = 0.0,
 ) -> Refusal | None:
     """Take the exclusive leases for a write; the refusal, if it may not happen.
@@ -156,7 +170,7 @@ def take(
     """
     if not located:
         return None
-    agent = shells.hand_down(svc, tx, agent, located)
+    agent = shells.hand_down(svc, tx, heeded.holder, located)
     claimed = tx.rows("tasks_of_holder", agent) or _parents_tasks(tx, agent)
     request = rq.Acquire(
         agent=agent, resources=[one.resource.name for one in located], wait_s=wait_s,
@@ -170,7 +184,7 @@ def take(
     if isinstance(answer, Refusal):
         return answer
     since = {lease.resource: lease.locked_at for lease in answer.leases}
-    return versions.stale(svc, tx, agent, located, since)
+    return versions.stale(svc, tx, agent, located, since, heeded.receipt)
 
 
 def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:

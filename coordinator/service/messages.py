@@ -1,7 +1,8 @@
 """What a running agent is told at its next hook call: its messages, in order, once.
 
-A message is taken out of the box in the transaction that answers the hook. Lapses that are near
-are told once for each lease. What the agent waited for is told with what changed in it since.
+A message leaves the box once the hook has printed it, and said so: the `receipt` holds what is to
+be recorded then. Lapses that are near are told once for each lease. What the agent waited for is
+told with what changed in it since.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ NEAR_MS = 300_000
 HOLDERS_MAX = 8
 
 
-def deliver(svc: Service, tx: Tx, agent: str) -> list[str]:
-    """The agent's messages as sentences; they are delivered with this."""
+def deliver(
+    svc: Service, tx: Tx, agent: str, receipt: list[ev.Event], after: int = 0
+) -> list[str]:
+    """The agent's messages as sentences; they are delivered once `receipt` is recorded. Those up to
+    `after` are on their way to it already."""
     _warn(tx, agent)
-    rows = tx.rows("notices_of", agent, 0)
+    rows = tx.rows("notices_of", agent, after)
     if not rows:
         return []
     out = []
@@ -36,9 +40,9 @@ def deliver(svc: Service, tx: Tx, agent: str) -> list[str]:
         said = f"[coord] {text}"
         if kind == "granted":
             facts: dict[str, Any] = msgspec.json.decode(data)
-            said += _changes(svc, tx, agent, facts.get("resources", []))
+            said += _changes(svc, tx, agent, facts.get("resources", []), receipt)
         out.append(said)
-    tx.record(ev.NoticesDelivered(agent=agent, up_to=int(rows[-1][0])))
+    receipt.append(ev.NoticesDelivered(agent=agent, up_to=int(rows[-1][0])))
     return out
 
 
@@ -59,7 +63,9 @@ def welcome(svc: Service, tx: Tx, agent: str) -> str:
     return said
 
 
-def _changes(svc: Service, tx: Tx, agent: str, resources: list[str]) -> str:
+def _changes(
+    svc: Service, tx: Tx, agent: str, resources: list[str], receipt: list[ev.Event]
+) -> str:
     """What changed in files since the agent read them; it knows that then."""
     out = []
     reads: list[tuple[str, str | None]] = []
@@ -76,7 +82,7 @@ def _changes(svc: Service, tx: Tx, agent: str, resources: list[str]) -> str:
             out.append(f"\n{text}")
             reads.append((name, content.hash))
     if reads:
-        tx.record(ev.ContentRead(agent=agent, reads=reads))
+        receipt.append(ev.ContentRead(agent=agent, reads=reads))
     return " It changed since you read it:" + "".join(out) if out else ""
 
 

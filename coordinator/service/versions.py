@@ -50,11 +50,13 @@ def note(svc: Service, tx: Tx, agent: str, files: Sequence[Located], *, written:
 
 def stale(
     svc: Service, tx: Tx, agent: str, files: Sequence[Located], locked_at: dict[str, str],
+    receipt: list[ev.Event],
 ) -> Refusal | None:
     """VERSION_CHANGED if one of these files is not what the agent read; None if all are.
 
-    `locked_at`: when the agent's leases on them were granted, by name. What it was told is from
-    then on what it knows, so that its next try, on the new content, passes.
+    `locked_at`: when the agent's leases on them were granted, by name. `receipt`: what to record
+    once the agent has been told: that is what it knows from then on, so that its next try, on the
+    new content, passes.
     """
     told: list[str] = []
     reads: list[tuple[str, str | None]] = []
@@ -86,7 +88,7 @@ def stale(
     if not told:
         return None
     if reads:
-        tx.record(ev.ContentRead(agent=agent, reads=reads))
+        receipt.append(ev.ContentRead(agent=agent, reads=reads))
     return Refusal(
         Code.VERSION_CHANGED,
         "Your environment changed while you were thinking. Re-evaluate your change against the "
