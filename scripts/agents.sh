@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Install the coding agents that tests/agents runs, at the versions it was written for, each into a
 # prefix of its own below a cache folder. What is there already is left alone; two runs at once wait
-# for each other, agent by agent.   scripts/agents.sh [NAME...]      scripts/agents.sh --list
+# for each other, one by one. The conformance suite of MCP's own project comes with them.
+#   scripts/agents.sh [NAME...]      scripts/agents.sh --list
 set -euo pipefail
 
 root=${COORD_AGENTS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/coord/agents}
 python=${PYTHON:-python3}
-usual="claude codex gemini opencode copilot aider mini"
+usual="claude codex gemini opencode copilot aider mini conformance"
 
 # name -> registry and what to ask it for; the first package carries the version.
 pins() {
@@ -20,6 +21,7 @@ pins() {
         pi)       echo "npm @mariozechner/pi-coding-agent@0.73.1" ;;
         aider)    echo "pip aider-chat==0.86.2" ;;
         mini)     echo "pip mini-swe-agent==2.4.6 mcp" ;; # litellm imports mcp and does not say so
+        conformance) echo "npm @modelcontextprotocol/conformance@0.1.13" ;; # later ones need Node 22
         *) return 1 ;;
     esac
 }

@@ -224,7 +224,7 @@ def cache_folder() -> Path:
 
 
 #: The Node that an agent's JavaScript needs; the others bring a binary that runs by itself.
-NODE = {"codex": 16, "copilot": 18, "gemini": 20, "qwen": 20, "pi": 20}
+NODE = {"codex": 16, "copilot": 18, "gemini": 20, "qwen": 20, "pi": 20, "conformance": 20}
 
 
 @cache
