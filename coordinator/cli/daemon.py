@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -261,7 +262,15 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
         problems.append(refusal.message)
         return {}
     for profile in known:
-        if profile.hooks is None or not profile.wire or not wirer.is_wired(profile):
+        if profile.hooks is None or not profile.wire:
+            continue
+        if not wirer.is_wired(profile):
+            if wirer.was_wired(profile):
+                out[profile.name] = "wired once; its settings were changed since"
+                problems.append(
+                    f"{profile.name}: its settings are not as coord wrote them (changed by hand, "
+                    "or by another version), so its writes may be unguarded. "
+                    f"`coord init --agent {profile.name}` shows the difference and puts it right.")
             continue
         bad = live(root, profile)
         seen = max((one.seen_at for one in sessions
@@ -271,7 +280,8 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
             f"no session of it has reported in yet ({profile.hooks.trust or 'start it once'})"
         )
         if profile.trust is not None and not bad:
-            yes, how = trusted(profile.trust, root, Path.home())
+            heard = partial(_heard, profile.name)
+            yes, how = trusted(profile.trust, root, Path.home(), heard)
             said += f"; {how}"
             if yes is False:
                 problems.append(
@@ -282,6 +292,10 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
         if bad:
             problems.append(f"{profile.name}: {bad}")
     return out
+
+
+def _heard(profile: str) -> str | None:
+    return ask(rq.Health()).heard.get(profile)
 
 
 def _restore(state: StateDir) -> int:

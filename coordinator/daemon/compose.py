@@ -141,6 +141,7 @@ class Daemon:
         self._write(lambda tx: sweeping.sweep(self.service, tx, OPERATOR, rq.Sweep()))
         confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)
         guard = Guard(self.desk, confinement, OwnCommand(self.state.bin))
+        self._heard = guard.heard
         door = LocalDoor(self.desk, guard, self.state.socket())
         await door.open()
         self.state.failure.unlink(missing_ok=True)
@@ -300,7 +301,7 @@ class Daemon:
             config={
                 "settings": msgspec.to_builtins(self.settings), "sources": self._loaded.sources
             },
-            integrity=found,
+            heard=dict(self._heard), integrity=found,
         )
 
     def _shutdown(self, req: rq.Shutdown) -> rq.Stopping:

@@ -29,7 +29,7 @@ from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Ledger, Tx, View
 from coordinator.words import requests as rq
-from coordinator.words.clock import Clock
+from coordinator.words.clock import Clock, iso
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.desk")
@@ -88,6 +88,10 @@ class Desk:
         except Exception as bad:
             log.exception("%s failed", op)
             answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
+
+    def now(self) -> str:
+        """The instant, as ISO text."""
+        return iso(self._clock.now_ms())
 
     def check_open(self) -> None:
         """Whether anything may be asked.

@@ -99,6 +99,8 @@ class Guard:
         self._busy: dict[str, tuple[int, float | None]] = {}
         self._unknown: set[tuple[str, str]] = set()
         self._profiles: dict[str, tuple[looks.Stamp | None, Profile]] = {}
+        #: profile -> when a hook of its was last heard (UTC).
+        self.heard: dict[str, str] = {}
         #: agent -> the last of its messages that a hook is about to print.
         self._on_the_way: dict[str, int] = {}
 
@@ -111,6 +113,7 @@ class Guard:
             self._desk.check_open()
             profile, _, event = name.partition(":")
             table = self._table(profile)
+            self.heard[profile] = self._desk.now()
             heard = hear(table, payload, event)
         except Refusal as refusal:
             answer(hook_line.refused(refusal))

@@ -1,8 +1,8 @@
 """Whether an agent will run the hooks in its settings at all: some ask their person first, and
 pass over what was not trusted without a word.
 
-How that is found out is data of the profile: a file of the agent's that lists trusted folders, or
-the agent's own app server, which is asked over its standard input.
+How that is found out is data of the profile: a file of the agent's that lists trusted folders, the
+agent's own app server, which is asked over its standard input, or a command that loads its plugins.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import os
 import shutil
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+
+from coordinator.wiring import jsonc
 
 #: How long an app server may take to answer (seconds).
 PATIENCE_S = 20.0
@@ -26,22 +29,29 @@ class Trust(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
     """The `[trust]` section of a profile.
 
     Attributes:
-        kind: `folders`: the JSON file `file` maps folders to one of `trusted`; `app-server`: the
-            program `command` speaks JSON-RPC and lists hooks with their trust.
+        kind: `folders`: the JSON file `file` maps folders to one of `trusted`, or names them in one
+            of its `lists`; `app-server`: the program `command` speaks JSON-RPC and lists hooks with
+            their trust; `plugin`: `command` loads the agent's plugins, ours among them, and ends.
     """
 
-    kind: Literal["folders", "app-server"]
+    kind: Literal["folders", "app-server", "plugin"]
     file: str = ""
     trusted: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
 
 
-def trusted(trust: Trust, root: Path, home: Path) -> tuple[bool | None, str]:
-    """(yes, no, or None where it cannot be told; in words)."""
+def trusted(
+    trust: Trust, root: Path, home: Path, heard: Callable[[], str | None]
+) -> tuple[bool | None, str]:
+    """(yes, no, or None where it cannot be told; in words). `heard` tells when a hook of the agent
+    last reached the coordinator."""
     if trust.kind == "folders":
         return _folders(trust, root, home)
     if not trust.command or shutil.which(trust.command[0]) is None:
-        return None, "it is not installed, so its trust cannot be asked"
+        return None, "it is not installed, so it cannot be asked"
+    if trust.kind == "plugin":
+        return _loaded(trust.command, root, heard)
     try:
         hooks = _listed(trust.command, root)
     except (OSError, ValueError, KeyError, TypeError) as bad:
@@ -58,23 +68,43 @@ def trusted(trust: Trust, root: Path, home: Path) -> tuple[bool | None, str]:
 def _folders(trust: Trust, root: Path, home: Path) -> tuple[bool | None, str]:
     path = home / trust.file.removeprefix("~/")
     try:
-        known = json.loads(path.read_text("utf-8"))
+        known = jsonc.parse(path.read_text("utf-8")).value
     except FileNotFoundError:
         return False, f"the folder is not trusted ({path} is not there)"
     except (OSError, ValueError) as bad:
         return None, f"{path} cannot be read ({bad})"
     if isinstance(known, dict):
         for folder in (root, *root.parents):
-            if known.get(str(folder)) in trust.trusted:
+            listed = any(str(folder) in (known.get(name) or ()) for name in trust.lists)
+            if listed or known.get(str(folder)) in trust.trusted:
                 return True, "the folder is trusted"
     return False, f"the folder is not trusted ({path})"
+
+
+def _loaded(
+    command: tuple[str, ...], root: Path, heard: Callable[[], str | None]
+) -> tuple[bool | None, str]:
+    """Whether its plugin calls, when the agent loads it."""
+    before = heard()
+    try:
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, cwd=root,
+                       timeout=PATIENCE_S, check=False, env=_own_environment())
+    except (OSError, subprocess.TimeoutExpired) as bad:
+        return None, f"it cannot be asked ({bad})"
+    if heard() != before:
+        return True, "it loads its plugin, and that reaches the coordinator"
+    return False, "it does not load its plugin"
+
+
+def _own_environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("COORD_")}
 
 
 def _listed(command: tuple[str, ...], root: Path) -> list[dict[str, Any]]:
     """The hooks that an app server sees in this folder."""
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        cwd=root, env={k: v for k, v in os.environ.items() if not k.startswith("COORD_")},
+        cwd=root, env=_own_environment(),
     )
     assert process.stdin is not None and process.stdout is not None
     killer = threading.Timer(PATIENCE_S, process.kill)

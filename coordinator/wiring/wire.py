@@ -165,6 +165,10 @@ class Wirer:
                 continue
         return False
 
+    def was_wired(self, profile: Profile) -> bool:
+        """Whether coord put anything into its settings, and did not take it out again."""
+        return any(one.profile == profile.name for one in self._wired().values())
+
     def hook_command(self, profile: str, mode: str, event: str = "", patience_s: float = 30) -> str:
         """The hook as a shell command."""
         socket = "-" if self._user else str(self._state.socket())

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -200,19 +198,3 @@ def test_a_launch_that_died_goes_on_in_the_agents_own_session(wired: Wired) -> N
     assert made["complete"], made
     assert wired.read("hot.txt").count("one was here") == 1
     assert again.session.told("You were interrupted in the middle of this task")
-
-
-def test_the_doctor_tells_what_codex_will_pass_over(wired: Wired) -> None:
-    need("codex")
-    wired.coord("init", "--agent", "codex", "--yes")
-    ready = wired.stand.prepare("codex", wired.root, [])
-
-    def doctor() -> str:
-        env = {k: v for k, v in ready.env.items() if not k.startswith("COORD_")}
-        return subprocess.run([sys.executable, "-m", "coordinator.cli.main", "doctor"], cwd=wired.root, env=env,
-                              capture_output=True, text=True, check=False, timeout=120).stdout
-
-    config = ready.home / ".codex/config.toml"
-    assert "the folder is not trusted" in doctor()
-    config.write_text(config.read_text() + f'\n[projects."{wired.root}"]\ntrust_level = "trusted"\n')
-    assert "hooks are not approved" in doctor()

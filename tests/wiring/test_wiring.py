@@ -170,6 +170,12 @@ def test_init_shows_asks_and_is_proved_by_the_doctor(repo: Repo) -> None:
     assert "wired already" in repo.coord("init", "--agent", "claude-code", "--yes").stdout
     doctor = repo.coord("doctor")
     assert "claude-code" in doctor.stdout and "a test call came back" in doctor.stdout
+    settings = next((repo.root / ".claude").iterdir())
+    kept = settings.read_text()
+    settings.write_text(kept.replace("PreToolUse", "PreToolUsed"))
+    broken = repo.coord("doctor")
+    assert broken.returncode == 1 and "coord init --agent claude-code" in broken.stdout + broken.stderr
+    settings.write_text(kept)
     listed = json.loads(repo.coord("agents", "profiles", "--json").stdout)["items"]
     assert {one["name"]: one["wired"] for one in listed}["claude-code"] is True
     assert repo.coord("init", "--remove", "--agent", "claude-code", "--yes").returncode == 0

@@ -110,6 +110,8 @@ class HealthReply(Reply):
     http: str | None
     warnings: list[str]
     config: dict[str, Any]
+    heard: dict[str, str]
+    """Profile -> when a hook of its was last heard (UTC), since the daemon started."""
     integrity: str | None = None
 
 
