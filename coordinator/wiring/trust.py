@@ -14,31 +14,14 @@ import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
-
+from coordinator.profiles import Trust
 from coordinator.wiring import jsonc
 
 #: How long an app server may take to answer (seconds).
 PATIENCE_S = 20.0
 _MARKS = ("/_hook.py", "coordinator.cli.main")
-
-
-class Trust(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """The `[trust]` section of a profile.
-
-    Attributes:
-        kind: `folders`: the JSON file `file` maps folders to one of `trusted`, or names them in one
-            of its `lists`; `app-server`: the program `command` speaks JSON-RPC and lists hooks with
-            their trust; `plugin`: `command` loads the agent's plugins, ours among them, and ends.
-    """
-
-    kind: Literal["folders", "app-server", "plugin"]
-    file: str = ""
-    trusted: tuple[str, ...] = ()
-    lists: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
 
 
 def trusted(

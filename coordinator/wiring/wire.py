@@ -22,9 +22,8 @@ import msgspec
 
 from coordinator.files.content import digest, write_atomic
 from coordinator.files.state import StateDir
-from coordinator.profiles import PLUGINS, Profile
+from coordinator.profiles import PLUGINS, Entry, Piece, Profile
 from coordinator.wiring import jsonc
-from coordinator.wiring.entries import Entry, Piece
 from coordinator.words.refusals import Code, Refusal
 
 PACKAGE = Path(__file__).resolve().parent.parent

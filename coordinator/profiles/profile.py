@@ -21,9 +21,9 @@ import msgspec
 
 from coordinator.dialects.stream import StreamTable
 from coordinator.dialects.table import HookTable
+from coordinator.profiles.entries import Entry
+from coordinator.profiles.trust import Trust
 from coordinator.resources import packaged
-from coordinator.wiring.entries import Entry
-from coordinator.wiring.trust import Trust
 from coordinator.words.refusals import Code, Refusal
 
 #: What may stand in braces in a command.
@@ -32,7 +32,7 @@ PLACEHOLDERS = ("prompt", "prompt_file", "task", "root", "agent", "python", "plu
 #: What a person may pass on to the agent itself: the profile says how.
 OPTIONS = ("model", "max_turns", "budget_usd")
 #: Where coord's own plugins for agents without hooks lie.
-PLUGINS = Path(__file__).resolve().parent / "plugins"
+PLUGINS = Path(__file__).resolve().parents[1] / "plugins"
 _BRACED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 _SHELL_SIGNS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>&1"})
