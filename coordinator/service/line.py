@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from coordinator.files.canonical import Located
 from coordinator.rules import leases as rule
 from coordinator.service import agents, notices, redirect, unlocks
-from coordinator.service.core import Actor, Service, ms
+from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.granting import grant
 from coordinator.service.rivals import near
 from coordinator.service.weighing import Wanted, Weighing, weigh
@@ -99,14 +99,28 @@ def serve_these(svc: Service, tx: Tx, acquisitions: Iterable[str]) -> list[str]:
                                 w.acquisition_id))
     granted = []
     for waiter in waiters:
-        agent = tx.row("agent_get", waiter.agent)
-        if waiter.until <= tx.now or agent is None or agent[5] == "gone":
-            step_out(tx, waiter, "timed out" if agent else "its agent is gone")
+        agent = tx.agent(waiter.agent)
+        if agent is None or agent.state == "gone":
+            step_out(tx, waiter, "its agent is gone")
+        elif waiter.until <= tx.now:
+            _waited_in_vain(tx, waiter)
         elif _serve_one(svc, tx, waiter):
             granted.append(waiter.acquisition_id)
         else:
             unlocks.lost_its_holder(svc, tx, waiter.acquisition_id)
     return granted
+
+
+def _waited_in_vain(tx: Tx, waiter: WaiterRow) -> None:
+    """Its time in line is over. It was told that it would hear of the file, so it hears this."""
+    names = listed([one.name for one in _resources(tx, waiter.acquisition_id)])
+    step_out(tx, waiter, "timed out")
+    if not waiter.held:
+        notices.post(
+            tx, waiter.agent, "line",
+            f"You do not stand in line for {names} any more: it did not become free in time. Ask "
+            "again if you still need it.", acquisition_id=waiter.acquisition_id,
+        )
 
 
 def serve_approved(

@@ -79,6 +79,20 @@ def test_asking_again_is_the_same_lease_renewed(world: World) -> None:
     assert again.expires_at > first.expires_at
 
 
+def test_who_waited_in_vain_is_told(world: World) -> None:
+    world.acquire("ann", "a.py", ttl_s=3000)
+    locked(world, "bob", "a.py")
+    world.clock.advance(599_000)
+    world.ask(rq.Sweep())
+    assert world.ask(rq.Heartbeat(agent="bob")).notices == []
+    world.clock.advance(2_000)
+    world.ask(rq.Sweep())
+    (notice,) = world.ask(rq.Heartbeat(agent="bob")).notices
+    assert notice.text.startswith("You do not stand in line for a.py any more")
+    assert not world.ask(rq.Locks()).waiters
+    assert world.replay_differs() == []
+
+
 def test_a_new_file_is_not_taken_for_a_deleted_one_whose_inode_number_it_has(world: World) -> None:
     """ext4 gives the number of a deleted file to the next new one."""
     world.write("a.py", "1\n")

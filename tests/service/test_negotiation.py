@@ -328,6 +328,7 @@ def test_a_question_lasts_as_long_as_the_place_in_line(world: World) -> None:
     world.clock.advance(601_000)
     world.ask(rq.Sweep())
     assert state(world, "U-1") == ("withdrawn", "coord", "timed out")
+    assert "You do not stand in line for a.py any more" in told(world, "bob")[-1]
     ask(world, "bob")
     world.ask(rq.Leave(agent="bob"))
     assert state(world, "U-2")[:2] == ("withdrawn", "coord") and line(world) == []
