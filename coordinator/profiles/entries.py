@@ -14,6 +14,8 @@
     file = ".opencode/plugins/coord.js"
     copy = "opencode.js"                     # a whole file of coord's own (coordinator/plugins/)
 
+Files are JSON with comments; one whose name ends in `.toml` is TOML (and has no lists to add to).
+
 Places: `{guard}` the hook that stops a call when nobody answers, `{notice}` the one that does not,
 `{begin}` the slower one that starts the coordinator; each with `:EVENT` where the payload does not
 name it. `{python}`, `{root}`, `{socket}`, `{profile}`, `{plugins}`.

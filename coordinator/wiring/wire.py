@@ -23,7 +23,7 @@ import msgspec
 from coordinator.files.content import digest, write_atomic
 from coordinator.files.state import StateDir
 from coordinator.profiles import PLUGINS, Entry, Piece, Profile
-from coordinator.wiring import jsonc
+from coordinator.wiring import jsonc, toml
 from coordinator.words.refusals import Code, Refusal
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -192,17 +192,18 @@ class Wirer:
         try:
             # What an older coord, or another interpreter, has put in is replaced.
             values = [(piece, self._value(profile, piece)) for piece in (*entry.add, *entry.set)]
-            if text.strip() and not _has_all(text, entry, dict(values)):
+            if text.strip() and not _has_all(path, text, entry, dict(values)):
                 text = _stripped(path, text) or ""
             for piece in entry.add:
                 value = self._value(profile, piece)
-                if value not in (_at(text, piece.at) or []):
+                if value not in (_at(path, text, piece.at) or []):
                     text = jsonc.appended(text, piece.at, value)
             for piece in entry.set:
                 value = self._value(profile, piece)
-                if _at(text, piece.at) != value:
-                    text = jsonc.with_member(text, piece.at, value)
-        except jsonc.BadJson as bad:
+                if _at(path, text, piece.at) != value:
+                    put = toml.with_member if _is_toml(path) else jsonc.with_member
+                    text = put(text, piece.at, value)
+        except (jsonc.BadJson, toml.BadToml) as bad:
             raise _broken(path, bad) from None
         return text
 
@@ -250,15 +251,21 @@ class Wirer:
         write_atomic(self._record, msgspec.json.encode(list(wired.values())), 0o600)
 
 
-def _has_all(text: str, entry: Entry, values: dict[Piece, Any]) -> bool:
-    return all(values[piece] in (_at(text, piece.at) or []) for piece in entry.add) and all(
-        _at(text, piece.at) == values[piece] for piece in entry.set
+def _is_toml(file: Path) -> bool:
+    return file.suffix == ".toml"
+
+
+def _has_all(file: Path, text: str, entry: Entry, values: dict[Piece, Any]) -> bool:
+    return all(values[piece] in (_at(file, text, piece.at) or []) for piece in entry.add) and all(
+        _at(file, text, piece.at) == values[piece] for piece in entry.set
     )
 
 
-def _at(text: str, path: Sequence[str]) -> Any:
+def _at(file: Path, text: str, path: Sequence[str]) -> Any:
     if not text.strip():
         return None
+    if _is_toml(file):
+        return toml.at(text, path)
     value = jsonc.parse(text).value
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -269,10 +276,12 @@ def _stripped(path: Path, text: str) -> str | None:
     """The text without what is coord's, and without the lists and objects that leaves empty. None
     if nothing else is left."""
     try:
+        if _is_toml(path):
+            return toml.stripped(text, _MARKS)
         while (found := _doomed(jsonc.parse(text))) is not None:
             text = jsonc.without(text, *found)
         return text if jsonc.parse(text).value != {} or "/" in text else None
-    except jsonc.BadJson as bad:
+    except (jsonc.BadJson, toml.BadToml) as bad:
         raise _broken(path, bad) from None
 
 

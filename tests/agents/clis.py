@@ -94,7 +94,7 @@ enabled = false
 """
     argv = [
         _npm(place, "codex"), "exec", "--json", "--skip-git-repo-check",
-        "--dangerously-bypass-approvals-and-sandbox", "--disable", "unified_exec_tty",
+        "--dangerously-bypass-approvals-and-sandbox",
         "-C", str(place.repo), *place.extra.argv, place.prompt,
     ]
     return Start(argv, {"SCRIPTED_KEY": "not-a-key"}, {".codex/config.toml": config})

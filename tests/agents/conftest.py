@@ -13,6 +13,7 @@ from tests.agents import offline
 from tests.agents.clis import missing
 from tests.agents.model_server import ModelServer
 from tests.agents.stand import Stand
+from tests.agents.wired import Wired
 
 
 def need(agent: str) -> None:
@@ -41,6 +42,13 @@ def stand(loopback: bool, tmp_path: Path, server: ModelServer) -> Iterator[Stand
     made = Stand(tmp_path / "runs", server)
     yield made
     made.close()
+
+
+@pytest.fixture
+def wired(stand: Stand, workplace: Path) -> Iterator[Wired]:
+    made = Wired(workplace, stand)
+    yield made
+    made.coord("down")
 
 
 @pytest.fixture

@@ -6,14 +6,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from coordinator.client.client import Client
 from coordinator.words import requests as rq
-from tests.agents.clis import Extra
 from tests.agents.conftest import need
 from tests.agents.conversation import (
     Create,
@@ -26,57 +22,10 @@ from tests.agents.conversation import (
     Shell,
     Use,
 )
-from tests.agents.stand import Ran, Stand
+from tests.agents.wired import PROFILES, Wired
 from tests.waiting import until
 
 pytestmark = pytest.mark.agents
-
-#: The stand's names, and coord's profile of each.
-PROFILES = {"claude": "claude-code", "codex": "codex", "gemini": "gemini", "opencode": "opencode",
-            "copilot": "copilot", "qwen": "qwen", "pi": "pi", "aider": "aider", "mini": "mini"}
-#: What each needs so that the hooks in the repository are trusted in a run without a person.
-TRUST = {
-    "codex": lambda repo: Extra(
-        argv=("--dangerously-bypass-hook-trust", "--disable", "unified_exec_tty",
-              "--sandbox", "danger-full-access"),
-        home_files={".codex/config.toml": f'[projects."{repo}"]\ntrust_level = "trusted"\n'}),
-    "gemini": lambda repo: Extra(env={"GEMINI_CLI_TRUST_WORKSPACE": "true"}),
-    "copilot": lambda repo: Extra(argv=("--trust-folder",)),
-}
-
-
-class Wired:
-    """A repository with a coordinator and wired agents."""
-
-    def __init__(self, root: Path, stand: Stand) -> None:
-        self.root, self.stand = root, stand
-
-    def coord(self, *args: str) -> str:
-        env = {k: v for k, v in os.environ.items() if not k.startswith("COORD_")}
-        done = subprocess.run([sys.executable, "-m", "coordinator.cli.main", *args], cwd=self.root,
-                              capture_output=True, text=True, check=False, env=env, timeout=60)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def client(self, agent: str | None = None) -> Client:
-        return Client(self.root, agent=agent)
-
-    def extra(self, agent: str) -> Extra:
-        return TRUST.get(agent, lambda repo: Extra())(self.root)
-
-    def run(self, agent: str, script: object, **more: object) -> Ran:
-        return self.stand.run(agent, self.root, script, extra=self.extra(agent), **more)  # type: ignore[arg-type]
-
-    def read(self, path: str) -> str:
-        return (self.root / path).read_text()
-
-
-@pytest.fixture
-def wired(stand: Stand, workplace: Path) -> Iterator[Wired]:
-    made = Wired(workplace, stand)
-    yield made
-    made.coord("down")
-
 
 AGENTS = ["claude", "codex", "gemini", "opencode", "copilot"]
 
@@ -293,7 +242,8 @@ def test_broken_wiring_is_not_launched(wired: Wired) -> None:
 
 
 def test_codex_has_no_terminal_that_hooks_do_not_see(wired: Wired) -> None:
-    """Text typed into a shell that runs already fires no hook: so there is no such shell."""
+    """Text typed into a shell that runs already fires no hook: so a wired repository has no such
+    shell, in a session that a person started either."""
     need("codex")
     wired.coord("init", "--agent", "codex", "--yes")
     heard: list[Result] = []
@@ -310,3 +260,4 @@ def test_codex_has_no_terminal_that_hooks_do_not_see(wired: Wired) -> None:
 
         wired.run("codex", script)
     assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", heard
+    assert "TTY execution is disabled" in heard[0].text

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,17 +15,9 @@ from coordinator.words import requests as rq
 from tests.agents.clis import Extra
 from tests.agents.conftest import need
 from tests.agents.conversation import Create, Say, Script, Scripted
-from tests.agents.stand import Stand
-from tests.agents.test_coordination import Wired
+from tests.agents.wired import Wired
 
 pytestmark = pytest.mark.agents
-
-
-@pytest.fixture
-def wired(stand: Stand, workplace: Path) -> Any:
-    made = Wired(workplace, stand)
-    yield made
-    made.coord("down")
 
 
 def doctor(wired: Wired, agent: str) -> tuple[Callable[[], str], Path, dict[str, str]]:

@@ -9,7 +9,8 @@ import pytest
 from coordinator.words import requests as rq
 from tests.agents.conftest import need
 from tests.agents.conversation import Edit, Read, Result, Say, Script, Scripted, Shell
-from tests.agents.test_coordination import AGENTS, PROFILES, Wired, wired  # noqa: F401
+from tests.agents.test_coordination import AGENTS
+from tests.agents.wired import PROFILES, Wired
 
 pytestmark = pytest.mark.agents
 
@@ -19,7 +20,7 @@ GUARDED = [agent for agent in AGENTS if agent != "gemini"]
 
 
 @pytest.mark.parametrize("agent", GUARDED)
-def test_it_commits_its_own_work_and_nobody_elses(agent: str, wired: Wired) -> None:  # noqa: F811
+def test_it_commits_its_own_work_and_nobody_elses(agent: str, wired: Wired) -> None:
     need(agent)
     wired.coord("init", "--agent", PROFILES[agent], "--yes")
     for key, value in (("user.name", "Agent"), ("user.email", "agent@localhost")):

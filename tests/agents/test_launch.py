@@ -26,18 +26,11 @@ from tests.agents.conversation import (
     Shell,
     Writer,
 )
-from tests.agents.stand import Prepared, Stand
-from tests.agents.test_coordination import PROFILES, Wired
+from tests.agents.stand import Prepared
+from tests.agents.wired import PROFILES, Wired
 from tests.waiting import until
 
 pytestmark = pytest.mark.agents
-
-
-@pytest.fixture
-def wired(stand: Stand, workplace: Path) -> Any:
-    made = Wired(workplace, stand)
-    yield made
-    made.coord("down")
 
 
 def launch(wired: Wired, ready: Prepared, agent: str, *more: str) -> subprocess.Popen[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import sys
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -11,31 +9,19 @@ from typing import Any
 
 import pytest
 
-from coordinator.profiles import load
 from coordinator.words import requests as rq
 from tests.agents.clis import Extra
 from tests.agents.conftest import need
 from tests.agents.conversation import Edit, Mcp, Read, Result, Say, Script, Scripted, Shell
-from tests.agents.test_coordination import PROFILES, TRUST, Wired, wired  # noqa: F401
+from tests.agents.wired import PROFILES, TRUST, Wired
 
 pytestmark = pytest.mark.agents
 
 
 def _extra(agent: str, root: Path) -> Extra:
     trusted = TRUST.get(agent, lambda repo: Extra())(root)
-    argv = {"claude": ("--allowedTools=mcp__coord",)}.get(agent) or _server_flags(agent, root)
+    argv = {"claude": ("--allowedTools=mcp__coord",)}.get(agent, ())
     return Extra(argv=(*trusted.argv, *argv), env=trusted.env, home_files=trusted.home_files)
-
-
-def _server_flags(agent: str, root: Path) -> tuple[str, ...]:
-    """What the profile's own command says of MCP servers, where no settings file does."""
-    words = load(PROFILES[agent], root).command
-    return tuple(
-        part.replace("{python}", sys.executable)
-        for flag, value in itertools.pairwise(words)
-        if value.startswith("mcp_servers.")
-        for part in (flag, value)
-    )
 
 
 AGENTS = ["claude", "codex", "gemini", "opencode", "copilot"]
@@ -51,7 +37,7 @@ def _once_there(call: Mcp) -> Generator[Any, Result, Result]:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_model_takes_a_task_and_finishes_it(agent: str, wired: Wired) -> None:  # noqa: F811
+def test_a_model_takes_a_task_and_finishes_it(agent: str, wired: Wired) -> None:
     need(agent)
     wired.coord("init", "--agent", PROFILES[agent], "--yes")
     heard: dict[str, Result] = {}
@@ -78,7 +64,7 @@ def test_a_model_takes_a_task_and_finishes_it(agent: str, wired: Wired) -> None:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_the_tools_of_a_launched_agent_are_held_to_its_token(agent: str, wired: Wired) -> None:  # noqa: F811
+def test_the_tools_of_a_launched_agent_are_held_to_its_token(agent: str, wired: Wired) -> None:
     """Several CLIs keep most of their environment from their MCP servers."""
     need(agent)
     wired.coord("init", "--agent", PROFILES[agent], "--yes")

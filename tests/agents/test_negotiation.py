@@ -9,14 +9,14 @@ import pytest
 from coordinator.words import requests as rq
 from tests.agents.conftest import need
 from tests.agents.conversation import Edit, Read, Result, Say, Script, Scripted, Shell
-from tests.agents.test_coordination import PROFILES, Wired, wired  # noqa: F401
+from tests.agents.wired import PROFILES, Wired
 from tests.waiting import until
 
 pytestmark = pytest.mark.agents
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "opencode", "copilot"])
-def test_a_holder_is_asked_and_hands_over(agent: str, wired: Wired) -> None:  # noqa: F811
+def test_a_holder_is_asked_and_hands_over(agent: str, wired: Wired) -> None:
     """Everything is typed in the agents' own shells, the answer as the question says it; nothing
     but their hooks tells either of the other."""
     need(agent)

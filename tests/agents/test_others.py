@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,19 +13,11 @@ from coordinator.words import requests as rq
 from tests.agents.clis import Extra
 from tests.agents.conftest import need
 from tests.agents.conversation import Create, Edit, Read, Result, Say, Script, Scripted, Shell, Use
-from tests.agents.stand import Stand
-from tests.agents.test_coordination import PROFILES, Wired
 from tests.agents.test_launch import hot, launch, report, tasks
+from tests.agents.wired import PROFILES, Wired
 from tests.waiting import until
 
 pytestmark = pytest.mark.agents
-
-
-@pytest.fixture
-def wired(stand: Stand, workplace: Path) -> Any:
-    made = Wired(workplace, stand)
-    yield made
-    made.coord("down")
 
 
 def test_aider_asks_before_it_writes_a_reply(wired: Wired) -> None:
