@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from coordinator.words import requests as rq
+from tests.agents.clis import Extra
 from tests.agents.conftest import need
 from tests.agents.conversation import (
     Create,
@@ -215,17 +216,34 @@ def test_an_agent_whose_hooks_are_not_wired_is_not_started(wired: Wired) -> None
     assert process.returncode == 2 and "coord init --agent claude-code" in err + out
 
 
-def test_hooks_that_never_report_in_stop_the_agent(wired: Wired) -> None:
-    """Codex skips hooks of a project that it does not trust, without a word."""
-    need("codex")
+#: How each comes to pass over the hooks of a project without a word: what its profile's own command
+#: would have to say, or what a person's settings say.
+SILENCED = {
+    "claude": (None, {".claude/settings.json": '{"disableAllHooks": true}'}),
+    "codex": (('trust_level=\\"trusted\\"', 'trust_level=\\"untrusted\\"'), {}),
+    "gemini": (None, {".gemini/settings.json": '{"hooksConfig": {"enabled": false}}'}),
+    "opencode": (('"--auto", "{options}"', '"--auto", "--pure", "{options}"'), {}),
+    "copilot": (('"--trust-folder", ', ""), {}),
+}
+
+
+@pytest.mark.parametrize("agent", list(SILENCED))
+def test_hooks_that_never_report_in_stop_the_agent(agent: str, wired: Wired) -> None:
+    need(agent)
     hot(wired, "hot.txt")
-    wired.coord("init", "--agent", "codex", "--yes")
-    (wired.root / "agents").mkdir()
-    profile = (Path(__file__).parents[2] / "agents/codex.toml").read_text()
-    (wired.root / "agents/codex.toml").write_text(profile.replace('trust_level=\\"trusted\\"', 'trust_level=\\"untrusted\\"'))
+    name = PROFILES[agent]
+    wired.coord("init", "--agent", name, "--yes")
+    words, settings = SILENCED[agent]
+    if words is not None:
+        (wired.root / "agents").mkdir()
+        profile = (Path(__file__).parents[2] / f"agents/{name}.toml").read_text()
+        silenced = profile.replace(*words)
+        assert silenced != profile
+        (wired.root / f"agents/{name}.toml").write_text(silenced)
     tasks(wired, {"one": ("hot.txt",)})
-    ready = wired.stand.prepare("codex", wired.root, [], others={"one": adds("one", "hot.txt")})
-    made = report(launch(wired, ready, "codex", "-", "--agents", "1"))
+    ready = wired.stand.prepare(agent, wired.root, [], extra=Extra(home_files=settings),
+                                others={"one": adds("one", "hot.txt")})
+    made = report(launch(wired, ready, agent, "-", "--agents", "1"))
     assert made["attempts"], made
     assert all("hooks never reported in" in one["why"] for one in made["attempts"]), made
     assert not made["complete"]
