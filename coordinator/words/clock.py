@@ -76,7 +76,12 @@ class ManualClock:
 def iso(at_ms: int) -> str:
     """`2026-11-21T14:32:00.000Z`: sorts as text in the order of time."""
     seconds, ms = divmod(at_ms, 1000)
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms:03d}Z"
+    return f"{_second(seconds)}{ms:03d}Z"
+
+
+@lru_cache(maxsize=256)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
 
 
 @lru_cache(maxsize=4096)
