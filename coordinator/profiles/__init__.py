@@ -11,4 +11,6 @@ from coordinator.profiles.profile import (
 )
 from coordinator.profiles.trust import Trust
 
-__all__ = ["PLACEHOLDERS", "PLUGINS", "Entry", "McpTable", "Piece", "Profile", "Trust", "load", "profiles"]
+__all__ = [
+    "PLACEHOLDERS", "PLUGINS", "Entry", "McpTable", "Piece", "Profile", "Trust", "load", "profiles",
+]
