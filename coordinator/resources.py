@@ -1,9 +1,10 @@
-"""Where the files that travel with the package are: `schema.sql` and `agents/`.
+"""What travels with the package: `schema.sql` and `agents/`, and which version it is.
 
 In a wheel they lie in `coordinator/_data/`; in a checkout (and an editable install) at the
 repository root. Nothing else may guess their place.
 """
 
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -13,3 +14,11 @@ def packaged(name: str) -> Traversable:
     """The packaged file or folder called `name` (`"schema.sql"`, `"agents"`)."""
     data = files("coordinator") / "_data"
     return (data if data.is_dir() else Path(__file__).resolve().parent.parent) / name
+
+
+def program_version() -> str:
+    """The installed distribution's version."""
+    try:
+        return version("coord")
+    except PackageNotFoundError:
+        return "0+unknown"

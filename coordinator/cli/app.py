@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from coordinator.client.client import Client
+from coordinator.resources import program_version
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -30,6 +31,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+
+def _told(asked: bool) -> None:
+    if asked:
+        say(f"coord {program_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def coord(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_told, is_eager=True,
+                           help="Say which version this is.")
+    ] = False,
+) -> None:
+    """Run several AI coding agents in one repository at once."""
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the API's own reply.")]
 AgentName = Annotated[

@@ -26,7 +26,7 @@ def run() -> None:
 def main(arguments: list[str]) -> int:
     """The exit code of `coord` with these arguments."""
     for name in COMMANDS:
-        if name == "bench" and arguments and arguments[0] not in ("bench", "--help"):
+        if name == "bench" and arguments and arguments[0] not in ("bench", "--help", "-h"):
             continue  # a quarter of each start, for what is seldom asked
         if importlib.util.find_spec(f"coordinator.cli.{name}"):
             importlib.import_module(f"coordinator.cli.{name}")

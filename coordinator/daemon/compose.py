@@ -17,7 +17,6 @@ import resource
 import secrets
 import signal
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,6 +35,7 @@ from coordinator.daemon.writer import Writer
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
+from coordinator.resources import program_version
 from coordinator.service import sweeping
 from coordinator.service.core import OPERATOR, Service
 from coordinator.settings import Loaded, load
@@ -57,14 +57,6 @@ from coordinator.words.refusals import Code, Refusal
 log = logging.getLogger("coord.daemon")
 LOG_BYTES_MAX = 1_000_000
 LOGS_KEPT = 3
-
-
-def program_version() -> str:
-    """The installed distribution's version."""
-    try:
-        return version("coord")
-    except PackageNotFoundError:
-        return "0+unknown"
 
 
 class Daemon:

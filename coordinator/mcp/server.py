@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import mcp_types as wire
@@ -20,6 +19,7 @@ from mcp.shared.exceptions import MCPError
 
 from coordinator.mcp import telling
 from coordinator.mcp.tools import INSTRUCTIONS, TOOLS, UNUSED, Tool
+from coordinator.resources import program_version
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -96,7 +96,7 @@ def make_server(
             return _answer(*telling.refused(bug), error=True)
 
     return Server(
-        "coord", version=_version(), title="coord", on_list_tools=list_tools,
+        "coord", version=program_version(), title="coord", on_list_tools=list_tools,
         on_call_tool=call_tool, instructions=INSTRUCTIONS if used() else UNUSED,
     )
 
@@ -129,10 +129,3 @@ def _caller(ctx: Context) -> Caller:
     name = told.client_info.name if told is not None else ""
     meta = (ctx.params or {}).get("_meta")
     return Caller(name, meta if isinstance(meta, Mapping) else None, ctx.request)
-
-
-def _version() -> str:
-    try:
-        return version("coord")
-    except PackageNotFoundError:
-        return "0"

@@ -194,3 +194,10 @@ def test_no_permission_is_said(tmp_path: Path) -> None:
     done = Repo(tmp_path).coord("lock", "a.py", "--agent", "ann")
     tmp_path.chmod(0o700)
     assert done.returncode == 9 and "write access" in done.stderr
+
+
+def test_the_version_is_told_without_a_repository(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "coordinator.cli.main", "--version"], cwd=tmp_path,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and re.fullmatch(r"coord \d+\.\d+\S*\n", done.stdout), done
+    assert not list(tmp_path.iterdir())
