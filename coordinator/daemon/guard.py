@@ -55,12 +55,13 @@ class _Command:
 
 class _Receipt:
     """What is recorded once a hook has printed its answer. Until then the messages in it are on
-    their way, so that a hook that runs beside it does not print them, too."""
+    their way, and a hook of the same agent that runs beside it prints none."""
 
-    def __init__(self, desk: Desk, on_the_way: dict[str, int]) -> None:
+    def __init__(self, desk: Desk, on_the_way: set[str]) -> None:
         self._desk = desk
         self._on_the_way = on_the_way
         self._heeded: hooks.Heeded | None = None
+        self._has_messages = False
 
     @property
     def due(self) -> bool:
@@ -72,9 +73,9 @@ class _Receipt:
         if not heeded.receipt:
             return
         self._heeded = heeded
-        for event in heeded.receipt:
-            if isinstance(event, NoticesDelivered):
-                self._on_the_way[heeded.holder] = event.up_to
+        self._has_messages = any(isinstance(one, NoticesDelivered) for one in heeded.receipt)
+        if self._has_messages:
+            self._on_the_way.add(heeded.holder)
 
     def told(self) -> None:
         heeded = self._heeded
@@ -82,8 +83,9 @@ class _Receipt:
         self._desk.writer.submit(lambda tx: hooks.settle(tx, heeded), lambda value: self.lost())
 
     def lost(self) -> None:
-        if self._heeded is not None:
-            self._on_the_way.pop(self._heeded.holder, None)
+        if self._heeded is not None and self._has_messages:
+            self._on_the_way.discard(self._heeded.holder)
+        self._heeded = None
 
 
 class Guard:
@@ -101,8 +103,8 @@ class Guard:
         self._profiles: dict[str, tuple[looks.Stamp | None, Profile]] = {}
         #: profile -> when a hook of its was last heard (UTC).
         self.heard: dict[str, str] = {}
-        #: agent -> the last of its messages that a hook is about to print.
-        self._on_the_way: dict[str, int] = {}
+        #: Agents whose messages a hook is about to print.
+        self._on_the_way: set[str] = set()
 
     def hook(self, name: str, token: str | None, payload: bytes, answer: Told, *,
              wait: bool = True, confirms: bool = False) -> None:
@@ -129,6 +131,7 @@ class Guard:
 
         def job(tx: Tx) -> Any:
             service = self._desk.service
+            receipt.lost()  # of a try that was rolled back
             heeded = hooks.serve(
                 service, tx, who(tx, token), profile, heard, can_add=can_add(table, heard),
                 wait_s=wait_s, broken=[one for said in sentences.values() for one in said],

@@ -7,9 +7,8 @@ without a word. Dialects are read and spoken elsewhere (`coordinator.dialects`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from coordinator.dialects.hearing import Heard
 from coordinator.files.canonical import Located
@@ -44,7 +43,7 @@ class Heeded:
 def serve(
     svc: Service, tx: Tx, actor: Actor, profile: str, heard: Heard, *, can_add: bool,
     wait_s: float = 0.0, broken: Sequence[str] = (),
-    on_the_way: Mapping[str, int] = MappingProxyType({}),
+    on_the_way: Collection[str] = (),
 ) -> Heeded:
     """Serve one hook call.
 
@@ -52,7 +51,8 @@ def serve(
         can_add: whether the model reads what is added at this moment.
         wait_s: how long the call may be held for what is leased by others.
         broken: sentences on leased files that a command of this agent has changed meanwhile.
-        on_the_way: agent -> its last message that another hook is about to print.
+        on_the_way: agents whose messages another hook is about to print: those that came since
+            wait for the next call, so that all come once and in order.
     """
     if heard.moment == "other":
         return Heeded("")
@@ -73,8 +73,8 @@ def serve(
     elif heard.moment == "stop" and svc.settings.hooks.keep == "turn":
         sessions.turn_over(tx, name)
     parts = [*broken]
-    if can_add or heeded.deny or heard.moment == "stop":
-        parts += messages.deliver(svc, tx, name, heeded.receipt, on_the_way.get(name, 0))
+    if name not in on_the_way and (can_add or heeded.deny or heard.moment == "stop"):
+        parts += messages.deliver(svc, tx, name, heeded.receipt)
     if heard.moment == "stop":
         heeded.again = "\n".join(parts)
     elif heeded.deny:

@@ -26,13 +26,10 @@ NEAR_MS = 300_000
 HOLDERS_MAX = 8
 
 
-def deliver(
-    svc: Service, tx: Tx, agent: str, receipt: list[ev.Event], after: int = 0
-) -> list[str]:
-    """The agent's messages as sentences; they are delivered once `receipt` is recorded. Those up to
-    `after` are on their way to it already."""
+def deliver(svc: Service, tx: Tx, agent: str, receipt: list[ev.Event]) -> list[str]:
+    """The agent's messages as sentences; they are delivered once `receipt` is recorded."""
     _warn(tx, agent)
-    rows = tx.rows("notices_of", agent, after)
+    rows = tx.rows("notices_of", agent, 0)
     if not rows:
         return []
     out = []
