@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -408,6 +411,48 @@ def test_two_hooks_at_once_tell_a_message_once(up: Repo) -> None:
         first.shutdown(socket.SHUT_WR)
         assert first.recv(65536) == b""
     assert bob.hook("Stop", stop_hook_active=False) == {}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_messages_come_once_and_in_order_however_many_hooks_are_killed(up: Repo, seed: int) -> None:
+    names = [f"f{n}.py" for n in range(25)]
+    given = json.dumps({"session_id": "bob", "cwd": str(up.root), "hook_event_name": "Stop",
+                        "stop_hook_active": False}).encode()
+    line = b"hook claude-code - %d confirm\n%b" % (len(given), given)
+    heard: list[str] = []
+    posted = threading.Event()
+
+    def hooks(luck: random.Random) -> None:
+        quiet = 0
+        while quiet < 3:
+            over = posted.is_set()
+            with socket.socket(socket.AF_UNIX) as link:
+                link.settimeout(20)
+                link.connect(str(up.state.socket()))
+                link.sendall(line)
+                said = link.recv(65536).decode()
+                found = re.findall(r"Your lease on (f\d+\.py)", said)
+                quiet = quiet + 1 if over and not found else 0
+                if luck.random() < 0.5:
+                    continue  # killed before it printed anything
+                heard.extend(found)
+                link.sendall(b"told\n")
+                link.shutdown(socket.SHUT_WR)
+                assert link.recv(1) == b""
+
+    threads = [threading.Thread(target=hooks, args=(random.Random(4 * seed + n),)) for n in range(4)]
+    with up.client() as client:
+        for thread in threads:
+            thread.start()
+        for name in names:
+            client.call(rq.Acquire(agent="claude-code-bob", resources=[name]))
+            client.call(rq.Release(agent="eve", resources=[name], force=True))
+        posted.set()
+        for thread in threads:
+            thread.join(60)
+    for _ in range(2):  # what the last of them did not print
+        heard += re.findall(r"Your lease on (f\d+\.py)", Claude(up, "bob").hook("Stop", stop_hook_active=False).get("reason", ""))
+    assert heard == names
 
 
 def cut_off(repo: Repo, line: bytes) -> bytes:
