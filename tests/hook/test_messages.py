@@ -15,13 +15,6 @@ from tests.conftest import Repo
 from tests.hook.test_sessions import Claude
 
 
-@pytest.fixture
-def up(repo: Repo) -> Repo:
-    with repo.client() as client:
-        client.call(rq.Health())
-    return repo
-
-
 def test_what_a_killed_hook_did_not_print_is_told_again(up: Repo) -> None:
     ann, bob = Claude(up, "ann"), Claude(up, "bob")
     up.write("hot.py", "one\n")

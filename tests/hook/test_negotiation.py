@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.hook.test_sessions import Claude, held
-
-
-@pytest.fixture
-def up(repo: Repo) -> Repo:
-    with repo.client() as client:
-        client.call(rq.Health())
-    return repo
 
 
 def ask(repo: Repo, agent: Claude, resource: str, reason: str) -> str:

@@ -87,13 +87,6 @@ class Claude:
         return str(after.get("additionalContext", "")), done.returncode, done.stdout + done.stderr
 
 
-@pytest.fixture
-def up(repo: Repo) -> Repo:
-    with repo.client() as client:
-        client.call(rq.Health())
-    return repo
-
-
 def held(repo: Repo) -> dict[str, str]:
     with repo.client() as client:
         return {one.resource: one.locked_by for one in client.call(rq.Locks()).items}
