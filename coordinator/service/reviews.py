@@ -146,11 +146,10 @@ def decide(svc: Service, tx: Tx, actor: Actor, req: rq.ReviewDecide) -> rq.Revie
         tx.freed.append((raw[0], "file", raw[1]))
     tx.memo.pop("reviews_any_open", None)
     if row.agent is not None:
-        notices.post(
-            tx, row.agent, "verdict",
-            f"A human looked at your partial work {row.review_id} and chose to {req.verdict} it.",
-            review=row.review_id, verdict=req.verdict,
-        )
+        said = f"A human looked at your partial work {row.review_id} and chose to {req.verdict} it."
+        if task is not None and req.verdict == "reassign":
+            said += f" Who claims it next has it: do not go on with {task.task_id} without that."
+        notices.post(tx, row.agent, "verdict", said, review=row.review_id, verdict=req.verdict)
     return show(svc, tx, row.review_id, content=False)
 
 
