@@ -18,7 +18,7 @@ from coordinator.launch.attempt import Limits
 from coordinator.launch.course import Course
 from coordinator.launch.hand import Hand
 from coordinator.launch.isolation import Isolation, tidy_up, uncommitted
-from coordinator.launch.process import end_orphan
+from coordinator.launch.process import end_orphan, mark, unrecorded
 from coordinator.launch.worktrees import Target, find_target
 from coordinator.profiles import Profile
 from coordinator.wiring.wire import Wirer
@@ -117,7 +117,11 @@ class Crew(Course):
             ended = 0
             for hand in record.hands:
                 tail = ""
-                if hand.pid is not None and hand.task is not None:
+                if hand.pid is None:
+                    group = unrecorded(hand.agent, str(self.state.socket()))
+                    if group is not None:
+                        ended += end_orphan(group, mark(group), hand.agent)
+                elif hand.task is not None:
                     ended += end_orphan(hand.pid, hand.mark, hand.agent)
                     tail = logs.tail(logs.log_path(path.parent, hand.task, hand.attempt or 1),
                                      4_000)

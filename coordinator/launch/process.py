@@ -106,7 +106,7 @@ def end_orphan(pid: int, known: str | None, agent: str, grace_s: float = 2.0) ->
     """
     now = mark(pid)
     if now is None:
-        if not any(_started_as(member, agent) for member in _members(pid)):
+        if not any(_started_with(member, "COORD_AGENT", agent) for member in _members(pid)):
             return False
     elif known is None or now != known:
         return False
@@ -118,6 +118,22 @@ def end_orphan(pid: int, known: str | None, agent: str, grace_s: float = 2.0) ->
         pause.wait(0.02)
     _signal(pid, signal.SIGKILL)
     return True
+
+
+def unrecorded(agent: str, socket: str) -> int | None:
+    """The group of a process that was started as `agent` for the coordinator at `socket`, and
+    whose launcher died before it could write down which it is. None without /proc."""
+    try:
+        known = [int(entry) for entry in os.listdir("/proc") if entry.isdecimal()]
+    except OSError:
+        return None
+    for pid in known:
+        fields = _stat(pid)
+        if (fields is not None and fields[0] != "Z" and int(fields[2]) != os.getpgrp()
+                and _started_with(pid, "COORD_AGENT", agent)
+                and _started_with(pid, "COORD_SOCKET", socket)):
+            return int(fields[2])
+    return None
 
 
 def _members(group: int) -> list[int]:
@@ -137,9 +153,9 @@ def _members(group: int) -> list[int]:
     return found
 
 
-def _started_as(pid: int, agent: str) -> bool:
+def _started_with(pid: int, name: str, value: str) -> bool:
     try:
-        wanted = b"COORD_AGENT=" + os.fsencode(agent)
+        wanted = os.fsencode(f"{name}={value}")
         return wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False

@@ -147,6 +147,24 @@ def test_a_launcher_that_was_killed_is_tidied_up_after(repo: Repo, launch: Start
     assert "go on" in again.said()
 
 
+def test_an_agent_that_its_launcher_had_no_time_to_write_down_is_found(repo: Repo, launch: Start) -> None:
+    # Given a launcher that is killed between the start of its agent and the record of that
+    stuck = ('case $COORD_TASK in T-1) test -e go || { echo half > a; echo $$ > pid; '
+             'while :; do sleep 0.2; done; };; esac')
+    first = launch(stuck, ("one", ["a"]), n=1)
+    orphan = pid_in(repo.root / "pid")
+    first.kill()
+    (record,) = repo.state.runs.glob("*/run.json")
+    data = json.loads(record.read_text())
+    data.update(hands=[{"agent": hand["agent"]} for hand in data["hands"]])
+    record.write_text(json.dumps(data))
+    # Then the next launch ends it all the same
+    (repo.root / "go").touch()
+    report = launch(stuck, ("one", ["a"]), n=1).report()
+    assert not alive(orphan)
+    assert report["orphans_stopped"] == 1 and report["reviews"] == 1
+
+
 def test_a_pid_that_was_given_away_is_left_alone(repo: Repo, launch: Start) -> None:
     # Given the record of a dead launcher whose agent's pid is somebody else's now: this test's
     launch("true", ("one", []), n=1).report()
