@@ -67,7 +67,9 @@ CREATE TABLE file_locks (
     locked_at        TEXT NOT NULL,
     task_description TEXT NOT NULL,
     expires_at       TEXT NOT NULL,
-    kind             TEXT NOT NULL CHECK (kind IN ('file', 'dir', 'glob', 'region', 'key')),
+    -- not IN (…): of more than two SQLite builds a table, for each grant anew
+    kind             TEXT NOT NULL CHECK (kind = 'file' OR kind = 'dir' OR kind = 'glob'
+                                          OR kind = 'region' OR kind = 'key'),
     mode             TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
     scope            TEXT NOT NULL,         -- containment is prefix order of scopes
     slot             TEXT NOT NULL,         -- '' when exclusive, else the holder (and pattern)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from coordinator.daemon.compose import Daemon
 from coordinator.files.state import StateDir
+from coordinator.store.database import make_room
 from coordinator.words.refusals import Refusal
 
 
@@ -21,6 +22,7 @@ def main() -> int:
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--http", type=int, default=None)
     given = parser.parse_args()
+    make_room()
     return serve(given.root, given.http)
 
 

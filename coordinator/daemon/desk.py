@@ -22,6 +22,7 @@ from coordinator.operations.listing import (
     Operation,
     allowed,
     decode,
+    serve_write,
     write_job,
 )
 from coordinator.service import line, overview, sweeping
@@ -77,7 +78,7 @@ class Desk:
             if operation is None:
                 raise Refusal(Code.INVALID, f"There is no operation called {op[:60]!r}.")
             request = decode(operation, params)
-            if op not in ("health", "status"):
+            if self._closing and op not in ("health", "status"):
                 self.check_open()
             if operation.request.writes:
                 self._write(operation, request, token, answer, gone)
@@ -130,7 +131,7 @@ class Desk:
         def job(tx: Tx) -> Any:
             actor = who(tx, token)
             allowed(operation, actor)
-            return write_job(self.service, actor, handle, request)(tx)
+            return serve_write(self.service, tx, actor, handle, request)
 
         return job
 

@@ -76,6 +76,7 @@ class Tree:
         self.root = Path(real)
         self.fold_case = folds_case(real) if fold_case is None else fold_case
         self._root = real
+        self.root_text = real
         self._base = real.rstrip("/") + "/"
         found = checkout(real)
         self._common = found.common if found else None
@@ -183,23 +184,27 @@ class Tree:
         try:
             if seen is None or above not in seen:
                 while (at := path.find("/", at)) > 0:
-                    if os.lstat(path[:at]).st_mode & 0o170000 != _DIR:
+                    found = _look(path[:at])
+                    if found is None:
+                        break  # nor is anything below it
+                    if found.st_mode & 0o170000 != _DIR:
                         return None
                     at += 1
-                if seen is not None:
-                    seen.add(above)
-            found = os.lstat(path)
-        except FileNotFoundError:
-            if len(name) > PART_BYTES_MAX:
-                check_parts(name)
-            if ".git" in name or name.startswith(STATE_DIR):
-                self._check_private(name)
-            return Located(naming.resource(name, "file"), None, path)
+                else:
+                    found = _look(path)
+                    if seen is not None:
+                        seen.add(above)
+            else:
+                found = _look(path)
         except OSError:
             return None
-        mode = found.st_mode & 0o170000
+        if found is None and len(name) > PART_BYTES_MAX:
+            check_parts(name)
         if ".git" in name or name.startswith(STATE_DIR):
             self._check_private(name)
+        if found is None:
+            return Located(naming.resource(name, "file"), None, path)
+        mode = found.st_mode & 0o170000
         if mode == _FILE:
             return Located(naming.resource(name, "file"), identity(path, found), path)
         if mode == _DIR:
@@ -374,6 +379,15 @@ class Tree:
         linked = {root.rstrip("/") + "/" for root in below} - {self._base}
         self._bases = tuple(sorted({self._base, *linked}, key=lambda base: (-len(base), base)))
         self._linked = tuple(sorted(linked))
+
+
+def _look(path: str) -> os.stat_result | None:
+    """What is there, links not followed; None for nothing. Short, for an exception that passes
+    through a long function costs more than the look."""
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
 
 
 def _tidy(parts: list[str], text: str) -> list[str]:

@@ -8,7 +8,7 @@ decided here but who may ask at all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -47,6 +47,11 @@ class Operation:
     request: type[rq.Request[Any]]
     handle: Handler | None
     before: Handler | None = None
+    #: Reads its request from JSON; made once.
+    decoder: msgspec.json.Decoder[Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "decoder", msgspec.json.Decoder(self.request))
 
     @property
     def name(self) -> str:
@@ -121,7 +126,7 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
         Refusal: INVALID, naming the field.
     """
     try:
-        return msgspec.json.decode(params, type=operation.request)
+        return operation.decoder.decode(params)
     except msgspec.ValidationError as bad:
         raise Refusal(Code.INVALID, f"{operation.name}: {bad}. Nothing was done.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
@@ -144,10 +149,13 @@ def allowed(operation: Operation, actor: Actor) -> None:
 def write_job(svc: Service, actor: Actor, handle: Handler, request: Any) -> Callable[[Tx], Any]:
     """The job that serves a writing request: the use case, then the line if it freed something."""
 
-    def job(tx: Tx) -> Any:
-        answer = handle(svc, tx, actor, request)
-        if tx.freed:
-            line.settle(svc, tx)
-        return answer
+    return lambda tx: serve_write(svc, tx, actor, handle, request)
 
-    return job
+
+def serve_write(svc: Service, tx: Tx, actor: Actor, handle: Handler, request: Any) -> Any:
+    """Serve a writing request in this transaction: the use case, then the line if it freed
+    something."""
+    answer = handle(svc, tx, actor, request)
+    if tx.freed:
+        line.settle(svc, tx)
+    return answer

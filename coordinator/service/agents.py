@@ -84,9 +84,9 @@ def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True)
     Raises:
         Refusal: UNAUTHORIZED, UNKNOWN_AGENT, INVALID.
     """
-    row = tx.agent(name)
+    row, asking = tx.agent(name), actor.agent
     if row is None or row.state == "gone":
-        if not actor.operator:
+        if asking is not None:
             if row is None:
                 raise Refusal(Code.UNKNOWN_AGENT, f"No agent is called {name}.")
             raise Refusal(
@@ -96,9 +96,9 @@ def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True)
         check_name(name)
         enrol(tx, name, "manual", None, "acted for by a person", None, None)
         return
-    if not actor.operator and actor.agent != name and row.parent != actor.agent:
+    if asking is not None and asking != name and row.parent != asking:
         raise Refusal(
-            Code.UNAUTHORIZED, f"This token belongs to {actor.agent}; it cannot act for {name}."
+            Code.UNAUTHORIZED, f"This token belongs to {asking}; it cannot act for {name}."
         )
     heard_of(svc, tx, row, moved=moved)
 

@@ -19,6 +19,7 @@ from coordinator.service.weighing import locate, weigh
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
+from coordinator.words import naming
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
@@ -137,6 +138,15 @@ def _chosen(
         rows = [LeaseRow(*row) for row in tx.rows("leases_of_task", task)]
         return [row for row in rows if row.locked_by == agent]
     out: list[LeaseRow] = []
+    for text in resources:
+        rows = _called(svc, tx, agent, text, cwd)
+        if rows is None:
+            break
+        out += rows
+    else:
+        if resources:
+            return out
+    out = []
     for located in locate(svc, tx, resources, cwd):
         rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope)]
         if located.resource.kind == "glob":
@@ -151,6 +161,18 @@ def _chosen(
             )
         out += own or rows[:1]
     return out
+
+
+def _called(svc: Service, tx: Tx, agent: str, text: str, cwd: str | None) -> list[LeaseRow] | None:
+    """The agent's own leases that were granted under just this name; None if there are none.
+
+    Such a text names a lease, as it was told, and not what lies on the disk now; so nothing is looked up there.
+    """
+    if cwd is not None and cwd != svc.tree.root_text:
+        return None
+    scope = naming.resource(text, "file", fold_case=svc.tree.fold_case).scope
+    rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", scope)]
+    return [row for row in rows if row.locked_by == agent and row.file_path == text] or None
 
 
 def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:

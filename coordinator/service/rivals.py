@@ -20,7 +20,10 @@ def one_by_one(tx: View, statement: str, asked: Resource) -> Iterator[tuple[Any,
     has seen enough stops, however many leases lie below a directory."""
     exact, prefix = reach(asked)
     high = prefix[:-1] + "0"  # "0" follows "/": all that begins with the prefix lies below it
-    return iter(tx.db.execute(many(statement, len(exact)), (*exact, prefix, high)))
+    text, scopes = many(statement, len(exact)), (*exact, prefix, high)
+    if asked.kind in ("dir", "glob"):
+        return iter(tx.db.execute(text, scopes))
+    return iter(tx.cursor.execute(text, scopes).fetchall())  # little lies below a file
 
 
 def near(tx: View, statement: str, asked: Resource) -> list[tuple[Any, ...]]:

@@ -22,6 +22,7 @@ import logging
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,6 +48,9 @@ log = logging.getLogger("coord.store")
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 _APPEND = Q["event_append"]
+#: Events of a large transaction that one statement appends.
+EVENTS_AT_ONCE = 16
+_APPEND_SOME = _APPEND + ", (?, ?, ?, ?, ?, ?, ?)" * (EVENTS_AT_ONCE - 1)
 _PRESENCE = Q["presence"]
 _PRESENT = ("waiters_any", "reviews_any_open", "parked_any")
 _ABOUT_AGENTS = frozenset({AgentRegistered, AgentSeen, AgentState, AgentHooked})
@@ -167,7 +171,8 @@ class Tx(View):
 
     def next_seq(self) -> int:
         """Take the next place in the log."""
-        self._carried.seq = seq = self.last_seq + 1
+        known = self._carried
+        known.seq = seq = (self.last_seq if known.seq is None else known.seq) + 1
         return seq
 
     def recorded_of(self, kinds: frozenset[str]) -> list[tuple[Any, ...]]:
@@ -218,8 +223,12 @@ class Tx(View):
 
     def flush(self) -> None:
         """Write what was gathered in memory; called just before the commit."""
-        if self._events:
-            self.db.executemany(_APPEND, self._events)
+        events, whole = self._events, len(self._events) // EVENTS_AT_ONCE * EVENTS_AT_ONCE
+        for at in range(0, whole, EVENTS_AT_ONCE):
+            some = chain.from_iterable(events[at : at + EVENTS_AT_ONCE])
+            self.cursor.execute(_APPEND_SOME, tuple(some))
+        for event in events[whole:]:
+            self.cursor.execute(_APPEND, event)
         for name in self._raised:
             stored = self._counters()[name] + COUNTER_BLOCKS.get(name, 1) - 1
             self._carried.stored[name] = stored

@@ -2,7 +2,7 @@
 
 -- name: event_append
 -- The log's only insert.
-INSERT INTO events (seq, at, kind, agent, task, resource, data) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: event_last
 SELECT coalesce(max(seq), (SELECT max(seq) FROM snapshots), 0) FROM events;
@@ -142,9 +142,8 @@ WHERE agent = ?1;
 UPDATE agents SET session = ?2, hooked_at = coalesce(hooked_at, ?3) WHERE agent = ?1;
 
 -- name: lease_insert
-INSERT INTO file_locks (fencing_token, file_path, locked_by, locked_at, task_description,
-    expires_at, kind, mode, scope, slot, inode, worktree, content_hash, acquisition_id, task_id,
-    ttl_ms, max_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+-- In the schema's order of columns; nobody was warned yet.
+INSERT INTO file_locks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0);
 
 -- name: leases_near_end
 -- Live leases of a holder that end by an instant, cannot be renewed past it, and were not told of.
@@ -185,62 +184,38 @@ SELECT 1 FROM file_locks WHERE scope = ? LIMIT 1;
 -- name: rivals
 -- Leases that may overlap a resource: where it may be contained, and from its own scope down.
 -- Parameters: scopes…, then the range (low, high) that begins with its scope (see words/naming.py).
-SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
-       max_until
-FROM file_locks WHERE {scope is one, or} (scope >= ? AND scope < ?);
+SELECT * FROM file_locks WHERE {scope is one, or} (scope >= ? AND scope < ?);
 
 -- name: rivals_by_inode
 -- The same file under another name: a hard link, or renamed since.
-SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
-       max_until
-FROM file_locks WHERE inode = ?;
+SELECT * FROM file_locks WHERE inode = ?;
 
 -- name: leases_of_holder
-SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
-       max_until
-FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
+SELECT * FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
 
 -- name: lease_get
 SELECT 1 FROM file_locks WHERE fencing_token = ?;
 
 -- name: leases_of_task
-SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
-       max_until
-FROM file_locks WHERE task_id = ? ORDER BY fencing_token;
+SELECT * FROM file_locks WHERE task_id = ? ORDER BY fencing_token;
 
 -- name: leases_of_acquisition
 -- An acquisition is named for its first fencing token, and its tokens follow each other.
-SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
-       max_until
-FROM file_locks WHERE fencing_token >= ?1 AND fencing_token < ?1 + ?2 AND acquisition_id = ?3
+SELECT * FROM file_locks WHERE fencing_token >= ?1 AND fencing_token < ?1 + ?2 AND acquisition_id = ?3
 ORDER BY fencing_token;
 
 -- name: leases_at_scope
-SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
-       max_until
-FROM file_locks WHERE scope = ?;
+SELECT * FROM file_locks WHERE scope = ?;
 
 -- name: leases_lapsed
-SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
-       max_until
-FROM file_locks WHERE expires_at <= ? ORDER BY expires_at, fencing_token LIMIT ?;
+SELECT * FROM file_locks WHERE expires_at <= ? ORDER BY expires_at, fencing_token LIMIT ?;
 
 -- name: any_lapsed
 SELECT 1 FROM file_locks WHERE expires_at <= ?1
 UNION ALL SELECT 1 FROM tasks WHERE state = 'claimed' AND claim_until <= ?1 LIMIT 1;
 
 -- name: leases_live
-SELECT fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind, mode,
-       scope, slot, inode, worktree, content_hash, acquisition_id, task_id, ttl_ms,
-       max_until
-FROM file_locks
+SELECT * FROM file_locks
 WHERE expires_at > ?1 AND fencing_token > ?2 AND (?3 IS NULL OR locked_by = ?3)
 ORDER BY fencing_token LIMIT ?4;
 

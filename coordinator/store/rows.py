@@ -25,6 +25,7 @@ class LeaseRow(NamedTuple):
     task_id: str | None
     ttl_ms: int
     max_until: str
+    warned: int = 0
 
 
 class WaiterRow(NamedTuple):

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Literal, get_args
 
 import msgspec
@@ -197,6 +198,7 @@ def file_scope(scope: str) -> str:
     return scope[: at + 1] if at > 0 else scope
 
 
+@lru_cache(maxsize=4096)
 def ancestors(scope: str) -> tuple[str, ...]:
     """Every proper prefix of `scope` that is itself a scope, outermost first.
 
