@@ -16,7 +16,7 @@ import os
 import resource
 import secrets
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import IO, Any
 
@@ -177,16 +177,14 @@ class Daemon:
     def _schedule(self) -> AsyncIOScheduler:
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         scheduler = AsyncIOScheduler(event_loop=self._loop, timezone="UTC")
-        lenient = {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
-        scheduler.add_job(self._sweep, "interval", seconds=self.settings.sweep.interval_s,
-                          id="sweep", **lenient)
-        scheduler.add_job(self._tend, "interval", seconds=1, id="tend", **lenient)
-        scheduler.add_job(self._retry, "interval", seconds=self.settings.leases.retry_s,
-                          id="retry", **lenient)
-        scheduler.add_job(self._backup, "interval",
-                          seconds=self.settings.database.backup_every_s, id="backup", **lenient)
-        scheduler.add_job(self._compact, "interval", hours=6, id="compact", **lenient)
-        scheduler.add_job(self._refresh_archive, "interval", seconds=60, id="archive", **lenient)
+        leases, database = self.settings.leases, self.settings.database
+        for job, every_s in (
+            (self._sweep, self.settings.sweep.interval_s), (self._tend, 1),
+            (self._retry, leases.retry_s), (self._backup, database.backup_every_s),
+            (self._compact, 6 * 3600), (self._refresh_archive, 60),
+        ):
+            scheduler.add_job(_in_the_loop(job), "interval", seconds=every_s, id=job.__name__,
+                              coalesce=True, max_instances=1, misfire_grace_time=None)
         scheduler.start()
         return scheduler
 
@@ -323,6 +321,16 @@ def take_lock(state: StateDir) -> IO[str]:
     file.write(str(os.getpid()))
     file.flush()
     return file
+
+
+def _in_the_loop(job: Callable[[], None]) -> Callable[[], Coroutine[Any, Any, None]]:
+    """The job as a coroutine: APScheduler gives all else to a thread of a pool, and the desk, the
+    writer and their connections are the loop's own."""
+
+    async def run() -> None:
+        job()
+
+    return run
 
 
 def _started(at: str) -> Callable[[Any], None]:

@@ -1,0 +1,54 @@
+"""The desk, the writer and the archive's index belong to the loop's thread, the schedule included.
+
+A connection of SQLite that two threads use at a time ends in `cannot start a transaction within a
+transaction`; a job handed to the writer from elsewhere can be lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.archive.index import ArchiveIndex
+from coordinator.daemon.compose import Daemon
+from coordinator.daemon.desk import Desk
+from coordinator.daemon.writer import Writer
+
+
+def test_whatever_is_scheduled_runs_in_the_loops_own_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "coord.toml").write_text(
+        "[sweep]\ninterval_s = 1\n[leases]\nretry_s = 1\n", "utf-8"
+    )
+    used: set[tuple[str, bool]] = set()
+    home = threading.get_ident()
+
+    def noting(owner: type, name: str) -> None:
+        real: Callable[..., Any] = getattr(owner, name)
+
+        def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
+            used.add((f"{owner.__name__}.{name}", threading.get_ident() == home))
+            return real(self, *args, **kwargs)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    for owner, name in ((Desk, "look"), (Desk, "tend"), (Writer, "submit"),
+                        (ArchiveIndex, "refresh"), (ArchiveIndex, "living")):
+        noting(owner, name)
+
+    async def for_a_while() -> None:
+        daemon = Daemon(tmp_path)
+        serving = asyncio.create_task(daemon.run())
+        await asyncio.sleep(2.5)
+        daemon._stop.set()
+        await serving
+
+    asyncio.run(for_a_while())
+    assert {("Desk.look", True), ("Desk.tend", True), ("Writer.submit", True)} <= used
+    assert not [what for what, at_home in used if not at_home]
