@@ -317,14 +317,13 @@ def who(view: View, token: str | None) -> Actor:
     """
     if token is None:
         return OPERATOR
-    hashed = token_hash(token)
-    row = view.agent_of(hashed) if isinstance(view, Tx) else view.row("agent_by_token", hashed)
+    row = view.agent_of(token_hash(token))
     if row is None:
         raise Refusal(
             Code.UNAUTHORIZED, "This agent token is unknown, or its agent has left.",
             next="Register again, or unset COORD_AGENT_TOKEN to act as a person.",
         )
-    return Actor(agent=str(row[0]))
+    return Actor(agent=row.agent)
 
 
 def _snapshot(db: apsw.Connection, now_ms: int, reading: Callable[[View], Any]) -> Any:

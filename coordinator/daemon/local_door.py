@@ -34,7 +34,7 @@ LINE_BYTES_MAX = 8 * 1024 * 1024
 UNREAD_BYTES_MAX = 64 * 1024 * 1024
 
 
-class Envelope(msgspec.Struct, forbid_unknown_fields=True):
+class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """One request line."""
 
     op: str

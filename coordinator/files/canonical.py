@@ -76,7 +76,6 @@ class Tree:
         self.root = Path(real)
         self.fold_case = folds_case(real) if fold_case is None else fold_case
         self._root = real
-        self.root_text = real
         self._base = real.rstrip("/") + "/"
         found = checkout(real)
         self._common = found.common if found else None

@@ -19,7 +19,7 @@ from coordinator.settings import Settings
 CALLERS_MAX = 512
 
 
-class Actor(msgspec.Struct, frozen=True):
+class Actor(msgspec.Struct, frozen=True, gc=False):
     """Who sent a request: a registered agent (its token was shown), or the operator, a person."""
 
     agent: str | None = None

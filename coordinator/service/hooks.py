@@ -189,7 +189,7 @@ def take(
 
 def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:
     row = tx.agent(agent)
-    return list(tx.rows("tasks_of_holder", row[1])) if row is not None and row[1] else []
+    return list(tx.rows("tasks_of_holder", row.parent)) if row is not None and row.parent else []
 
 
 def told(refusal: Refusal) -> str:

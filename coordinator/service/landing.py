@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from coordinator.files.content import digest, link_digest
 from coordinator.files.git import LINK, NO_MODE, Git, GitError
 from coordinator.files.ignore import manifest
@@ -100,7 +102,7 @@ def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.Work
                 baselines=baselines,
             )
         )
-        replies.append(lease_reply(row._replace(content_hash=content)))
+        replies.append(lease_reply(msgspec.structs.replace(row, content_hash=content)))
     return rq.WorkedIn(task=tasks.reply(tx, task), worktree=place, leases=replies)
 
 

@@ -137,16 +137,10 @@ def _chosen(
     if task is not None and not resources:
         rows = [LeaseRow(*row) for row in tx.rows("leases_of_task", task)]
         return [row for row in rows if row.locked_by == agent]
+    own_names = _named_so(svc, tx, agent, resources, cwd)
+    if own_names is not None:
+        return own_names
     out: list[LeaseRow] = []
-    for text in resources:
-        rows = _called(svc, tx, agent, text, cwd)
-        if rows is None:
-            break
-        out += rows
-    else:
-        if resources:
-            return out
-    out = []
     for located in locate(svc, tx, resources, cwd):
         rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope)]
         if located.resource.kind == "glob":
@@ -163,16 +157,28 @@ def _chosen(
     return out
 
 
-def _called(svc: Service, tx: Tx, agent: str, text: str, cwd: str | None) -> list[LeaseRow] | None:
-    """The agent's own leases that were granted under just this name; None if there are none.
+def _named_so(
+    svc: Service, tx: Tx, agent: str, resources: Sequence[str], cwd: str | None
+) -> list[LeaseRow] | None:
+    """The agent's own leases that bear exactly these names; None unless each name is that of one.
 
-    Such a text names a lease, as it was told, and not what lies on the disk now; so nothing is looked up there.
+    Such a text names a lease, as the grant told it, and not what lies on the disk by now; so
+    nothing is looked up there.
     """
-    if cwd is not None and cwd != svc.tree.root_text:
+    if cwd is not None or not 0 < len(resources) <= svc.settings.leases.resources_max:
         return None
-    scope = naming.resource(text, "file", fold_case=svc.tree.fold_case).scope
-    rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", scope)]
-    return [row for row in rows if row.locked_by == agent and row.file_path == text] or None
+    out: dict[int, LeaseRow] = {}
+    for text in resources:
+        kind, _, _ = naming.parse(text)
+        if kind not in ("file", "dir"):
+            return None
+        scope = naming.resource(text, kind, fold_case=svc.tree.fold_case).scope
+        rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", scope)]
+        own = [row for row in rows if row.locked_by == agent and row.file_path == text]
+        if not own:
+            return None
+        out |= {row.fencing_token: row for row in own}
+    return list(out.values())
 
 
 def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:

@@ -15,7 +15,7 @@ from coordinator.service.granting import end, lease_reply
 from coordinator.service.weighing import locate, weigh
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import AgentRow, LeaseRow, UnlockRow, WaiterRow
+from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso, short
 from coordinator.words.refusals import Code, Refusal
@@ -283,8 +283,8 @@ def _answers_for(tx: Tx, agent: str, name: str) -> bool:
     """Whether `agent` speaks for `name`: it is that one, or a session whose sub-agent that is."""
     if agent == name:
         return True
-    raw = tx.agent(name)
-    return raw is not None and AgentRow(*raw).parent == agent
+    row = tx.agent(name)
+    return row is not None and row.parent == agent
 
 
 def _check_landed(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> None:

@@ -12,7 +12,7 @@ from coordinator.service import agents, granting, lapse
 from coordinator.service.core import Actor, Service, ms
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import AgentRow, LeaseRow
+from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -27,7 +27,7 @@ def holder(svc: Service, tx: Tx, actor: Actor, profile: str, heard: Heard) -> st
         return root
     name = f"{root}.{short(heard.sub)}"
     row = tx.agent(name)
-    if row is None or row[5] == "gone":
+    if row is None or row.state == "gone":
         kind = heard.sub_type or "sub-agent"
         agents.enrol(tx, name, profile, root, f"{kind} of {root}", None, None)
     _hooked(tx, name, heard.session)
@@ -42,10 +42,10 @@ def _session(svc: Service, tx: Tx, actor: Actor, profile: str, heard: Heard) -> 
         session = heard.parent or heard.session
         name = named(profile, session)
         row = tx.agent(name)
-        if row is None or row[5] == "gone":
+        if row is None or row.state == "gone":
             _enrol(svc, tx, name, profile)
         else:
-            agents.heard_of(svc, tx, AgentRow(*row), moved=True)
+            agents.heard_of(svc, tx, row, moved=True)
     _hooked(tx, name, heard.parent or heard.session)
     return name
 
@@ -60,12 +60,11 @@ def join(svc: Service, tx: Tx, actor: Actor, req: rq.Join) -> rq.Joined:
     name = named(req.profile, req.session)
     agents.check_name(name)
     row = tx.agent(name)
-    if row is None or row[5] == "gone":
+    if row is None or row.state == "gone":
         _enrol(svc, tx, name, req.profile)
         return rq.Joined(agent=name)
-    known = AgentRow(*row)
-    of_old = known.session if known.session is not None else req.session
-    if known.description != f"a session of {known.profile}" or of_old != req.session:
+    of_old = row.session if row.session is not None else req.session
+    if row.description != f"a session of {row.profile}" or of_old != req.session:
         raise Refusal(
             Code.UNAUTHORIZED, f"{name} is another agent, not this session; nobody acts for it so.",
             next="Start the agent with a session of its own.",
@@ -80,14 +79,14 @@ def _enrol(svc: Service, tx: Tx, name: str, profile: str) -> None:
 
 def _left(tx: Tx, agent: str) -> bool:
     row = tx.agent(agent)
-    return row is None or row[5] == "gone"
+    return row is None or row.state == "gone"
 
 
 def ended(svc: Service, tx: Tx, agent: str, *, why: str) -> None:
     """A session or sub-agent has come to its end: what it holds is released. Launched agents are
     ended by their launcher, who knows whether the task is done."""
     row = tx.agent(agent)
-    if row is not None and row[5] != "gone" and not tx.rows("tasks_of_holder", agent):
+    if row is not None and row.state != "gone" and not tx.rows("tasks_of_holder", agent):
         lapse.end_agent(svc, tx, agent, clean=True, reason=why)
 
 
@@ -101,10 +100,8 @@ def turn_over(tx: Tx, agent: str) -> None:
 
 def _hooked(tx: Tx, name: str, session: str) -> None:
     row = tx.agent(name)
-    if row is not None:
-        known = AgentRow(*row)
-        if known.hooked_at is None or known.session != session:
-            tx.record(ev.AgentHooked(agent=name, session=session[:200]))
+    if row is not None and (row.hooked_at is None or row.session != session):
+        tx.record(ev.AgentHooked(agent=name, session=session[:200]))
 
 
 def named(profile: str, session: str) -> str:

@@ -20,7 +20,7 @@ from coordinator.service import disk, granting, lapse, leases, notices, versions
 from coordinator.service.core import Actor, Service, listed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import AgentRow, LeaseRow
+from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.naming import path_scope
@@ -138,7 +138,7 @@ def _live(tx: Tx) -> list[LeaseRow]:
 
 def _family(tx: Tx, agent: str) -> set[str]:
     row = tx.agent(agent)
-    return {agent, str(row[1])} if row is not None and row[1] else {agent}
+    return {agent, row.parent} if row is not None and row.parent else {agent}
 
 
 def explained(svc: Service, tx: Tx, agent: str, command: str, output: str) -> str:
@@ -223,7 +223,7 @@ def hand_down(svc: Service, tx: Tx, agent: str, located: Sequence[Located]) -> s
     """Who writes these files when a sub-agent wants to: itself, with the leases that its parent has
     on exactly them handed down; or its parent, where the parent holds what contains them."""
     row = tx.agent(agent)
-    parent = AgentRow(*row).parent if row is not None else None
+    parent = row.parent if row is not None else None
     if parent is None:
         return agent
     exact: list[LeaseRow] = []
@@ -248,11 +248,12 @@ def hand_down(svc: Service, tx: Tx, agent: str, located: Sequence[Located]) -> s
 def hand_back(svc: Service, tx: Tx, agent: str) -> None:
     """A sub-agent ends: leases that belong to its parent's task go back to the parent."""
     row = tx.agent(agent)
-    parent = AgentRow(*row).parent if row is not None else None
-    if parent is None or (tx.agent(parent) or (None,) * 6)[5] in (None, "gone"):
+    parent = row.parent if row is not None else None
+    above = tx.agent(parent) if parent is not None else None
+    if above is None or above.state == "gone":
         return
     for raw in tx.rows("leases_of_holder", agent):
         lease = LeaseRow(*raw)
         if lease.task_id is None or lease.expires_at <= tx.now or lease.kind != "file":
             continue
-        granting.hand_over(tx, lease, str(parent))
+        granting.hand_over(tx, lease, above.agent)

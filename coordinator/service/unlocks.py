@@ -7,6 +7,8 @@ answered is `negotiation`'s business.
 
 from __future__ import annotations
 
+import msgspec
+
 from coordinator.rules.leases import as_resource, conflicts
 from coordinator.rules.negotiation import TRANSITIONS
 from coordinator.service import notices
@@ -121,7 +123,7 @@ def follow(tx: Tx, lease: LeaseRow, agent: str) -> None:
                 request=row.request_id, agent=row.requested_by, holder=agent, resource=row.resource
             )
         )
-        tell_holder(tx, row._replace(holder=agent), [lease])
+        tell_holder(tx, msgspec.structs.replace(row, holder=agent), [lease])
 
 
 def tell_holder(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> None:

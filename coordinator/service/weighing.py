@@ -163,7 +163,7 @@ def _renamed(svc: Service, lease: LeaseRow, asked: Resource) -> LeaseRow:
     kind: Kind = "file" if region is None else "region"
     name = path if region is None else f"{path}::{region}"
     alias = resource(name, kind, fold_case=svc.tree.fold_case)
-    return lease._replace(kind=kind, scope=alias.scope)
+    return msgspec.structs.replace(lease, kind=kind, scope=alias.scope)
 
 
 def _ahead(

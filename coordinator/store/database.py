@@ -113,9 +113,9 @@ DISK_ERRORS = (
 
 
 def make_room() -> None:
-    """Let SQLite give each connection room for its prepared statements, instead of 40 pieces and then
-    the heap. To be called before the process opens its first connection, and by a process that is
-    the daemon: it is a setting of the whole library."""
+    """Let SQLite give each connection room for its prepared statements, instead of forty pieces
+    and then the heap. A setting of the whole library: for a process that is the daemon, and that
+    has opened no connection yet."""
     apsw.shutdown()
     apsw.config(apsw.SQLITE_CONFIG_LOOKASIDE, 1200, _PIECES)
     apsw.initialize()

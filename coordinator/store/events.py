@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 
 
-class Event(msgspec.Struct, kw_only=True, tag_field="kind", tag=True):
+class Event(msgspec.Struct, kw_only=True, tag_field="kind", tag=True, gc=False):
     """Base. `kind` in the log is the tag; `agent`, `task` and `resource` are its index columns."""
 
     kind: ClassVar[str]

@@ -95,6 +95,11 @@ class View:
         row: tuple[Any, ...] | None = self.db.execute(Q[name], params).fetchone()
         return row
 
+    def agent_of(self, token_hash: str) -> AgentRow | None:
+        """The row of the agent that a token speaks for; None if there is none, or it has left."""
+        raw = self.row("agent_by_token", token_hash)
+        return AgentRow(*raw) if raw is not None else None
+
     def blob(self, digest: str | None) -> bytes | None:
         """The bytes that `digest` names, if they are kept."""
         if digest is None:
@@ -144,7 +149,6 @@ class Tx(View):
         return row if row is not None else self._learn(self.row("agent_get", name))
 
     def agent_of(self, token_hash: str) -> AgentRow | None:
-        """The row of the agent that a token speaks for; None if there is none, or it has left."""
         name = self._carried.tokens.get(token_hash)
         row = self._carried.agents.get(name) if name is not None else None
         if row is not None and row.token_hash == token_hash:

@@ -1,11 +1,18 @@
-"""The rows of the state tables as named tuples, in the column order of `queries.sql`."""
+"""The rows of the state tables, in the column order of `queries.sql`.
+
+Made in C, and read at less cost than a named tuple: a lease's row is read some twenty times.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 
-class LeaseRow(NamedTuple):
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """Base of all rows: texts and numbers only."""
+
+
+class LeaseRow(Row, frozen=True):
     """A row of `file_locks`; instants are ISO text."""
 
     fencing_token: int
@@ -28,7 +35,7 @@ class LeaseRow(NamedTuple):
     warned: int = 0
 
 
-class WaiterRow(NamedTuple):
+class WaiterRow(Row, frozen=True):
     """A row of `waiters`."""
 
     acquisition_id: str
@@ -43,7 +50,7 @@ class WaiterRow(NamedTuple):
     description: str
 
 
-class NearWaiter(NamedTuple):
+class NearWaiter(Row, frozen=True):
     """One resource of a waiter that may overlap."""
 
     acquisition_id: str
@@ -57,7 +64,7 @@ class NearWaiter(NamedTuple):
     scope: str
 
 
-class UnlockRow(NamedTuple):
+class UnlockRow(Row, frozen=True):
     """A row of `unlock_requests`."""
 
     request_id: str
@@ -77,7 +84,7 @@ class UnlockRow(NamedTuple):
     answer: str | None
 
 
-class TaskRow(NamedTuple):
+class TaskRow(Row, frozen=True):
     """A row of `tasks`."""
 
     task_id: str
@@ -100,7 +107,7 @@ class TaskRow(NamedTuple):
     updated_at: str
 
 
-class AgentRow(NamedTuple):
+class AgentRow(Row, frozen=True):
     """A row of `agents`."""
 
     agent: str
@@ -118,7 +125,7 @@ class AgentRow(NamedTuple):
     hooked_at: str | None
 
 
-class ReviewRow(NamedTuple):
+class ReviewRow(Row, frozen=True):
     """A row of `reviews`."""
 
     review_id: str
@@ -138,7 +145,7 @@ class ReviewRow(NamedTuple):
     task_before: str | None
 
 
-class ReviewFileRow(NamedTuple):
+class ReviewFileRow(Row, frozen=True):
     """A row of `review_files`."""
 
     path: str
@@ -152,7 +159,7 @@ class ReviewFileRow(NamedTuple):
     written_hash: str | None
 
 
-class LogRow(NamedTuple):
+class LogRow(Row, frozen=True):
     """A row of `events`."""
 
     seq: int

@@ -48,7 +48,7 @@ _WILD_OR_ESCAPE = re.compile(r"[*?\[\\]")
 _DIR_ENDINGS = ("/", "/.", "/..")
 
 
-class Resource(msgspec.Struct, frozen=True):
+class Resource(msgspec.Struct, frozen=True, gc=False):
     """What a lease is on.
 
     Attributes:

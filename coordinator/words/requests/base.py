@@ -11,11 +11,11 @@ Mode = Literal["exclusive", "shared"]
 Verdict = Literal["keep", "revert", "reassign"]
 
 
-class Reply(msgspec.Struct, kw_only=True, omit_defaults=False):
+class Reply(msgspec.Struct, kw_only=True, omit_defaults=False, gc=False):
     """Base of all replies; unknown fields from a newer daemon are ignored by an older client."""
 
 
-class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=True):
+class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=True, gc=False):
     """Base of all requests. `R` is the reply."""
 
     op: ClassVar[str]
