@@ -21,6 +21,7 @@ from coordinator.service.log import SENTENCES
 from coordinator.store import database
 from coordinator.store.events import Event
 from coordinator.store.projections import APPLY
+from coordinator.store.rows import LeaseRow, LogRow
 from coordinator.store.statements import STATEMENTS, TERMS_MAX, many
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -102,10 +103,23 @@ def test_a_fresh_schema_equals_a_migrated_one() -> None:
     old = apsw.Connection(":memory:")
     old.execute((ROOT / "tests/data/schema-1.sql").read_text("utf-8"))
     old.execute("INSERT INTO counters VALUES ('task', 7)")
+    held = "(fencing_token, file_path, locked_by, locked_at, task_description, expires_at, kind," \
+        " mode, scope, slot, acquisition_id, ttl_ms, max_until)"
+    old.execute(f"INSERT INTO file_locks {held} VALUES (5, 'a.py', 'ann', 't0', '', 't1', 'file',"
+                " 'exclusive', 'p/a.py/', '', 'A-5', 1000, 't2')")
     database.migrate(old, 1)
+    assert old.execute("SELECT file_path, locked_by, max_until, warned FROM file_locks").fetchall() == [
+        ("a.py", "ann", "t2", 0)]
     assert old.execute("PRAGMA user_version").get == database.SCHEMA_VERSION
     assert old.execute("SELECT value FROM counters").get == 7, "what was there stays"
     assert _shape(old) == _shape(database.in_memory())
+
+
+def test_rows_have_the_columns_of_their_tables() -> None:
+    """Statements that ask for `*` rely on it."""
+    db = database.in_memory()
+    for row, table in ((LeaseRow, "file_locks"), (LogRow, "events")):
+        assert list(row.__struct_fields__) == [str(r[1]) for r in db.execute(f"PRAGMA table_info({table})")]
 
 
 def _shape(db: apsw.Connection) -> dict[str, str]:

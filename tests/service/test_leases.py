@@ -129,6 +129,29 @@ def test_an_editor_that_replaces_the_file_keeps_the_lease(world: World) -> None:
     world.acquire("bob", "b.py")
 
 
+def test_a_release_names_a_lease_and_not_what_lies_on_the_disk_by_now(world: World) -> None:
+    # Given two leases, and the one file replaced by a link to the other meanwhile
+    (world.root / "a.py").write_text("a")
+    (world.root / "b.py").write_text("b")
+    world.acquire("ann", "a.py", "b.py")
+    (world.root / "a.py").unlink()
+    (world.root / "a.py").symlink_to("b.py")
+    # When its holder gives back what it was told that it holds
+    gone = world.ask(rq.Release(agent="ann", resources=["a.py"]))
+    # Then it is that one
+    assert [lease.resource for lease in gone.released] == ["a.py"]
+    locked(world, "bob", "b.py", retry=False)
+
+
+def test_a_name_given_twice_is_released_once(world: World) -> None:
+    world.acquire("ann", "a.py", "d/")
+    gone = world.ask(rq.Release(agent="ann", resources=["a.py", "d/", "a.py", "./a.py"]))
+    assert sorted(lease.resource for lease in gone.released) == ["a.py", "d/"]
+    world.acquire("ann", "a.py", "d/")
+    gone = world.ask(rq.Release(agent="ann", resources=["a.py", "d/", "a.py"]))
+    assert sorted(lease.resource for lease in gone.released) == ["a.py", "d/"]
+
+
 def test_a_lapsed_lease_is_dead_though_nobody_swept(world: World) -> None:
     # Given partial work under a lease that ran out
     world.write("a.py", "before\n")
