@@ -15,7 +15,7 @@ from coordinator.daemon.desk import who
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
-from coordinator.operations.listing import OPERATIONS, allowed, decode, write_job
+from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
 from coordinator.service import overview, sweeping
 from coordinator.service.core import OPERATOR, Service
 from coordinator.settings import Settings
@@ -77,7 +77,7 @@ class World:
             def job(tx: Tx, handle: Any = handle) -> Any:
                 actor = OPERATOR if token is None else who(tx, token)
                 allowed(operation, actor)
-                return write_job(self.service, actor, handle, again)(tx)
+                return serve_write(self.service, tx, actor, handle, again)
 
             answer = self.ledger.run(job, self.clock.now_ms())
         return answer

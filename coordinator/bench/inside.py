@@ -17,7 +17,7 @@ from coordinator.archive.index import ArchiveIndex
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
-from coordinator.operations.listing import write_job
+from coordinator.operations.listing import serve_write
 from coordinator.service.core import OPERATOR, Service
 from coordinator.settings import Settings
 from coordinator.store.database import open_writer
@@ -49,7 +49,7 @@ class Inside:
 
     def serve(self, handle: Callable[..., T], request: object) -> T:
         """A use case as the daemon runs it, for a person."""
-        answer = self.run(write_job(self.service, OPERATOR, handle, request))
+        answer = self.run(lambda tx: serve_write(self.service, tx, OPERATOR, handle, request))
         if isinstance(answer, Refusal):
             raise answer
         return answer  # type: ignore[no-any-return]

@@ -23,7 +23,6 @@ from coordinator.operations.listing import (
     allowed,
     decode,
     serve_write,
-    write_job,
 )
 from coordinator.service import line, overview, sweeping
 from coordinator.service.core import OPERATOR, Actor, Service, token_hash
@@ -80,7 +79,7 @@ class Desk:
             request = decode(operation, params)
             if self._closing and op not in ("health", "status"):
                 self.check_open()
-            if operation.request.writes:
+            if operation.writes:
                 self._write(operation, request, token, answer, gone)
             else:
                 self._read(operation, request, token, answer)
@@ -106,13 +105,13 @@ class Desk:
     def _write(self, operation: Operation, request: Any, token: str | None, answer: Answer,
                gone: Callable[[], bool]) -> None:
         if operation.before is not None:
-            before = self._job(operation, operation.before, request, token)
+            before = partial(self._serve, operation, operation.before, request, token)
 
             def then(value: Any) -> None:
                 if isinstance(value, Refusal):
                     answer(value)
                 else:
-                    job = self._job(operation, operation.handle, request, token)
+                    job = partial(self._serve, operation, operation.handle, request, token)
                     self.writer.submit(job, answer)
 
             self.writer.submit(before, then)
@@ -120,20 +119,15 @@ class Desk:
         wait_s = getattr(request, "wait_s", 0.0)
         if wait_s > 0:
             answer = self._patient(operation, request, token, answer, wait_s, gone)
-        self.writer.submit(self._job(operation, operation.handle, request, token), answer)
+        job = partial(self._serve, operation, operation.handle, request, token)
+        self.writer.submit(job, answer)
 
-    def _job(self, operation: Operation, handle: Any, request: Any,
-             token: str | None) -> Callable[[Tx], Any]:
-        if token is None:
-            allowed(operation, OPERATOR)
-            return write_job(self.service, OPERATOR, handle, request)
-
-        def job(tx: Tx) -> Any:
-            actor = who(tx, token)
-            allowed(operation, actor)
-            return serve_write(self.service, tx, actor, handle, request)
-
-        return job
+    def _serve(self, operation: Operation, handle: Any, request: Any, token: str | None,
+               tx: Tx) -> Any:
+        """The job that serves a writing request."""
+        actor = who(tx, token)
+        allowed(operation, actor)
+        return serve_write(self.service, tx, actor, handle, request)
 
     def _read(self, operation: Operation, request: Any, token: str | None,
               answer: Answer) -> None:
@@ -253,7 +247,8 @@ class Desk:
                 waiting.timer.cancel()
             if waiting.gone():
                 continue
-            job = self._job(operation, operation.handle, waiting.request, waiting.token)
+            job = partial(self._serve, operation, operation.handle, waiting.request,
+                          waiting.token)
             self.writer.submit(job, partial(self._claim_answered, waiting))
 
     # ------------------------------------------------------------ after a commit

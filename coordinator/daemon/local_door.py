@@ -14,6 +14,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,11 +165,8 @@ class Conversation(asyncio.Protocol):
         if asked.op == "subscribe":
             self._subscribe(asked)
             return
-        number = asked.id
-        self._desk.ask(
-            asked.op, asked.params, asked.token, lambda value: self._reply(number, value),
-            self._gone,
-        )
+        answer = partial(self._reply, asked.id)
+        self._desk.ask(asked.op, asked.params, asked.token, answer, self._gone)
 
     def _gone(self) -> bool:
         return self._transport is None

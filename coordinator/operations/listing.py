@@ -47,11 +47,17 @@ class Operation:
     request: type[rq.Request[Any]]
     handle: Handler | None
     before: Handler | None = None
-    #: Reads its request from JSON; made once.
+    #: What its request says of itself, and what reads that from JSON: looked up once.
+    writes: bool = field(init=False, repr=False)
+    operator_only: bool = field(init=False, repr=False)
     decoder: msgspec.json.Decoder[Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "decoder", msgspec.json.Decoder(self.request))
+        for name, value in (
+            ("writes", self.request.writes), ("operator_only", self.request.operator_only),
+            ("decoder", msgspec.json.Decoder(self.request)),
+        ):
+            object.__setattr__(self, name, value)
 
     @property
     def name(self) -> str:
@@ -139,17 +145,11 @@ def allowed(operation: Operation, actor: Actor) -> None:
     Raises:
         Refusal: UNAUTHORIZED.
     """
-    if operation.request.operator_only and not actor.operator:
+    if operation.operator_only and not actor.operator:
         raise Refusal(
             Code.UNAUTHORIZED, f"`{operation.name}` is for people; {actor.agent} is an agent.",
             next="Ask the person who runs coord.",
         )
-
-
-def write_job(svc: Service, actor: Actor, handle: Handler, request: Any) -> Callable[[Tx], Any]:
-    """The job that serves a writing request: the use case, then the line if it freed something."""
-
-    return lambda tx: serve_write(svc, tx, actor, handle, request)
 
 
 def serve_write(svc: Service, tx: Tx, actor: Actor, handle: Handler, request: Any) -> Any:

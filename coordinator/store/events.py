@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import msgspec
 
 
-class Event(msgspec.Struct, kw_only=True, tag_field="kind", tag=True, gc=False):
-    """Base. `kind` in the log is the tag; `agent`, `task` and `resource` are its index columns."""
+class Event(msgspec.Struct, kw_only=True, tag_field="kind", tag=True, omit_defaults=True, gc=False):
+    """Base. `kind` in the log is the tag; `agent`, `task` and `resource` are its index columns.
+    A field that has its default is left out of the log, and reads as that."""
 
     kind: ClassVar[str]
 
@@ -60,19 +61,19 @@ class LeaseGranted(Event, tag="lease_granted"):
     fencing_token: int
     resource: str
     agent: str
-    description: str
     expires_at: str
     lease_kind: str
     mode: str
     scope: str
-    slot: str
-    inode: str | None
-    worktree: str | None
-    content_hash: str | None
     acquisition_id: str
-    task: str | None
     ttl_ms: int
     max_until: str
+    description: str = ""
+    slot: str = ""
+    inode: str | None = None
+    worktree: str | None = None
+    content_hash: str | None = None
+    task: str | None = None
     baselines: list[tuple[str, str]] | None = None
 
     @property
@@ -416,9 +417,5 @@ ANY = msgspec.json.Decoder(
 )
 
 
-_KINDS = {kind: str(kind.__struct_config__.tag) for kind in Event.__subclasses__()}
-
-
-def kind_of(event: Event) -> str:
-    """The tag under which the event stands in the log."""
-    return _KINDS[type(event)]
+#: The tag under which events of a class stand in the log.
+KIND_OF = {kind: str(kind.__struct_config__.tag) for kind in Event.__subclasses__()}

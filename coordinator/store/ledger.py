@@ -31,12 +31,12 @@ import msgspec
 
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.events import (
+    KIND_OF,
     AgentHooked,
     AgentRegistered,
     AgentSeen,
     AgentState,
     Event,
-    kind_of,
 )
 from coordinator.store.projections import APPLY
 from coordinator.store.rows import AgentRow
@@ -138,7 +138,7 @@ class Tx(View):
         if kind in _ABOUT_AGENTS:
             self._carried.agents.pop(str(agent), None)
         self._events.append(
-            (self.next_seq(), self.now, kind_of(event), agent, task, resource,
+            (self.next_seq(), self.now, KIND_OF[kind], agent, task, resource,
              _encode(event).decode())
         )
         self.recorded += 1
