@@ -49,8 +49,10 @@ def grant(
             )
         token = tx.number("fencing")
         acquisition = acquisition or f"A-{token}"
-        worktree = disk.worktree_of(svc, located)
-        content, baselines = _baseline(svc, tx, located, worktree)
+        worktree = None if svc.tree.alone else disk.worktree_of(svc, located)
+        content, baselines = None, None
+        if located.inode is not None or asked.kind != "file":
+            content, baselines = _baseline(svc, tx, located, worktree)
         event = ev.LeaseGranted(
             fencing_token=token, resource=asked.name, agent=holder, description=description,
             expires_at=expires, lease_kind=asked.kind, mode=mode, scope=asked.scope,
@@ -67,10 +69,11 @@ def grant(
                 lease_token=svc.seal(token),
             )
         )
-    warnings = [
-        f"{path} holds partial work under review {review}; see `coord review show {review}`."
-        for review, path, _ in dict.fromkeys(weighing.reviews)
-    ]
+    warnings = []
+    for review, path, _ in dict.fromkeys(weighing.reviews):
+        warnings.append(
+            f"{path} holds partial work under review {review}; see `coord review show {review}`."
+        )
     acquisition = acquisition or leases[0].acquisition_id  # all of it was held already
     return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
 

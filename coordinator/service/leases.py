@@ -173,11 +173,14 @@ def _named_so(
         if kind not in ("file", "dir"):
             return None
         scope = naming.resource(text, kind, fold_case=svc.tree.fold_case).scope
-        rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", scope)]
-        own = [row for row in rows if row.locked_by == agent and row.file_path == text]
-        if not own:
+        found = False
+        for raw in tx.rows("leases_at_scope", scope):
+            row = LeaseRow(*raw)
+            if row.locked_by == agent and row.file_path == text:
+                out[row.fencing_token] = row
+                found = True
+        if not found:
             return None
-        out |= {row.fencing_token: row for row in own}
     return list(out.values())
 
 

@@ -76,10 +76,10 @@ def asked_again(tx: Tx, waiter: WaiterRow, stays: bool) -> str | None:
 def settle(svc: Service, tx: Tx) -> list[str]:
     """Grant to whoever waits for what this job has freed, best first; their acquisition ids."""
     granted: list[str] = []
+    tx.offers = tx.offers or bool(tx.freed)
     while tx.freed:
-        freed = list(dict.fromkeys(tx.freed))
+        freed = dict.fromkeys(tx.freed)
         tx.freed.clear()
-        tx.offers = True
         if tx.any("waiters_any"):
             names = {str(row[0]) for one in freed
                      for row in near(tx, "waiters_near", rule.as_resource(*one))}

@@ -32,6 +32,7 @@ import msgspec
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.events import (
     KIND_OF,
+    SUBJECT_OF,
     AgentHooked,
     AgentRegistered,
     AgentSeen,
@@ -134,7 +135,7 @@ class Tx(View):
         """Append the event and apply it: the only way to change state."""
         kind = type(event)
         APPLY[kind](self.cursor, self.now, event)
-        agent, task, resource = event.subject
+        agent, task, resource = SUBJECT_OF[kind](event)
         if kind in _ABOUT_AGENTS:
             self._carried.agents.pop(str(agent), None)
         self._events.append(
@@ -196,7 +197,7 @@ class Tx(View):
 
     def number(self, counter: str) -> int:
         """The next value of a counter that only rises."""
-        counters = self._counters()
+        counters = self._carried.counters or self._counters()
         value = counters[counter] = counters.get(counter, 0) + 1
         if value > self._carried.stored.get(counter, 0):
             self._raised.add(counter)
