@@ -126,7 +126,8 @@ class Desk:
                tx: Tx) -> Any:
         """The job that serves a writing request."""
         actor = who(tx, token)
-        allowed(operation, actor)
+        if operation.operator_only:
+            allowed(operation, actor)
         return serve_write(self.service, tx, actor, handle, request)
 
     def _read(self, operation: Operation, request: Any, token: str | None,

@@ -87,7 +87,8 @@ class Conversation(asyncio.Protocol):
             self._stop = None
 
     def data_received(self, data: bytes) -> None:
-        if data[0] == _BRACE and data.find(b"\n") == len(data) - 1 and self._at_rest:
+        unfinished = self._rest or self._hook is not None or self._deaf
+        if not unfinished and data[0] == _BRACE and data.find(b"\n") == len(data) - 1:
             self._take(data)  # nearly always: one request, whole
             return
         if self._rest:
@@ -126,11 +127,6 @@ class Conversation(asyncio.Protocol):
         if self._hook is None and len(self._rest) > LINE_BYTES_MAX:
             self._reply(None, Refusal(Code.LIMIT, f"A request over {LINE_BYTES_MAX} bytes."))
             self.close()
-
-    @property
-    def _at_rest(self) -> bool:
-        """Nothing that came before is unfinished."""
-        return not self._rest and self._hook is None and not self._deaf
 
     def _begin_hook(self, line: bytes) -> None:
         try:
