@@ -22,12 +22,12 @@ def main() -> int:
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--http", type=int, default=None)
     given = parser.parse_args()
-    make_room()
     return serve(given.root, given.http)
 
 
 def serve(root: Path, http_port: int | None = None) -> int:
     """Run until stopped; a refusal to start is printed and kept for whoever started us."""
+    make_room()
     factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
     with contextlib.suppress(ImportError):
         import uvloop

@@ -21,7 +21,8 @@ import stat
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from coordinator.files.identity import identity
 from coordinator.files.reality import (
@@ -49,7 +50,7 @@ _DIR = stat.S_IFDIR
 _FILE = stat.S_IFREG
 
 
-class Located(NamedTuple):
+class Located(msgspec.Struct, frozen=True, gc=False):
     """What a text means, and where it lies."""
 
     resource: Resource

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from coordinator.rules import leases as rule
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.store.statements import many
-from coordinator.words.naming import Resource, reach
+from coordinator.words.naming import Kind, Resource, reach
 
 #: Sentences on holders in one answer.
 HOLDERS_TOLD_MAX = 20
@@ -18,12 +19,18 @@ HOLDERS_TOLD_MAX = 20
 def one_by_one(tx: View, statement: str, asked: Resource) -> Iterator[tuple[Any, ...]]:
     """Rows of a statement that looks where `asked` may overlap, read as they are asked for: who
     has seen enough stops, however many leases lie below a directory."""
-    exact, prefix = reach(asked)
-    high = prefix[:-1] + "0"  # "0" follows "/": all that begins with the prefix lies below it
-    text, scopes = many(statement, len(exact)), (*exact, prefix, high)
+    text, scopes = _where(statement, asked.kind, asked.scope)
     if asked.kind in ("dir", "glob"):
         return iter(tx.db.execute(text, scopes))
     return iter(tx.cursor.execute(text, scopes).fetchall())  # little lies below a file
+
+
+@lru_cache(maxsize=4096)
+def _where(statement: str, kind: Kind, scope: str) -> tuple[str, tuple[str, ...]]:
+    """The statement's text and parameters for what may overlap a resource of this scope."""
+    exact, prefix = reach(kind, scope)
+    high = prefix[:-1] + "0"  # "0" follows "/": all that begins with the prefix lies below it
+    return many(statement, len(exact)), (*exact, prefix, high)
 
 
 def near(tx: View, statement: str, asked: Resource) -> list[tuple[Any, ...]]:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
 from typing import Literal, get_args
 
 import msgspec
@@ -198,7 +197,6 @@ def file_scope(scope: str) -> str:
     return scope[: at + 1] if at > 0 else scope
 
 
-@lru_cache(maxsize=4096)
 def ancestors(scope: str) -> tuple[str, ...]:
     """Every proper prefix of `scope` that is itself a scope, outermost first.
 
@@ -213,15 +211,15 @@ def ancestors(scope: str) -> tuple[str, ...]:
     return tuple(out)
 
 
-def reach(asked: Resource) -> tuple[tuple[str, ...], str]:
-    """Where everything that overlaps `asked` must lie: `(exact scopes, scope prefix)`.
+def reach(kind: Kind, scope: str) -> tuple[tuple[str, ...], str]:
+    """Where all that overlaps a resource of this kind and scope must lie: `(exact scopes, scope
+    prefix)`.
 
     Every overlapping resource has one of the exact scopes, or a scope that begins with the
     prefix. (Not all that lie there overlap: globs have to be looked at one by one.)
     """
-    scope = asked.scope
     above = ancestors(scope)
-    if asked.kind != "region":
+    if kind != "region":
         return above, scope
     home = file_scope(scope)
     if scope == f"{home}::{HEADER}/":

@@ -167,6 +167,6 @@ def test_reach_misses_nothing_that_overlaps(data: st.DataObject) -> None:
     ]
     pool = [resource(name, kind) for kind, names in kinds for name in names]
     asked, held = data.draw(st.sampled_from(pool)), data.draw(st.sampled_from(pool))
-    exact, prefix = reach(asked)
+    exact, prefix = reach(asked.kind, asked.scope)
     if overlaps(asked, held):
         assert held.scope in exact or held.scope.startswith(prefix)
