@@ -35,7 +35,7 @@ def place(svc: Service, worktree: str | None, path: str) -> Path:
     return (Path(worktree) if worktree else svc.tree.root) / path
 
 
-def read(svc: Service, path: Path) -> Bytes:
+def read(svc: Service, path: str | Path) -> Bytes:
     """What is there now; a file that may not be read has the hash `unreadable`."""
     try:
         content = snapshot(path, svc.settings.review.file_bytes_max)

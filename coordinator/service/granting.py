@@ -95,7 +95,7 @@ def _baseline(
     if asked.kind in ("file", "region"):
         if located.inode is None or located.path is None:
             return None, None
-        content = disk.read(svc, Path(located.path))
+        content = disk.read(svc, located.path)
         if content.data is not None and content.hash is not None:
             tx.keep(content.hash, content.data)
         return content.hash, None

@@ -7,7 +7,6 @@ somebody has replaced since is refused with the difference (VERSION_CHANGED).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from coordinator.files.canonical import Located
 from coordinator.files.content import unified
@@ -32,7 +31,7 @@ def note(svc: Service, tx: Tx, agent: str, files: Sequence[Located], *, written:
         name = located.resource.name
         if svc.ignore.ignored(name):
             continue
-        content = disk.read(svc, Path(located.path))
+        content = disk.read(svc, located.path)
         if content.hash is not None and content.data is not None:
             tx.keep(content.hash, content.data)
         known = tx.row("read_get", agent, name)
@@ -66,7 +65,7 @@ def stale(
         row = tx.row("read_get", agent, name)
         if row is None or located.path is None:
             continue
-        content = disk.read(svc, Path(located.path))
+        content = disk.read(svc, located.path)
         last = tx.row("version_get", name)
         known = Known(
             read=row[0], now=content.hash, last=last[0] if last else None,

@@ -212,7 +212,7 @@ class Tx(View):
 
     def keep(self, digest: str, data: bytes) -> None:
         """Keep bytes under their name."""
-        if not self.db.execute(Q["blob_has"], (digest,)).fetchone():
+        if not self.cursor.execute(Q["blob_has"], (digest,)).fetchall():
             self.db.execute(Q["blob_put"], (digest, len(data), zlib.compress(data, 1)))
 
     def any(self, what: str) -> bool:
