@@ -45,7 +45,6 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     v: int = PROTOCOL
 
 
-_BRACE = ord("{")
 _decode = msgspec.json.Decoder(Envelope).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -88,7 +87,7 @@ class Conversation(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         unfinished = self._rest or self._hook is not None or self._deaf
-        if not unfinished and data[0] == _BRACE and data.find(b"\n") == len(data) - 1:
+        if not unfinished and data.startswith(b"{") and data.find(b"\n") == len(data) - 1:
             self._take(data)  # nearly always: one request, whole
             return
         if self._rest:

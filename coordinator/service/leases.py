@@ -137,9 +137,9 @@ def _chosen(
     if task is not None and not resources:
         rows = [LeaseRow(*row) for row in tx.rows("leases_of_task", task)]
         return [row for row in rows if row.locked_by == agent]
-    own_names = _named_so(svc, tx, agent, resources, cwd)
-    if own_names is not None:
-        return own_names
+    named = _named_so(svc, tx, agent, resources, cwd)
+    if named is not None:
+        return named
     out: list[LeaseRow] = []
     for located in locate(svc, tx, resources, cwd):
         rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope)]

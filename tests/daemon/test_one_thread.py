@@ -45,10 +45,13 @@ def test_whatever_is_scheduled_runs_in_the_loops_own_thread(
     async def for_a_while() -> None:
         daemon = Daemon(tmp_path)
         serving = asyncio.create_task(daemon.run())
-        await asyncio.sleep(2.5)
+        wanted = {"Desk.tend", "Desk.look", "Writer.submit"}
+        async with asyncio.timeout(20):
+            while not wanted <= {what for what, _ in used}:
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)  # what was begun in the same second
         daemon._stop.set()
         await serving
 
     asyncio.run(for_a_while())
-    assert {("Desk.look", True), ("Desk.tend", True), ("Writer.submit", True)} <= used
     assert not [what for what, at_home in used if not at_home]
