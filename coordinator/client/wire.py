@@ -98,6 +98,7 @@ def start(state: StateDir, http_port: int | None = None) -> None:
         sock = connect(state)
         if sock is not None:
             sock.close()
+            _call_off(state, process)
             return
         code = process.poll()
         if code is not None:
@@ -108,6 +109,15 @@ def start(state: StateDir, http_port: int | None = None) -> None:
         Code.DAEMON_DOWN, f"The coordinator did not answer within {START_TIMEOUT_S:g} s.",
         next=f"Look at {state.log}.",
     )
+
+
+def _call_off(state: StateDir, process: subprocess.Popen[bytes]) -> None:
+    """Somebody serves. If that is not the daemon that we started, ours came too late: it must not
+    sit there, still starting, and take over when the other one is told to stop."""
+    with contextlib.suppress(OSError):
+        if state.lock.read_text("utf-8").strip() != str(process.pid):
+            process.kill()
+            process.wait()
 
 
 def _explain_failure(state: StateDir, code: int) -> None:

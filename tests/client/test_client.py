@@ -6,9 +6,11 @@ import os
 import signal
 import threading
 
+import psutil
 import pytest
 
 from coordinator import Client, Code, LeaseLost, Refusal
+from coordinator.client.wire import start
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.waiting import until
@@ -102,3 +104,21 @@ def test_one_client_in_many_threads(repo: Repo) -> None:
     for thread in threads:
         thread.join()
     assert not wrong and len(held_by(repo)) == 160
+
+
+def test_who_starts_it_in_vain_leaves_nobody_behind_to_take_over(repo: Repo) -> None:
+    # Given many that start the coordinator at one moment
+    starters = [threading.Thread(target=start, args=(repo.state,)) for _ in range(8)]
+    for starter in starters:
+        starter.start()
+    for starter in starters:
+        starter.join()
+    # When it is stopped at once
+    repo.down()
+    # Then none of those that came too late serves instead
+    still = [one for one in psutil.process_iter(["cmdline"])
+             if str(repo.root) in (one.info["cmdline"] or [])]
+    psutil.wait_procs(still, timeout=10)
+    with pytest.raises(Refusal) as met:
+        Client(repo.root, autostart=False).call(rq.Locks())
+    assert met.value.code is Code.DAEMON_DOWN
