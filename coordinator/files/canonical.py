@@ -20,6 +20,7 @@ import os
 import stat
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -58,6 +59,18 @@ class Located(msgspec.Struct, frozen=True, gc=False):
     """Which existing regular file it is (of a region: that it is in), `identity`; else None."""
     path: str | None
     """The absolute real path, in the worktree that was addressed; None for keys and globs."""
+
+
+class _Plain(msgspec.Struct, frozen=True, gc=False):
+    """A path by its letters alone; what is there was not looked at."""
+
+    as_file: Resource
+    above: str
+    """The directory that it lies in, without a final slash."""
+    start: int
+    """Where in the path its name within the repository begins."""
+    private: bool
+    """It may be git's or coord's own."""
 
 
 class Tree:
@@ -159,30 +172,24 @@ class Tree:
         self, text: str, cwd: str | None, seen: set[str] | None = None
     ) -> Located:
         path = text if text[0] == "/" else self._start(cwd) + text
-        if text.isascii() and not self.fold_case:
-            found = self._resolve_plain(path, seen)
-            if found is not None:
-                return found
+        if not self.fold_case:
+            plain = _plainly(path, self._bases)
+            if plain is not None:
+                found = self._resolve_plain(path, plain, seen)
+                if found is not None:
+                    return found
         return self._resolve_real(path, text)
 
-    def _resolve_plain(self, path: str, seen: set[str] | None) -> Located | None:
+    def _resolve_plain(self, path: str, plain: _Plain, seen: set[str] | None) -> Located | None:
         """The common case, quickly: a path without `..`, links and oddities.
 
         Looks once at each part below the root that is not among the `seen`. None hands the case
         to `_resolve_real`.
         """
-        if "./" in path or "//" in path or path.endswith(("/", "/.", "/..")):
-            return None
-        for base in self._bases:
-            if path.startswith(base):
-                break
-        else:
-            return None
-        at = len(base)
-        name = path[at:]
-        above = path[: path.rfind("/")]
+        above = plain.above
         try:
             if seen is None or above not in seen:
+                at = plain.start
                 while (at := path.find("/", at)) > 0:
                     found = _look(path[:at])
                     if found is None:
@@ -198,17 +205,18 @@ class Tree:
                 found = _look(path)
         except OSError:
             return None
-        if found is None and len(name) > PART_BYTES_MAX:
-            check_parts(name)
-        if ".git" in name or name.startswith(STATE_DIR):
-            self._check_private(name)
+        as_file = plain.as_file
+        if found is None and len(as_file.name) > PART_BYTES_MAX:
+            check_parts(as_file.name)
+        if plain.private:
+            self._check_private(as_file.name)
         if found is None:
-            return Located(naming.resource(name, "file"), None, path)
+            return Located(as_file, None, path)
         mode = found.st_mode & 0o170000
         if mode == _FILE:
-            return Located(naming.resource(name, "file"), identity(path, found), path)
+            return Located(as_file, identity(path, found), path)
         if mode == _DIR:
-            return Located(naming.resource(name, "dir"), None, path)
+            return Located(naming.resource(as_file.name, "dir"), None, path)
         return None
 
     def _resolve_real(self, path: str, text: str) -> Located:
@@ -379,6 +387,23 @@ class Tree:
         linked = {root.rstrip("/") + "/" for root in below} - {self._base}
         self._bases = tuple(sorted({self._base, *linked}, key=lambda base: (-len(base), base)))
         self._linked = tuple(sorted(linked))
+
+
+@lru_cache(maxsize=4096)
+def _plainly(path: str, bases: tuple[str, ...]) -> _Plain | None:
+    """What the letters of an absolute path tell; None if they do not tell what it means."""
+    if "./" in path or "//" in path or path.endswith(("/", "/.", "/..")):
+        return None
+    for base in bases:
+        if path.startswith(base):
+            break
+    else:
+        return None
+    name = path[len(base) :]
+    if not name.isascii() or path + "/" in bases:  # a worktree itself is no entry of another
+        return None
+    private = ".git" in name or name.startswith(STATE_DIR)
+    return _Plain(naming.resource(name, "file"), path[: path.rfind("/")], len(base), private)
 
 
 def _look(path: str) -> os.stat_result | None:

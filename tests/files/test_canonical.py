@@ -18,10 +18,11 @@ from coordinator.words.refusals import Code, Refusal
 Git = Callable[..., None]
 
 
-@pytest.fixture
-def root(tmp_path: Path, git: Git) -> Path:
-    """A repository whose path has a space and an umlaut in it, with one commit."""
-    made = tmp_path / "mein Repó"
+@pytest.fixture(params=["repo", "mein Repó"])
+def root(request: pytest.FixtureRequest, tmp_path: Path, git: Git) -> Path:
+    """A repository with one commit: one in a plain place, one whose path has a space and an umlaut
+    in it (plain paths are told by their letters, others by asking the kernel)."""
+    made = tmp_path / request.param
     (made / "src/pay").mkdir(parents=True)
     (made / "src/pay/api.py").write_text("x = 1\n")
     (made / "a.py").write_text("y = 2\n")
