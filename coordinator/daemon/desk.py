@@ -116,9 +116,8 @@ class Desk:
 
             self.writer.submit(before, then)
             return
-        wait_s = getattr(request, "wait_s", 0.0)
-        if wait_s > 0:
-            answer = self._patient(operation, request, token, answer, wait_s, gone)
+        if operation.waits and request.wait_s > 0:
+            answer = self._patient(operation, request, token, answer, request.wait_s, gone)
         job = partial(self._serve, operation, operation.handle, request, token)
         self.writer.submit(job, answer)
 

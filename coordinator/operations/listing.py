@@ -50,11 +50,13 @@ class Operation:
     #: What its request says of itself, and what reads that from JSON: looked up once.
     writes: bool = field(init=False, repr=False)
     operator_only: bool = field(init=False, repr=False)
+    waits: bool = field(init=False, repr=False)
     decoder: msgspec.json.Decoder[Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, value in (
             ("writes", self.request.writes), ("operator_only", self.request.operator_only),
+            ("waits", "wait_s" in self.request.__struct_fields__),
             ("decoder", msgspec.json.Decoder(self.request)),
         ):
             object.__setattr__(self, name, value)

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -45,6 +46,11 @@ class Service:
     secret: bytes
     #: Ids of tool calls that hooks have announced -> whose they are. Only the newest.
     callers: dict[str, str] = field(default_factory=dict)
+    _sealing: Any = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Taking in the key is half of a seal's work, and the same for all.
+        self._sealing = hashlib.blake2b(key=self.secret, digest_size=16)
 
     def announce(self, call: str, holder: str) -> None:
         """A hook says that this holder is about to make this call, to a tool of coord's own."""
@@ -55,8 +61,9 @@ class Service:
     def seal(self, fencing_token: int) -> str:
         """The secret lease token that goes with a fencing token. Nowhere stored: made from the
         daemon's secret, so it survives restarts and cannot be read from the database."""
-        mark = str(fencing_token).encode()
-        return hashlib.blake2b(mark, key=self.secret, digest_size=16).hexdigest()
+        seal = self._sealing.copy()
+        seal.update(str(fencing_token).encode())
+        return str(seal.hexdigest())
 
 
 @lru_cache(maxsize=1024)

@@ -8,6 +8,7 @@ granted: all or nothing, in one transaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from coordinator.files.canonical import Located
 from coordinator.rules import leases as rule
@@ -23,6 +24,8 @@ from coordinator.words import naming
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
+
+_PATHS = ("file", "dir")
 
 
 def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
@@ -169,10 +172,9 @@ def _named_so(
         return None
     out: dict[int, LeaseRow] = {}
     for text in resources:
-        kind, _, _ = naming.parse(text)
-        if kind not in ("file", "dir"):
+        scope = _scope_of(text, svc.tree.fold_case)
+        if scope is None:
             return None
-        scope = naming.resource(text, kind, fold_case=svc.tree.fold_case).scope
         found = False
         for raw in tx.rows("leases_at_scope", scope):
             row = LeaseRow(*raw)
@@ -182,6 +184,13 @@ def _named_so(
         if not found:
             return None
     return list(out.values())
+
+
+@lru_cache(maxsize=4096)
+def _scope_of(text: str, fold_case: bool) -> str | None:
+    """The scope of a path that is canonical as it is written; None for what is no path."""
+    kind, _, _ = naming.parse(text)
+    return naming.resource(text, kind, fold_case=fold_case).scope if kind in _PATHS else None
 
 
 def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:

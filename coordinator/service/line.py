@@ -78,12 +78,14 @@ def settle(svc: Service, tx: Tx) -> list[str]:
     granted: list[str] = []
     tx.offers = tx.offers or bool(tx.freed)
     while tx.freed:
+        if not tx.any("waiters_any"):
+            tx.freed.clear()
+            break
         freed = dict.fromkeys(tx.freed)
         tx.freed.clear()
-        if tx.any("waiters_any"):
-            names = {str(row[0]) for one in freed
-                     for row in near(tx, "waiters_near", rule.as_resource(*one))}
-            granted += serve_these(svc, tx, names)
+        names = {str(row[0]) for one in freed
+                 for row in near(tx, "waiters_near", rule.as_resource(*one))}
+        granted += serve_these(svc, tx, names)
     return granted
 
 

@@ -38,8 +38,9 @@ from coordinator.store.events import (
     AgentSeen,
     AgentState,
     Event,
+    Subject,
 )
-from coordinator.store.projections import APPLY
+from coordinator.store.projections import APPLY, Apply
 from coordinator.store.rows import AgentRow
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words.clock import iso
@@ -54,7 +55,13 @@ EVENTS_AT_ONCE = 16
 _APPEND_SOME = _APPEND + ", (?, ?, ?, ?, ?, ?, ?)" * (EVENTS_AT_ONCE - 1)
 _PRESENCE = Q["presence"]
 _PRESENT = ("waiters_any", "reviews_any_open", "parked_any")
-_ABOUT_AGENTS = frozenset({AgentRegistered, AgentSeen, AgentState, AgentHooked})
+#: How events of a class are recorded: what applies them, what tells their subject, their name, and
+#: whether an agent's row is another after them.
+_RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool]] = {
+    kind: (apply, SUBJECT_OF[kind], KIND_OF[kind],
+           kind in (AgentRegistered, AgentSeen, AgentState, AgentHooked))
+    for kind, apply in APPLY.items()
+}
 
 
 #: Numbers of a counter that are taken from the table at once: a commit then writes one page less.
@@ -74,8 +81,23 @@ class Carried:
     #: Counter -> what the table says: nothing above it was ever given.
     stored: dict[str, int] = field(default_factory=dict)
     agents: dict[str, AgentRow] = field(default_factory=dict)
-    #: Hash of an agent's token -> its name.
-    tokens: dict[str, str] = field(default_factory=dict)
+    #: The same rows, by the hash of the agent's token.
+    speakers: dict[str, AgentRow] = field(default_factory=dict)
+
+    def learn(self, row: AgentRow) -> None:
+        """Carry an agent's row."""
+        if len(self.agents) >= AGENTS_MAX:
+            self.agents.clear()
+            self.speakers.clear()
+        self.agents[row.agent] = row
+        if row.token_hash is not None:
+            self.speakers[row.token_hash] = row
+
+    def forget(self, agent: str) -> None:
+        """An agent's row has changed."""
+        row = self.agents.pop(agent, None)
+        if row is not None and row.token_hash is not None:
+            self.speakers.pop(row.token_hash, None)
 
 
 class View:
@@ -133,14 +155,13 @@ class Tx(View):
 
     def record(self, event: Event) -> None:
         """Append the event and apply it: the only way to change state."""
-        kind = type(event)
-        APPLY[kind](self.cursor, self.now, event)
-        agent, task, resource = SUBJECT_OF[kind](event)
-        if kind in _ABOUT_AGENTS:
-            self._carried.agents.pop(str(agent), None)
+        apply, subject, kind, of_agent = _RECORDING[type(event)]
+        apply(self.cursor, self.now, event)
+        agent, task, resource = subject(event)
+        if of_agent:
+            self._carried.forget(str(agent))
         self._events.append(
-            (self.next_seq(), self.now, KIND_OF[kind], agent, task, resource,
-             _encode(event).decode())
+            (self.next_seq(), self.now, kind, agent, task, resource, _encode(event).decode())
         )
         self.recorded += 1
 
@@ -150,22 +171,16 @@ class Tx(View):
         return row if row is not None else self._learn(self.row("agent_get", name))
 
     def agent_of(self, token_hash: str) -> AgentRow | None:
-        name = self._carried.tokens.get(token_hash)
-        row = self._carried.agents.get(name) if name is not None else None
-        if row is not None and row.token_hash == token_hash:
-            return row if row.state != "gone" else None
-        return self._learn(self.row("agent_by_token", token_hash))
+        row = self._carried.speakers.get(token_hash)
+        if row is None:
+            return self._learn(self.row("agent_by_token", token_hash))
+        return row if row.state != "gone" else None
 
     def _learn(self, raw: tuple[Any, ...] | None) -> AgentRow | None:
         if raw is None:
             return None
-        known, row = self._carried, AgentRow(*raw)
-        if len(known.agents) >= AGENTS_MAX or len(known.tokens) >= AGENTS_MAX:
-            known.agents.clear()
-            known.tokens.clear()
-        known.agents[row.agent] = row
-        if row.token_hash is not None:
-            known.tokens[row.token_hash] = row.agent
+        row = AgentRow(*raw)
+        self._carried.learn(row)
         return row
 
     def free(self, name: str, kind: str, scope: str) -> None:
@@ -177,7 +192,7 @@ class Tx(View):
     def next_seq(self) -> int:
         """Take the next place in the log."""
         known = self._carried
-        known.seq = seq = (self.last_seq if known.seq is None else known.seq) + 1
+        known.seq = seq = (known.seq or self.last_seq) + 1
         return seq
 
     def recorded_of(self, kinds: frozenset[str]) -> list[tuple[Any, ...]]:
@@ -218,13 +233,13 @@ class Tx(View):
     def any(self, what: str) -> bool:
         """Whether there are any `waiters_any`, `reviews_any_open` or `parked_any`: what is seldom
         there and often asked for, looked up for all three once a transaction; see `memo`."""
-        known = self.memo.get(what)
+        known: bool | None = self.memo.get(what)
         if known is None:
             found = self.db.execute(_PRESENCE).fetchone()
             assert found is not None
             self.memo.update(zip(_PRESENT, map(bool, found), strict=True))
             known = self.memo[what]
-        return bool(known)
+        return known
 
     def flush(self) -> None:
         """Write what was gathered in memory; called just before the commit."""

@@ -22,6 +22,8 @@ from coordinator.store.statements import STATEMENTS as Q
 #: A cursor that is used again and again costs less than the one that a connection makes each time;
 #: so whatever is read here is read whole before anything else is run.
 Database = apsw.Connection | apsw.Cursor
+#: What an event of one class does: (database, instant as ISO text, event).
+Apply = Callable[[Database, str, Any], None]
 
 _JSON = msgspec.json.Encoder()
 _LEASE_INSERT, _LEASE_DELETE = Q["lease_insert"], Q["lease_delete"]
@@ -243,7 +245,7 @@ def _offer_if_free(db: Database, scope: str) -> None:
         db.execute(_READY_OFFER, (scope,))
 
 
-APPLY: dict[type[ev.Event], Callable[[Database, str, Any], None]] = {
+APPLY: dict[type[ev.Event], Apply] = {
     ev.AgentRegistered: _agent_registered,
     ev.AgentSeen: _agent_seen,
     ev.AgentState: _agent_state,
