@@ -102,6 +102,7 @@ class ArchiveIndex:
         self._root = Path(root)
         self._folders = tuple(dict.fromkeys(Path(f).as_posix() for f in folders))
         self._living: tuple[Section, ...] = ()
+        self._living_put = True
         try:
             self._open()
         except (apsw.CorruptError, apsw.NotADBError):
@@ -119,9 +120,12 @@ class ArchiveIndex:
         return self._guarded(self._refresh)
 
     def living(self, sections: Sequence[Section]) -> None:
-        """Replace all sections that the daemon writes by itself; their source is `(living)`."""
+        """Replace all sections that the daemon writes by itself; their source is `(living)`.
+
+        They come every second and are seldom asked for, so they are indexed when they are.
+        """
         self._living = tuple(sections)
-        self._guarded(self._put_living)
+        self._living_put = False
 
     def search(self, query: str, limit: int = 10) -> list[Hit]:
         """The best sections for any text a person may type; titles weigh most.
@@ -215,6 +219,8 @@ class ArchiveIndex:
         """Do `work` on one state of the file, whatever another process commits meanwhile."""
 
         def at_once() -> T:
+            if not self._living_put:
+                self._put_living()
             self._db.execute("BEGIN")
             try:
                 return work()
@@ -299,6 +305,7 @@ class ArchiveIndex:
         try:
             self._shelves[1].put(LIVING_SOURCE, self._living)
             self._db.execute("COMMIT")
+            self._living_put = True
         except BaseException:
             with suppress(apsw.Error):
                 self._db.execute("ROLLBACK")

@@ -47,6 +47,8 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 _decode = msgspec.json.Decoder(Envelope).decode
 _encode = msgspec.json.Encoder().encode
+_encode_into = msgspec.json.Encoder().encode_into
+_NEWLINE = ord("\n")
 
 
 class Conversation(asyncio.Protocol):
@@ -58,11 +60,13 @@ class Conversation(asyncio.Protocol):
         self._all = all_of_them
         self._transport: asyncio.Transport | None = None
         self._rest = b""
+        self._line = bytearray()  # where each reply is encoded
         self._pieces: list[bytes] = []
         self._held = 0  # bytes in the pieces
         self._hook: hook_line.HookLine | None = None
         self._receipts: list[hook_line.Receipt] = []
         self._deaf = False
+        self._between = True  # nothing of a request has come that was not taken
         self._stop: Callable[[], None] | None = None
         self._told = 0
         self._due = False
@@ -86,8 +90,7 @@ class Conversation(asyncio.Protocol):
             self._stop = None
 
     def data_received(self, data: bytes) -> None:
-        unfinished = self._rest or self._hook is not None or self._deaf
-        if not unfinished and data.startswith(b"{") and data.find(b"\n") == len(data) - 1:
+        if self._between and data.find(b"\n") == len(data) - 1 and data.startswith(b"{"):
             self._take(data)  # nearly always: one request, whole
             return
         if self._rest:
@@ -123,6 +126,7 @@ class Conversation(asyncio.Protocol):
             elif line.strip():
                 self._take(line)
         self._rest = b"" if self._deaf else data[at:]
+        self._between = not (self._rest or self._deaf or self._hook is not None)
         if self._hook is None and len(self._rest) > LINE_BYTES_MAX:
             self._reply(None, Refusal(Code.LIMIT, f"A request over {LINE_BYTES_MAX} bytes."))
             self.close()
@@ -169,11 +173,13 @@ class Conversation(asyncio.Protocol):
     def _reply(self, number: int | str | None, value: Any) -> None:
         if self._transport is None:
             return
+        line = self._line
         if isinstance(value, Refusal):
-            line = _encode({"id": number, "error": value.body()})
+            _encode_into({"id": number, "error": value.body()}, line)
         else:
-            line = _encode({"id": number, "ok": value})
-        self._transport.write(line + b"\n")
+            _encode_into({"id": number, "ok": value}, line)
+        line.append(_NEWLINE)
+        self._transport.write(bytes(line))
 
     def _subscribe(self, asked: Envelope) -> None:
         try:

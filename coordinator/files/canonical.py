@@ -64,6 +64,8 @@ class Located(msgspec.Struct, frozen=True, gc=False):
 class _Plain(msgspec.Struct, frozen=True, gc=False):
     """A path by its letters alone; what is there was not looked at."""
 
+    path: str
+    """Absolute."""
     as_file: Resource
     above: str
     """The directory that it lies in, without a final slash."""
@@ -71,6 +73,8 @@ class _Plain(msgspec.Struct, frozen=True, gc=False):
     """Where in the path its name within the repository begins."""
     private: bool
     """It may be git's or coord's own."""
+    unmarked: bool
+    """Its text can mean nothing but a path."""
 
 
 class Tree:
@@ -140,6 +144,10 @@ class Tree:
         """
         if not seen:
             self._look_for_worktrees()
+        if not self.fold_case:
+            plain = _plainly(text, self._start(cwd), self._bases)
+            if plain is not None and plain.unmarked:
+                return self._resolve_plain(plain, seen) or self._resolve_real(plain.path, text)
         if literal:
             naming.check_text(text)
             return self._resolve_path(text, cwd, seen)
@@ -171,22 +179,22 @@ class Tree:
     def _resolve_path(
         self, text: str, cwd: str | None, seen: set[str] | None = None
     ) -> Located:
-        path = text if text[0] == "/" else self._start(cwd) + text
+        start = self._start(cwd)
         if not self.fold_case:
-            plain = _plainly(path, self._bases)
+            plain = _plainly(text, start, self._bases)
             if plain is not None:
-                found = self._resolve_plain(path, plain, seen)
+                found = self._resolve_plain(plain, seen)
                 if found is not None:
                     return found
-        return self._resolve_real(path, text)
+        return self._resolve_real(text if text[0] == "/" else start + text, text)
 
-    def _resolve_plain(self, path: str, plain: _Plain, seen: set[str] | None) -> Located | None:
+    def _resolve_plain(self, plain: _Plain, seen: set[str] | None) -> Located | None:
         """The common case, quickly: a path without `..`, links and oddities.
 
         Looks once at each part below the root that is not among the `seen`. None hands the case
         to `_resolve_real`.
         """
-        above = plain.above
+        path, above = plain.path, plain.above
         try:
             if seen is None or above not in seen:
                 at = plain.start
@@ -390,8 +398,9 @@ class Tree:
 
 
 @lru_cache(maxsize=4096)
-def _plainly(path: str, bases: tuple[str, ...]) -> _Plain | None:
-    """What the letters of an absolute path tell; None if they do not tell what it means."""
+def _plainly(text: str, start: str, bases: tuple[str, ...]) -> _Plain | None:
+    """What the letters of a path tell; None if they do not tell what it means."""
+    path = text if text.startswith("/") else start + text
     if "./" in path or "//" in path or path.endswith(("/", "/.", "/..")):
         return None
     for base in bases:
@@ -403,7 +412,8 @@ def _plainly(path: str, bases: tuple[str, ...]) -> _Plain | None:
     if not name.isascii() or path + "/" in bases:  # a worktree itself is no entry of another
         return None
     private = ".git" in name or name.startswith(STATE_DIR)
-    return _Plain(naming.resource(name, "file"), path[: path.rfind("/")], len(base), private)
+    return _Plain(path, naming.resource(name, "file"), path[: path.rfind("/")], len(base), private,
+                  naming.unmarked(text))
 
 
 def _look(path: str) -> os.stat_result | None:

@@ -48,7 +48,7 @@ from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.store")
 T = TypeVar("T")
-_encode = msgspec.json.Encoder().encode
+_encode_into = msgspec.json.Encoder().encode_into
 _APPEND = Q["event_append"]
 #: Events of a large transaction that one statement appends.
 EVENTS_AT_ONCE = 16
@@ -140,6 +140,7 @@ class Tx(View):
         super().__init__(db, now_ms)
         self.recorded = 0
         self._events: list[tuple[Any, ...]] = []
+        self._text = bytearray()  # where each event is encoded: one piece of memory for all
         self._carried = carried or Carried()
         self._raised: set[str] = set()
         #: Facts true for this transaction only ("are there any waiters?"), kept by who writes them.
@@ -160,8 +161,10 @@ class Tx(View):
         agent, task, resource = subject(event)
         if of_agent:
             self._carried.forget(str(agent))
+        text = self._text
+        _encode_into(event, text)
         self._events.append(
-            (self.next_seq(), self.now, kind, agent, task, resource, _encode(event).decode())
+            (self.next_seq(), self.now, kind, agent, task, resource, text.decode())
         )
         self.recorded += 1
 

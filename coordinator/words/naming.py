@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
 from typing import Literal, get_args
 
 import msgspec
@@ -79,7 +78,11 @@ def kind_of(text: str) -> Kind:
     return "file"
 
 
-@lru_cache(maxsize=4096)
+def unmarked(text: str) -> bool:
+    """Whether `text` is well formed and has no sign of a directory, glob, region or key."""
+    return _PLAIN.fullmatch(text) is not None and len(text) <= NAME_BYTES_MAX
+
+
 def parse(text: str) -> tuple[Kind, str, str]:
     """Split what was typed into `(kind, path part, rest)`.
 
@@ -89,7 +92,7 @@ def parse(text: str) -> tuple[Kind, str, str]:
         Refusal: INVALID, naming what is wrong: empty, too long, a control character, not UTF-8,
             a malformed region, a key with an empty part.
     """
-    if _PLAIN.fullmatch(text) and len(text) <= NAME_BYTES_MAX:
+    if unmarked(text):
         return "file", text, ""
     check_text(text)
     kind = kind_of(text)
