@@ -107,7 +107,7 @@ def heard_of(
     svc: Service, tx: Tx, row: AgentRow, *, moved: bool, progress: str | None = None
 ) -> None:
     """The agent is active: note it (at most every 15 s), and renew what it holds if it moves."""
-    fresh = tx.now_ms - from_iso(row.seen_at) < SEEN_EVERY_MS
+    fresh = row.seen_at > tx.later(-SEEN_EVERY_MS)
     if fresh and row.state == "active" and (progress is None or progress == row.progress):
         return
     tx.record(ev.AgentSeen(agent=row.agent, progress=progress, moved=moved))

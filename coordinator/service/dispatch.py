@@ -14,7 +14,6 @@ from coordinator.service import lapse, tasks
 from coordinator.service.core import Service
 from coordinator.service.weighing import Wanted, Weighing, weigh
 from coordinator.store.ledger import Tx
-from coordinator.store.projections import park
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words.refusals import Refusal
 
@@ -63,5 +62,4 @@ def choose(
         if not weighing.blocked and not quarantined and not touches_own:
             return tasks.find(tx, task_id), wanted, weighing
         seen.add(task_id)
-        park(tx.db, task_id, weighing.first_scope)
-        tx.memo["parked_any"] = True
+        tx.park(task_id, weighing.first_scope)

@@ -29,14 +29,14 @@ def grant(
     """Write the leases of a set that nothing stands in the way of; they end, whatever their TTL and
     however often they are renewed, at `no_longer_than` (ISO text) if that is given."""
     acquisition = ""
-    expires = iso(tx.now_ms + (first_ttl_ms or ttl_ms))
-    max_until = iso(tx.now_ms + max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
+    expires = tx.later(first_ttl_ms or ttl_ms)
+    max_until = tx.later(max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
     if no_longer_than is not None:
         expires, max_until = min(expires, no_longer_than), min(max_until, no_longer_than)
     leases: list[rq.Lease] = []
     for located, mode in wanted:
         asked = located.resource
-        own = weighing.own.get(asked.scope + "\n" + asked.name)
+        own = weighing.own.get(asked.scope + "\n" + asked.name) if weighing.own else None
         if own is not None and own.expires_at > tx.now:
             if own.mode == "exclusive" or own.mode == mode:
                 leases.append(_again(svc, tx, own, ttl_ms))
@@ -69,11 +69,10 @@ def grant(
                 description=description, lease_token=svc.seal(token),
             )
         )
-    warnings = []
-    for review, path, _ in dict.fromkeys(weighing.reviews):
-        warnings.append(
-            f"{path} holds partial work under review {review}; see `coord review show {review}`."
-        )
+    warnings = [
+        f"{path} holds partial work under review {review}; see `coord review show {review}`."
+        for review, path, _ in dict.fromkeys(weighing.reviews)
+    ] if weighing.reviews else []
     acquisition = acquisition or leases[0].acquisition_id  # all of it was held already
     return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
 

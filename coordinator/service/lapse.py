@@ -110,7 +110,7 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
 def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
     """Take an agent's waiters (those for one task, or all) out of the line: a grant would come for
     work that is over."""
-    if not tx.any("waiters_any"):
+    if not tx.present().waiters:
         return
     for raw in tx.rows("waiters_of_agent", agent):
         waiter = WaiterRow(*raw)
@@ -120,7 +120,6 @@ def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
                      tx.rows("waiter_resources_of", waiter.acquisition_id)]
         tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=agent, reason=reason))
         unlocks.left_line(tx, waiter.acquisition_id, reason)
-        tx.memo.pop("waiters_any", None)
 
 
 def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
@@ -157,7 +156,6 @@ def flag(
             events_from=started or max(1, tx.last_seq - 200), files=list(files),
         )
     )
-    tx.memo["reviews_any_open"] = True
     return review
 
 

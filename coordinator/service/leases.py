@@ -76,16 +76,16 @@ def acquire_located(
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
             )
         )
-        tx.memo["waiters_any"] = True
     return redirect.locked(svc, tx, req.agent, located, weighing, acquisition, task=req.task)
 
 
 def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     """See `requests.Release`."""
-    if not actor.operator and req.force:
+    person = actor.operator
+    if req.force and not person:
         raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
     rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, req.task, req.cwd)
-    if not actor.operator:
+    if not person:
         agents.acting(svc, tx, actor, req.agent)
     for row in rows:
         if row.locked_by != req.agent and not req.force:

@@ -27,7 +27,7 @@ from coordinator.words.refusals import Code, Refusal
 def same_again(tx: Tx, agent: str, located: Sequence[Located]) -> WaiterRow | None:
     """The place of an agent that asks again for what it waits for. It keeps that place (its age
     counts on), and has only the one: two grants would surprise."""
-    if not tx.any("waiters_any"):
+    if not tx.present().waiters:
         return None
     names = sorted(one.resource.name for one in located)
     for raw in tx.rows("waiters_of_agent", agent):
@@ -59,7 +59,6 @@ def _leave(tx: Tx, waiter: WaiterRow, reason: str) -> None:
     freed = _resources(tx, waiter.acquisition_id)
     tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent,
                             reason=reason))
-    tx.memo.pop("waiters_any", None)
     tx.freed += [(one.name, one.kind, one.scope) for one in freed]
 
 
@@ -78,7 +77,7 @@ def settle(svc: Service, tx: Tx) -> list[str]:
     granted: list[str] = []
     tx.offers = tx.offers or bool(tx.freed)
     while tx.freed:
-        if not tx.any("waiters_any"):
+        if not tx.present().waiters:
             tx.freed.clear()
             break
         freed = dict.fromkeys(tx.freed)
@@ -176,7 +175,6 @@ def _give(
         ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent, reason="granted")
     )
     unlocks.left_line(tx, waiter.acquisition_id, "the lease ended unanswered; granted from line")
-    tx.memo.pop("waiters_any", None)
     offered = None if waiter.held else min(waiter.ttl_ms, ms(svc.settings.leases.offered_ttl_s))
     reply = grant(
         svc, tx, waiter.agent, wanted, weighing, ttl_ms=waiter.ttl_ms, task=waiter.task_id,

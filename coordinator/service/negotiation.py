@@ -72,7 +72,6 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
             resources=[(asked.name, asked.kind, asked.scope)],
         )
     )
-    tx.memo["waiters_any"] = True
     holder = theirs[0].locked_by
     tx.record(
         ev.UnlockAsked(

@@ -154,7 +154,7 @@ def _position(tx: Tx, acquisition: str | None) -> int | None:
 
 def _deadlock(tx: Tx, agent: str, holders: Sequence[str]) -> list[str]:
     """Holders that (through others, too) wait for something that `agent` holds."""
-    if not tx.any("waiters_any") or not tx.rows("leases_of_holder", agent):
+    if not tx.present().waiters or not tx.rows("leases_of_holder", agent):
         return []
     out = []
     for holder in holders:

@@ -144,7 +144,6 @@ def decide(svc: Service, tx: Tx, actor: Actor, req: rq.ReviewDecide) -> rq.Revie
         _move_task(tx, task, req.verdict, row)
     for raw in tx.rows("review_files_of", row.review_id):
         tx.freed.append((raw[0], "file", raw[1]))
-    tx.memo.pop("reviews_any_open", None)
     if row.agent is not None:
         said = f"A human looked at your partial work {row.review_id} and chose to {req.verdict} it."
         if task is not None and req.verdict == "reassign":
@@ -287,7 +286,6 @@ def undo(svc: Service, tx: Tx, actor: Actor, req: rq.ReviewUndo) -> rq.Review:
         ev.ReviewUndone(review=row.review_id, agent=row.agent, task=row.task_id,
                         by=req.by or "operator")
     )
-    tx.memo["reviews_any_open"] = True
     if task is not None:
         tasks.move(tx, task, "reopen", why=f"{row.review_id}: verdict undone",
                    partial=row.review_id)

@@ -20,9 +20,7 @@ def one_by_one(tx: View, statement: str, asked: Resource) -> Iterator[tuple[Any,
     """Rows of a statement that looks where `asked` may overlap, read as they are asked for: who
     has seen enough stops, however many leases lie below a directory."""
     text, scopes = _where(statement, asked.kind, asked.scope)
-    if asked.kind in ("dir", "glob"):
-        return iter(tx.db.execute(text, scopes))
-    return iter(tx.cursor.execute(text, scopes).fetchall())  # little lies below a file
+    return iter(tx.db.execute(text, scopes))
 
 
 @lru_cache(maxsize=4096)
@@ -35,7 +33,8 @@ def _where(statement: str, kind: Kind, scope: str) -> tuple[str, tuple[str, ...]
 
 def near(tx: View, statement: str, asked: Resource) -> list[tuple[Any, ...]]:
     """All of `one_by_one`, read before anything is changed."""
-    return list(one_by_one(tx, statement, asked))
+    text, scopes = _where(statement, asked.kind, asked.scope)
+    return tx.cursor.execute(text, scopes).fetchall()
 
 
 def holders_of(view: View, holder: str, wanted: Sequence[tuple[Resource, str]]) -> list[str]:

@@ -49,7 +49,7 @@ def anything_due(view: View) -> bool:
 
 def tend(svc: Service, tx: Tx) -> None:
     """Between sweeps: serve whoever waits for what lapsed, retry the line, end backoffs."""
-    if tx.any("waiters_any"):
+    if tx.present().waiters:
         lapse.close_due(svc, tx)
     tasks.offer_rested(tx)
     line.settle(svc, tx)

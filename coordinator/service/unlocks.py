@@ -112,7 +112,7 @@ def lost_its_holder(svc: Service, tx: Tx, place: str) -> None:
 
 def follow(tx: Tx, lease: LeaseRow, agent: str) -> None:
     """A lease went from its holder to `agent` (a sub-agent, or back): it is asked from now on."""
-    if not tx.any("waiters_any"):
+    if not tx.present().waiters:
         return
     for raw in near(tx, "waiters_near", as_resource(lease.file_path, lease.kind, lease.scope)):
         row = pending(tx, str(raw[0]))

@@ -7,7 +7,7 @@ that no wrong grant and no forgotten work follows from a sweep that did not run 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -111,11 +111,12 @@ def weigh(
             if not rule.conflicts(asked, mode, holder, lease):
                 continue
             (lapsed if rule.dead(lease.expires_at, now) else out.leases).append(lease)
-        if tx.any("waiters_any"):
+        present = tx.present()
+        if present.waiters:
             place = rule.standing(priority, asked_at or now, tx.now_ms,
                                   ms(svc.settings.leases.age_step_s))
             out.waiters += _ahead(svc, tx, holder, asked, mode, place, acquisition)
-        if tx.any("reviews_any_open"):
+        if present.reviews:
             for review, path, scope, state, left_by in near(tx, "reviews_near", asked):
                 if state == "reassigned" and task in (None, left_by):
                     continue
@@ -129,18 +130,19 @@ def weigh(
     return out
 
 
-def _rivals(svc: Service, tx: Tx, located: Located) -> Iterator[LeaseRow]:
+def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[LeaseRow]:
     """Leases that may overlap, by name and then by inode."""
-    known = set()
-    for row in one_by_one(tx, "rivals", located.resource):
-        lease = LeaseRow(*row)
-        known.add(lease.fencing_token)
-        yield lease
+    asked = located.resource
+    if asked.kind in ("dir", "glob"):
+        return (LeaseRow(*row) for row in one_by_one(tx, "rivals", asked))
+    found = [LeaseRow(*row) for row in near(tx, "rivals", asked)]  # little lies below a file
     if located.inode is not None:
+        known = {lease.fencing_token for lease in found}
         for row in tx.rows("rivals_by_inode", located.inode):
             lease = LeaseRow(*row)
-            if lease.fencing_token not in known and _same_file(svc, lease, located.resource):
-                yield _renamed(svc, lease, located.resource)
+            if lease.fencing_token not in known and _same_file(svc, lease, asked):
+                found.append(_renamed(svc, lease, asked))
+    return found
 
 
 def _same_file(svc: Service, lease: LeaseRow, asked: Resource) -> bool:

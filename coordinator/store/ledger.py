@@ -38,9 +38,15 @@ from coordinator.store.events import (
     AgentSeen,
     AgentState,
     Event,
+    ReviewDecided,
+    ReviewOpened,
+    ReviewUndone,
     Subject,
+    TaskChanged,
+    WaiterLeft,
+    WaiterQueued,
 )
-from coordinator.store.projections import APPLY, Apply
+from coordinator.store.projections import APPLY, Apply, park
 from coordinator.store.rows import AgentRow
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words.clock import iso
@@ -53,13 +59,12 @@ _APPEND = Q["event_append"]
 #: Events of a large transaction that one statement appends.
 EVENTS_AT_ONCE = 16
 _APPEND_SOME = _APPEND + ", (?, ?, ?, ?, ?, ?, ?)" * (EVENTS_AT_ONCE - 1)
-_PRESENCE = Q["presence"]
-_PRESENT = ("waiters_any", "reviews_any_open", "parked_any")
+_ABOUT_AGENTS = (AgentRegistered, AgentSeen, AgentState, AgentHooked)
+_ABOUT_PRESENCE = (WaiterQueued, WaiterLeft, ReviewOpened, ReviewDecided, ReviewUndone, TaskChanged)
 #: How events of a class are recorded: what applies them, what tells their subject, their name, and
-#: whether an agent's row is another after them.
+#: whether something that is carried in memory is another after them.
 _RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool]] = {
-    kind: (apply, SUBJECT_OF[kind], KIND_OF[kind],
-           kind in (AgentRegistered, AgentSeen, AgentState, AgentHooked))
+    kind: (apply, SUBJECT_OF[kind], KIND_OF[kind], kind in _ABOUT_AGENTS + _ABOUT_PRESENCE)
     for kind, apply in APPLY.items()
 }
 
@@ -108,6 +113,14 @@ class View:
         self.cursor = db.cursor()  # for what is read whole, or not at all, before the next
         self.now_ms = now_ms
         self.now = iso(now_ms)
+        self._instants: dict[int, str] = {}
+
+    def later(self, ms: int) -> str:
+        """The instant `ms` milliseconds from now, as ISO text."""
+        text = self._instants.get(ms)
+        if text is None:
+            text = self._instants[ms] = iso(self.now_ms + ms)
+        return text
 
     def rows(self, name: str, *params: Any) -> list[tuple[Any, ...]]:
         """All rows of the statement called `name`."""
@@ -131,6 +144,17 @@ class View:
         return zlib.decompress(row[0]) if row else None
 
 
+class Present(msgspec.Struct, frozen=True, gc=False):
+    """What is seldom there and often asked for."""
+
+    waiters: int
+    """Somebody stands in line."""
+    reviews: int
+    """Partial work is not settled."""
+    parked: int
+    """A task is parked on what somebody holds."""
+
+
 class Tx(View):
     """A transaction at an instant: reading, and recording events."""
 
@@ -143,7 +167,8 @@ class Tx(View):
         self._text = bytearray()  # where each event is encoded: one piece of memory for all
         self._carried = carried or Carried()
         self._raised: set[str] = set()
-        #: Facts true for this transaction only ("are there any waiters?"), kept by who writes them.
+        self._present: Present | None = None
+        #: Facts true for this transaction only, kept by who reads them.
         self.memo: dict[str, Any] = {}
         #: Directories that were looked at and are no links (`Tree.resolve`): an instant, a look.
         self.directories: set[str] = set()
@@ -156,11 +181,13 @@ class Tx(View):
 
     def record(self, event: Event) -> None:
         """Append the event and apply it: the only way to change state."""
-        apply, subject, kind, of_agent = _RECORDING[type(event)]
+        apply, subject, kind, forget = _RECORDING[type(event)]
         apply(self.cursor, self.now, event)
         agent, task, resource = subject(event)
-        if of_agent:
-            self._carried.forget(str(agent))
+        if forget:
+            self._present = None
+            if isinstance(event, _ABOUT_AGENTS):
+                self._carried.forget(str(agent))
         text = self._text
         _encode_into(event, text)
         self._events.append(
@@ -189,7 +216,7 @@ class Tx(View):
     def free(self, name: str, kind: str, scope: str) -> None:
         """A lease on this has ended: offer the best task parked on it, and note whom to serve."""
         self.freed.append((name, kind, scope))
-        if self.any("parked_any"):
+        if self.present().parked:
             self.db.execute(Q["ready_offer"], (scope,))
 
     def next_seq(self) -> int:
@@ -233,16 +260,18 @@ class Tx(View):
         if not self.cursor.execute(Q["blob_has"], (digest,)).fetchall():
             self.db.execute(Q["blob_put"], (digest, len(data), zlib.compress(data, 1)))
 
-    def any(self, what: str) -> bool:
-        """Whether there are any `waiters_any`, `reviews_any_open` or `parked_any`: what is seldom
-        there and often asked for, looked up for all three once a transaction; see `memo`."""
-        known: bool | None = self.memo.get(what)
-        if known is None:
-            found = self.db.execute(_PRESENCE).fetchone()
-            assert found is not None
-            self.memo.update(zip(_PRESENT, map(bool, found), strict=True))
-            known = self.memo[what]
-        return known
+    def present(self) -> Present:
+        """Whether there are any; looked up once, and again after what may have changed it."""
+        found = self._present
+        if found is None:
+            found = self._present = Present(*self.row("presence"))  # type: ignore[misc]
+        return found
+
+    def park(self, task: str, scope: str) -> None:
+        """The ready task met `scope` held: it is set aside until that is free."""
+        park(self.db, task, scope)
+        if self._present is not None and not self._present.parked:
+            self._present = None
 
     def flush(self) -> None:
         """Write what was gathered in memory; called just before the commit."""
