@@ -1,8 +1,8 @@
 """What the daemon is held against without a server: bare SQLite, and the disk's own floor.
 
-`SqlitePairs` sends the statements that a grant and a release send in the daemon, each request in
-one durable transaction of its own, from one thread: what a program does that opens the database
-itself. No names are resolved, no token is checked, nothing is encoded.
+`SqlitePairs` sends the statements that a grant and a release send in the daemon, with rows of the
+same size, each request in one durable transaction of its own, from one thread: what a program does
+that opens the database itself. No names are resolved, no token is checked, nothing is encoded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import os
 import time
 from pathlib import Path
 
+import msgspec
+
 from coordinator.bench.measure import Slice
+from coordinator.store import events as ev
 from coordinator.store.database import open_writer
 from coordinator.store.ledger import COUNTER_BLOCKS
 from coordinator.store.statements import STATEMENTS as Q
@@ -19,6 +22,16 @@ from coordinator.store.statements import many
 
 _NOW, _LATER = "2026-01-01T00:00:00.000Z", "2026-01-01T00:30:00.000Z"
 BLOCK = 4096
+#: What the daemon writes of a grant and of a release.
+GRANTED = msgspec.json.encode(ev.LeaseGranted(
+    fencing_token=10_000, resource="src/pkg/m10.py", agent="c10", expires_at=_LATER,
+    lease_kind="file", mode="exclusive", scope="p/src/pkg/m10.py/", acquisition_id="A-10000",
+    ttl_ms=1_800_000, max_until=_LATER,
+)).decode()
+RELEASED = msgspec.json.encode(ev.LeaseReleased(
+    fencing_token=10_000, resource="src/pkg/m10.py", scope="p/src/pkg/m10.py/", agent="c10",
+    lease_kind="file",
+)).decode()
 
 
 class SqlitePairs:
@@ -56,7 +69,7 @@ class SqlitePairs:
             (self._n, scope[2:-1], "c1", _NOW, "", _LATER, "file", "exclusive", scope, "", None,
              None, None, f"A-{self._n}", None, 1_800_000, _LATER),
         )
-        self._event("lease_granted", scope)
+        self._event("lease_granted", scope, GRANTED)
         if self._n % COUNTER_BLOCKS["fencing"] == 1:
             run(Q["counter_put"], ("fencing", self._n + COUNTER_BLOCKS["fencing"] - 1))
         run("COMMIT")
@@ -69,13 +82,13 @@ class SqlitePairs:
         run(Q["leases_at_scope"], (scope,)).fetchall()
         run(Q["lease_delete"], (token,))
         run(Q["presence"]).fetchone()
-        self._event("lease_released", scope)
+        self._event("lease_released", scope, RELEASED)
         run("COMMIT")
 
-    def _event(self, kind: str, scope: str) -> None:
+    def _event(self, kind: str, scope: str, data: str) -> None:
         self._seq += 1
-        data = f'{{"kind":"{kind}","fencing_token":{self._n},"resource":"{scope}","agent":"c1"}}'
-        self._db.execute(Q["event_append"], (self._seq, _NOW, kind, "c1", None, scope, data))
+        row = (self._seq, _NOW, kind, "c1", None, scope[2:-1], data)
+        self._db.execute(Q["event_append"], row)
 
     def close(self) -> None:
         """Close the database."""
