@@ -27,7 +27,7 @@ from coordinator.operations.listing import (
 from coordinator.service import line, overview, sweeping
 from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.store.database import DISK_ERRORS, storage_refusal
-from coordinator.store.ledger import Ledger, Tx, View
+from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, iso
 from coordinator.words.refusals import Code, Refusal
@@ -79,10 +79,16 @@ class Desk:
             request = decode(operation, params)
             if self._closing and op not in ("health", "status"):
                 self.check_open()
-            if operation.writes:
-                self._write(operation, request, token, answer, gone)
-            else:
+            if not operation.writes:
                 self._read(operation, request, token, answer)
+                return
+            if operation.waits and request.wait_s > 0:
+                answer = self._patient(operation, request, token, answer, request.wait_s, gone)
+            job = partial(self._serve, operation, operation.handle, request, token)
+            if operation.before is None:
+                self.writer.submit(job, answer)
+            else:
+                self._write_twice(operation, request, token, job, answer)
         except Refusal as refusal:
             answer(refusal)
         except Exception as bad:
@@ -102,24 +108,16 @@ class Desk:
         if self._closing:
             raise Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
 
-    def _write(self, operation: Operation, request: Any, token: str | None, answer: Answer,
-               gone: Callable[[], bool]) -> None:
-        if operation.before is not None:
-            before = partial(self._serve, operation, operation.before, request, token)
+    def _write_twice(self, operation: Operation, request: Any, token: str | None, job: Job,
+                     answer: Answer) -> None:
+        """`before` in a commit of its own, and then the job."""
+        def then(value: Any) -> None:
+            if isinstance(value, Refusal):
+                answer(value)
+            else:
+                self.writer.submit(job, answer)
 
-            def then(value: Any) -> None:
-                if isinstance(value, Refusal):
-                    answer(value)
-                else:
-                    job = partial(self._serve, operation, operation.handle, request, token)
-                    self.writer.submit(job, answer)
-
-            self.writer.submit(before, then)
-            return
-        if operation.waits and request.wait_s > 0:
-            answer = self._patient(operation, request, token, answer, request.wait_s, gone)
-        job = partial(self._serve, operation, operation.handle, request, token)
-        self.writer.submit(job, answer)
+        self.writer.submit(partial(self._serve, operation, operation.before, request, token), then)
 
     def _serve(self, operation: Operation, handle: Any, request: Any, token: str | None,
                tx: Tx) -> Any:
@@ -318,7 +316,7 @@ def who(view: View, token: str | None) -> Actor:
             Code.UNAUTHORIZED, "This agent token is unknown, or its agent has left.",
             next="Register again, or unset COORD_AGENT_TOKEN to act as a person.",
         )
-    return Actor(agent=row.agent)
+    return Actor(agent=row.agent, row=row)
 
 
 def _snapshot(db: apsw.Connection, now_ms: int, reading: Callable[[View], Any]) -> Any:

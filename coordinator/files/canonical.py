@@ -87,6 +87,7 @@ class Tree:
     Attributes:
         root: the root's real path.
         fold_case: whether scopes are casefolded.
+        alone: whether no worktree is linked to this one, as far as the last look told.
     """
 
     def __init__(self, root: Path, *, fold_case: bool | None = None) -> None:
@@ -102,6 +103,7 @@ class Tree:
         self._worktrees_dir = os.path.join(found.common, "worktrees") if found else ""
         self._stamp: tuple[int, int, int] | None = None
         self._linked: tuple[str, ...] = ()
+        self.alone = True
         #: Where names may begin, longest first: a worktree may lie inside another.
         self._bases: tuple[str, ...] = (self._base,)
         self._look_for_worktrees()
@@ -110,11 +112,6 @@ class Tree:
         """The real paths of the linked worktrees' counterparts of the root; not the root itself."""
         self._look_for_worktrees()
         return [base.rstrip("/") for base in self._linked]
-
-    @property
-    def alone(self) -> bool:
-        """Whether no worktree is linked to this one, as far as the last look told."""
-        return not self._linked
 
     def refresh(self) -> None:
         """Read the list of worktrees again, even if nothing seems to have changed."""
@@ -145,7 +142,8 @@ class Tree:
         if not seen:
             self._look_for_worktrees()
         if not self.fold_case:
-            plain = _plainly(text, self._start(cwd), self._bases)
+            start = self._base if cwd is None else self._start(cwd)
+            plain = _plainly(text, start, self._bases)
             if plain is not None and plain.unmarked:
                 return self._resolve_plain(plain, seen) or self._resolve_real(plain.path, text)
         if literal:
@@ -395,6 +393,7 @@ class Tree:
         linked = {root.rstrip("/") + "/" for root in below} - {self._base}
         self._bases = tuple(sorted({self._base, *linked}, key=lambda base: (-len(base), base)))
         self._linked = tuple(sorted(linked))
+        self.alone = not self._linked
 
 
 @lru_cache(maxsize=4096)

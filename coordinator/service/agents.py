@@ -84,6 +84,9 @@ def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True)
     Raises:
         Refusal: UNAUTHORIZED, UNKNOWN_AGENT, INVALID.
     """
+    if actor.row is not None and actor.agent == name:
+        heard_of(svc, tx, actor.row, moved=moved)
+        return
     row, asking = tx.agent(name), actor.agent
     if row is None or row.state == "gone":
         if asking is not None:

@@ -15,6 +15,7 @@ from coordinator.archive.index import ArchiveIndex
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.settings import Settings
+from coordinator.store.rows import AgentRow
 
 #: Announced calls that are remembered: they are made within a moment.
 CALLERS_MAX = 512
@@ -25,6 +26,8 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
 
     agent: str | None = None
     via: str = "cli"
+    row: AgentRow | None = None
+    """The agent's, as it was when its token was read."""
 
     @property
     def operator(self) -> bool:

@@ -188,11 +188,10 @@ class Tx(View):
             self._present = None
             if isinstance(event, _ABOUT_AGENTS):
                 self._carried.forget(str(agent))
-        text = self._text
+        known, text = self._carried, self._text
+        known.seq = seq = (known.seq or self.last_seq) + 1
         _encode_into(event, text)
-        self._events.append(
-            (self.next_seq(), self.now, kind, agent, task, resource, text.decode())
-        )
+        self._events.append((seq, self.now, kind, agent, task, resource, text.decode()))
         self.recorded += 1
 
     def agent(self, name: str) -> AgentRow | None:
@@ -218,12 +217,6 @@ class Tx(View):
         self.freed.append((name, kind, scope))
         if self.present().parked:
             self.db.execute(Q["ready_offer"], (scope,))
-
-    def next_seq(self) -> int:
-        """Take the next place in the log."""
-        known = self._carried
-        known.seq = seq = (known.seq or self.last_seq) + 1
-        return seq
 
     def recorded_of(self, kinds: frozenset[str]) -> list[tuple[Any, ...]]:
         """(at, agent, resource, data) of this transaction's own events of these kinds, the latest
