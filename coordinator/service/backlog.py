@@ -100,7 +100,7 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None) -> 
             Code.LIMIT, f"{len(drafts)} tasks would pass the limit of {limits.tasks_max} "
             "(backlog.tasks_max). Nothing was added.",
         )
-    first = int((tx.row("counter_get", "task") or (0,))[0]) + 1
+    first = tx.last_number("task") + 1
     ids = {d.ref: f"T-{first + i}" for i, d in enumerate(drafts) if d.ref}
     if len(ids) != sum(1 for d in drafts if d.ref):
         names = [d.ref for d in drafts if d.ref]

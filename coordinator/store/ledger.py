@@ -241,6 +241,10 @@ class Tx(View):
             self._raised.add(counter)
         return value
 
+    def last_number(self, counter: str) -> int:
+        """The last value that a counter gave, in this transaction or ever; 0 for none."""
+        return (self._carried.counters or self._counters()).get(counter, 0)
+
     def _counters(self) -> dict[str, int]:
         known = self._carried
         if known.counters is None:
@@ -335,6 +339,8 @@ class Ledger:
             self._carried = Carried()
             self._rollback()
             if len(jobs) > 1:
+                log.warning("a batch of %d failed (%s: %s); each is run again on its own",
+                            len(jobs), type(bad).__name__, bad)
                 return [self.run_all([job], now_ms)[0] for job in jobs]
             return [self._as_refusal(bad)]
         if tx.recorded and self.on_commit is not None:

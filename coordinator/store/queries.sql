@@ -88,9 +88,6 @@ INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET valu
 -- name: counters_all
 SELECT name, value FROM counters;
 
--- name: counter_get
-SELECT value FROM counters WHERE name = ?;
-
 -- name: counter_put
 INSERT INTO counters (name, value) VALUES (?1, ?2)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;

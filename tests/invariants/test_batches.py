@@ -1,0 +1,133 @@
+"""Who shares a transaction is answered as if everybody had one of their own.
+
+Group commit puts the requests of many into one transaction, in which facts are looked up once and
+kept until something changes them ("does anybody stand in line?"). Two coordinators get the same
+requests at the same instants: one in batches, one by one.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from coordinator.operations.listing import OPERATIONS, serve_write
+from coordinator.service.core import OPERATOR
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+from tests.world import World
+
+AGENTS = st.sampled_from(["ann", "bob"])
+PATHS = st.sampled_from(["a.py", "a.py", "d/", "d/x.py", "d/*.py"])
+TASKS = st.integers(1, 4).map("T-{}".format)
+
+ACQUIRE = st.builds(
+    lambda a, p, m, r, t: rq.Acquire(agent=a, resources=[p], mode=m, retry=r, ttl_s=t),
+    AGENTS, PATHS, st.sampled_from(["exclusive", "exclusive", "shared"]), st.booleans(),
+    st.sampled_from([2.0, 600.0]),
+)
+RELEASE = st.builds(lambda a, p: rq.Release(agent=a, resources=[p]), AGENTS, PATHS)
+REQUESTS = st.one_of(
+    ACQUIRE, ACQUIRE, ACQUIRE, RELEASE, RELEASE,
+    st.builds(lambda p, q: rq.TaskAdd(title="one", resources=[p], priority=q), PATHS,
+              st.integers(0, 2)),
+    st.builds(lambda a: rq.TaskClaim(agent=a, ttl_s=4.0), AGENTS),
+    st.builds(lambda a, t: rq.TaskClaim(agent=a, task=t), AGENTS, TASKS),
+    st.builds(lambda a, t: rq.TaskDone(agent=a, task=t), AGENTS, TASKS),
+    st.builds(lambda a, t: rq.TaskFail(agent=a, task=t), AGENTS, TASKS),
+    st.builds(lambda n, v: rq.ReviewDecide(review=f"R-{n}", verdict=v), st.integers(1, 3),
+              st.sampled_from(["keep", "reassign"])),
+    st.builds(lambda n: rq.ReviewUndo(review=f"R-{n}"), st.integers(1, 3)),
+    st.builds(lambda n, a: rq.Withdraw(agent=a, acquisition_id=f"W-{n}"), st.integers(1, 3),
+              AGENTS),
+    st.builds(lambda a: rq.Leave(agent=a), AGENTS),
+    st.just(rq.Sweep()),
+)
+#: What is written to the disk first, how long it takes (ms), and what is then asked at once.
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["", "a.py", "d/x.py"]), st.sampled_from([1, 3_000]),
+              st.lists(REQUESTS, min_size=3, max_size=10)),
+    min_size=2, max_size=5,
+)
+
+
+def told(answer: Any, world: World) -> Any:
+    if isinstance(answer, rq.Review):
+        answer.timeline.clear()  # what happens in its own transaction is shown from the next on
+    body = answer.body() if isinstance(answer, Refusal) else answer
+    return json.loads(msgspec.json.encode(body).decode().replace(str(world.root), "ROOT"))
+
+
+def live(world: World) -> list[LeaseRow]:
+    """All but which file on this disk it is."""
+    return [structs.replace(lease, inode=None) for lease in world.live()]
+
+
+def answers(world: World, asked: Sequence[rq.Request[Any]], *, at_once: bool) -> list[Any]:
+    def serve(handle: Any, request: rq.Request[Any], tx: Tx) -> Any:
+        return serve_write(world.service, tx, OPERATOR, handle, request)
+
+    now = world.clock.now_ms()
+    jobs = []
+    for request in asked:
+        operation = OPERATIONS[request.op]
+        if operation.before is not None:
+            refused = world.ledger.run_all([partial(serve, operation.before, request)], now)[0]
+            if isinstance(refused, Refusal):
+                continue
+        jobs.append(partial(serve, operation.handle, request))
+    if at_once:
+        commits: list[Tx] = []
+        world.ledger.on_commit = commits.append
+        got = [told(one, world) for one in world.ledger.run_all(jobs, now)]
+        assert len(commits) < 2, "the batch failed, and each was run again on its own"
+        return got
+    return [told(world.ledger.run_all([job], now)[0], world) for job in jobs]
+
+
+def asks(agent: str, path: str, ttl_s: float = 600.0) -> rq.Acquire:
+    return rq.Acquire(agent=agent, resources=[path], ttl_s=ttl_s)
+
+
+#: Makes the batch look whether anybody waits, before somebody does.
+OTHER = asks("bob", "d/x.py")
+
+
+@given(STEPS)
+@example([("", 1, [asks("ann", "a.py")]),
+          ("", 1, [OTHER, asks("bob", "a.py"), rq.Release(agent="ann", resources=["a.py"])])])
+@example([("", 1, [asks("ann", "a.py", 2.0)]),
+          ("a.py", 3_000, [OTHER, rq.Sweep(), asks("bob", "a.py")])])
+@example([("", 1, [asks("ann", "a.py", 2.0)]), ("a.py", 3_000, [rq.Sweep()]),
+          ("", 1, [rq.ReviewDecide(review="R-1", verdict="keep")]),
+          ("", 1, [OTHER, rq.ReviewUndo(review="R-1"), asks("bob", "a.py")])])
+@settings(max_examples=80, deadline=None)
+def test_a_batch_is_answered_as_one_by_one(
+    steps: list[tuple[str, int, list[rq.Request[Any]]]]
+) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        together, apart = World(Path(place) / "together"), World(Path(place) / "apart")
+        try:
+            for number, (path, ms, asked) in enumerate(steps):
+                for world in (together, apart):
+                    if path:
+                        world.write(path, f"{number}\n")
+                    world.clock.advance(ms)
+                got = answers(together, asked, at_once=True)
+                expected = answers(apart, asked, at_once=False)
+                assert got == expected
+                assert live(together) == live(apart)
+            assert together.replay_differs() == []
+        finally:
+            together.close()
+            apart.close()
