@@ -9,7 +9,6 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words import requests as rq
-from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -69,7 +68,7 @@ def _take(
     svc: Service, tx: Tx, agent: str, task: TaskRow, wanted: list[Wanted], weighing: Weighing,
     ttl_ms: int,
 ) -> rq.Claimed:
-    until = iso(tx.now_ms + ttl_ms)
+    until = tx.later(ttl_ms)
     acquired = None
     if wanted:
         acquired = granting.grant(
@@ -79,7 +78,7 @@ def _take(
     tasks.move(
         tx, task, "claim", agent=agent, attempts=task.attempts + 1, claimed_by=agent,
         claimed_at=tx.now, claim_until=until, ttl_ms=ttl_ms,
-        claim_max=iso(tx.now_ms + max(ttl_ms, ms(svc.settings.leases.max_hold_s))),
+        claim_max=tx.later(max(ttl_ms, ms(svc.settings.leases.max_hold_s))),
     )
     if task.partial is not None:
         _let_go_on(tx, task.partial)

@@ -17,7 +17,7 @@ from coordinator.service.core import Service, listed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
-from coordinator.words.clock import from_iso, iso
+from coordinator.words.clock import from_iso
 from coordinator.words.naming import path_scope
 from coordinator.words.refusals import Refusal
 
@@ -253,7 +253,7 @@ def _end_group(
             ev.LeaseLapsed(
                 fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
                 agent=holder, lease_kind=row.kind, task=row.task_id, reason=reason, review=review,
-                expired_at=min(row.expires_at, iso(tx.now_ms)),
+                expired_at=min(row.expires_at, tx.now),
             )
         )
         tx.free(row.file_path, row.kind, row.scope)

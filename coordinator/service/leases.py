@@ -71,7 +71,7 @@ def acquire_located(
         tx.record(
             ev.WaiterQueued(
                 acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
-                asked_at=asked_at, until=iso(tx.now_ms + stay_ms), held=req.wait_s > 0,
+                asked_at=asked_at, until=tx.later(stay_ms), held=req.wait_s > 0,
                 ttl_ms=ttl_ms, task=req.task, description=req.description,
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
             )

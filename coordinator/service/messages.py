@@ -17,7 +17,7 @@ from coordinator.service.core import Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
-from coordinator.words.clock import from_iso, iso, short
+from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Refusal
 
 #: A lease that ends within this (ms), and cannot be renewed, is told of.
@@ -92,7 +92,7 @@ def _located(svc: Service, name: str) -> Located | None:
 
 def _warn(tx: Tx, agent: str) -> None:
     """Leases that end soon though the agent is at work: renewals do not reach past max_hold."""
-    for token, name, until in tx.rows("leases_near_end", agent, tx.now, iso(tx.now_ms + NEAR_MS)):
+    for token, name, until in tx.rows("leases_near_end", agent, tx.now, tx.later(NEAR_MS)):
         tx.record(ev.LeaseWarned(fencing_token=token, agent=agent, resource=name))
         notices.post(
             tx, agent, "near",

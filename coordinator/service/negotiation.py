@@ -17,7 +17,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
 from coordinator.words import requests as rq
-from coordinator.words.clock import from_iso, iso, short
+from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
 
 #: Characters of a reason or an answer: another agent's model has to read it.
@@ -65,7 +65,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
         ev.WaiterQueued(
             acquisition_id=request, agent=req.agent, mode=req.mode,
             priority=before.priority if before is not None else 0, asked_at=asked_at,
-            until=iso(tx.now_ms + ms(limits.line_s)), held=False,
+            until=tx.later(ms(limits.line_s)), held=False,
             ttl_ms=before.ttl_ms if before is not None else ms(limits.ttl_s),
             task=before.task_id if before is not None else _only_task(tx, req.agent),
             description=before.description if before is not None else reason[:200],

@@ -88,7 +88,7 @@ def compact(svc: Service, tx: Tx, actor: Actor, req: rq.Compact) -> rq.Compacted
     from coordinator.store.rebuild import compact as cut_log
 
     days = req.keep_days if req.keep_days is not None else svc.settings.database.keep_days
-    cut = int((tx.row("events_older_than", iso(tx.now_ms - ms(days * 86_400))) or (0,))[0])
+    cut = int((tx.row("events_older_than", tx.later(-ms(days * 86_400))) or (0,))[0])
     needed = (tx.row("oldest_needed") or (None,))[0]
     if needed is not None:
         cut = min(cut, int(needed) - 1)

@@ -12,7 +12,6 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
-from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -80,7 +79,7 @@ def attempt_over(svc: Service, tx: Tx, task: TaskRow, *, agent: str | None, why:
         return move(tx, task, "exhaust", agent=agent, why=why, result=why)
     rest = rule.backoff_ms(task.attempts, ms(limits.backoff_s), ms(limits.backoff_max_s))
     return move(tx, task, "fail", agent=agent, why=why, result=why,
-                not_before=iso(tx.now_ms + rest))
+                not_before=tx.later(rest))
 
 
 def offer_rested(tx: Tx) -> int:

@@ -95,7 +95,7 @@ def _holder(svc: Service, tx: Tx, change: Seen) -> str | None:
 def _rights_ended(tx: Tx) -> list[tuple[str, str, str, dict[str, Any]]]:
     """Rights that ended lately, the latest first; read once for a batch of changes."""
     if "rights_ended" not in tx.memo:
-        since = iso(tx.now_ms - LATE_MS)
+        since = tx.later(-LATE_MS)
         tx.memo["rights_ended"] = [
             (str(at), str(agent), str(name), msgspec.json.decode(data))
             for at, agent, name, data in (

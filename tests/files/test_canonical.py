@@ -357,6 +357,7 @@ def test_a_worktree_twin_is_the_same_resource(
         private = f"{place}/.git"
         assert refused(partial(tree.resolve, private)).code is Code.INVALID
     assert same(tree.resolve("wt/a.py"), tree.resolve("a.py"))
+    assert same(tree.resolve("wt"), tree.resolve("./"))
     # and a removed one is a plain place again
     git(root, "worktree", "remove", str(root / "wt"))
     assert tree.resolve("wt/a.py").resource.name == "wt/a.py"
