@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,18 @@ from coordinator.words.refusals import Code, Refusal
 
 bench_app = typer.Typer(name="bench", help="Measure coord on this machine.", no_args_is_help=True)
 app.add_typer(bench_app)
+
+
+@bench_app.callback()
+def _bench() -> None:
+    # Ended from outside, a benchmark tidies up as it does at its end: its daemon would stay else.
+    signal.signal(signal.SIGTERM, _ended)
+
+
+def _ended(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # once is enough; what tidies up is not interrupted
+    raise SystemExit(128 + number)
+
 
 Folder = Annotated[
     Path | None, typer.Option("--dir", help="Where to put the databases (default: temporary).")

@@ -166,6 +166,7 @@ def _coordinated(
 ) -> Result:
     with Client(ground.root) as client:
         human: Human | None = None
+        crew: Crew | None = None
         try:
             tasks = ground.fill(client, plan)
             human = Human(ground.root, ground.arm(plan, tasks, asked.kill), show)
@@ -192,6 +193,9 @@ def _coordinated(
             return _result(asked, plan, score, report.wall_s, records, report, human.killed,
                            problems, taken)
         finally:
+            if crew is not None and not crew.done:  # interrupted: agents would start it again
+                crew.stop()
+                crew.wait(30)
             if human is not None and human.is_alive():
                 human.stop()
                 human.join()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from coordinator.bench import growth, guarded, locks
 from coordinator.bench.measure import exponent, paired, percentile
+from tests.waiting import until
 
 
 def test_percentiles() -> None:
@@ -50,3 +54,21 @@ def test_growth_runs(tmp_path: Path) -> None:
 
 def test_hook_runs(tmp_path: Path) -> None:
     assert guarded.run(2, tmp_path).ratio > 0
+
+
+def test_a_benchmark_that_is_ended_leaves_no_coordinator_behind(tmp_path: Path) -> None:
+    # If the benchmark is ended from outside (a script's time limit, say) once its daemon is up
+    run = subprocess.Popen(
+        [sys.executable, "-m", "coordinator.cli.main", "bench", "rest", "--dir", str(tmp_path)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )
+    try:
+        until(lambda: any(tmp_path.glob("*/src/d49")))
+        run.terminate()
+        said = run.communicate(timeout=30)[1]
+    finally:
+        run.kill()
+    # I expect it to clean up as it always does, and no traceback
+    assert list(tmp_path.iterdir()) == []
+    assert run.returncode == 128 + signal.SIGTERM
+    assert said == b""
