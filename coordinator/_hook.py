@@ -20,7 +20,7 @@ try:
     import _socket as socket
 
     import posix as system
-except ImportError:  # not Linux: slower, the same
+except ImportError:  # not Linux: slower, the same (mypy takes one name for one module only)
     import os as system  # type: ignore[no-redef]
     import socket  # type: ignore[no-redef]
 
@@ -80,10 +80,10 @@ def talk(link: socket.socket, said: bytes) -> "tuple[int, bytes, bytes, socket.s
 
 def seldom(name: str, *given: object) -> "typing.Any":
     """Call what is seldom needed, in a file of its own: this one is compiled at each write."""
-    names: dict[str, object] = {"__name__": "_hook_seldom"}
+    names: "dict[str, typing.Any]" = {"__name__": "_hook_seldom"}
     with open(__file__[:-3] + "_seldom.py", "rb") as file:
         exec(file.read(), names)
-    return names[name](*given)  # type: ignore[operator]
+    return names[name](*given)
 
 
 def say(descriptor: int, text: bytes) -> None:
@@ -105,7 +105,7 @@ def main() -> int:
     parts = []
     while part := system.read(0, 1 << 20):
         parts.append(part)
-    # posix keeps the environment in bytes; os, where it stands in, in text
+    # posix keeps the environment in bytes; os, where it stands in, in text: mypy knows only os
     key = "COORD_AGENT_TOKEN" if system.__name__ == "os" else b"COORD_AGENT_TOKEN"
     found: object = system.environ.get(key)  # type: ignore[arg-type]
     token = found if isinstance(found, bytes) else str(found or "-").encode("utf-8", "replace")

@@ -9,7 +9,7 @@ import time
 try:
     import _socket as socket
     import posix as system
-except ImportError:  # not Linux
+except ImportError:  # not Linux (mypy takes one name for one module only)
     import os as system  # type: ignore[no-redef]
     import socket  # type: ignore[no-redef]
 

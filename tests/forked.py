@@ -15,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +70,19 @@ def serve() -> None:
         child = os.fork()
         if child == 0:
             _become(asked, entry)
-        deadline = time.monotonic() + asked["seconds"]
-        done, status = os.waitpid(child, os.WNOHANG)
-        while not done:
-            if time.monotonic() > deadline:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGALRM)
-            time.sleep(0.002)
-            done, status = os.waitpid(child, os.WNOHANG)
+        ended = partial(_end, child)
+        signal.signal(signal.SIGALRM, ended)
+        signal.setitimer(signal.ITIMER_REAL, asked["seconds"], 0.1)
+        _, status = os.waitpid(child, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # as the next child has it
         print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _end(child: int, number: int, frame: object) -> None:
+    """Its time is over."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, number)
 
 
 def _become(asked: dict[str, Any], entry: Any) -> None:

@@ -49,6 +49,8 @@ SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)
 FROM pragma_user_version, pragma_application_id
 """
 
+_CANNOT_WRITE = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.BusyError)
+
 T = TypeVar("T")
 
 
@@ -220,7 +222,8 @@ class ArchiveIndex:
 
         def at_once() -> T:
             if not self._living_put:
-                self._put_living()
+                with suppress(*_CANNOT_WRITE):  # then what was told before has to do
+                    self._put_living()
             self._db.execute("BEGIN")
             try:
                 return work()

@@ -72,7 +72,8 @@ def _cycles(size: int, held: int, cycles: int, folder: Path | None) -> Point:
         for _ in range(cycles):
             before = time.perf_counter()
             got = place.serve(claims.claim, rq.TaskClaim(agent="worker"))
-            place.serve(claims.done, rq.TaskDone(agent="worker", task=got.task.task))  # type: ignore[union-attr]
+            assert isinstance(got, rq.Claimed)
+            place.serve(claims.done, rq.TaskDone(agent="worker", task=got.task.task))
             took.append((time.perf_counter() - before) * 1e6)
         return Point(size, held, median(took[1:]), took[0])
 

@@ -52,7 +52,8 @@ class Inside:
         answer = self.run(lambda tx: serve_write(self.service, tx, OPERATOR, handle, request))
         if isinstance(answer, Refusal):
             raise answer
-        return answer  # type: ignore[no-any-return]
+        served: T = answer
+        return served
 
     def settle(self) -> None:
         """Leave nothing behind of what was prepared that would be paid for while measuring."""

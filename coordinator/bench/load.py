@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -84,7 +85,7 @@ async def lines(socket: str, clients: Sequence[tuple[str, str, str]], seconds: f
     made = []
     for agent, token, resource in clients:
         _, client = await loop.create_unix_connection(
-            lambda a=agent, t=token, r=resource: LineClient(a, t, r, mine), socket  # type: ignore[misc]
+            partial(LineClient, agent, token, resource, mine), socket
         )
         made.append(client)
     until = time.perf_counter() + seconds

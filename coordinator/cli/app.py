@@ -10,6 +10,7 @@ from __future__ import annotations
 import getpass
 import os
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -111,6 +112,19 @@ def person() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "operator"
+
+
+def one_of(text: str, known: Iterable[Any], refused: str) -> Any:
+    """The one of `known` that was typed.
+
+    Raises:
+        Refusal: INVALID, with this sentence and what there is.
+    """
+    words = list(known)
+    for word in words:
+        if word == text:
+            return word
+    raise Refusal(Code.INVALID, f"{refused}: {', '.join(words)}.")
 
 
 def print_json(value: Any) -> None:

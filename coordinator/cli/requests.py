@@ -16,6 +16,7 @@ from coordinator.cli.app import (
     agent_or_refuse,
     app,
     ask,
+    one_of,
     out,
     person,
     print_json,
@@ -73,9 +74,8 @@ def listing(
     as_json: AsJson = False,
 ) -> None:
     """What waits for a holder's answer."""
-    if state not in STATES:
-        raise Refusal(Code.INVALID, f"No request is ever {state!r}: {', '.join(STATES)}.")
-    found = ask(rq.Requests(state=state, agent=agent))  # type: ignore[arg-type]  # checked above
+    which = one_of(state, STATES, f"No request is ever {state!r}")
+    found = ask(rq.Requests(state=which, agent=agent))
     if as_json:
         print_json(found)
         return

@@ -10,12 +10,13 @@ from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
 
-from coordinator.cli.app import AsJson, app, ask, out, person, print_json, say
+from coordinator.cli.app import AsJson, app, ask, one_of, out, person, print_json, say
 from coordinator.cli.render import ago, diff, printable
 from coordinator.files.git import Git
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
-from coordinator.words.refusals import Code, Refusal
+
+STATES = ("open", "kept", "reverted", "reassigned", "all")
 
 review_app = typer.Typer(
     name="review", help="Flagged work that waits for a human's verdict.", no_args_is_help=True
@@ -28,14 +29,13 @@ Note = Annotated[str, typer.Option("--note", "-m", help="Why, for the record.")]
 @review_app.command("list")
 def listing(
     state: Annotated[
-        str, typer.Option(help="open, kept, reverted, reassigned or all.")
+        str, typer.Option(help=", ".join(STATES))
     ] = "open",
     as_json: AsJson = False,
 ) -> None:
     """What waits for a verdict."""
-    if state not in ("open", "kept", "reverted", "reassigned", "all"):
-        raise Refusal(Code.INVALID, f"No review state is called {state!r}.")
-    found = ask(rq.Reviews(state=state))  # type: ignore[arg-type]  # checked just above
+    which = one_of(state, STATES, f"No review is ever {state!r}")
+    found = ask(rq.Reviews(state=which))
     if as_json:
         print_json(found)
         return

@@ -16,6 +16,7 @@ from coordinator.cli.app import (
     agent_or_refuse,
     app,
     ask,
+    one_of,
     out,
     print_json,
     say,
@@ -243,10 +244,8 @@ def export(
 
 
 def _form(text: str) -> Form:
-    for form in get_args(Form):
-        if text == form:
-            return text  # type: ignore[return-value]
-    raise Refusal(Code.INVALID, f"--format is yaml, jsonl or markdown, not {text!r}.")
+    form: Form = one_of(text, get_args(Form), f"No format is called {text!r}")
+    return form
 
 
 def _told(row: rq.Task, as_json: bool) -> None:

@@ -123,8 +123,7 @@ class Desk:
                tx: Tx) -> Any:
         """The job that serves a writing request."""
         actor = who(tx, token)
-        if operation.operator_only:
-            allowed(operation, actor)
+        allowed(operation, actor)
         return serve_write(self.service, tx, actor, handle, request)
 
     def _read(self, operation: Operation, request: Any, token: str | None,
@@ -316,7 +315,7 @@ def who(view: View, token: str | None) -> Actor:
             Code.UNAUTHORIZED, "This agent token is unknown, or its agent has left.",
             next="Register again, or unset COORD_AGENT_TOKEN to act as a person.",
         )
-    return Actor(agent=row.agent, row=row)
+    return Actor(row)
 
 
 def _snapshot(db: apsw.Connection, now_ms: int, reading: Callable[[View], Any]) -> Any:

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -46,8 +46,8 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 _decode = msgspec.json.Decoder(Envelope).decode
-_encode = msgspec.json.Encoder().encode
-_encode_into = msgspec.json.Encoder().encode_into
+_encoder = msgspec.json.Encoder()
+_encode, _encode_into = _encoder.encode, _encoder.encode_into
 _NEWLINE = ord("\n")
 
 
@@ -72,8 +72,8 @@ class Conversation(asyncio.Protocol):
         self._due = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
-        self._transport = transport  # type: ignore[assignment]
+        # uvloop's transports do all that asyncio's do, and are no subclass of them.
+        self._transport = cast(asyncio.Transport, transport)
         sock = transport.get_extra_info("socket")
         if sock is not None and not _same_user(sock):
             transport.close()

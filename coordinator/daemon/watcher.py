@@ -30,7 +30,7 @@ from watchdog.events import (
 from watchdog.observers.api import BaseObserver
 
 from coordinator.files.canonical import Tree
-from coordinator.files.changes import Change, Changes
+from coordinator.files.changes import Change, ChangeKind, Changes
 from coordinator.files.ignore import Ignore, is_private
 from coordinator.files.observing import extend, native_observer, polling_observer
 
@@ -43,6 +43,10 @@ ROUNDS_MAX = 5
 #: How long `stop` waits for each thread, in seconds.
 STOP_S = 5.0
 
+#: What watchdog calls an event of one path -> what we do.
+_OF_ONE_PATH: dict[str, ChangeKind] = {
+    "created": "created", "modified": "modified", "deleted": "deleted"
+}
 _WANTED: list[type[FileSystemEvent]] = [
     FileCreatedEvent, FileModifiedEvent, FileDeletedEvent, FileMovedEvent,
     DirCreatedEvent, DirDeletedEvent, DirMovedEvent,
@@ -242,8 +246,8 @@ class Watcher(FileSystemEventHandler):
                 elif came:
                     # From where nothing is reported, as temporary files are: it has new bytes.
                     self._changes.add("created" if is_dir else "modified", to or "", None, is_dir)
-            elif left and kind in ("created", "modified", "deleted"):
-                self._changes.add(kind, path or "", None, is_dir)  # type: ignore[arg-type]
+            elif left and kind in _OF_ONE_PATH:
+                self._changes.add(_OF_ONE_PATH[kind], path or "", None, is_dir)
             if not left and not came:
                 return
             if len(self._changes) > self._queue_max:

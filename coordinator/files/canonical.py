@@ -73,8 +73,6 @@ class _Plain(msgspec.Struct, frozen=True, gc=False):
     """Where in the path its name within the repository begins."""
     private: bool
     """It may be git's or coord's own."""
-    unmarked: bool
-    """Its text can mean nothing but a path."""
 
 
 class Tree:
@@ -141,11 +139,6 @@ class Tree:
         """
         if not seen:
             self._look_for_worktrees()
-        if not self.fold_case:
-            start = self._base if cwd is None else self._start(cwd)
-            plain = _plainly(text, start, self._bases)
-            if plain is not None and plain.unmarked:
-                return self._resolve_plain(plain, seen) or self._resolve_real(plain.path, text)
         if literal:
             naming.check_text(text)
             return self._resolve_path(text, cwd, seen)
@@ -177,14 +170,10 @@ class Tree:
     def _resolve_path(
         self, text: str, cwd: str | None, seen: set[str] | None = None
     ) -> Located:
-        start = self._start(cwd)
-        if not self.fold_case:
-            plain = _plainly(text, start, self._bases)
-            if plain is not None:
-                found = self._resolve_plain(plain, seen)
-                if found is not None:
-                    return found
-        return self._resolve_real(text if text[0] == "/" else start + text, text)
+        start = self._base if cwd is None else self._start(cwd)
+        plain = None if self.fold_case else _plainly(text, start, self._bases)
+        found = self._resolve_plain(plain, seen) if plain is not None else None
+        return found or self._resolve_real(text if text[0] == "/" else start + text, text)
 
     def _resolve_plain(self, plain: _Plain, seen: set[str] | None) -> Located | None:
         """The common case, quickly: a path without `..`, links and oddities.
@@ -411,8 +400,7 @@ def _plainly(text: str, start: str, bases: tuple[str, ...]) -> _Plain | None:
     if not name.isascii() or path + "/" in bases:  # a worktree itself is no entry of another
         return None
     private = ".git" in name or name.startswith(STATE_DIR)
-    return _Plain(path, naming.resource(name, "file"), path[: path.rfind("/")], len(base), private,
-                  naming.unmarked(text))
+    return _Plain(path, naming.resource(name, "file"), path[: path.rfind("/")], len(base), private)
 
 
 def _look(path: str) -> os.stat_result | None:

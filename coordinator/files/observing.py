@@ -137,6 +137,7 @@ else:
     class _Observer(InotifyObserver):
         def __init__(self, skip: Skip, lost: Lost) -> None:
             super().__init__()
+            # Declared as a class, only ever called: a partial will do.
             self._emitter_class = partial(_Emitter, skip, lost)  # type: ignore[assignment]
 
     _pruned = _Observer

@@ -84,7 +84,7 @@ def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True)
     Raises:
         Refusal: UNAUTHORIZED, UNKNOWN_AGENT, INVALID.
     """
-    if actor.row is not None and actor.agent == name:
+    if actor.row is not None and actor.row.agent == name:
         heard_of(svc, tx, actor.row, moved=moved)
         return
     row, asking = tx.agent(name), actor.agent

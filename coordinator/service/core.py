@@ -24,15 +24,18 @@ CALLERS_MAX = 512
 class Actor(msgspec.Struct, frozen=True, gc=False):
     """Who sent a request: a registered agent (its token was shown), or the operator, a person."""
 
-    agent: str | None = None
-    via: str = "cli"
     row: AgentRow | None = None
     """The agent's, as it was when its token was read."""
 
     @property
+    def agent(self) -> str | None:
+        """The agent's name; None for a person."""
+        return self.row.agent if self.row is not None else None
+
+    @property
     def operator(self) -> bool:
         """A person at the keyboard, who may act for any agent."""
-        return self.agent is None
+        return self.row is None
 
 
 OPERATOR = Actor()

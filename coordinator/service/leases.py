@@ -25,8 +25,6 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
 
-_PATHS = ("file", "dir")
-
 
 def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
     """See `requests.Acquire`."""
@@ -190,7 +188,9 @@ def _named_so(
 def _scope_of(text: str, fold_case: bool) -> str | None:
     """The scope of a path that is canonical as it is written; None for what is no path."""
     kind, _, _ = naming.parse(text)
-    return naming.resource(text, kind, fold_case=fold_case).scope if kind in _PATHS else None
+    if kind not in ("file", "dir"):
+        return None
+    return naming.resource(text, kind, fold_case=fold_case).scope
 
 
 def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:

@@ -18,7 +18,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import iso
-from coordinator.words.naming import Kind, kind_of, path_scope, resource
+from coordinator.words.naming import kind_of, path_scope, resource
 
 #: Versions in one event.
 VERSIONS_MAX = 500
@@ -149,7 +149,7 @@ def _follow(svc: Service, tx: Tx, old: str, new: str) -> None:
             continue
         name = new + lease.file_path[len(old) :]
         scope = now + lease.scope[len(was) :]
-        kind: Kind = lease.kind  # type: ignore[assignment]
+        kind = as_resource(lease.file_path, lease.kind, lease.scope).kind
         place = slot(kind, name, lease.mode, lease.locked_by)
         taken = [LeaseRow(*r) for r in tx.rows("leases_at_scope", scope)]
         if any(r.slot == place for r in taken):

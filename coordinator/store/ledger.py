@@ -258,10 +258,13 @@ class Tx(View):
             self.db.execute(Q["blob_put"], (digest, len(data), zlib.compress(data, 1)))
 
     def present(self) -> Present:
-        """Whether there are any; looked up once, and again after what may have changed it."""
+        """Whether anybody waits, and the like: looked up once a transaction, and again after an
+        event that may have changed it."""
         found = self._present
         if found is None:
-            found = self._present = Present(*self.row("presence"))  # type: ignore[misc]
+            row = self.row("presence")
+            assert row is not None
+            found = self._present = Present(*row)
         return found
 
     def park(self, task: str, scope: str) -> None:
@@ -314,7 +317,8 @@ class Ledger:
         answer = self.run_all([job], now_ms)[0]
         if isinstance(answer, Refusal):
             raise answer
-        return answer  # type: ignore[no-any-return]
+        served: T = answer
+        return served
 
     def run_all(self, jobs: Sequence[Job], now_ms: int) -> list[Any]:
         """All jobs, in order, at one instant; a value or a `Refusal` for each."""

@@ -123,7 +123,7 @@ def _insert(text: str, around: Span, value: Any, key: str | None) -> str:
             return f"{text[: comma + 1]}{gap}{said},{text[comma + 1 :]}"
         return f"{text[: last.end]},{gap}{said}{text[last.end :]}"
     line = text.rfind("\n", 0, around.start) + 1
-    margin = re.match(r"[ \t]*", text[line:])[0]  # type: ignore[index]
+    margin = text[line : len(text) - len(text[line:].lstrip(" \t"))]
     inner = margin + unit
     said = _rendered(value, key, inner, unit, flat=False)
     kept = text[around.start + 1 : around.end - 1].rstrip()  # comments, perhaps
@@ -206,7 +206,7 @@ def _comma(text: str, at: int, end: str) -> int:
 
 
 def _string(text: str, at: int) -> tuple[str, int]:
-    try:
+    try:  # the standard library's own reader of one string; its stubs leave it out
         value, end = json.decoder.scanstring(text, at + 1)  # type: ignore[attr-defined]
     except ValueError:
         raise _bad(text, at, "a string does not end, or holds a control character") from None

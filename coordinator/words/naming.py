@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Literal, get_args
 
 import msgspec
@@ -78,6 +79,7 @@ def kind_of(text: str) -> Kind:
     return "file"
 
 
+@lru_cache(maxsize=4096)
 def unmarked(text: str) -> bool:
     """Whether `text` is well formed and has no sign of a directory, glob, region or key."""
     return _PLAIN.fullmatch(text) is not None and len(text) <= NAME_BYTES_MAX

@@ -216,6 +216,24 @@ def test_damage_while_open_is_mended_in_the_same_call(index: ArchiveIndex, tmp_p
     assert index.excerpts(["a.py"], 100)[0].text == "busy"
 
 
+def test_a_full_disk_takes_no_answer_away(index: ArchiveIndex) -> None:
+    # Given sections that were told before the disk was full, and many more after
+    def now(n: int) -> Section:
+        return Section("(living)", f"L{n}", f"agent-{n} now", 1, f"busy {n} " * 2000, 0, (f"{n}.py",))
+
+    index.living([now(1)])
+    before = index.search("rules")
+    assert index.search("agent-1")
+    pages = index._db.execute("PRAGMA page_count").get
+    index._db.execute(f"PRAGMA max_page_count = {pages}")
+    index.living([now(n) for n in range(2, 60)])
+    # I expect the answers of before, and the new ones once there is room
+    assert index.search("rules") == before
+    assert index.search("agent-1")[0].title == "agent-1 now"
+    index._db.execute("PRAGMA max_page_count = 1000000")
+    assert index.search("agent-59")[0].title == "agent-59 now"
+
+
 def test_several_may_open_it_for_the_first_time_at_once(tmp_path: Path) -> None:
     write(tmp_path, DOCS)
     failures: list[BaseException] = []

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import coord_plain
 
 
+# Its base is mini-swe-agent's, which is not installed where this is checked.
 class CoordEnvironment(LocalEnvironment):  # type: ignore[misc]
     """Asks before each command, and tells afterwards what the model should know."""
 
