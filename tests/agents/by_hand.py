@@ -7,6 +7,7 @@ refuses what touches one file and adds a remark to all else, in each agent's man
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -59,7 +60,7 @@ def gate(agent: str, folder: Path) -> Extra | None:
     """Settings with a gate in them; None for agents which have no hooks of their own."""
     program = folder / "gate.py"
     program.write_text(_GATE)
-    command = f"{sys.executable} {program}"
+    command = shlex.join([sys.executable, str(program)])
 
     def hooks(before: str, after: str, seconds: int) -> dict[str, object]:
         hook = {"type": "command", "command": command, "timeout": seconds}

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -157,7 +158,7 @@ def test_usage_errors_are_short(busy: Repo) -> None:
 
 
 def test_a_closed_pipe_is_no_error(busy: Repo) -> None:
-    line = f"{sys.executable} -m coordinator.cli.main events -n 500 | head -1"
+    line = f"{shlex.quote(sys.executable)} -m coordinator.cli.main events -n 500 | head -1"
     done = subprocess.run(["bash", "-c", line], cwd=busy.root, capture_output=True, text=True,
                           check=False)
     assert done.stdout.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
