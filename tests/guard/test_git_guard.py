@@ -322,8 +322,8 @@ SCRIPTS: dict[str, bytes] = {
     "sh": b"#!/bin/sh\necho own \"$0\" \"$@\" >> hook.log\ncat >> hook.log\n[ ! -e stop ]\n",
     "bash, strict": b"#!/usr/bin/env bash\nset -euo pipefail\necho own \"${BASH_SOURCE[0]}\" >> hook.log; cat >> hook.log\n[ ! -e stop ]\n",
     "no shebang, no newline": b"echo own $0 >> hook.log; cat >> hook.log; test ! -e stop",
-    "python": ("#!/usr/bin/env python3\nimport os, sys\nopen('hook.log', 'a').write('own ' + sys.argv[0] + sys.stdin.read())\n"
-               "sys.exit(os.path.exists('stop'))\n").encode(),
+    "python": (b"#!/usr/bin/env python3\nimport os, sys\nopen('hook.log', 'a').write('own ' + sys.argv[0] + sys.stdin.read())\n"
+               b"sys.exit(os.path.exists('stop'))\n"),
     "env -S": b"#!/usr/bin/env -S sh -eu\necho own $0 >> hook.log; cat >> hook.log\n[ ! -e stop ]\n",
 }
 
