@@ -69,7 +69,8 @@ class Service:
         daemon's secret, so it survives restarts and cannot be read from the database."""
         seal = self._sealing.copy()
         seal.update(str(fencing_token).encode())
-        return str(seal.hexdigest())
+        sealed: str = seal.hexdigest()
+        return sealed
 
 
 @lru_cache(maxsize=1024)

@@ -80,11 +80,6 @@ def kind_of(text: str) -> Kind:
 
 
 @lru_cache(maxsize=4096)
-def unmarked(text: str) -> bool:
-    """Whether `text` is well formed and has no sign of a directory, glob, region or key."""
-    return _PLAIN.fullmatch(text) is not None and len(text) <= NAME_BYTES_MAX
-
-
 def parse(text: str) -> tuple[Kind, str, str]:
     """Split what was typed into `(kind, path part, rest)`.
 
@@ -94,7 +89,7 @@ def parse(text: str) -> tuple[Kind, str, str]:
         Refusal: INVALID, naming what is wrong: empty, too long, a control character, not UTF-8,
             a malformed region, a key with an empty part.
     """
-    if unmarked(text):
+    if _PLAIN.fullmatch(text) and len(text) <= NAME_BYTES_MAX:
         return "file", text, ""
     check_text(text)
     kind = kind_of(text)
