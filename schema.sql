@@ -192,6 +192,24 @@ CREATE TABLE task_after (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX dependents ON task_after (after);
 
+-- A closed task whose dependents are told in slices: those with a higher number than after_n follow.
+CREATE TABLE ripples (
+    task_id TEXT PRIMARY KEY,
+    after_n INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What could not be served: a waiter, a task, a lapse. Nobody else waits for it; it is tried again.
+CREATE TABLE set_aside (
+    what     TEXT NOT NULL CHECK (what IN ('waiter', 'task', 'lapse')),
+    subject  TEXT NOT NULL,                   -- W-n, T-n, or holder/task of the lapsed leases
+    reason   TEXT NOT NULL,
+    since    TEXT NOT NULL,
+    tries    INTEGER NOT NULL,
+    retry_at TEXT NOT NULL,
+    PRIMARY KEY (what, subject)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX set_aside_due ON set_aside (retry_at);
+
 -- DERIVED: ready tasks in dispatch order. A task that met a held scope is parked on that scope;
 -- when the scope is free the best one parked on it is offered again, and the next one when that
 -- one moves on: dispatch costs the same however much is held.
@@ -211,7 +229,8 @@ CREATE TABLE reviews (
     review_id   TEXT PRIMARY KEY,
     n           INTEGER NOT NULL UNIQUE,
     state       TEXT NOT NULL CHECK (state IN ('open', 'kept', 'reverted', 'reassigned')),
-    reason      TEXT NOT NULL CHECK (reason IN ('expired', 'silent', 'left', 'failed', 'unleased')),
+    reason      TEXT NOT NULL CHECK (reason IN ('expired', 'silent', 'left', 'failed', 'unleased',
+                                                     'moved', 'overridden')),
     agent       TEXT,
     task_id     TEXT,
     summary     TEXT NOT NULL,

@@ -63,6 +63,13 @@ class Reviewing(Section, frozen=True):
     files_max: Count = 20_000  # files below one leased directory
 
 
+class Looking(Section, frozen=True):
+    """What one look at the disk may cost: a request that needs more is refused (LIMIT)."""
+
+    bytes_max: Count = 1024 * 1024 * 1024  # read and kept, of all files together
+    seconds_max: Seconds = 120.0
+
+
 class Watching(Section, frozen=True):
     """The file watcher."""
 
@@ -121,6 +128,7 @@ class Settings(Section, frozen=True):
     sweep: Sweeping = Sweeping()
     backlog: Backlog = Backlog()
     review: Reviewing = Reviewing()
+    look: Looking = Looking()
     watch: Watching = Watching()
     archive: Archive = Archive()
     http: Http = Http()

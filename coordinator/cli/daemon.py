@@ -208,6 +208,8 @@ def doctor(
         health = ask(rq.Health(integrity=True))
         facts["health"] = health
         problems += health.warnings
+        problems += [f"{one.what} {one.subject} is set aside since {one.since}: {one.reason}"
+                     for one in health.aside]
         if health.integrity != "ok":
             problems.append(f"the database is damaged: {health.integrity}")
     except Refusal as refusal:

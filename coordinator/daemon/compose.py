@@ -30,13 +30,15 @@ from coordinator.daemon.desk import Desk
 from coordinator.daemon.eyes import Eyes
 from coordinator.daemon.guard import Guard
 from coordinator.daemon.local_door import LocalDoor
+from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.own_command import OwnCommand
 from coordinator.daemon.writer import Writer
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
+from coordinator.looking.looker import Budget, Looker
 from coordinator.resources import program_version
-from coordinator.service import sweeping
+from coordinator.service import aside, sweeping
 from coordinator.service.core import OPERATOR, Service
 from coordinator.settings import Loaded, load
 from coordinator.store import events as ev
@@ -113,10 +115,17 @@ class Daemon:
         self._writer = Writer(
             self._loop, self._ledger, self._clock, lambda: checkpoint(self.state.database)
         )
+        look, review = self.settings.look, self.settings.review
+        budget = Budget(2 * review.files_max, look.bytes_max, look.seconds_max,
+                        review.file_bytes_max)
+        looker = Looker(tree, self.service.ignore, budget, _not_kept, _not_kept_here)
+        self._workers = LookWorkers(self.state.root, self.state.database, budget,
+                                    self._writer.run)
         self.desk = Desk(
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock,
             {"health": self._health, "shutdown": self._shutdown},
+            looker, self._workers,
         )
 
     def _open_archive(self) -> ArchiveIndex:
@@ -130,7 +139,7 @@ class Daemon:
 
     async def _serve(self) -> None:
         self._write(_started(self._started_at))
-        self._write(lambda tx: sweeping.sweep(self.service, tx, OPERATOR, rq.Sweep()))
+        self._write(lambda tx: sweeping.begin(self.service, tx))
         confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)
         guard = Guard(self.desk, confinement, OwnCommand(self.state.bin))
         self._heard = guard.heard
@@ -139,8 +148,9 @@ class Daemon:
         self.state.failure.unlink(missing_ok=True)
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._stop.set)
-        self._eyes = Eyes(self._loop, self.service, self._writer, self._refresh_archive)
+        self._eyes = Eyes(self._loop, self.service, self.desk, self._refresh_archive)
         self._eyes.open()
+        self._sweep()
         scheduler = self._schedule()
         http = await self._open_http()
         self._backup_if_old()
@@ -159,6 +169,7 @@ class Daemon:
             if http is not None:
                 await http.close()
             await door.close()
+            await self._workers.close()
             with contextlib.suppress(Refusal):
                 self._ledger.run(_stopped, self._clock.now_ms())
             await asyncio.sleep(0)
@@ -189,17 +200,12 @@ class Daemon:
         return scheduler
 
     def _sweep(self) -> None:
-        operation = rq.Sweep()
-        self._writer.submit(
-            lambda tx: sweeping.sweep(self.service, tx, OPERATOR, operation), lambda value: None
-        )
+        self.desk.sweep()
 
     def _retry(self) -> None:
         """Refused acquisitions are looked at again, whether or not anything was released."""
         if self.desk.look(lambda view: view.row("waiters_any")):
-            self._writer.submit(
-                lambda tx: sweeping.tend(self.service, tx), lambda value: None
-            )
+            self.desk.tend_now()
 
     def _tend(self) -> None:
         self.desk.tend()
@@ -291,8 +297,12 @@ class Daemon:
             config={
                 "settings": msgspec.to_builtins(self.settings), "sources": self._loaded.sources
             },
-            heard=dict(self._heard), integrity=found,
+            heard=dict(self._heard), integrity=found, aside=self._aside(),
         )
+
+    def _aside(self) -> list[rq.Aside]:
+        said = self.desk.look(aside.listing)
+        return said if isinstance(said, list) else []
 
     def _shutdown(self, req: rq.Shutdown) -> rq.Stopping:
         self._loop.call_later(0.01, self._stop.set)
@@ -321,6 +331,15 @@ def take_lock(state: StateDir) -> IO[str]:
     file.write(str(os.getpid()))
     file.flush()
     return file
+
+
+def _not_kept(digest: str) -> bool:
+    """In passing only small files are looked at, whose bytes come along."""
+    return False
+
+
+def _not_kept_here(digest: str, size: int, packed: bytes) -> None:
+    raise AssertionError("what has to be kept at once is a worker's business")
 
 
 def _in_the_loop(job: Callable[[], None]) -> Callable[[], Coroutine[Any, Any, None]]:

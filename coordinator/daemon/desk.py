@@ -1,7 +1,10 @@
 """The desk behind both doors: takes a named request with its token, gives one answer.
 
-Reads are served at once from a committed snapshot; writes go to the writer. Requests that wait
-(`wait_s`) are kept here until granted, or until their time is over. Knows no transport.
+Reads are served at once from a committed snapshot; writes go to the writer. What a request has to
+know of the disk is looked at before: in passing if it is little, else by a worker, and only this
+request waits for it. Requests that wait (`wait_s`) are kept here until granted, or until their time
+is over. What a commit leaves to be done (waiters to be served) is done after it, each by itself.
+Knows no transport.
 """
 
 from __future__ import annotations
@@ -9,14 +12,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
 
 import apsw
 import msgspec
 
+from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.writer import Answer, Writer
+from coordinator.looking.facts import AnyNeed, Looked, Unready
+from coordinator.looking.looker import Looker
 from coordinator.operations.listing import (
     OPERATIONS,
     Operation,
@@ -24,7 +30,7 @@ from coordinator.operations.listing import (
     decode,
     serve_write,
 )
-from coordinator.service import line, overview, sweeping
+from coordinator.service import engine, line, overview, sweeping, tasks
 from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Ledger, Tx, View
@@ -50,18 +56,29 @@ class Desk:
         open_reader: Callable[[], apsw.Connection],
         clock: Clock,
         own: dict[str, Callable[[Any], Any]],
+        looker: Looker,
+        workers: LookWorkers,
     ) -> None:
         self._loop = loop
         self.service = service
         self.writer = writer
+        self._ledger = ledger
+        self._looker = looker
+        self._workers = workers
         self._reader = reader
         self._open_reader = open_reader
         self._clock = clock
         self._own = own
-        self._held: dict[str, Answer] = {}
+        self._held: dict[str, _Held] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        #: Waiters that are being served, and whether to look at them once more after that.
+        self._serving: dict[str, bool] = {}
+        self._rippling = False
+        self._tending = False
         self._claims: list[_WaitingClaim] = []
         self._closing = False
         self._on_events: list[Callable[[], None]] = []
+        self.engine = _Engine(self)
         ledger.on_commit = self._committed
 
     # ------------------------------------------------------------ asking
@@ -84,9 +101,12 @@ class Desk:
                 return
             if operation.waits and request.wait_s > 0:
                 answer = self._patient(operation, request, token, answer, request.wait_s, gone)
+            if operation.course is not None:
+                self._run_course(operation, request, token, answer)
+                return
             job = partial(self._serve, operation, operation.handle, request, token)
             if operation.before is None:
-                self.writer.submit(job, answer)
+                self._decide(operation, request, job, answer)
             else:
                 self._write_twice(operation, request, token, job, answer)
         except Refusal as refusal:
@@ -94,6 +114,83 @@ class Desk:
         except Exception as bad:
             log.exception("%s failed", op)
             answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
+
+    def _decide(self, operation: Operation, request: Any, job: Job, answer: Answer) -> None:
+        """Look at what the request needs, then let it be decided; again, if that was not all."""
+        if operation.needs is not None:
+            needs = operation.needs(request)
+        elif operation.needs_of is not None:
+            asked, service = operation.needs_of, self.service
+            said = self.look(lambda view: asked(service, view, request))
+            needs = said if isinstance(said, list) else []
+        else:
+            needs = []
+        self.decide(job, needs, answer)
+
+    def decide(self, job: Job, needs: list[AnyNeed], answer: Answer) -> None:
+        """Run a job once these needs, and those that it finds it has, are looked at; `answer` gets
+        its value or `Refusal`."""
+        looked = Looked()
+        ready = engine.going_by(looked, job)
+        left = self._looker.in_passing(needs, looked, self._ledger.seq) if needs else ()
+
+        def first(value: Any) -> None:
+            if isinstance(value, Unready):
+                self.task(engine.go_on(self.engine, self.service, ready, looked, value), answer)
+            else:
+                answer(value)
+
+        if left:
+            first(Unready(left))
+        else:
+            self.writer.submit(ready, first)
+
+    # ------------------------------------------------------------ the engine (service/engine.py)
+
+    async def write(self, job: Job) -> Any:
+        """A job's value once it is on disk; a `Refusal` or `Unready` is a value."""
+        return await self.writer.run(partial(_and_wake, self.service, job))
+
+    async def look_at(self, needs: Iterable[AnyNeed], looked: Looked) -> Refusal | None:
+        seq = self._ledger.seq
+        left = self._looker.in_passing(list(needs), looked, seq)
+        return await self._workers.look(left, looked, seq) if left else None
+
+    async def do(self, work: Callable[[], Any]) -> Any:
+        """What `work` gives, in a thread of its own; a `Refusal` is a value."""
+        try:
+            return await self._loop.run_in_executor(None, work)
+        except Refusal as refusal:
+            return refusal
+
+    def task(self, work: Coroutine[Any, Any, Any], answer: Answer = lambda value: None) -> None:
+        """Let this run beside everything else; `answer` gets what it gives."""
+        def over(done: asyncio.Task[Any]) -> None:
+            self._tasks.discard(done)
+            if done.cancelled():
+                answer(Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down."))
+                return
+            bad = done.exception()
+            if bad is not None:
+                log.error("a task failed", exc_info=bad)
+                answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
+            else:
+                answer(done.result())
+
+        made = self._loop.create_task(work)
+        self._tasks.add(made)
+        made.add_done_callback(over)
+
+    def _run_course(self, operation: Operation, request: Any, token: str | None,
+                    answer: Answer) -> None:
+        """Serve what takes several transactions, if this actor may ask for it."""
+        course = operation.course
+        assert course is not None
+        said = self.look(lambda view: allowed(operation, who(view, token)))
+        if isinstance(said, Refusal):
+            answer(said)
+        else:
+            self.task(course(self.engine, self.service, request), answer)
 
     def now(self) -> str:
         """The instant, as ISO text."""
@@ -131,7 +228,13 @@ class Desk:
         if operation.name in SLOW_READS:
             self._read_aside(operation, request, token, answer)
             return
-        answer(self.look(lambda view: self._answer(operation, request, token, view)))
+        reading = partial(self._answer, operation, request, token)
+        try:
+            value = self.look(reading)
+        except Unready:
+            self.task(engine.read(self.engine, self.service, reading), answer)
+        else:
+            answer(value)
 
     def _answer(self, operation: Operation, request: Any, token: str | None, view: View) -> Any:
         actor = who(view, token)
@@ -189,34 +292,43 @@ class Desk:
             if acquisition is None or value.code is not Code.LOCKED:
                 answer(value)
                 return
-            self.hold(acquisition, deadline - self._loop.time(), answer, stay=request.retry)
+            self.hold(acquisition, deadline - self._loop.time(), answer, stay=request.retry,
+                      gone=gone)
 
         return first
 
-    def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True) -> None:
+    def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True,
+             gone: Callable[[], bool] = lambda: False) -> None:
         """Keep a request open for an acquisition that stands in line: `answer` gets the grant, or
-        the refusal when its time is over (it then stays in line, or not)."""
-        self._held[acquisition] = answer
-        self._loop.call_later(wait_s, self._give_up, acquisition, stay)
+        the refusal when its time is over (it then stays in line, or not). `gone()` tells whether
+        whoever asked has hung up."""
+        self._held[acquisition] = _Held(answer, stay, gone)
+        self._loop.call_later(wait_s, self._give_up, acquisition)
+        if gone():
+            self._give_up(acquisition)
 
-    def _give_up(self, acquisition: str, stay: bool) -> None:
-        answer = self._held.pop(acquisition, None)
-        if answer is None:
+    def hung_up(self) -> None:
+        """Somebody's connection has ended: requests that were held open for it are held no more,
+        so that nothing is granted to whoever does not hear of it."""
+        for acquisition in [name for name, held in self._held.items() if held.gone()]:
+            self._give_up(acquisition)
+
+    def _give_up(self, acquisition: str) -> None:
+        held = self._held.get(acquisition)  # a grant may still come before this job runs
+        if held is None or held.over:
             return
+        held.over = True
 
         def job(tx: Tx) -> Any:
-            value = line.stop_holding(self.service, tx, acquisition, stay)
-            if tx.freed:
-                line.settle(self.service, tx)
-            return value
+            return line.stop_holding(self.service, tx, acquisition, held.stay)
 
-        self._held[acquisition] = answer  # a grant may still come before this job runs
-        self.writer.submit(job, lambda value: self._answer_held(acquisition, value))
+        self.task(engine.decide(self.engine, self.service, job),
+                  lambda value: self._answer_held(acquisition, value))
 
     def _answer_held(self, acquisition: str, value: Any) -> None:
-        answer = self._held.pop(acquisition, None)
-        if answer is not None:
-            answer(value)
+        held = self._held.pop(acquisition, None)
+        if held is not None:
+            held.answer(value)
 
     def _claim_answered(self, waiting: _WaitingClaim, value: Any) -> None:
         patient = isinstance(value, Refusal) and value.code in (
@@ -246,7 +358,7 @@ class Desk:
                 continue
             job = partial(self._serve, operation, operation.handle, waiting.request,
                           waiting.token)
-            self.writer.submit(job, partial(self._claim_answered, waiting))
+            self._decide(operation, waiting.request, job, partial(self._claim_answered, waiting))
 
     # ------------------------------------------------------------ after a commit
 
@@ -260,29 +372,107 @@ class Desk:
         # waits to be told. (Told at once, it would not be waiting yet, and never hear of it.)
         for acquisition, reply in tx.granted:
             self._loop.call_soon(self._answer_held, acquisition, reply)
+        for acquisition in tx.wake:
+            self._loop.call_soon(self._serve_waiter, acquisition)
+        if tx.rippled >= tasks.RIPPLE_MAX and not self._rippling:
+            self._rippling = True
+            self.task(engine.ripple(self.engine, self.service), self._rippled)
         if tx.offers:
             self._loop.call_soon(self.retry_claims)
         for callback in self._on_events:
             callback()
 
+    def _serve_waiter(self, acquisition: str) -> None:
+        """Something is free near what this one waits for: it is served, by itself."""
+        if acquisition in self._serving:
+            self._serving[acquisition] = True
+            return
+        self._serving[acquisition] = False
+        self.task(engine.serve_waiter(self.engine, self.service, acquisition),
+                  lambda value: self._served(acquisition))
+
+    def _served(self, acquisition: str) -> None:
+        if self._serving.pop(acquisition, False):
+            self._serve_waiter(acquisition)
+
+    def _rippled(self, value: Any) -> None:
+        self._rippling = False
+
     def tend(self) -> None:
         """Once a second: look whether anything is due, and only then write."""
         due = self.look(sweeping.anything_due)
         if due is True:
-            self.writer.submit(lambda tx: sweeping.tend(self.service, tx), lambda value: None)
+            self.tend_now()
         elif self._claims and self.look(lambda v: v.row("any_lapsed", v.now)):
             self.retry_claims()
+
+    def tend_now(self) -> None:
+        """Serve what is due; one such round at a time."""
+        if self._tending or self._closing:
+            return
+        self._tending = True
+        self.task(sweeping.tend(self.engine, self.service), self._tended)
+
+    def _tended(self, value: Any) -> None:
+        self._tending = False
+
+    def sweep(self) -> None:
+        """The five-minute tidying."""
+        self.task(sweeping.sweep(self.engine, self.service, rq.Sweep()))
 
     def close(self) -> None:
         """Refuse what comes, answer what waits."""
         self._closing = True
         bye = Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
+        for task in list(self._tasks):
+            task.cancel()
         for acquisition in list(self._held):
             self._answer_held(acquisition, bye)
         claims, self._claims = self._claims, []
         for waiting in claims:
             waiting.answer(bye)
         self.writer.flush()
+
+
+class _Held:
+    """A request that is held open for a place in line."""
+
+    __slots__ = ("answer", "gone", "over", "stay")
+
+    def __init__(self, answer: Answer, stay: bool, gone: Callable[[], bool]) -> None:
+        self.answer = answer
+        self.stay = stay
+        self.gone = gone
+        self.over = False
+
+
+class _Engine:
+    """The desk, as decisions are run by it."""
+
+    __slots__ = ("_desk",)
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def write(self, job: Job) -> Any:
+        return await self._desk.write(job)
+
+    async def read(self, reading: Callable[[View], Any]) -> Any:
+        return self._desk.look(reading)
+
+    async def look(self, needs: Iterable[AnyNeed], looked: Looked) -> Refusal | None:
+        return await self._desk.look_at(needs, looked)
+
+    async def do(self, work: Callable[[], Any]) -> Any:
+        return await self._desk.do(work)
+
+
+def _and_wake(service: Service, job: Job, tx: Tx) -> Any:
+    """A job of the daemon's own, and then: whom to serve, if it freed something."""
+    value = job(tx)
+    if tx.freed:
+        line.wake(service, tx)
+    return value
 
 
 class _WaitingClaim:

@@ -10,27 +10,31 @@ import asyncio
 import logging
 import subprocess
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from coordinator.daemon.desk import Desk
 from coordinator.daemon.watcher import Change, Watcher
-from coordinator.daemon.writer import Writer
 from coordinator.files.content import snapshot
-from coordinator.service import line, watching
+from coordinator.service import watching
 from coordinator.service.core import Service
+from coordinator.service.engine import decide
 from coordinator.store.ledger import Tx
 
 log = logging.getLogger("coord.watcher")
+#: Changes that one transaction records.
+SEEN_AT_ONCE = 100
 
 
 class Eyes:
-    """The watcher joined to the writer."""
+    """Takes what the watcher saw to the coordinator."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, writer: Writer,
+    def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, desk: Desk,
                  archive_changed: Callable[[], None]) -> None:
         self._loop = loop
         self._service = service
-        self._writer = writer
+        self._desk = desk
         self._archive_changed = archive_changed
         self._watcher: Watcher | None = None
         self._folders = tuple(f.rstrip("/") + "/" for f in service.settings.archive.folders)
@@ -98,16 +102,33 @@ class Eyes:
         if content.kind in ("file", "symlink", "large"):
             before = self._committed(path)
             return watching.Seen(path, content.hash, content.data, before, moved,
-                                 changed_ms=_changed_ms(self._service.tree.root / path))
+                                 changed_ms=_changed_ms(self._service.tree.root / path),
+                                 link=content.kind == "symlink")
         return watching.Seen(path, None, before=self._committed(path), moved_from=moved)
 
     def _tell(self, seen: list[watching.Seen]) -> None:
-        def job(tx: Tx) -> None:
-            watching.seen(self._service, tx, seen)
-            if tx.freed:
-                line.settle(self._service, tx)
+        self._desk.task(self._record(seen))
 
-        self._writer.submit(job, lambda value: None)
+    async def _record(self, seen: list[watching.Seen]) -> None:
+        """Leases follow what was moved, each move by itself; then what is there now is recorded, a
+        slice at a time, so that a checkout of thousands of files holds nobody up."""
+        engine, service = self._desk.engine, self._service
+        for change in seen:
+            if change.moved_from is not None:
+                job = partial(_follow, service, change.moved_from, change.path)
+                await decide(engine, service, job)
+        for at in range(0, len(seen), SEEN_AT_ONCE):
+            await engine.write(partial(_see, service, seen[at : at + SEEN_AT_ONCE]))
+        if any(change.link for change in seen):  # a name may lead elsewhere by now
+            await watching.follow_names(engine, service)
+
+
+def _follow(service: Service, old: str, new: str, tx: Tx) -> None:
+    watching.follow(service, tx, old, new)
+
+
+def _see(service: Service, seen: Sequence[watching.Seen], tx: Tx) -> None:
+    watching.seen(service, tx, seen)
 
 
 def _changed_ms(file: Path) -> int | None:

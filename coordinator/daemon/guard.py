@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from coordinator.daemon import hook_line, looks
@@ -26,6 +27,7 @@ from coordinator.profiles import Profile, load
 from coordinator.rules.commands import commits, reads_only
 from coordinator.rules.versions import Watched, violated
 from coordinator.service import hooks, line, shells
+from coordinator.service.engine import decide
 from coordinator.store.events import NoticesDelivered
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow
@@ -126,8 +128,9 @@ class Guard:
             return
         self._note_unknown(profile, heard)
         wait_s = self._patience(table, heard) if wait else 0.0
-        sentences = self._violations(heard)
         receipt = _Receipt(self._desk, self._on_the_way)
+
+        sentences: dict[str, list[str]] = {}
 
         def job(tx: Tx) -> Any:
             service = self._desk.service
@@ -143,7 +146,7 @@ class Guard:
                 else:
                     hooks.settle(tx, heeded)
             if tx.freed:
-                line.settle(service, tx)
+                line.wake(service, tx)
             return heeded
 
         def told(value: Any) -> None:
@@ -159,20 +162,55 @@ class Guard:
                 self._desk.hold(waits, wait_s, lambda late: self._late(
                     late, table, heard, name, token, payload, answer, confirms))
                 return
-            said = tell(table, heard, self._verdict(table, heard, value))
-            answer(hook_line.Answer(0, said, receipt=receipt if receipt.due else None))
+            self._protect(heard, value, lambda held: answer(hook_line.Answer(
+                0, tell(table, heard, self._verdict(table, heard, value, held)),
+                receipt=receipt if receipt.due else None)))
 
-        self._desk.writer.submit(job, told)
+        def compared(found: dict[str, list[str]]) -> None:
+            sentences.update(found)
+            self._desk.decide(job, hooks.needs(heard), told)
 
-    def _violations(self, heard: Heard) -> dict[str, list[str]]:
+        self._violations(heard, compared)
+
+    def _protect(self, heard: Heard, heeded: hooks.Heeded,
+                 then: Callable[[list[shells.Held]], None]) -> None:
+        """What others hold, for the command that is about to run; looked at beside the loop where
+        that is not a few looks."""
+        call = heard.call
+        if not heeded.protects or heeded.deny or (
+            call is not None and call.kind == "shell" and reads_only(call.command)
+        ):
+            then([])
+            return
+        service = self._desk.service
+        rows = self._desk.look(lambda view: shells.held_by_others(view, heeded.holder))
+        if isinstance(rows, Refusal) or not rows:
+            then([])
+        elif looks.is_quick(rows):
+            then(looks.held(service, rows))
+        else:
+            self._desk.task(self._desk.do(lambda: looks.held(service, rows)),
+                            lambda held: then(held if isinstance(held, list) else []))
+
+    def _violations(self, heard: Heard, then: Callable[[dict[str, list[str]]], None]) -> None:
         """Record what commands of this session changed that others hold, whatever becomes of this
-        call; filled, by the time that it is served, with what the session is told of it."""
-        sentences: dict[str, list[str]] = {}
-        for agent, found in self._compare(heard):
-            def job(tx: Tx, agent: str = agent, found: list[shells.Broken] = found) -> None:
-                sentences[agent] = shells.violation(self._desk.service, tx, agent, found)
+        call; `then` gets what the session is told of it, by agent."""
+        if not any((one.session, one.sub) == (heard.session, heard.sub)
+                   for one in self._commands):
+            then({})
+        else:
+            self._desk.task(self._compare_and_record(heard), lambda said: then(
+                said if isinstance(said, dict) else {}))
 
-            self._desk.writer.submit(job, lambda value: None)
+    async def _compare_and_record(self, heard: Heard) -> dict[str, list[str]]:
+        sentences: dict[str, list[str]] = {}
+        for agent, found in await self._compare(heard):
+            def job(tx: Tx, agent: str = agent, found: list[shells.Broken] = found) -> list[str]:
+                return shells.violation(self._desk.service, tx, agent, found)
+
+            said = await decide(self._desk.engine, self._desk.service, job)
+            if isinstance(said, list):
+                sentences[agent] = said
         return sentences
 
     def _late(self, late: Any, table: HookTable, heard: Heard, name: str, token: str | None,
@@ -214,7 +252,8 @@ class Guard:
 
     # ------------------------------------------------------------ commands
 
-    def _verdict(self, table: HookTable, heard: Heard, heeded: hooks.Heeded) -> Verdict:
+    def _verdict(self, table: HookTable, heard: Heard, heeded: hooks.Heeded,
+                 protect: list[shells.Held]) -> Verdict:
         self._note_busy(heard, heeded.holder)
         call = heard.call
         if not table.rewrite:
@@ -230,20 +269,21 @@ class Guard:
             if not signed and (table.signs or heard.sub) and commits(call.command):
                 signed = f"export COORD_AGENT={shlex.quote(heeded.holder)}; "
             signed = signed and signed + call.command
-            command = self._confinement.wrap(heeded.protect, signed or call.command)
-        if heeded.protect and not (call.kind == "shell" and reads_only(call.command)):
-            self._look_before(heard, heeded, confined=bool(command))
+            command = self._confinement.wrap(protect, signed or call.command)
+        if protect:
+            self._look_before(heard, heeded.holder, protect, confined=bool(command))
         return Verdict("", command or signed, heeded.context)
 
-    def _look_before(self, heard: Heard, heeded: hooks.Heeded, *, confined: bool) -> None:
+    def _look_before(self, heard: Heard, holder: str, protect: list[shells.Held], *,
+                     confined: bool) -> None:
         service = self._desk.service
         most = service.settings.review.file_bytes_max
-        seen = [looks.look(one, most) for one in heeded.protect if one.kind != "directory"]
+        seen = [looks.look(one, most) for one in protect if one.kind != "directory"]
         below: list[Folder] = []
         if not confined:  # a directory that is read-only is so with all that is in it
-            said = self._desk.look(lambda view: looks.folders(service, view, heeded.protect))
+            said = self._desk.look(lambda view: looks.folders(service, view, protect))
             below = said if isinstance(said, list) else []
-        self._commands.append(_Command(heeded.holder, heard.session, heard.sub, heard.call_id,
+        self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id,
                                        confined, seen, below, self._tick))
         del self._commands[:-COMMANDS_MAX]
 
@@ -258,26 +298,29 @@ class Guard:
         tick, since = self._busy.get(holder, (-1, None))
         return tick >= began or (since is not None and time.monotonic() - since < CALL_S)
 
-    def _compare(self, heard: Heard) -> list[tuple[str, list[shells.Broken]]]:
+    async def _compare(self, heard: Heard) -> list[tuple[str, list[shells.Broken]]]:
         """What commands of this session changed that others hold: looked at when one ends, and at
         the session's next call."""
         out: dict[str, dict[str, shells.Broken]] = {}
         for command in list(self._commands):
             if (command.session, command.sub) != (heard.session, heard.sub):
                 continue
-            for one in self._looked_at(command):
+            for one in await self._desk.do(partial(self._looked_at, command)):
                 broken = self._changed(command, one)
                 if broken is not None:  # a leased file below a leased directory is one
                     out.setdefault(command.holder, {}).setdefault(broken.name, broken)
             ended = heard.moment == "after" and heard.call_id == command.call_id
-            if ended or heard.moment in ("stop", "end", "sub stop", "prompt"):
+            over = ended or heard.moment in ("stop", "end", "sub stop", "prompt")
+            if over and command in self._commands:
                 self._commands.remove(command)
         return [(agent, list(found.values())) for agent, found in out.items()]
 
-    def _looked_at(self, command: _Command) -> Iterator[Look]:
-        yield from command.looks
+    def _looked_at(self, command: _Command) -> list[Look]:
+        """What is different by now of what was looked at before the command. In a thread."""
+        every = [*command.looks]
         for folder in command.folders:
-            yield from looks.again(self._desk.service, folder)
+            every += looks.again(self._desk.service, folder)
+        return [one for one in every if looks.stamp(one.held.path) != one.stamp]
 
     def _changed(self, command: _Command, one: Look) -> shells.Broken | None:
         stamp = looks.stamp(one.held.path)

@@ -17,8 +17,9 @@ from coordinator.files.ignore import manifest
 from coordinator.rules.leases import as_resource
 from coordinator.service import disk
 from coordinator.service.core import Service
-from coordinator.service.shells import UNKNOWN, Held
+from coordinator.service.shells import PROTECTED_MAX, UNKNOWN, Held
 from coordinator.store.ledger import View
+from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
 
@@ -28,6 +29,8 @@ BELOW_MAX = 2_000
 #: Of these, how many are read before the command because their holder has changed them, and up to
 #: which size (bytes). What was in others is not known afterwards; that they changed is.
 READ_MAX, READ_BYTES = 64, 1 << 20
+#: Leases that are looked at in the loop.
+QUICK_MAX = 64
 #: The kernel's clock for files runs behind by a little (ms).
 CLOCK_MS = 1_000
 
@@ -51,6 +54,41 @@ class Folder:
 
     held: Held
     looks: dict[str, Look] = field(default_factory=dict)
+
+
+def held(svc: Service, leases: Sequence[LeaseRow]) -> list[Held]:
+    """Where these leases lie on the disk, and what is there: the files below a glob one by one."""
+    out: dict[str, Held] = {}
+    for row in leases:
+        for one in _paths(svc, row):
+            out.setdefault(one.path, one)
+        if len(out) >= PROTECTED_MAX:
+            break
+    return list(out.values())
+
+
+def is_quick(leases: Sequence[LeaseRow]) -> bool:
+    """Whether `held` is a few looks, and need not leave the loop."""
+    return len(leases) <= QUICK_MAX and all(row.kind != "glob" for row in leases)
+
+
+def _paths(svc: Service, row: LeaseRow) -> list[Held]:
+    name = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
+    if row.kind == "glob":
+        root = disk.place(svc, row.worktree, "")
+        asked = as_resource(row.file_path, row.kind, row.scope)
+        try:
+            found = manifest(root, asked, svc.ignore, PROTECTED_MAX)
+        except Refusal:
+            return []
+        return [Held(str(root / one), one, row.locked_by, "file", row.fencing_token,
+                     row.locked_at, row.scope, row.worktree) for one in found]
+    place = disk.place(svc, row.worktree, name.rstrip("/"))
+    kind = disk.kind_at(place)
+    if kind is None:
+        return []
+    return [Held(str(place), name, row.locked_by, kind, row.fencing_token, row.locked_at,
+                 row.scope, row.worktree)]
 
 
 def look(held: Held, most: int) -> Look:

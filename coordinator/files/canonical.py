@@ -42,23 +42,13 @@ from coordinator.files.roots import (
 )
 from coordinator.rules import globs
 from coordinator.words import naming
-from coordinator.words.naming import Resource
+from coordinator.words.naming import Located, Resource
 from coordinator.words.refusals import Code, Refusal
 
 __all__ = ["Located", "Tree", "find_root"]
 
 _DIR = stat.S_IFDIR
 _FILE = stat.S_IFREG
-
-
-class Located(msgspec.Struct, frozen=True, gc=False):
-    """What a text means, and where it lies."""
-
-    resource: Resource
-    inode: str | None
-    """Which existing regular file it is (of a region: that it is in), `identity`; else None."""
-    path: str | None
-    """The absolute real path, in the worktree that was addressed; None for keys and globs."""
 
 
 class _Plain(msgspec.Struct, frozen=True, gc=False):
@@ -69,6 +59,8 @@ class _Plain(msgspec.Struct, frozen=True, gc=False):
     as_file: Resource
     above: str
     """The directory that it lies in, without a final slash."""
+    worktree: str | None
+    """The linked worktree that it lies in."""
     start: int
     """Where in the path its name within the repository begins."""
     private: bool
@@ -171,7 +163,7 @@ class Tree:
         self, text: str, cwd: str | None, seen: set[str] | None = None
     ) -> Located:
         start = self._base if cwd is None else self._start(cwd)
-        plain = None if self.fold_case else _plainly(text, start, self._bases)
+        plain = None if self.fold_case else _plainly(text, start, self._bases, self._base)
         found = self._resolve_plain(plain, seen) if plain is not None else None
         return found or self._resolve_real(text if text[0] == "/" else start + text, text)
 
@@ -206,12 +198,13 @@ class Tree:
         if plain.private:
             self._check_private(as_file.name)
         if found is None:
-            return Located(as_file, None, path)
+            return Located(as_file, None, path, plain.worktree)
         mode = found.st_mode & 0o170000
         if mode == _FILE:
-            return Located(as_file, identity(path, found), path)
+            return Located(as_file, identity(path, found), path, plain.worktree, found.st_nlink,
+                           found.st_size)
         if mode == _DIR:
-            return Located(naming.resource(as_file.name, "dir"), None, path)
+            return Located(naming.resource(as_file.name, "dir"), None, path, plain.worktree)
         return None
 
     def _resolve_real(self, path: str, text: str) -> Located:
@@ -229,11 +222,21 @@ class Tree:
         self._check_private(name)
         is_dir = found is not None and stat.S_ISDIR(found.st_mode)
         is_dir = is_dir or name == "" or path.endswith(("/", "/.", "/.."))
-        inode = None
-        if found is not None and stat.S_ISREG(found.st_mode):
-            inode = identity(real, found)
         kind: naming.Kind = "dir" if is_dir else "file"
-        return Located(naming.resource(name, kind, fold_case=self.fold_case), inode, real)
+        resource = naming.resource(name, kind, fold_case=self.fold_case)
+        worktree = self.worktree_of(real)
+        if found is not None and stat.S_ISREG(found.st_mode):
+            return Located(resource, identity(real, found), real, worktree, found.st_nlink,
+                           found.st_size)
+        return Located(resource, None, real, worktree)
+
+    def worktree_of(self, path: str) -> str | None:
+        """The linked worktree that a real path lies in; None for the main one, and for a path that
+        lies outside. Costs no look at the disk."""
+        for base in self._bases:
+            if path.startswith(base) or path + "/" == base:
+                return None if base == self._base else base.rstrip("/")
+        return None
 
     def _start(self, cwd: str | None) -> str:
         """Where a relative path starts, with a slash at its end."""
@@ -315,7 +318,7 @@ class Tree:
             )
         name = f"{home.resource.name}::{region}"
         resource = naming.resource(name, "region", fold_case=self.fold_case)
-        return Located(resource, home.inode, home.path)
+        return Located(resource, home.inode, home.path, home.worktree, home.links, home.size)
 
     def _exists_as_written(self, text: str, cwd: str | None) -> bool:
         """Whether a text with wildcards is the very name of a file.
@@ -386,8 +389,9 @@ class Tree:
 
 
 @lru_cache(maxsize=4096)
-def _plainly(text: str, start: str, bases: tuple[str, ...]) -> _Plain | None:
-    """What the letters of a path tell; None if they do not tell what it means."""
+def _plainly(text: str, start: str, bases: tuple[str, ...], main: str) -> _Plain | None:
+    """What the letters of a path tell; None if they do not tell what it means. `main`: which of
+    the `bases` is the main worktree's."""
     path = text if text.startswith("/") else start + text
     if "./" in path or "//" in path or path.endswith(("/", "/.", "/..")):
         return None
@@ -400,7 +404,9 @@ def _plainly(text: str, start: str, bases: tuple[str, ...]) -> _Plain | None:
     if not name.isascii() or path + "/" in bases:  # a worktree itself is no entry of another
         return None
     private = ".git" in name or name.startswith(STATE_DIR)
-    return _Plain(path, naming.resource(name, "file"), path[: path.rfind("/")], len(base), private)
+    worktree = None if base == main else base.rstrip("/")
+    return _Plain(path, naming.resource(name, "file"), path[: path.rfind("/")], worktree,
+                  len(base), private)
 
 
 def _look(path: str) -> os.stat_result | None:

@@ -13,6 +13,7 @@ import errno
 import os
 from typing import NoReturn
 
+from coordinator.words.naming import NAME_PARTS_MAX
 from coordinator.words.refusals import Code, Refusal
 
 #: What file systems allow for one part of a path, in bytes.
@@ -76,11 +77,16 @@ def _refuse(no: OSError, text: str) -> NoReturn:
 
 
 def check_parts(name: str) -> None:
-    """Refuse a path with a part that no file system would take.
+    """Refuse a path with a part that no file system would take, or with too many parts.
 
     Raises:
-        Refusal: INVALID.
+        Refusal: INVALID, LIMIT.
     """
+    if name.count("/") >= NAME_PARTS_MAX:
+        raise Refusal(
+            Code.LIMIT, f"{shown(name[:80] + '…')} has more than {NAME_PARTS_MAX} parts. "
+            "Nothing was done.", next="Name a directory above it.", limit=NAME_PARTS_MAX,
+        )
     if len(name) * 4 <= PART_BYTES_MAX:
         return
     for part in name.split("/"):

@@ -7,12 +7,13 @@ decided here but who may ask at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from coordinator.looking.facts import AnyNeed
 from coordinator.service import (
     agents,
     backlog,
@@ -29,7 +30,8 @@ from coordinator.service import (
     sweeping,
 )
 from coordinator.service.core import Actor, Service
-from coordinator.store.ledger import Tx
+from coordinator.service.engine import Engine
+from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -40,13 +42,19 @@ Handler = Callable[[Service, Any, Actor, Any], Any]
 class Operation:
     """One thing that can be asked.
 
+    `needs` tells what to look at on the disk before `handle` runs; what that misses is looked at
+    when `handle` asks for it. `course` serves what takes several transactions.
     `before` is work that must be on disk in a commit of its own before `handle` runs.
-    An operation without `handle` is the daemon's own (health, shutdown).
+    An operation without `handle` and `course` is the daemon's own (health, shutdown).
     """
 
     request: type[rq.Request[Any]]
     handle: Handler | None
     before: Handler | None = None
+    needs: Callable[[Any], list[AnyNeed]] | None = None
+    #: The same, where it has to be read from the database.
+    needs_of: Callable[[Service, View, Any], list[AnyNeed]] | None = None
+    course: Callable[[Engine, Service, Any], Coroutine[Any, Any, Any]] | None = None
     #: What its request says of itself, and what reads that from JSON: looked up once.
     writes: bool = field(init=False, repr=False)
     operator_only: bool = field(init=False, repr=False)
@@ -83,32 +91,32 @@ _ALL = [
     Operation(rq.Heartbeat, agents.heartbeat),
     Operation(rq.Leave, agents.leave),
     Operation(rq.Agents, agents.agents),
-    Operation(rq.Acquire, leases.acquire),
+    Operation(rq.Acquire, leases.acquire, needs=leases.needs),
     Operation(rq.Release, leases.release),
     Operation(rq.Renew, leases.renew),
     Operation(rq.Withdraw, line.withdraw),
     Operation(rq.Locks, leases.locks),
-    Operation(rq.RequestFile, negotiation.file),
+    Operation(rq.RequestFile, negotiation.file, needs=negotiation.needs),
     Operation(rq.Requests, negotiation.listing),
     Operation(rq.RequestAnswer, negotiation.answer),
     Operation(rq.RequestWithdraw, negotiation.withdraw),
     Operation(rq.TaskAdd, backlog.add),
     Operation(rq.Tasks, backlog.listing),
     Operation(rq.TaskShow, backlog.show),
-    Operation(rq.TaskClaim, claims.claim),
+    Operation(rq.TaskClaim, claims.claim, needs_of=claims.claim_needs),
     Operation(rq.TaskDone, claims.done),
     Operation(rq.TaskFail, claims.fail),
     Operation(rq.TaskWorktree, landing.work_in),
     Operation(rq.LandCheck, landing.check),
-    Operation(rq.Land, landing.land),
-    Operation(rq.LandBack, landing.land_back),
+    Operation(rq.Land, None, course=landing.land),
+    Operation(rq.LandBack, None, course=landing.land_back),
     Operation(rq.TaskRetry, claims.retry),
     Operation(rq.TaskCancel, claims.cancel),
     Operation(rq.TaskImport, backlog.import_text),
     Operation(rq.TaskExport, backlog.export_text),
     Operation(rq.GuardCheck, guarding.check),
     Operation(rq.GuardOverride, guarding.override),
-    Operation(rq.Sweep, sweeping.sweep),
+    Operation(rq.Sweep, None, course=sweeping.sweep),
     Operation(rq.Reviews, reviews.listing),
     Operation(rq.ReviewShow, reviews.show_request),
     Operation(rq.ReviewDecide, reviews.decide, before=reviews.keep_current),
@@ -155,9 +163,9 @@ def allowed(operation: Operation, actor: Actor) -> None:
 
 
 def serve_write(svc: Service, tx: Tx, actor: Actor, handle: Handler, request: Any) -> Any:
-    """Serve a writing request in this transaction: the use case, then the line if it freed
-    something."""
+    """Serve a writing request in this transaction: the use case, then note whom to serve if it
+    freed something."""
     answer = handle(svc, tx, actor, request)
     if tx.freed:
-        line.settle(svc, tx)
+        line.wake(svc, tx)
     return answer

@@ -15,6 +15,8 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     ("blocked", "wait"): "pending",
     ("blocked", "unblock"): "ready",
     ("ready", "claim"): "claimed",
+    ("ready", "wait"): "pending",
+    ("ready", "block"): "blocked",
     ("claimed", "done"): "done",
     ("claimed", "fail"): "failed",
     ("claimed", "exhaust"): "dead",

@@ -76,17 +76,16 @@ def check_name(name: str) -> None:
         )
 
 
-def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True) -> None:
-    """Check that `actor` may act as `name`, and note that it was heard of.
+def may_act(tx: Tx, actor: Actor, name: str) -> AgentRow | None:
+    """Check that `actor` may act as `name`; its row, None if a person acts for one that is new.
 
-    A person may act for anybody; a name that is new is registered for them then and there.
+    Records nothing: it comes before all that may have to be looked at.
 
     Raises:
         Refusal: UNAUTHORIZED, UNKNOWN_AGENT, INVALID.
     """
     if actor.row is not None and actor.row.agent == name:
-        heard_of(svc, tx, actor.row, moved=moved)
-        return
+        return actor.row
     row, asking = tx.agent(name), actor.agent
     if row is None or row.state == "gone":
         if asking is not None:
@@ -97,20 +96,36 @@ def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True)
                 next="Register again.",
             )
         check_name(name)
-        enrol(tx, name, "manual", None, "acted for by a person", None, None)
-        return
+        return None
     if asking is not None and asking != name and row.parent != asking:
         raise Refusal(
             Code.UNAUTHORIZED, f"This token belongs to {asking}; it cannot act for {name}."
         )
-    heard_of(svc, tx, row, moved=moved)
+    return row
+
+
+def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True) -> None:
+    """Check that `actor` may act as `name`, and note that it was heard of.
+
+    A person may act for anybody; a name that is new is registered for them then and there.
+
+    Raises:
+        Refusal: UNAUTHORIZED, UNKNOWN_AGENT, INVALID.
+    """
+    row = may_act(tx, actor, name)
+    if row is None:
+        enrol(tx, name, "manual", None, "acted for by a person", None, None)
+    else:
+        heard_of(svc, tx, row, moved=moved)
 
 
 def heard_of(
     svc: Service, tx: Tx, row: AgentRow, *, moved: bool, progress: str | None = None
 ) -> None:
     """The agent is active: note it (at most every 15 s), and renew what it holds if it moves."""
-    fresh = row.seen_at > tx.later(-SEEN_EVERY_MS)
+    # Renewal follows the last sign that it moves: bare heartbeats in between do not count.
+    last = row.progress_at if moved else row.seen_at
+    fresh = last is not None and last > tx.later(-SEEN_EVERY_MS)
     if fresh and row.state == "active" and (progress is None or progress == row.progress):
         return
     tx.record(ev.AgentSeen(agent=row.agent, progress=progress, moved=moved))
@@ -163,6 +178,7 @@ def heartbeat(svc: Service, tx: Tx, actor: Actor, req: rq.Heartbeat) -> rq.Alive
 def leave(svc: Service, tx: Tx, actor: Actor, req: rq.Leave) -> rq.Left:
     """See `requests.Leave`."""
     _known(tx, actor, req.agent)
+    lapse.check_may_end(svc, tx, req.agent)
     ending = lapse.end_agent(
         svc, tx, req.agent, clean=req.clean, reason=req.reason or "left", log_tail=req.log_tail
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from coordinator.looking.facts import Place
 from coordinator.rules import backlog as rule
 from coordinator.service import exchange, tasks
 from coordinator.service.core import Actor, Service
-from coordinator.service.weighing import locate
+from coordinator.service.weighing import once_wanted
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
@@ -100,6 +101,8 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None) -> 
             Code.LIMIT, f"{len(drafts)} tasks would pass the limit of {limits.tasks_max} "
             "(backlog.tasks_max). Nothing was added.",
         )
+    tx.looked.require(Place(text.removeprefix("shared:"), cwd)
+                      for draft in drafts for text in draft.resources)
     first = tx.last_number("task") + 1
     ids = {d.ref: f"T-{first + i}" for i, d in enumerate(drafts) if d.ref}
     if len(ids) != sum(1 for d in drafts if d.ref):
@@ -148,13 +151,15 @@ def _draft_event(
     attempts = draft.attempts_max or svc.settings.backlog.attempts_max
     if not 1 <= attempts <= 1000:
         raise Refusal(Code.INVALID, "`attempts` must be between 1 and 1000.")
-    resources: list[tuple[str, str, str, str]] = []
-    for text in draft.resources:
-        mode = "shared" if text.startswith("shared:") else "exclusive"
-        for one in locate(svc, tx, [text.removeprefix("shared:")], cwd):
-            resources.append((one.resource.name, one.resource.kind, one.resource.scope, mode))
-    if len(resources) > svc.settings.leases.resources_max:
-        raise Refusal(Code.LIMIT, f"{title[:60]!r} names {len(resources)} resources.")
+    if len(draft.resources) > svc.settings.leases.resources_max:
+        raise Refusal(Code.LIMIT, f"{title[:60]!r} names {len(draft.resources)} resources.")
+    wanted = once_wanted(
+        (tx.looked.place(text.removeprefix("shared:"), cwd),
+         "shared" if text.startswith("shared:") else "exclusive") for text in draft.resources
+    )
+    resources: list[tuple[str, str, str, str]] = [
+        (one.resource.name, one.resource.kind, one.resource.scope, mode) for one, mode in wanted
+    ]
     after = []
     for name in draft.after:
         after.append(ids[name] if name in ids else tasks.find(tx, name).task_id)

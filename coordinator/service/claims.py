@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from coordinator.service import agents, dispatch, granting, landing, lapse, redirect, reviews, tasks
+from coordinator.looking.facts import AnyNeed, Lapsed, Unready
+from coordinator.service import (
+    agents,
+    aside,
+    dispatch,
+    granting,
+    landing,
+    lapse,
+    redirect,
+    reviews,
+    tasks,
+)
 from coordinator.service.core import Actor, Service, ms
 from coordinator.service.weighing import Wanted, Weighing, locate, weigh
 from coordinator.store import events as ev
-from coordinator.store.ledger import Tx
+from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -20,15 +31,16 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
             Code.LIMIT, f"`wait_s` must be between 0 and {svc.settings.leases.wait_max_s:g}."
         )
     named = tasks.find(tx, req.task) if req.task is not None else None
-    agents.acting(svc, tx, actor, req.agent)
+    agents.may_act(tx, actor, req.agent)
     if named is None:
         chosen = dispatch.choose(svc, tx, req.agent)
+        agents.acting(svc, tx, actor, req.agent)
         if chosen is None:
             return _nothing(tx)
         return _take(svc, tx, req.agent, *chosen, ttl_ms)
-    lapse.close_due(svc, tx)
     tasks.offer_rested(tx)
     named = tasks.find(tx, named.task_id)
+    _close_if_lapsed(tx, named)
     if named.state == "claimed":
         if named.claimed_by == req.agent:
             return _held_already(svc, tx, named)
@@ -45,12 +57,28 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         )
     wanted = dispatch.wanted_by(svc, tx, named.task_id)
     weighing = weigh(svc, tx, req.agent, wanted, task=named.task_id)
+    if not weighing.blocked:
+        granting.check_looked(svc, tx, wanted, weighing)
+    agents.acting(svc, tx, actor, req.agent)
     if weighing.blocked:
         located = [one for one, _ in wanted]
         return redirect.locked(svc, tx, req.agent, located, weighing, None, task=named.task_id)
     if weighing.reviews and svc.settings.review.quarantine:
         return granting.quarantined(weighing)
     return _take(svc, tx, req.agent, named, wanted, weighing, ttl_ms)
+
+
+def _close_if_lapsed(tx: Tx, task: TaskRow) -> None:
+    """Raises:
+    Unready: the task's claim has ended and was not closed yet.
+    """
+    if task.claimed_by is not None and task.claim_until is not None and task.claim_until <= tx.now:
+        raise Unready(lapsed=[Lapsed(task.claimed_by, task.task_id)])
+
+
+def claim_needs(svc: Service, view: View, req: rq.TaskClaim) -> list[AnyNeed]:
+    """What to look at before a claim is decided."""
+    return dispatch.needs(view, req.task)
 
 
 def _nothing(tx: Tx) -> Refusal:
@@ -75,6 +103,7 @@ def _take(
             svc, tx, agent, wanted, weighing, ttl_ms=ttl_ms, task=task.task_id,
             description=task.title,
         )
+    aside.take_up(tx, "task", task.task_id)
     tasks.move(
         tx, task, "claim", agent=agent, attempts=task.attempts + 1, claimed_by=agent,
         claimed_at=tx.now, claim_until=until, ttl_ms=ttl_ms,
@@ -124,8 +153,9 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None) 
     )
 
 
-def _own_claim(tx: Tx, actor: Actor, agent: str, text: str, force: bool) -> TaskRow:
+def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str, force: bool) -> TaskRow:
     task = tasks.find(tx, text)
+    landing.check_at_rest(svc, [task.task_id])
     if force and not actor.operator:
         raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
     if task.state != "claimed":
@@ -143,7 +173,7 @@ def _own_claim(tx: Tx, actor: Actor, agent: str, text: str, force: bool) -> Task
 
 def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
     """See `requests.TaskDone`."""
-    task = _own_claim(tx, actor, req.agent, req.task, req.force)
+    task = _own_claim(svc, tx, actor, req.agent, req.task, req.force)
     if task.claim_until is not None and tx.now >= task.claim_until and not req.force:
         raise Refusal(
             Code.STALE_TOKEN,
@@ -165,12 +195,13 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
 
 def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
     """See `requests.TaskFail`."""
-    task = _own_claim(tx, actor, req.agent, req.task, req.force)
+    task = _own_claim(svc, tx, actor, req.agent, req.task, req.force)
     learned: list[tuple[str, str, str, str]] = []
     if req.blocked:
         for one in locate(svc, tx, req.blocked, req.cwd):
             resource = one.resource
             learned.append((resource.name, resource.kind, resource.scope, "exclusive"))
+    lapse.look_first(svc, tx, str(task.claimed_by), task.task_id)
     agents.acting(svc, tx, actor, req.agent)
     if learned:
         tx.record(
@@ -197,6 +228,7 @@ def retry(svc: Service, tx: Tx, actor: Actor, req: rq.TaskRetry) -> rq.Task:
 def cancel(svc: Service, tx: Tx, actor: Actor, req: rq.TaskCancel) -> rq.Task:
     """See `requests.TaskCancel`."""
     task = tasks.find(tx, req.task)
+    landing.check_at_rest(svc, [task.task_id])
     if task.state == "claimed":
         if not req.force:
             raise Refusal(

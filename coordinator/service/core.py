@@ -52,11 +52,27 @@ class Service:
     secret: bytes
     #: Ids of tool calls that hooks have announced -> whose they are. Only the newest.
     callers: dict[str, str] = field(default_factory=dict)
+    #: Tasks whose branches are being moved just now: their leases do not end meanwhile.
+    landing: set[str] = field(default_factory=set)
     _sealing: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         # Taking in the key is half of a seal's work, and the same for all.
         self._sealing = hashlib.blake2b(key=self.secret, digest_size=16)
+
+    @property
+    def root(self) -> str:
+        """The repository's root, a real path."""
+        return str(self.tree.root)
+
+    @property
+    def fold_case(self) -> bool:
+        """Whether the disk takes `A` and `a` for one name."""
+        return self.tree.fold_case
+
+    def where(self, worktree: str | None, path: str) -> str:
+        """The absolute path of a repo-relative one, in the worktree that a lease was taken in."""
+        return f"{(worktree or self.root).rstrip('/')}/{path}"
 
     def announce(self, call: str, holder: str) -> None:
         """A hook says that this holder is about to make this call, to a tool of coord's own."""

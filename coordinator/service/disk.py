@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from coordinator.files.canonical import Located
 from coordinator.files.content import digest, snapshot, write_atomic
 from coordinator.files.identity import identity
 from coordinator.service.core import Service
+from coordinator.words.naming import Located
 from coordinator.words.refusals import Code, Refusal
 
 _LINK = "link:"

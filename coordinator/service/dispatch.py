@@ -3,34 +3,48 @@
 Best is by priority, then age. A candidate that meets something held is *parked* on what holds it
 and not looked at again until that is free (store/projections.py offers it again): so the cost
 does not grow with what is held, nor with the backlog. Tasks parked on the agent's own leases are
-candidates for it all the same.
+candidates for it all the same. One that cannot be leased at all is set aside with its reason.
 """
 
 from __future__ import annotations
 
-from coordinator.files.canonical import Located
-from coordinator.rules.leases import as_resource
-from coordinator.service import lapse, tasks
+from coordinator.looking.facts import AnyNeed, Unready
+from coordinator.service import aside, lapse, tasks
 from coordinator.service.core import Service
-from coordinator.service.weighing import Wanted, Weighing, weigh
-from coordinator.store.ledger import Tx
+from coordinator.service.granting import check_looked
+from coordinator.service.weighing import Wanted, Weighing, once_wanted, place, weigh
+from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words.refusals import Refusal
 
 #: Own leases whose parked tasks are looked at too.
 OWN_MAX = 32
+#: Candidates whose files are looked at together, before it is known which of them it will be.
+AHEAD = 8
 
 
 def wanted_by(svc: Service, tx: Tx, task_id: str) -> list[Wanted]:
-    """The task's resources as they are on disk now, with the mode each is needed in."""
-    out: list[Wanted] = []
-    for name, kind, scope, mode in tx.rows("task_resources_of", task_id):
-        try:
-            located = svc.tree.resolve(name)
-        except Refusal:
-            located = Located(as_resource(name, kind, scope), None, None)
-        out.append((located, mode))
-    return out
+    """The task's resources as they are on disk now, with the mode each is needed in.
+
+    Raises:
+        Refusal: one lies outside of the repository by now.
+        Unready: they were not looked at.
+    """
+    rows = tx.rows("task_resources_of", task_id)
+    tx.looked.require(_places(tx, task_id))
+    return once_wanted((tx.looked.located(place(name, kind)), mode)
+                       for name, kind, _, mode in rows)
+
+
+def _places(view: View, task_id: str) -> list[AnyNeed]:
+    return [place(name, kind) for name, kind, _, _ in view.rows("task_resources_of", task_id)]
+
+
+def needs(view: View, task_id: str | None) -> list[AnyNeed]:
+    """Where the files of one task lie, or of the next candidates."""
+    names = [task_id] if task_id is not None else [
+        str(raw[0]) for raw in view.rows("ready_next", AHEAD)]
+    return [need for name in names for need in _places(view, name)]
 
 
 def choose(
@@ -40,8 +54,10 @@ def choose(
 
     `beside`: it is in the middle of something, so nothing that touches what it holds is offered:
     its own reads would go stale under it.
+
+    Raises:
+        Unready: files have to be looked at, or lapsed leases to be closed before.
     """
-    lapse.close_due(svc, tx)
     tasks.offer_rested(tx)
     seen: set[str] = set()
     held = [] if beside else tx.rows("leases_of_holder", agent)[:OWN_MAX]
@@ -53,13 +69,34 @@ def choose(
             if parked and parked[0] not in seen and (best is None or parked[1:] < best[1:]):
                 best = parked
         if best is None:
-            return None
+            break
         task_id = str(best[0])
-        wanted = wanted_by(svc, tx, task_id)
-        weighing = weigh(svc, tx, agent, wanted, task=task_id)
-        quarantined = bool(weighing.reviews) and svc.settings.review.quarantine
-        touches_own = beside and bool(weighing.mine)
-        if not weighing.blocked and not quarantined and not touches_own:
-            return tasks.find(tx, task_id), wanted, weighing
+        try:
+            wanted = wanted_by(svc, tx, task_id)
+            weighing = weigh(svc, tx, agent, wanted, task=task_id)
+            quarantined = bool(weighing.reviews) and svc.settings.review.quarantine
+            touches_own = beside and bool(weighing.mine)
+            if not weighing.blocked and not quarantined and not touches_own:
+                if not beside:
+                    check_looked(svc, tx, wanted, weighing)
+                return tasks.find(tx, task_id), wanted, weighing
+        except Unready as unready:
+            raise Unready([*unready.needs, *_ahead(tx, task_id)], unready.lapsed) from None
+        except Refusal as refusal:
+            aside.put(svc, tx, "task", task_id, refusal.message, task=task_id)
+            continue
         seen.add(task_id)
         tx.park(task_id, weighing.first_scope)
+    due = [] if beside else lapse.due(tx)
+    if due:
+        raise Unready(lapsed=due)
+    return None
+
+
+def _ahead(tx: Tx, chosen: str) -> list[AnyNeed]:
+    """Where the resources of the next candidates lie: looked at with those of the first, for it may
+    turn out to be blocked."""
+    return [
+        need for raw in tx.rows("ready_next", AHEAD) if raw[0] != chosen
+        for need in _places(tx, str(raw[0])) if not tx.looked.has(need)
+    ]

@@ -5,19 +5,17 @@ that the holder starts from. Whether anything stands in the way is `weighing`'s 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from coordinator.files.canonical import Located
-from coordinator.files.ignore import manifest
 from coordinator.rules import leases as rule
-from coordinator.service import disk, unlocks
+from coordinator.service import unlocks
 from coordinator.service.core import Service, ms
-from coordinator.service.weighing import Wanted, Weighing
+from coordinator.service.weighing import Wanted, Weighing, below
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
+from coordinator.words.naming import Located
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -27,12 +25,20 @@ def grant(
     no_longer_than: str | None = None,
 ) -> rq.Acquired:
     """Write the leases of a set that nothing stands in the way of; they end, whatever their TTL and
-    however often they are renewed, at `no_longer_than` (ISO text) if that is given."""
+    however often they are renewed, at `no_longer_than` (ISO text) if that is given, and where the
+    weighing bounds them.
+
+    Raises:
+        Refusal: what a look at their files met (LIMIT); nothing is recorded then.
+        Unready: the files have to be looked at.
+    """
     acquisition = ""
     expires = tx.later(first_ttl_ms or ttl_ms)
     max_until = tx.later(max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
-    if no_longer_than is not None:
-        expires, max_until = min(expires, no_longer_than), min(max_until, no_longer_than)
+    for bound in (no_longer_than, weighing.no_longer_than):
+        if bound is not None:
+            expires, max_until = min(expires, bound), min(max_until, bound)
+    check_looked(svc, tx, wanted, weighing)
     leases: list[rq.Lease] = []
     for located, mode in wanted:
         asked = located.resource
@@ -56,10 +62,9 @@ def grant(
             ttl_ms=ttl_ms, max_until=max_until, description=description,
             slot=rule.slot(asked.kind, asked.name, mode, holder), inode=located.inode, task=task,
         )
-        if not svc.tree.alone:
-            event.worktree = disk.worktree_of(svc, located)
+        event.worktree = located.worktree
         if located.inode is not None or asked.kind != "file":
-            event.content_hash, event.baselines = _baseline(svc, tx, located, event.worktree)
+            event.content_hash, event.baselines = _baseline(svc, tx, located)
         tx.record(event)
         leases.append(
             rq.Lease(
@@ -86,29 +91,37 @@ def _again(svc: Service, tx: Tx, own: LeaseRow, ttl_ms: int) -> rq.Lease:
     return lease_reply(own, expires_at=iso(until), token=svc.seal(own.fencing_token), again=True)
 
 
+def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], weighing: Weighing) -> None:
+    """Whether all that a grant keeps was looked at since the last right to it ended.
+
+    Raises:
+        Unready: not all of it. Refusal: what the look met.
+    """
+    for located, _ in wanted:
+        asked = located.resource
+        if weighing.own and asked.scope + "\n" + asked.name in weighing.own:
+            continue
+        tx.looked.fresh(tx.ended_since(asked.kind, asked.scope))
+        if asked.kind in ("dir", "glob"):
+            tx.looked.below(below(svc, located))
+        elif located.inode is not None and located.path is not None:
+            tx.looked.content(located.path)
+
+
 def _baseline(
-    svc: Service, tx: Tx, located: Located, worktree: str | None
+    svc: Service, tx: Tx, located: Located
 ) -> tuple[str | None, list[tuple[str, str]] | None]:
     """Keep the bytes that the holder starts from (invariant 6)."""
     asked = located.resource
     if asked.kind in ("file", "region"):
         if located.inode is None or located.path is None:
             return None, None
-        content = disk.read(svc, located.path)
-        if content.data is not None and content.hash is not None:
-            tx.keep(content.hash, content.data)
-        return content.hash, None
+        found = tx.looked.content(located.path)
+        tx.keep_found(found)
+        return found.hash, None
     if asked.kind not in ("dir", "glob"):
         return None, None
-    rows = []
-    root = Path(worktree) if worktree else svc.tree.root
-    for path in manifest(root, asked, svc.ignore, svc.settings.review.files_max):
-        content = disk.read(svc, root / path)
-        if content.hash is not None:
-            if content.data is not None:
-                tx.keep(content.hash, content.data)
-            rows.append((path, content.hash))
-    return None, rows
+    return None, list(tx.looked.below(below(svc, located)).files.items())
 
 
 def checked_ttl(svc: Service, ttl_s: float | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator.looking.facts import Place
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service import notices, sessions
@@ -52,10 +53,10 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
         raise Refusal(Code.LIMIT, f"{len(paths)} paths; {PATHS_MAX} at most in one request.")
     mine = {agent, _parent(view, agent)} - {None}
     out: dict[tuple[str, int], rq.GuardHeld] = {}
-    seen: set[str] = set()
+    view.looked.require(Place(path, None, True) for path in paths)
     for path in paths:
         try:
-            located = svc.tree.resolve(path, literal=True, seen=seen)
+            located = view.looked.place(path, literal=True)
         except Refusal:
             continue  # outside, or of git's own: nobody can hold it
         rows = near(view, "rivals", located.resource)

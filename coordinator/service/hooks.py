@@ -11,13 +11,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.dialects.hearing import Heard
-from coordinator.files.canonical import Located
+from coordinator.looking.facts import AnyNeed, Place, Whole
 from coordinator.service import leases, messages, sessions, shells, versions
 from coordinator.service.core import Actor, Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
+from coordinator.words.naming import Located
 from coordinator.words.refusals import Code, Refusal
 
 #: A hook that may hold a call is answered this long before its agent stops waiting (seconds).
@@ -26,14 +27,14 @@ MARGIN_S = 5.0
 
 @dataclass(slots=True)
 class Heeded:
-    """What a hook call came to. `deny` stops it; `context` and `again` are for the model;
-    `protect` are files to be made read-only for the command that is about to run."""
+    """What a hook call came to. `deny` stops it; `context` and `again` are for the model."""
 
     holder: str
     deny: str = ""
     context: str = ""
     again: str = ""
-    protect: list[shells.Held] = field(default_factory=list)
+    protects: bool = False
+    """What others hold is to be made read-only for the command that is about to run."""
     waiting: Refusal | None = None
     """LOCKED, where the hook stays in line for it for a while (`hooks.wait_s`)."""
     receipt: list[ev.Event] = field(default_factory=list)
@@ -103,15 +104,14 @@ def _before(
             if located:
                 refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s)
         _deny(heeded, refusal, wait_s)
-        if refusal is None:
-            heeded.protect = shells.held_by_others(svc, tx, heeded.holder)
+        heeded.protects = refusal is None
     elif call.kind == "unknown":
         if svc.settings.hooks.unknown_tools == "deny":
             heeded.deny = (
                 f"coord does not know what the tool {heard.tool[:60]} writes, and this "
                 "repository's policy is to stop such tools (hooks.unknown_tools)."
             )
-        heeded.protect = shells.held_by_others(svc, tx, heeded.holder)
+        heeded.protects = True
 
 
 def settle(tx: Tx, heeded: Heeded) -> None:
@@ -142,15 +142,28 @@ def _after(svc: Service, tx: Tx, heard: Heard, heeded: Heeded) -> None:
         heeded.context = shells.explained(svc, tx, heeded.holder, call.command, heard.output)
 
 
+def needs(heard: Heard) -> list[AnyNeed]:
+    """What to look at before a hook call is served: the files that the call plainly names."""
+    call = heard.call
+    if call is None or heard.moment not in ("before", "after"):
+        return []
+    paths: Sequence[str] = call.paths if call.kind in ("write", "read") else ()
+    if call.kind == "shell" and heard.moment == "before":
+        paths = shells.targets(call.command)
+    noted = heard.moment == "after"
+    return [Whole(path, heard.cwd, True, noted) for path in paths]
+
+
 def located_in(
     svc: Service, tx: Tx, paths: Sequence[str], cwd: str | None
 ) -> tuple[list[Located], Refusal | None]:
     """Where these paths lie; those outside the repository are left out. A path that can name
     nothing is refused."""
     found: dict[str, Located] = {}
+    tx.looked.require(Place(path, cwd, True) for path in paths)
     for path in paths:
         try:
-            located = svc.tree.resolve(path, cwd, literal=True, seen=tx.directories)
+            located = tx.looked.place(path, cwd, literal=True)
         except Refusal as refusal:
             if refusal.code is Code.OUTSIDE_REPO:
                 continue

@@ -1,14 +1,15 @@
 """Landing: what an agent did on its own branch comes onto the shared one, leases permitting.
 
-The rule is `rules.landing`; here its facts are gathered, and the branch is moved in the very
-transaction in which they are judged. The daemon writes one thing at a time, so no lease can end and
-no other be granted in between: that, and git's own compare-and-swap, make it one step. No file of a
-working tree is touched here, and the leases stay until the task is done.
+The rule is `rules.landing`; here its facts are gathered. A landing is judged in one transaction,
+which also carries its leases past its end; then git moves the branch, beside everybody else's
+requests; then it is recorded. In between none of these leases can be ended by anybody
+(`check_at_rest`): that, and git's own compare-and-swap, make it one step. No file of a working tree
+is touched here, and the leases stay until the task is done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +17,12 @@ import msgspec
 
 from coordinator.files.content import digest, link_digest
 from coordinator.files.git import LINK, NO_MODE, Git, GitError
-from coordinator.files.ignore import manifest
+from coordinator.looking.facts import Below, Content
 from coordinator.rules import landing as rule
 from coordinator.rules.leases import as_resource
 from coordinator.service import agents, disk, tasks
 from coordinator.service.core import Actor, Service
+from coordinator.service.engine import Engine
 from coordinator.service.granting import lease_reply
 from coordinator.service.rivals import near
 from coordinator.store import events as ev
@@ -34,6 +36,8 @@ from coordinator.words.refusals import Code, Refusal
 PATHS_MAX = 20_000
 #: Paths of one review of what did not land; the branch has them all.
 FLAGGED_MAX = 500
+#: So long (ms) the leases of a landing live on at least: git is given less time to move a branch.
+LANDING_MS = 180_000
 #: Unleased paths whose holders are looked up.
 OTHERS_MAX = 20
 
@@ -48,53 +52,103 @@ def check(svc: Service, view: View, actor: Actor, req: rq.LandCheck) -> rq.Lawfu
     return rq.Lawful(fencing_tokens=list(_lawful(svc, view, req)))
 
 
-def land(svc: Service, tx: Tx, actor: Actor, req: rq.Land) -> rq.Landed:
+async def land(engine: Engine, svc: Service, req: rq.Land) -> rq.Landed | Refusal:
     """See `requests.Land`."""
-    tokens = _lawful(svc, tx, req)
-    _move(svc, req.target, req.after, req.before, f"coord: {req.task} landed")
-    agents.renew_all(tx, req.agent)  # the files have to follow before the task can be done
-    tx.record(
-        ev.TargetMoved(
+    def begin(tx: Tx) -> list[int]:
+        tokens = list(_lawful(svc, tx, req))
+        agents.renew_all(tx, req.agent)  # the files have to follow before the task can be done
+        _carry_past(tx, tokens)
+        return tokens
+
+    svc.landing.add(req.task)
+    try:
+        tokens = await engine.write(begin)
+        if isinstance(tokens, Refusal):
+            return tokens
+        why = f"coord: {req.task} landed"
+        moved = await engine.do(lambda: _move(svc, req.target, req.after, req.before, why))
+        if isinstance(moved, Refusal):
+            return moved
+        event = ev.TargetMoved(
             agent=req.agent, task=req.task, target=short(req.target), before=req.before,
             after=req.after, why=f"{req.task} landed", paths=[c.path for c in req.changes[:1000]],
-            fencing_tokens=list(tokens),
+            fencing_tokens=tokens,
         )
-    )
-    return rq.Landed(task=req.task, target=req.target, before=req.before, after=req.after,
-                     fencing_tokens=list(tokens))
+        return _landed(await engine.write(lambda tx: tx.record(event)), rq.Landed(
+            task=req.task, target=req.target, before=req.before, after=req.after,
+            fencing_tokens=tokens,
+        ))
+    finally:
+        svc.landing.discard(req.task)
 
 
-def land_back(svc: Service, tx: Tx, actor: Actor, req: rq.LandBack) -> rq.Landed:
+async def land_back(engine: Engine, svc: Service, req: rq.LandBack) -> rq.Landed | Refusal:
     """See `requests.LandBack`."""
-    _move(svc, req.target, req.before, req.after, f"coord: {req.task} taken back")
-    tx.record(
-        ev.TargetMoved(
-            agent=req.agent, task=req.task, target=short(req.target), before=req.after,
-            after=req.before, why=f"{req.task} was taken back: {req.why}", paths=[],
-            fencing_tokens=[],
-        )
+    why = f"coord: {req.task} taken back"
+    moved = await engine.do(lambda: _move(svc, req.target, req.before, req.after, why))
+    if isinstance(moved, Refusal):
+        return moved
+    event = ev.TargetMoved(
+        agent=req.agent, task=req.task, target=short(req.target), before=req.after,
+        after=req.before, why=f"{req.task} was taken back: {req.why}", paths=[],
+        fencing_tokens=[],
     )
-    return rq.Landed(task=req.task, target=req.target, before=req.after, after=req.before,
-                     fencing_tokens=[])
+    return _landed(await engine.write(lambda tx: tx.record(event)), rq.Landed(
+        task=req.task, target=req.target, before=req.after, after=req.before, fencing_tokens=[],
+    ))
+
+
+def _landed(recorded: Refusal | None, landed: rq.Landed) -> rq.Landed | Refusal:
+    return recorded if isinstance(recorded, Refusal) else landed
+
+
+def _carry_past(tx: Tx, tokens: Sequence[int]) -> None:
+    """Let the leases that it lands under outlive the moving of the branch, whatever their bound."""
+    end = tx.later(LANDING_MS)
+    until = [
+        (token, end) for token in tokens
+        if (raw := tx.row("lease_by_token", token)) is not None and raw[5] < end
+    ]
+    if until:
+        tx.record(ev.LeaseRenewed(agent="coord", until=until))
+
+
+def check_at_rest(svc: Service, tasks: Iterable[str | None]) -> None:
+    """Whether none of these tasks is landing just now: its leases must not end in between.
+
+    Raises:
+        Refusal: LOCKED.
+    """
+    busy = sorted(svc.landing.intersection(task for task in tasks if task is not None))
+    if busy:
+        raise Refusal(
+            Code.LOCKED, f"{busy[0]} is landing just now, under these leases; nothing was changed.",
+            next="Repeat it in a moment.", conflicts=[], retry_after_s=1.0,
+        )
 
 
 def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.WorkedIn:
     """See `requests.TaskWorktree`."""
     task = _claimed(tx, req.agent, req.task)
-    svc.tree.refresh()
-    place = str(Path(req.worktree).resolve())
-    if place not in svc.tree.worktrees():
+    try:
+        found = tx.looked.place(req.worktree, literal=True)
+    except Refusal:
+        found = None
+    place = found.worktree if found is not None else None
+    if found is None or place is None or found.path != place:
         raise Refusal(
             Code.INVALID, f"{req.worktree} is not a linked worktree of this repository. Nothing "
             "was changed.", next="`git worktree list` shows them.",
         )
+    rows = [
+        row for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_task", task.task_id))
+        if row.locked_by == req.agent and row.kind != "key" and row.expires_at > tx.now
+    ]
+    tx.looked.require(_needed(svc, row, place) for row in rows)
     agents.acting(svc, tx, actor, req.agent)
     replies = []
-    for raw in tx.rows("leases_of_task", task.task_id):
-        row = LeaseRow(*raw)
-        if row.locked_by != req.agent or row.kind == "key" or row.expires_at <= tx.now:
-            continue
-        content, baselines = _baseline(svc, tx, row, Path(place))
+    for row in rows:
+        content, baselines = _baseline(svc, tx, row, place)
         tx.record(
             ev.LeasePlaced(
                 fencing_token=row.fencing_token, agent=req.agent, resource=row.file_path,
@@ -132,7 +186,7 @@ def unlanded(svc: Service, tx: Tx, work: rq.Unlanded) -> list[ev.FlaggedFile]:
             continue
         out.append(
             ev.FlaggedFile(
-                path=path, scope=path_scope(path, svc.tree.fold_case), worktree=work.worktree,
+                path=path, scope=path_scope(path, svc.fold_case), worktree=work.worktree,
                 change="created" if was is None else "deleted" if now is None else "modified",
                 kept=now is None or tx.row("blob_has", now) is not None, baseline_hash=was,
                 flagged_hash=now,
@@ -195,7 +249,7 @@ def _lawful(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> tuple[int,
 
 
 def _facts(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> rule.Facts:
-    fold = svc.tree.fold_case
+    fold = svc.fold_case
     rows = [LeaseRow(*raw) for raw in view.rows("leases_of_holder", req.agent)]
     return rule.Facts(
         agent=req.agent, task=req.task, target=short(req.target), now=view.now,
@@ -247,16 +301,22 @@ def _claimed(view: View, agent: str, name: str) -> TaskRow:
     return task
 
 
-def _baseline(svc: Service, tx: Tx, row: LeaseRow,
-              root: Path) -> tuple[str | None, list[tuple[str, str]] | None]:
-    """What the holder starts from there; the bytes are kept (invariant 6)."""
+def _needed(svc: Service, row: LeaseRow, root: str) -> Content | Below:
     if row.kind in ("file", "region"):
         path = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
-        return _keep(svc, tx, root / path), None
-    asked = as_resource(row.file_path, row.kind, row.scope)
-    paths: Sequence[str] = manifest(root, asked, svc.ignore, svc.settings.review.files_max)
-    found = [(path, _keep(svc, tx, root / path)) for path in paths]
-    return None, [(path, digest) for path, digest in found if digest is not None]
+        return Content(f"{root}/{path}")
+    return Below(root, row.file_path, row.kind, row.scope, svc.settings.review.files_max)
+
+
+def _baseline(svc: Service, tx: Tx, row: LeaseRow,
+              root: str) -> tuple[str | None, list[tuple[str, str]] | None]:
+    """What the holder starts from there; the bytes are kept (invariant 6)."""
+    need = _needed(svc, row, root)
+    if isinstance(need, Content):
+        found = tx.looked.content(need.path)
+        tx.keep_found(found)
+        return found.hash, None
+    return None, list(tx.looked.below(need).files.items())
 
 
 def _keep(svc: Service, tx: Tx, path: Path) -> str | None:

@@ -1,25 +1,27 @@
 """The end of leases and claims that their holder did not end: expiry, silence, death, failure.
 
-Whoever finds a lapsed lease closes it here, in its own transaction: the sweep, a takeover, a
-dispatch. What changed since the grant is compared with the baseline and becomes a review; bytes
-are kept as they are now; nothing on disk is touched (invariant 6). Holder and waiters are told.
+Lapsed leases are closed one holder and task at a time, each group in a transaction of its own
+(`service.engine`): the sweep, a takeover and a dispatch name the groups that are in their way and
+go on when these are closed. What changed since the grant becomes a review; its bytes are kept as
+they were looked at; nothing on disk is touched (invariant 6). Holder and waiters are told.
+
+A claim ends by its own clock. A lease that was taken on the side, and was not used, ends alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from coordinator.files.ignore import manifest
-from coordinator.rules.leases import as_resource
-from coordinator.service import disk, notices, tasks, unlocks
+from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Lapsed
+from coordinator.service import aside, notices, tasks, unlocks
 from coordinator.service.core import Service, listed
 from coordinator.store import events as ev
-from coordinator.store.ledger import Tx
+from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words.clock import from_iso
 from coordinator.words.naming import path_scope
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 
 #: Lines of an agent's output that a review keeps, and their size in characters.
 LOG_TAIL_CHARS = 4_000
@@ -28,7 +30,11 @@ WHY = {
     "silent": "it fell silent",
     "left": "it ended in the middle",
     "failed": "it reported a failure",
+    "moved": "the file was moved to where another holds the lease",
+    "overridden": "a person released its lease",
 }
+#: The hash of a content that could not be looked at.
+UNSEEN = "unseen"
 
 
 @dataclass(slots=True)
@@ -39,72 +45,120 @@ class Ending:
     released: list[str] = field(default_factory=list)
     reviews: list[str] = field(default_factory=list)
     tasks: list[str] = field(default_factory=list)
-    stale: list[str] = field(default_factory=list)
+
+    def add(self, other: Ending) -> None:
+        """Take in what another closing did."""
+        self.lapsed += other.lapsed
+        self.released += other.released
+        self.reviews += other.reviews
+        self.tasks += other.tasks
 
 
-def close(svc: Service, tx: Tx, rows: Iterable[LeaseRow], reason: str,
-          log_tail: str = "") -> Ending:
-    """Close these leases (and the rest of a claim they belong to); flag what changed."""
+def subject(which: Lapsed) -> str:
+    """How one holder's lapsed leases of one task are named when they are set aside."""
+    return f"{which.holder}/{which.task or '-'}"
+
+
+def due(view: View, most: int = 200) -> list[Lapsed]:
+    """Groups of leases and claims that have ended by now and were not closed, the oldest first."""
+    if view.row("any_lapsed", view.now) is None:
+        return []
+    found = (Lapsed(str(holder), task) for holder, task, _
+             in view.rows("lapsed_groups", view.now, most))
+    return [one for one in found if not aside.rests(view, "lapse", subject(one))]
+
+
+def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> Ending:
+    """Close what has ended by now of one holder's leases of one task; flag what changed.
+
+    `unseen`: why the files could not be looked at. Then they are not compared, and the review says
+    so.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
     ending = Ending()
-    groups: dict[tuple[str, str | None], list[LeaseRow]] = {}
-    for row in rows:
-        groups.setdefault((row.locked_by, row.task_id), []).append(row)
-    for (holder, task_id), leases in groups.items():
-        if any(tx.row("lease_get", row.fencing_token) is None for row in leases):
-            leases = [r for r in leases if tx.row("lease_get", r.fencing_token) is not None]
-        claim = _claim(tx, holder, task_id)
-        if claim is not None:
-            mine = {row.fencing_token for row in leases}
-            leases += [
-                LeaseRow(*raw) for raw in tx.rows("leases_of_task", task_id)
-                if raw[2] == holder and raw[0] not in mine
-            ]
-        _end_group(svc, tx, ending, holder, claim, task_id, leases, reason, log_tail)
+    rows = [
+        row for row in _of(tx, which.holder, which.task)
+        if row.expires_at <= tx.now
+    ]
+    claim = _claim(tx, which.holder, which.task)
+    if claim is not None and claim.claim_until is not None and claim.claim_until > tx.now:
+        claim = None  # it goes on; only these leases are over
+    elif claim is not None:
+        rows = _of(tx, which.holder, which.task)
+    _end_group(svc, tx, ending, which.holder, claim, which.task, rows, "expired", "",
+               unseen=unseen)
+    aside.take_up(tx, "lapse", subject(which))
     return ending
 
 
-def close_due(svc: Service, tx: Tx, most: int = 200) -> Ending:
-    """Close what is dead by now: leases past their expiry, claims past theirs."""
-    if tx.row("any_lapsed", tx.now) is None:
+def silent(view: View) -> list[str]:
+    """Agents that were not heard of for longer than they promised."""
+    return [
+        str(name) for name, seen_at, silence_ms in view.rows("agents_silent")
+        if view.now_ms - from_iso(seen_at) >= silence_ms
+    ]
+
+
+def fall_silent(svc: Service, tx: Tx, name: str, *, unseen: str = "") -> Ending:
+    """An agent that was not heard of for too long is stale; what it holds lapses.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    row = tx.agent(name)
+    if row is None or name not in silent(tx):
         return Ending()
-    ending = close(svc, tx, [LeaseRow(*r) for r in tx.rows("leases_lapsed", tx.now, most)],
-                   "expired")
-    for name, holder in tx.rows("claims_lapsed", tx.now, most):
-        _end_claim(svc, tx, ending, tasks.find(tx, str(name)), str(holder), "expired", "")
-    return ending
-
-
-def close_silent(svc: Service, tx: Tx) -> Ending:
-    """Agents not heard of for longer than they promised are stale; what they hold lapses."""
-    ending = Ending()
-    for name, seen_at, silence_ms in tx.rows("agents_silent"):
-        if tx.now_ms - from_iso(seen_at) < silence_ms:
-            continue
-        tx.record(ev.AgentState(agent=name, state="stale", reason=f"silent since {seen_at}"))
-        ending.stale.append(name)
-        _merge(ending, _close_holder(svc, tx, name, "silent", ""))
+    ending = _close_holder(svc, tx, name, "silent", "", unseen=unseen)
+    tx.record(ev.AgentState(agent=name, state="stale", reason=f"silent since {row.seen_at}"))
     return ending
 
 
 def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
               log_tail: str = "") -> Ending:
-    """An agent leaves: cleanly (its leases are released) or not (they lapse)."""
+    """An agent leaves, with its sub-agents: cleanly (its leases are released) or not (they lapse).
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
     ending = Ending()
-    for (child,) in tx.rows("agent_children", name):
-        _merge(ending, end_agent(svc, tx, child, clean=clean, reason=reason, log_tail=log_tail))
-    leave_line(tx, name, None, "its agent left")
-    if clean and not tx.rows("tasks_of_holder", name):
-        for raw in tx.rows("leases_of_holder", name):
-            row = LeaseRow(*raw)
-            tx.free(row.file_path, row.kind, row.scope)
-            tx.record(ev.LeaseReleased(fencing_token=row.fencing_token, resource=row.file_path,
-                                       scope=row.scope, agent=name, lease_kind=row.kind,
-                                       task=row.task_id))
-            ending.released.append(row.file_path)
-    else:
-        _merge(ending, _close_holder(svc, tx, name, "left", log_tail))
-    tx.record(ev.AgentState(agent=name, state="gone", reason=reason))
+    family = [name]
+    for one in family:  # grows while it is read; each name once, whatever names its parent
+        family += [str(child) for (child,) in tx.rows("agent_children", one)
+                   if child not in family]
+    for one in reversed(family):
+        leave_line(tx, one, None, "its agent left")
+        if clean and not tx.rows("tasks_of_holder", one):
+            _release_all(tx, one, ending)
+        else:
+            ending.add(_close_holder(svc, tx, one, "left", log_tail))
+        tx.record(ev.AgentState(agent=one, state="gone", reason=reason))
     return ending
+
+
+def check_may_end(svc: Service, tx: Tx, name: str) -> None:
+    """Whether an agent may leave now: not while a task of its lands.
+
+    Raises:
+        Refusal: LOCKED.
+    """
+    mine = {str(raw[0]) for raw in tx.rows("tasks_of_holder", name)}
+    if mine & svc.landing:
+        raise Refusal(
+            Code.LOCKED, f"A task of {name} is landing just now; nothing was changed.",
+            next="Repeat it in a moment.", conflicts=[], retry_after_s=1.0,
+        )
+
+
+def _release_all(tx: Tx, name: str, ending: Ending) -> None:
+    for raw in tx.rows("leases_of_holder", name):
+        row = LeaseRow(*raw)
+        tx.free(row.file_path, row.kind, row.scope)
+        tx.record(ev.LeaseReleased(fencing_token=row.fencing_token, resource=row.file_path,
+                                   scope=row.scope, agent=name, lease_kind=row.kind,
+                                   task=row.task_id))
+        ending.released.append(row.file_path)
 
 
 def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
@@ -127,12 +181,31 @@ def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
                also: Sequence[ev.FlaggedFile] | None = None) -> Ending:
     """The holder gives its task back: like an expiry, but in its own words. With `also` (work that
     did not land) there is a review in any case, of these files and what changed below its leases.
+
+    Raises:
+        Unready: the files have to be looked at.
     """
     ending = Ending()
-    leases = [LeaseRow(*r) for r in tx.rows("leases_of_task", task.task_id) if r[2] == holder]
-    _end_group(svc, tx, ending, holder, task, task.task_id, leases, "failed", log_tail,
-               why=why, blocked=blocked, also=also)
+    _end_group(svc, tx, ending, holder, task, task.task_id, _of(tx, holder, task.task_id),
+               "failed", log_tail, why=why, blocked=blocked, also=also)
     return ending
+
+
+def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
+              now_at: str | None = None) -> str | None:
+    """End one lease against its holder's will (`moved`, `overridden`); the id of the review, if
+    something under it had changed. `now_at`: where the file lies by now, if it was moved.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    files = changed_since(svc, tx, [row], now_at=now_at)
+    review = None
+    if files:
+        review = flag(svc, tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
+                      leased_at=row.locked_at, why=why)
+    _lapse_one(tx, row, reason, review)
+    return review
 
 
 def flag(
@@ -159,47 +232,112 @@ def flag(
     return review
 
 
-def changed_since(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[ev.FlaggedFile]:
-    """Every file below these leases whose bytes are not those at the grant. Keeps the bytes."""
+def changed_since(
+    svc: Service, tx: Tx, rows: Sequence[LeaseRow], *, now_at: str | None = None
+) -> list[ev.FlaggedFile]:
+    """Every file below these leases whose bytes are not those at the grant. Keeps the bytes.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
+    tx.looked.require(_needed(svc, row, now_at) for row in rows)
     found: dict[str, ev.FlaggedFile] = {}
     for row in rows:
-        if row.mode == "shared" or row.kind == "key":
-            continue
-        if row.kind in ("file", "region"):
-            path = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
-            _compare(svc, tx, found, row, path, row.content_hash)
+        need = _needed(svc, row, now_at)
+        if isinstance(need, Content):
+            path = now_at or _path(row)
+            _compare(svc, tx, found, row, path, row.content_hash, _bytes(tx, need))
             continue
         before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
-        asked = as_resource(row.file_path, row.kind, row.scope)
-        most = svc.settings.review.files_max * 2
-        try:
-            now = manifest(disk.place(svc, row.worktree, ""), asked, svc.ignore, most)
-        except Refusal as refusal:
-            # So many new files appeared that they are not listed: a sweep must go on all the same.
-            tx.record(ev.Noted(what="new files were not compared", facts={"why": refusal.message}))
-            now = []
-        for path in sorted(set(before) | set(now)):
-            _compare(svc, tx, found, row, path, before.get(path))
-    return list(found.values())
+        if now_at is not None:
+            before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
+        now = _listed(tx, need)
+        left = sorted(set(before) - set(now))  # deleted, or ignored by now
+        gone = {path: Content(svc.where(row.worktree, path)) for path in left}
+        tx.looked.require(gone.values())
+        for path, digest in now.items():
+            if before.get(path) != digest:
+                _compare(svc, tx, found, row, path, before.get(path), Bytes(digest, kept=True))
+        for path in left:
+            _compare(svc, tx, found, row, path, before[path], _bytes(tx, gone[path]))
+    return [found[path] for path in sorted(found)]
+
+
+def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content | Below:
+    """What has to be looked at to compare what lies under a lease with how it was."""
+    if row.kind in ("file", "region"):
+        return Content(svc.where(row.worktree, now_at or _path(row)))
+    name, scope = row.file_path, row.scope
+    if now_at is not None:
+        name, scope = now_at, path_scope(now_at, svc.fold_case)
+    return Below(row.worktree or svc.root, name, row.kind, scope,
+                 svc.settings.review.files_max * 2)
+
+
+def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
+    """The same for several leases: what to look at before they are closed."""
+    return [_needed(svc, row) for row in rows if row.mode != "shared" and row.kind != "key"]
+
+
+def look_first(svc: Service, tx: Tx, holder: str, task: str | None) -> None:
+    """Before anything is recorded: whether what a holder's leases of a task are on was looked at.
+
+    Raises:
+        Unready: it was not.
+    """
+    tx.looked.require(needed(svc, _of(tx, holder, task)))
+
+
+def _path(row: LeaseRow) -> str:
+    return row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
+
+
+def _bytes(tx: Tx, need: Content) -> Bytes:
+    try:
+        return tx.looked.content(need.path)
+    except Refusal:
+        return Bytes(UNSEEN)
+
+
+def _listed(tx: Tx, need: Below) -> dict[str, str]:
+    try:
+        return tx.looked.below(need).files
+    except Refusal as refusal:
+        # So many new files appeared that they are not listed: the leases end all the same.
+        tx.record(ev.Noted(what="new files were not compared", facts={"why": refusal.message}))
+        return {}
 
 
 def _compare(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], lease: LeaseRow, path: str,
-             baseline: str | None) -> None:
-    if path in found:
+             baseline: str | None, now: Bytes) -> None:
+    if path in found or now.hash == baseline:
         return
-    content = disk.read(svc, disk.place(svc, lease.worktree, path))
-    if content.hash == baseline:
-        return
-    if content.data is not None and content.hash is not None:
-        tx.keep(content.hash, content.data)
-    kept = (content.hash is None or content.data is not None) and (
-        baseline is None or tx.row("blob_has", baseline) is not None
-    )
-    change = "created" if baseline is None else "deleted" if content.hash is None else "modified"
+    have = now.hash is None or tx.keep_found(now)
+    kept = have and (baseline is None or tx.row("blob_has", baseline) is not None)
+    change = "created" if baseline is None else "deleted" if now.hash is None else "modified"
     found[path] = ev.FlaggedFile(
-        path=path, scope=path_scope(path, svc.tree.fold_case), change=change, kept=kept,
-        baseline_hash=baseline, flagged_hash=content.hash, worktree=lease.worktree,
+        path=path, scope=path_scope(path, svc.fold_case), change=change, kept=kept,
+        baseline_hash=baseline, flagged_hash=now.hash, worktree=lease.worktree,
     )
+
+
+def _unseen(svc: Service, rows: Sequence[LeaseRow]) -> list[ev.FlaggedFile]:
+    """Files that were leased by name and could not be looked at."""
+    return [
+        ev.FlaggedFile(
+            path=_path(row), scope=path_scope(_path(row), svc.fold_case), change="modified",
+            kept=False, baseline_hash=row.content_hash, flagged_hash=UNSEEN, worktree=row.worktree,
+        )
+        for row in rows if row.kind == "file" and row.mode != "shared"
+    ]
+
+
+def _of(tx: Tx, holder: str, task: str | None) -> list[LeaseRow]:
+    """A holder's leases of one task, or of none."""
+    found = tx.rows("leases_of_holder", holder) if task is None else tx.rows("leases_of_task", task)
+    rows = [LeaseRow(*raw) for raw in found]
+    return [row for row in rows if row.locked_by == holder and row.task_id == task]
 
 
 def _claim(tx: Tx, holder: str, task_id: str | None) -> TaskRow | None:
@@ -210,53 +348,52 @@ def _claim(tx: Tx, holder: str, task_id: str | None) -> TaskRow | None:
     return task if task is not None and task.claimed_by == holder else None
 
 
-def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str) -> Ending:
+def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *,
+                  unseen: str = "") -> Ending:
+    """Close all that an agent holds, its claims first."""
+    ending = Ending()
     rows = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", name)]
-    ending = close(svc, tx, rows, reason, log_tail)
-    for raw in tx.rows("tasks_of_holder", name):
-        _end_claim(svc, tx, ending, TaskRow(*raw), name, reason, log_tail)
+    if not unseen:
+        tx.looked.require(needed(svc, rows))
+    claims = {task.task_id: task for raw in tx.rows("tasks_of_holder", name)
+              if (task := TaskRow(*raw))}
+    groups: dict[str | None, list[LeaseRow]] = {task: [] for task in claims}
+    for row in rows:
+        groups.setdefault(row.task_id, []).append(row)
+    for task_id, leases in groups.items():
+        _end_group(svc, tx, ending, name, claims.get(task_id or ""), task_id, leases, reason,
+                   log_tail, unseen=unseen)
     return ending
-
-
-def _end_claim(svc: Service, tx: Tx, ending: Ending, task: TaskRow, holder: str, reason: str,
-               log_tail: str) -> None:
-    if task.claimed_by == holder:
-        leases = [LeaseRow(*r) for r in tx.rows("leases_of_task", task.task_id)
-                  if r[2] == holder]
-        _end_group(svc, tx, ending, holder, task, task.task_id, leases, reason, log_tail)
 
 
 def _end_group(
     svc: Service, tx: Tx, ending: Ending, holder: str, claim: TaskRow | None, task_id: str | None,
     leases: list[LeaseRow], reason: str, log_tail: str, *, why: str = "", blocked: bool = False,
-    also: Sequence[ev.FlaggedFile] | None = None,
+    also: Sequence[ev.FlaggedFile] | None = None, unseen: str = "",
 ) -> None:
     """Close one holder's leases of one task: compare, flag, free, move the task, tell."""
     if not leases and claim is None:
         return
-    files = changed_since(svc, tx, leases)
+    files = _unseen(svc, leases) if unseen else changed_since(svc, tx, leases)
     known = {file.path for file in files}
     files += [file for file in also or () if file.path not in known]
     review = None
-    if files or also is not None:
+    if files or also is not None or (unseen and leases):
         title = f" while on {claim.task_id} '{claim.title}'" if claim else ""
         names = listed([f.path for f in files]) or "no file that can be shown"
         said = f": {why}" if why else ""
+        told = f"{holder} changed {names}{title}, then {WHY[reason]}{said}."
+        if unseen:
+            held = listed([row.file_path for row in leases])
+            told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "
+                    f"could not be looked at: {unseen}")
         review = flag(
             svc, tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
-            leased_at=min((row.locked_at for row in leases), default=None),
-            why=f"{holder} changed {names}{title}, then {WHY[reason]}{said}.",
+            leased_at=min((row.locked_at for row in leases), default=None), why=told,
         )
         ending.reviews.append(review)
     for row in leases:
-        tx.record(
-            ev.LeaseLapsed(
-                fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
-                agent=holder, lease_kind=row.kind, task=row.task_id, reason=reason, review=review,
-                expired_at=min(row.expires_at, tx.now),
-            )
-        )
-        tx.free(row.file_path, row.kind, row.scope)
+        _lapse_one(tx, row, reason, review)
         ending.lapsed.append(row)
     if claim is not None:
         leave_line(tx, holder, claim.task_id, "its task is over")
@@ -264,6 +401,17 @@ def _end_group(
                            blocked=blocked)
         ending.tasks.append(claim.task_id)
     _tell(tx, holder, leases, claim, reason, review)
+
+
+def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
+    tx.record(
+        ev.LeaseLapsed(
+            fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
+            agent=row.locked_by, lease_kind=row.kind, task=row.task_id, reason=reason,
+            review=review, expired_at=min(row.expires_at, tx.now),
+        )
+    )
+    tx.free(row.file_path, row.kind, row.scope)
 
 
 def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, reason: str,
@@ -279,12 +427,3 @@ def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, re
         f"lease.{task}{kept}",
         resources=[row.file_path for row in leases], review=review,
     )
-
-
-def _merge(into: Ending, other: Ending) -> None:
-    into.lapsed += other.lapsed
-    into.released += other.released
-    into.reviews += other.reviews
-    into.tasks += other.tasks
-    into.stale += other.stale
-

@@ -1,21 +1,31 @@
 """Leases: acquire, release, renew, list.
 
-The order in `acquire` is the promise: what has lapsed is closed (and flagged) first, then the
-whole set is weighed against live leases, the line and open reviews, and only then is anything
-granted: all or nothing, in one transaction.
+The order in `acquire` is the promise: what has lapsed and is in the way is closed (and flagged)
+first, then the whole set is weighed against live leases, the line and open reviews, and only then
+is anything granted: all or nothing, in one transaction. What the resources mean and hold on the
+disk was looked at before.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from functools import lru_cache
 
-from coordinator.files.canonical import Located
+from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
-from coordinator.service import agents, line, notices, redirect
-from coordinator.service.core import Actor, Service, ms
-from coordinator.service.granting import checked_ttl, end, grant, lease_reply, quarantined
+from coordinator.service import agents, lapse, line, notices, redirect
+from coordinator.service.core import Actor, Service, listed, ms
+from coordinator.service.granting import (
+    check_looked,
+    checked_ttl,
+    end,
+    grant,
+    lease_reply,
+    quarantined,
+)
+from coordinator.service.landing import check_at_rest
 from coordinator.service.weighing import locate, weigh
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -23,7 +33,13 @@ from coordinator.store.rows import LeaseRow
 from coordinator.words import naming
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
+from coordinator.words.naming import Located
 from coordinator.words.refusals import Code, Refusal
+
+
+def needs(req: rq.Acquire) -> list[AnyNeed]:
+    """What to look at before a request is decided: its files, with what is in them."""
+    return [Whole(text, req.cwd) for text in req.resources if ":" not in text or "/" in text]
 
 
 def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
@@ -43,7 +59,7 @@ def acquire_located(
         raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
     if req.task is not None and tx.row("task_get", req.task) is None:
         raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {req.task}.")
-    agents.acting(svc, tx, actor, req.agent)
+    agents.may_act(tx, actor, req.agent)
     wanted = [(one, req.mode) for one in located]
     before = line.same_again(tx, req.agent, located)
     asked_at = before.asked_at if before is not None else tx.now
@@ -51,6 +67,9 @@ def acquire_located(
         svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at,
         acquisition=before.acquisition_id if before is not None else None,
     )
+    if not weighing.blocked:
+        check_looked(svc, tx, wanted, weighing)
+    agents.acting(svc, tx, actor, req.agent)
     if weighing.reviews and svc.settings.review.quarantine and not weighing.blocked:
         return quarantined(weighing)
     asks = None
@@ -98,15 +117,44 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
             raise stale(row.file_path)
         if row.locked_by == req.agent and row.expires_at <= tx.now and not req.force:
             raise stale(row.file_path)
+    check_at_rest(svc, [row.task_id for row in rows])
+    flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
     for row in rows:
         end(tx, row, by=req.agent if row.locked_by != req.agent else None)
         if row.locked_by != req.agent:
+            kept = flagged.get(row.locked_by)
             notices.post(
                 tx, row.locked_by, "overridden",
                 f"Your lease on {row.file_path} was released by {req.agent} (override). "
-                "Do not write it without a new lease.", resource=row.file_path,
+                "Do not write it without a new lease."
+                + (f" Your changes are kept for a human in {kept}." if kept else ""),
+                resource=row.file_path,
             )
     return rq.Released(released=[lease_reply(row) for row in rows])
+
+
+def _flag_forced(
+    svc: Service, tx: Tx, rows: Sequence[LeaseRow], req: rq.Release
+) -> dict[str, str]:
+    """A person ends leases by force: what their holders had changed is flagged; holder -> review.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    tx.looked.require(lapse.needed(svc, rows))
+    out = {}
+    for holder in dict.fromkeys(row.locked_by for row in rows):
+        theirs = [row for row in rows if row.locked_by == holder]
+        files = lapse.changed_since(svc, tx, theirs)
+        if files:
+            names = listed([file.path for file in files])
+            out[holder] = lapse.flag(
+                svc, tx, reason="overridden", agent=holder, task=theirs[0].task_id, files=files,
+                leased_at=min(row.locked_at for row in theirs),
+                why=f"{holder} had changed {names} when its lease was released by force "
+                f"({req.agent}).",
+            )
+    return out
 
 
 def stale(resource: str) -> Refusal:
@@ -166,11 +214,13 @@ def _named_so(
     Such a text names a lease, as the grant told it, and not what lies on the disk by now; so
     nothing is looked up there.
     """
-    if cwd is not None or not 0 < len(resources) <= svc.settings.leases.resources_max:
+    if not 0 < len(resources) <= svc.settings.leases.resources_max:
         return None
+    start = "" if cwd is None else _below(cwd, svc.root)
     out: dict[int, LeaseRow] = {}
-    for text in resources:
-        scope = _scope_of(text, svc.tree.fold_case)
+    for given in resources:
+        text = given if not start else _joined(start, given)
+        scope = _scope_of(text, svc.fold_case)
         if scope is None:
             return None
         found = False
@@ -182,6 +232,21 @@ def _named_so(
         if not found:
             return None
     return list(out.values())
+
+
+def _below(cwd: str, root: str) -> str:
+    """Where a working directory lies below the root, by its letters, with a slash at its end; empty
+    for the root, and for one outside."""
+    base = root.rstrip("/") + "/"
+    return cwd[len(base):].rstrip("/") + "/" if cwd.startswith(base) and cwd != base else ""
+
+
+def _joined(start: str, text: str) -> str:
+    """A name typed in a directory below the root as one from the root, by its letters."""
+    if text.startswith("/") or naming.kind_of(text) not in ("file", "dir"):
+        return text
+    path = posixpath.normpath(start + text)
+    return path + "/" if text.endswith("/") else path
 
 
 @lru_cache(maxsize=4096)
@@ -197,8 +262,9 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
     """See `requests.Renew`."""
     if req.resources or req.acquisition_id:
         rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, None, req.cwd)
-    else:
-        rows = [LeaseRow(*row) for row in tx.rows("leases_of_holder", req.agent)]
+    else:  # all that it has: what has lapsed meanwhile is none of it
+        rows = [row for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", req.agent))
+                if row.expires_at > tx.now]
     for row in rows:
         if row.locked_by != req.agent:
             raise Refusal(
@@ -231,7 +297,7 @@ def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
     rows = [LeaseRow(*r) for r in view.rows("leases_live", view.now, req.after, req.agent, limit)]
     following = str(rows[-1].fencing_token) if len(rows) == limit else None
     if req.resource is not None:
-        asked = svc.tree.resolve(req.resource, req.cwd).resource
+        asked = view.looked.place(req.resource, req.cwd).resource
         rows = [
             r for r in rows
             if overlaps(asked, rule.as_resource(r.file_path, r.kind, r.scope))

@@ -1,26 +1,28 @@
 """The line: waiters that stand in it, are served from it, and leave it.
 
-After every job that freed something (`Tx.freed`) `settle` looks at the waiters near what was
-freed, best first (invariant 9). A grant to a waiter whose request is still open is told at once;
-to one that went away, by a notice, and the lease is short until it is used.
+After every job that freed something (`Tx.freed`) `wake` names the waiters near what was freed. Each
+is then served in a transaction of its own (`serve`), so none can fail another's request, and none
+passes another: whoever stands before it is weighed as a lease is (invariant 9). A grant to a waiter
+whose request is still open is told at once; to one that went away, by a notice, and the lease is
+short until it is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from coordinator.files.canonical import Located
+from coordinator.looking.facts import Place
 from coordinator.rules import leases as rule
-from coordinator.service import agents, notices, redirect, unlocks
+from coordinator.service import agents, aside, notices, redirect, unlocks
 from coordinator.service.core import Actor, Service, listed, ms
-from coordinator.service.granting import grant
+from coordinator.service.granting import check_looked, grant
 from coordinator.service.rivals import near
-from coordinator.service.weighing import Wanted, Weighing, weigh
+from coordinator.service.weighing import Wanted, Weighing, once, place, weigh
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import WaiterRow
 from coordinator.words import requests as rq
-from coordinator.words.naming import Resource
+from coordinator.words.naming import Located, Resource
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -72,44 +74,79 @@ def asked_again(tx: Tx, waiter: WaiterRow, stays: bool) -> str | None:
     return None
 
 
-def settle(svc: Service, tx: Tx) -> list[str]:
-    """Grant to whoever waits for what this job has freed, best first; their acquisition ids."""
-    granted: list[str] = []
+def wake(svc: Service, tx: Tx) -> None:
+    """Note who waits near what this job has freed, the best first: each is to be served."""
     tx.offers = tx.offers or bool(tx.freed)
-    while tx.freed:
-        if not tx.present().waiters:
-            tx.freed.clear()
-            break
-        freed = dict.fromkeys(tx.freed)
-        tx.freed.clear()
-        names = {str(row[0]) for one in freed
+    if tx.freed and tx.present().waiters:
+        names = {str(row[0]) for one in dict.fromkeys(tx.freed)
                  for row in near(tx, "waiters_near", rule.as_resource(*one))}
-        granted += serve_these(svc, tx, names)
-    return granted
+        tx.wake.update(dict.fromkeys(in_order(svc, tx, names)))
+    tx.freed.clear()
 
 
-def serve_these(svc: Service, tx: Tx, acquisitions: Iterable[str]) -> list[str]:
-    """Grant what can be granted among these waiters, in the order of their standing."""
+def in_order(svc: Service, view: View, acquisitions: Iterable[str]) -> list[str]:
+    """These waiters in the order of their standing."""
     step = ms(svc.settings.leases.age_step_s)
-    waiters = []
-    for name in acquisitions:
-        raw = tx.row("waiter_get", name)
-        if raw is not None:
-            waiters.append(WaiterRow(*raw))
-    waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, tx.now_ms, step),
+    rows = (view.row("waiter_get", name) for name in acquisitions)
+    waiters = [WaiterRow(*raw) for raw in rows if raw is not None]
+    waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, view.now_ms, step),
                                 w.acquisition_id))
-    granted = []
-    for waiter in waiters:
-        agent = tx.agent(waiter.agent)
-        if agent is None or agent.state == "gone":
-            step_out(tx, waiter, "its agent is gone")
-        elif waiter.until <= tx.now:
-            _waited_in_vain(tx, waiter)
-        elif _serve_one(svc, tx, waiter):
-            granted.append(waiter.acquisition_id)
-        else:
-            unlocks.lost_its_holder(svc, tx, waiter.acquisition_id)
-    return granted
+    return [waiter.acquisition_id for waiter in waiters]
+
+
+def everybody(svc: Service, view: View) -> list[str]:
+    """All waiters in the order of their standing, without those that are set aside for now."""
+    names = [str(row[0]) for row in view.rows("waiters_all")]
+    return in_order(svc, view, [n for n in names if not aside.rests(view, "waiter", n)])
+
+
+def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
+    """Grant to this waiter if nothing stands in its way any more; whether it was granted.
+
+    Raises:
+        Unready: lapsed leases have to be closed before, or files to be looked at.
+        Refusal: it cannot be served: what it waits for lies outside by now, or is too large.
+    """
+    raw = tx.row("waiter_get", acquisition)
+    if raw is None:
+        return False
+    waiter = WaiterRow(*raw)
+    agent = tx.agent(waiter.agent)
+    if agent is None or agent.state == "gone":
+        step_out(tx, waiter, "its agent is gone")
+        return False
+    if waiter.until <= tx.now:
+        _waited_in_vain(tx, waiter)
+        return False
+    wanted, weighing = _weighed(svc, tx, waiter)
+    if weighing.blocked or (weighing.reviews and svc.settings.review.quarantine):
+        unlocks.lost_its_holder(svc, tx, acquisition)
+        return False
+    _give(svc, tx, waiter, wanted, weighing)
+    return True
+
+
+def set_aside(svc: Service, tx: Tx, acquisition: str, why: str) -> None:
+    """This waiter cannot be served: it keeps its place and is tried again, and whoever stands
+    behind it is served meanwhile."""
+    raw = tx.row("waiter_get", acquisition)
+    if raw is None:
+        return
+    waiter = WaiterRow(*raw)
+    if waiter.until <= tx.now:
+        _waited_in_vain(tx, waiter)
+        return
+    aside.put(svc, tx, "waiter", acquisition, why, agent=waiter.agent, task=waiter.task_id)
+    tx.freed += [(one.name, one.kind, one.scope) for one in _resources(tx, acquisition)]
+
+
+def nobody_listens(svc: Service, tx: Tx, acquisition: str) -> None:
+    """The request that was held open for this waiter is gone: what it is granted from now on is
+    only offered."""
+    raw = tx.row("waiter_get", acquisition)
+    if raw is not None and WaiterRow(*raw).held:
+        tx.record(ev.WaiterChanged(acquisition_id=acquisition, agent=WaiterRow(*raw).agent,
+                                   held=False))
 
 
 def _waited_in_vain(tx: Tx, waiter: WaiterRow) -> None:
@@ -132,7 +169,12 @@ def serve_approved(
     Past others that stand before it only with `no_longer_than` (ISO text), the bound of what it
     then gets: see `rules.negotiation`.
     """
-    wanted, weighing = _weighed(svc, tx, waiter)
+    try:
+        wanted, weighing = _weighed(svc, tx, waiter)
+        check_looked(svc, tx, wanted, weighing)
+    except Refusal as refusal:  # the holder's answer stands; the asker is tried again later
+        set_aside(svc, tx, waiter.acquisition_id, refusal.message)
+        return False
     if weighing.leases or (weighing.waiters and no_longer_than is None):
         return False
     if weighing.reviews and svc.settings.review.quarantine:
@@ -142,23 +184,10 @@ def serve_approved(
     return True
 
 
-def _serve_one(svc: Service, tx: Tx, waiter: WaiterRow) -> bool:
-    if tx.row("waiter_get", waiter.acquisition_id) is None:
-        return False  # left while others were being served
-    wanted, weighing = _weighed(svc, tx, waiter)
-    if weighing.blocked or (weighing.reviews and svc.settings.review.quarantine):
-        return False
-    _give(svc, tx, waiter, wanted, weighing)
-    return True
-
-
 def _weighed(svc: Service, tx: Tx, waiter: WaiterRow) -> tuple[list[Wanted], Weighing]:
-    wanted: list[Wanted] = []
-    for resource in _resources(tx, waiter.acquisition_id):
-        try:
-            wanted.append((svc.tree.resolve(resource.name), waiter.mode))
-        except Refusal:
-            wanted.append((Located(resource, None, None), waiter.mode))
+    needs = _places(tx, waiter.acquisition_id)
+    tx.looked.require(needs)
+    wanted: list[Wanted] = [(one, waiter.mode) for one in once(map(tx.looked.located, needs))]
     weighing = weigh(
         svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
         acquisition=waiter.acquisition_id,
@@ -171,6 +200,7 @@ def _give(
     said: str = "", no_longer_than: str | None = None,
 ) -> None:
     """Grant to a waiter what it waits for, and tell it; `said`: how it came by it."""
+    check_looked(svc, tx, wanted, weighing)
     tx.record(
         ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent, reason="granted")
     )
@@ -183,6 +213,8 @@ def _give(
     if said:
         reply.warnings.append(said)
     tx.granted.append((waiter.acquisition_id, reply))
+    # Others that wait for what this agent holds now let its other waiters pass.
+    tx.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", waiter.agent)})
     if said or not waiter.held:  # an answer is told as such, whoever waits for the grant itself
         names = [lease.resource for lease in reply.leases]
         notices.post(
@@ -203,7 +235,8 @@ def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acqui
     if raw is None:
         return Refusal(Code.LOCKED, f"{acquisition} left the line.", acquisition_id=acquisition)
     waiter = WaiterRow(*raw)
-    located = [Located(r, None, None) for r in _resources(tx, acquisition)]
+    tx.looked.require(_places(tx, acquisition))
+    located = _known(tx, acquisition)
     wanted = [(one, waiter.mode) for one in located]
     weighing = weigh(
         svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
@@ -221,16 +254,23 @@ def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acqui
     )
 
 
-def look_again(svc: Service, tx: Tx) -> list[str]:
-    """Try every waiter, whatever was or was not released: the retry that a refusal promises.
-
-    Whoever has waited too long leaves the line; nothing is written where nothing changes.
-    """
-    return serve_these(svc, tx, [str(row[0]) for row in tx.rows("waiters_all")])
-
-
 def _resources(tx: View, acquisition: str) -> list[Resource]:
     return [rule.as_resource(n, k, s) for n, k, s in tx.rows("waiter_resources_of", acquisition)]
+
+
+def _places(tx: Tx, acquisition: str) -> list[Place]:
+    return [place(one.name, one.kind) for one in _resources(tx, acquisition)]
+
+
+def _known(tx: Tx, acquisition: str) -> list[Located]:
+    """Where a waiter's resources lie; as they were when it asked, where that cannot be told."""
+    out = []
+    for resource in _resources(tx, acquisition):
+        try:
+            out.append(tx.looked.located(place(resource.name, resource.kind)))
+        except Refusal:
+            out.append(Located(resource, None, None))
+    return out
 
 
 def listing(svc: Service, view: View) -> list[rq.Waiter]:

@@ -36,6 +36,9 @@ SENTENCES: dict[str, str] = {
     "task_added": "{task} was added: {title}",
     "task_changed": "{task} is {state}",
     "task_resources_learned": "{task} was found to need more",
+    "ripple_left": "tasks that come after {task} follow",
+    "set_aside": "the {what} {subject} could not be served and was set aside: {reason}",
+    "taken_up": "the {what} {subject}, set aside before, is tried again",
     "claim_renewed": "{agent} renewed its claims",
     "review_opened": "{review} was opened: {summary}",
     "review_decided": "{review} was {state} by {by}",
@@ -117,7 +120,7 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
     if view.row("agent_get", subject):
         return _story(subject, view.rows("events_of_agent", subject, 2000))
     try:
-        subject = svc.tree.resolve(subject, req.cwd).resource.name
+        subject = view.looked.place(subject, req.cwd).resource.name
     except Refusal as refusal:
         return rq.Story(subject=subject, sentences=[f"Nothing is known: {refusal.message}"])
     return _story(subject, view.rows("events_of_resource", subject, f'"{subject}"', 2000))

@@ -11,14 +11,13 @@ from typing import Any
 
 import msgspec
 
-from coordinator.files.canonical import Located
-from coordinator.service import disk, notices, versions
+from coordinator.looking.facts import Content
+from coordinator.service import notices, versions
 from coordinator.service.core import Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import from_iso, short
-from coordinator.words.refusals import Refusal
 
 #: A lease that ends within this (ms), and cannot be renewed, is told of.
 NEAR_MS = 300_000
@@ -63,15 +62,18 @@ def welcome(svc: Service, tx: Tx, agent: str) -> str:
 def _changes(
     svc: Service, tx: Tx, agent: str, resources: list[str], receipt: list[ev.Event]
 ) -> str:
-    """What changed in files since the agent read them; it knows that then."""
+    """What changed in files since the agent read them; it knows that then.
+
+    Raises:
+        Unready: they have to be looked at.
+    """
     out = []
     reads: list[tuple[str, str | None]] = []
-    for name in resources:
-        row = tx.row("read_get", agent, name)
-        located = _located(svc, name)
-        if row is None or located is None or located.path is None:
-            continue
-        content = disk.read(svc, disk.place(svc, None, name))
+    read = {name: row for name in resources
+            if (row := tx.row("read_get", agent, name)) is not None}
+    tx.looked.require(Content(svc.where(None, name)) for name in read)
+    for name, row in read.items():
+        content = tx.looked.content(svc.where(None, name))
         if content.hash == row[0]:
             continue
         text = versions.difference(tx, name, row[0], content)
@@ -81,13 +83,6 @@ def _changes(
     if reads:
         receipt.append(ev.ContentRead(agent=agent, reads=reads))
     return " It changed since you read it:" + "".join(out) if out else ""
-
-
-def _located(svc: Service, name: str) -> Located | None:
-    try:
-        return svc.tree.resolve(name)
-    except Refusal:
-        return None
 
 
 def _warn(tx: Tx, agent: str) -> None:

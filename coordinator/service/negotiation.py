@@ -7,12 +7,13 @@ transaction; whom it may pass in line is a rule (`coordinator.rules.negotiation`
 
 from __future__ import annotations
 
+from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.negotiation import no_longer_than
 from coordinator.service import agents, landing, lapse, line, notices, unlocks
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.granting import end, lease_reply
-from coordinator.service.weighing import locate, weigh
+from coordinator.service.weighing import locate, place, weigh
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
@@ -26,6 +27,11 @@ WORDS_CHARS_MAX = 500
 PENDING_MAX = 20
 
 
+def needs(req: rq.RequestFile) -> list[AnyNeed]:
+    """What to look at before a question is filed."""
+    return [Whole(req.resource, req.cwd)]
+
+
 def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock | Refusal:
     """See `requests.RequestFile`."""
     reason = _words(req.reason, "reason")
@@ -36,10 +42,12 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
         )
     located = locate(svc, tx, [req.resource], req.cwd)
     asked = located[0].resource
-    agents.acting(svc, tx, actor, req.agent)
+    tx.looked.require([place(asked.name, asked.kind)])
+    agents.may_act(tx, actor, req.agent)
     before = line.same_again(tx, req.agent, located)
     already = unlocks.pending(tx, before.acquisition_id) if before is not None else None
     if already is not None:
+        agents.acting(svc, tx, actor, req.agent)
         return _asked_already(svc, tx, already, req)
     asked_at = before.asked_at if before is not None else tx.now
     weighing = weigh(
@@ -47,6 +55,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
         priority=before.priority if before is not None else 0,
         acquisition=before.acquisition_id if before is not None else None,
     )
+    agents.acting(svc, tx, actor, req.agent)
     theirs = _of_one_holder(weighing.leases, asked.name, req)
     if isinstance(theirs, Refusal):
         return theirs
@@ -140,6 +149,7 @@ def answer(
             f"{row.request_id} asks {row.holder}, not {req.agent}; it stays open.",
             next=f"Wait for {row.holder}, or as a person add `--force`.", holder=row.holder,
         )
+    tx.looked.require([place(row.resource, row.kind)])
     leases = unlocks.held_of(svc, tx, row)
     if req.verdict == "approve":
         if not leases:
@@ -148,6 +158,7 @@ def answer(
                 "is next in line gets it. Nothing was changed.",
                 next="Nothing is left to do about it.",
             )
+        landing.check_at_rest(svc, [lease.task_id for lease in leases])
         if not override:
             _check_landed(svc, tx, row, leases)
     if not override:
@@ -186,6 +197,7 @@ def _approve(
     raw = tx.row("waiter_get", row.request_id)
     assert raw is not None, "what is asked for stands in line"
     waiter = WaiterRow(*raw)
+    tx.looked.fresh(tx.ended_since(row.kind, row.scope))
     unlocks.conclude(tx, row, "approve", by, said, override=override)
     for lease in leases:
         end(tx, lease, by=by if override else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.archive.index import UnknownSection
-from coordinator.service import agents, backlog, line, log, negotiation, reviews, tasks
+from coordinator.service import agents, aside, backlog, line, log, negotiation, reviews, tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.granting import lease_reply
 from coordinator.store.ledger import View
@@ -28,6 +28,7 @@ def status(
         reviews=reviews.listing(svc, view, actor, rq.Reviews()).items,
         events=[log.event_reply(LogRow(*r)) for r in shown], health=health or {},
         requests=negotiation.listing(svc, view, actor, rq.Requests()).items,
+        aside=aside.listing(view),
     )
 
 

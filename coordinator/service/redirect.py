@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from coordinator.files.canonical import Located
 from coordinator.rules.leases import as_resource, conflicts
 from coordinator.service import dispatch, tasks
 from coordinator.service.core import Service
@@ -18,6 +17,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import AgentRow, LeaseRow, WaiterRow
 from coordinator.words.clock import from_iso, short
+from coordinator.words.naming import Located
 from coordinator.words.refusals import Code, Refusal
 
 #: Conflicts listed in one answer.
@@ -111,8 +111,13 @@ def _message(
                 f"{first['resource']} is leased by {first['holder']}{task}{why} until "
                 f"{short(from_iso(first['until']))}. Do not modify it."
             )
-        if len(conflicts_) > 1:
-            parts.append(f"{len(conflicts_) - 1} more of what you asked for is held too.")
+        held = {c["resource"] for c in conflicts_ if not c["waiting"]} - {first["resource"]}
+        if held:
+            parts.append(f"{len(held)} more of what you asked for is held, too.")
+        line = {c["holder"] for c in conflicts_ if c["waiting"]} - {first["holder"]}
+        if line:
+            parts.append(f"{len(line)} {'stands' if len(line) == 1 else 'stand'} in line before "
+                         "you.")
     if quotes:
         q = quotes[0]
         parts.append(f"See context archive section {q['section']} '{q['title']}': {q['text']}")

@@ -7,23 +7,21 @@ and what changed all the same is a violation: bytes kept, review opened, both si
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from coordinator.files.canonical import Located
-from coordinator.files.ignore import manifest
+from coordinator.looking.facts import Content
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
-from coordinator.service import disk, granting, lapse, leases, notices, versions
+from coordinator.service import granting, lapse, leases, notices, versions
 from coordinator.service.core import Actor, Service, listed
 from coordinator.store import events as ev
-from coordinator.store.ledger import Tx
+from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
-from coordinator.words.naming import path_scope
+from coordinator.words.naming import Located, path_scope
 from coordinator.words.refusals import Code, Refusal
 
 #: The git-wide resource, and for how long one command has it (seconds).
@@ -74,7 +72,7 @@ def git_wide(
     said = commands.git_wide(command)
     if said is None:
         return None
-    here = disk.worktree_at(svc, os.path.realpath(cwd)) if cwd else None
+    here = _worktree(tx, cwd) if cwd else None
     mine = _family(tx, agent)
     others = [row for row in _live(tx)
               if row.locked_by not in mine and row.kind != "key" and row.worktree == here]
@@ -101,43 +99,30 @@ def targets(command: str) -> tuple[str, ...]:
     return tuple(t for t in commands.targets(command) if not t.startswith("/dev/"))
 
 
-def held_by_others(svc: Service, tx: Tx, agent: str) -> list[Held]:
-    """What others than this agent hold, where it lies (what its parent holds is its own)."""
-    mine = _family(tx, agent)
-    out: dict[str, Held] = {}
-    for row in _live(tx):
-        if row.locked_by in mine or row.kind == "key" or len(out) >= PROTECTED_MAX:
-            continue
-        for held in _paths(svc, row):
-            out.setdefault(held.path, held)
-    return list(out.values())
+def _worktree(tx: Tx, cwd: str) -> str | None:
+    """The linked worktree that a command runs in; None for the main one, and outside of any.
+
+    Raises:
+        Unready: that was not looked at.
+    """
+    try:
+        return tx.looked.place(cwd, literal=True).worktree
+    except Refusal:
+        return None
 
 
-def _paths(svc: Service, row: LeaseRow) -> list[Held]:
-    name = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
-    if row.kind == "glob":
-        root = disk.place(svc, row.worktree, "")
-        asked = as_resource(row.file_path, row.kind, row.scope)
-        try:
-            found = manifest(root, asked, svc.ignore, PROTECTED_MAX)
-        except Refusal:
-            return []
-        return [Held(str(root / one), one, row.locked_by, "file", row.fencing_token,
-                     row.locked_at, row.scope, row.worktree) for one in found]
-    place = disk.place(svc, row.worktree, name.rstrip("/"))
-    kind = disk.kind_at(place)
-    if kind is None:
-        return []
-    return [Held(str(place), name, row.locked_by, kind, row.fencing_token, row.locked_at,
-                 row.scope, row.worktree)]
+def held_by_others(view: View, agent: str) -> list[LeaseRow]:
+    """Leases of others than this agent (what its parent holds is its own)."""
+    mine = _family(view, agent)
+    return [row for row in _live(view) if row.locked_by not in mine and row.kind != "key"]
 
 
-def _live(tx: Tx) -> list[LeaseRow]:
+def _live(tx: View) -> list[LeaseRow]:
     return [LeaseRow(*raw) for raw in tx.rows("leases_live", tx.now, 0, None, PROTECTED_MAX)]
 
 
-def _family(tx: Tx, agent: str) -> set[str]:
-    row = tx.agent(agent)
+def _family(view: View, agent: str) -> set[str]:
+    row = view.agent(agent)
     return {agent, row.parent} if row is not None and row.parent else {agent}
 
 
@@ -172,25 +157,29 @@ def settle_own(svc: Service, tx: Tx, agent: str) -> None:
             granting.end(tx, row)
         elif row.kind == "file" and row.mode == "exclusive" and len(own) < 50:
             own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
-                               str(disk.place(svc, row.worktree, row.file_path))))
+                               svc.where(row.worktree, row.file_path), row.worktree))
     versions.note(svc, tx, agent, own, written=True)
 
 
 def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[str]:
     """Record that a command of `agent` changed what others hold: the bytes are kept, a review is
-    opened, the holders are told; what the agent is told."""
+    opened, the holders are told; what the agent is told.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
     files = []
+    places = {one: svc.where(one.worktree, one.name) for one in broken}
+    tx.looked.require(map(Content, places.values()))
     for one in broken:
-        content = disk.read(svc, disk.place(svc, one.worktree, one.name))
-        if content.data is not None and content.hash is not None:
-            tx.keep(content.hash, content.data)
-        kept = (content.hash is None or content.data is not None) and (
+        content = tx.looked.content(places[one])
+        kept = (content.hash is None or tx.keep_found(content)) and (
             one.before is None or tx.row("blob_has", one.before) is not None
         )
         change = ("created" if one.before is None else
                   "deleted" if content.hash is None else "modified")
         files.append(ev.FlaggedFile(
-            path=one.name, scope=path_scope(one.name, svc.tree.fold_case), change=change,
+            path=one.name, scope=path_scope(one.name, svc.fold_case), change=change,
             kept=kept, worktree=one.worktree, baseline_hash=one.before,
             flagged_hash=content.hash,
         ))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from coordinator.rules import backlog as rule
@@ -13,6 +14,9 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+
+#: Tasks that one transaction tells of the end of what they come after.
+RIPPLE_MAX = 200
 
 
 def find(view: View, text: str) -> TaskRow:
@@ -38,6 +42,19 @@ def move(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str
     Raises:
         Refusal: BAD_TRANSITION.
     """
+    after = _change(tx, task, verb, agent=agent, why=why, **changes)
+    if _tells_others(task.state, after):
+        _ripple(tx, [(task.task_id, 0)])
+    return after
+
+
+def _change(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str = "",
+            **changes: Any) -> str:
+    """Record one transition; the state afterwards. Nobody else is told.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
     state = rule.after(task.state, verb)
     if state is None:
         raise Refusal(
@@ -52,19 +69,65 @@ def move(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str
     )
     if state == "ready":
         tx.offers = True
-    if state in rule.CLOSED or task.state in rule.CLOSED or state == "blocked":
-        _ripple(tx, task.task_id)
     return state
 
 
-def _ripple(tx: Tx, task_id: str) -> None:
-    """Tasks that come after this one may now start, wait again, or never."""
-    for (name,) in tx.rows("task_dependents", task_id):
-        dependent = find(tx, str(name))
-        due = rule.state_for(str(r[1]) for r in tx.rows("task_dependencies", dependent.task_id))
-        verb = {"ready": "unblock", "blocked": "block", "pending": "wait"}[due]
-        if due != dependent.state and rule.after(dependent.state, verb):
-            move(tx, dependent, verb, why=f"after {task_id}")
+def _tells_others(before: str, after: str) -> bool:
+    """Whether tasks that come after one may now start, wait again, or never."""
+    return not {before, after}.isdisjoint(rule.CLOSED | {"blocked"})
+
+
+def _ripple(tx: Tx, todo: list[tuple[str, int]]) -> None:
+    """Tell the tasks that come after these (each from a number on), and those after them in turn.
+
+    A loop, not a recursion, and at most `RIPPLE_MAX` of them in one transaction: what is left is
+    recorded, and follows in others.
+    """
+    waiting = deque(todo)
+    while waiting:
+        name, after = waiting.popleft()
+        while True:
+            rows = tx.rows("task_dependents", name, after, RIPPLE_MAX)
+            for raw in rows:
+                if tx.rippled >= RIPPLE_MAX:
+                    for left, number in ((name, after), *waiting):
+                        tx.record(ev.RippleLeft(task=left, after=number))
+                    return
+                dependent, after = str(raw[0]), int(raw[1])
+                tx.rippled += 1
+                if _moved_along(tx, dependent, name):
+                    waiting.append((dependent, 0))
+            if len(rows) < RIPPLE_MAX:
+                break
+
+
+def _moved_along(tx: Tx, name: str, because: str) -> bool:
+    """Let a task follow what it comes after; whether others come after it that have to follow."""
+    task = find(tx, name)
+    due = due_state(tx, name)
+    verb = {"ready": "unblock", "blocked": "block", "pending": "wait"}[due]
+    if due == task.state or rule.after(task.state, verb) is None:
+        return False
+    state = _change(tx, task, verb, why=f"after {because}")
+    tells = _tells_others(task.state, state)
+    return tells and tx.row("task_has_dependents", name) is not None
+
+
+def due_state(view: View, name: str) -> str:
+    """The state of a task that nobody has claimed, as what it comes after is now."""
+    row = view.row("task_due_state", name)
+    assert row is not None
+    bad, unfinished = row
+    return "blocked" if bad else "pending" if unfinished else "ready"
+
+
+def go_on_rippling(svc: Service, tx: Tx) -> bool:
+    """Tell the next of those that were left; whether there may be more."""
+    left = [(str(name), int(after)) for name, after in tx.rows("ripples_some", RIPPLE_MAX)]
+    for name, _ in left:
+        tx.record(ev.RippleLeft(task=name, after=None))
+    _ripple(tx, left)
+    return bool(left)
 
 
 def attempt_over(svc: Service, tx: Tx, task: TaskRow, *, agent: str | None, why: str,

@@ -14,6 +14,7 @@ from coordinator.rules.negotiation import TRANSITIONS
 from coordinator.service import notices
 from coordinator.service.core import Service
 from coordinator.service.rivals import near
+from coordinator.service.weighing import place
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow
@@ -56,7 +57,7 @@ def held_of(svc: Service, view: View, row: UnlockRow) -> list[LeaseRow]:
         for lease in (LeaseRow(*raw) for raw in near(view, "rivals", asked))
         if conflicts(asked, row.mode, row.requested_by, lease)
     }
-    inode = _inode(svc, row)
+    inode = _inode(view, row)
     for raw in view.rows("rivals_by_inode", inode) if inode is not None else []:
         lease = LeaseRow(*raw)
         if "exclusive" in (row.mode, lease.mode):
@@ -67,11 +68,13 @@ def held_of(svc: Service, view: View, row: UnlockRow) -> list[LeaseRow]:
     ]
 
 
-def _inode(svc: Service, row: UnlockRow) -> str | None:
-    if row.kind not in ("file", "region"):
+def _inode(view: View, row: UnlockRow) -> str | None:
+    """Which file is asked for, where that was looked at for this request."""
+    need = place(row.resource, row.kind)
+    if row.kind not in ("file", "region") or not view.looked.has(need):
         return None
     try:
-        return svc.tree.resolve(row.resource).inode
+        return view.looked.located(need).inode
     except Refusal:
         return None
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coordinator.files.canonical import Located
 from coordinator.files.content import unified
+from coordinator.looking.facts import Bytes, Content, Ignored
 from coordinator.rules.versions import Known, replaced
-from coordinator.service import disk
 from coordinator.service.core import Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
+from coordinator.words.naming import Located
 from coordinator.words.refusals import Code, Refusal
 
 #: A difference longer than this (characters) is cut: the agent is told to read the file again.
@@ -22,22 +22,26 @@ DIFF_CHARS_MAX = 6_000
 
 
 def note(svc: Service, tx: Tx, agent: str, files: Sequence[Located], *, written: bool) -> None:
-    """The agent has read (or written) these files, as they are now."""
+    """The agent has read (or written) these files, as they were looked at just now.
+
+    Raises:
+        Unready: they were not.
+    """
+    files = [one for one in files if one.resource.kind == "file" and one.path is not None]
+    tx.looked.require([*(Content(str(one.path)) for one in files),
+                       *(Ignored(one.resource.name) for one in files)])
     reads: list[tuple[str, str | None]] = []
     versions: list[tuple[str, str | None, str | None]] = []
     for located in files:
-        if located.resource.kind != "file" or located.path is None:
-            continue
         name = located.resource.name
-        if svc.ignore.ignored(name):
+        if tx.looked.ignored(name):
             continue
-        content = disk.read(svc, located.path)
-        if content.hash is not None and content.data is not None:
-            tx.keep(content.hash, content.data)
+        content = tx.looked.content(str(located.path))
+        tx.keep_found(content)
         known = tx.row("read_get", agent, name)
         if known is None or known[0] != content.hash:
             reads.append((name, content.hash))
-        if written and disk.worktree_of(svc, located) is None:
+        if written and located.worktree is None:
             last = tx.row("version_get", name)
             if last is None or last[0] != content.hash or last[2] != agent:
                 versions.append((name, content.hash, agent))
@@ -65,7 +69,7 @@ def stale(
         row = tx.row("read_get", agent, name)
         if row is None or located.path is None:
             continue
-        content = disk.read(svc, located.path)
+        content = tx.looked.content(located.path)
         last = tx.row("version_get", name)
         known = Known(
             read=row[0], now=content.hash, last=last[0] if last else None,
@@ -81,8 +85,7 @@ def stale(
             told.append(f"{name} was replaced{by}: read it again before you write it.")
         else:
             told.append(f"{name} was changed{by} since you read it:\n{text}")
-            if content.hash is not None and content.data is not None:
-                tx.keep(content.hash, content.data)
+            tx.keep_found(content)
             reads.append((name, content.hash))
     if not told:
         return None
@@ -96,10 +99,10 @@ def stale(
     )
 
 
-def difference(tx: Tx, name: str, before: str | None, now: disk.Bytes) -> str | None:
+def difference(tx: Tx, name: str, before: str | None, now: Bytes) -> str | None:
     """The change of a file as a unified diff; None where the bytes are not kept, or it is long."""
-    old = tx.blob(before)
-    if (before is not None and old is None) or (now.hash is not None and now.data is None):
+    old, new = tx.blob(before), now.data if now.data is not None else tx.blob(now.hash)
+    if (before is not None and old is None) or (now.hash is not None and new is None):
         return None
-    text = unified(name, old, now.data)
+    text = unified(name, old, new)
     return text if text and len(text) <= DIFF_CHARS_MAX else None

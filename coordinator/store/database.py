@@ -16,7 +16,7 @@ from coordinator.resources import packaged
 from coordinator.store.statements import STATEMENTS
 from coordinator.words.refusals import Code, Refusal
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -84,6 +84,44 @@ CREATE INDEX locks_by_expiry ON file_locks (expires_at);
 CREATE INDEX locks_by_holder ON file_locks (locked_by);
 CREATE INDEX locks_by_inode  ON file_locks (inode) WHERE inode IS NOT NULL;
 CREATE INDEX locks_by_task   ON file_locks (task_id) WHERE task_id IS NOT NULL;
+""",
+    4: """
+CREATE TABLE ripples (
+    task_id TEXT PRIMARY KEY,
+    after_n INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE set_aside (
+    what     TEXT NOT NULL CHECK (what IN ('waiter', 'task', 'lapse')),
+    subject  TEXT NOT NULL,
+    reason   TEXT NOT NULL,
+    since    TEXT NOT NULL,
+    tries    INTEGER NOT NULL,
+    retry_at TEXT NOT NULL,
+    PRIMARY KEY (what, subject)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX set_aside_due ON set_aside (retry_at);
+ALTER TABLE reviews RENAME TO older_reviews;
+CREATE TABLE reviews (
+    review_id   TEXT PRIMARY KEY,
+    n           INTEGER NOT NULL UNIQUE,
+    state       TEXT NOT NULL CHECK (state IN ('open', 'kept', 'reverted', 'reassigned')),
+    reason      TEXT NOT NULL CHECK (reason IN ('expired', 'silent', 'left', 'failed', 'unleased',
+                                                'moved', 'overridden')),
+    agent       TEXT,
+    task_id     TEXT,
+    summary     TEXT NOT NULL,
+    log_tail    TEXT NOT NULL,
+    leased_at   TEXT,
+    opened_at   TEXT NOT NULL,
+    decided_at  TEXT,
+    decided_by  TEXT,
+    note        TEXT,
+    events_from INTEGER NOT NULL,
+    task_before TEXT
+) STRICT, WITHOUT ROWID;
+INSERT INTO reviews SELECT * FROM older_reviews;
+DROP TABLE older_reviews;
+CREATE INDEX reviews_by_state ON reviews (state, n);
 """,
 }
 #: The WAL is grown to this once, then overwritten in place: a commit that need not extend the file

@@ -138,6 +138,7 @@ class LeasesShifted(Event, tag="leases_shifted"):
     delta_ms: int
     tokens: list[tuple[int, str, str]]  # (fencing token, expires_at, max_until)
     claims: list[tuple[str, str, str]]  # (task, claim_until, claim_max)
+    waiters: list[tuple[str, str]] = []  # (acquisition id, until)
 
 
 class AcquisitionRefused(Event, tag="acquisition_refused"):
@@ -250,6 +251,34 @@ class TaskResourcesLearned(Event, tag="task_resources_learned"):
     task: str
     agent: str | None
     resources: list[tuple[str, str, str, str]]
+
+
+class RippleLeft(Event, tag="ripple_left"):
+    """A task closed, and many come after it: those numbered above `after` follow in later
+    transactions. `after` is None when all have followed."""
+
+    task: str
+    after: int | None
+
+
+class SetAside(Event, tag="set_aside"):
+    """A waiter, task or lapse could not be served; it is tried again at `retry_at`. `what`: which
+    of the three; `subject`: its id."""
+
+    what: str
+    subject: str
+    reason: str
+    tries: int
+    retry_at: str
+    agent: str | None = None
+    task: str | None = None
+
+
+class TakenUp(Event, tag="taken_up"):
+    """What was set aside is tried again, or is over."""
+
+    what: str
+    subject: str
 
 
 class ClaimRenewed(Event, tag="claim_renewed"):
@@ -383,6 +412,9 @@ ANY = msgspec.json.Decoder(
     | TaskAdded
     | TaskChanged
     | TaskResourcesLearned
+    | RippleLeft
+    | SetAside
+    | TakenUp
     | ClaimRenewed
     | ReviewOpened
     | ReviewDecided

@@ -5,15 +5,20 @@ job is a function of a `Tx`; it reads, decides, and records events. It may
 
 * return a value: its events are kept;
 * return a `Refusal`: a no whose own event and place in line are kept;
-* raise a `Refusal`: nothing of it is kept, and nothing was recorded before it was raised.
+* raise a `Refusal`: nothing of it is kept, and nothing was recorded before it was raised;
+* raise `Unready`: something has to be looked at before it can decide; nothing of it is kept.
+
+No job touches a disk (but SQLite's own) or starts a process: what it needs to know of files stands
+in `Tx.looked`, and was looked at before.
 
 Jobs share a transaction without a savepoint each (about 4 µs saved): decisions come before the
-first record, so a raised refusal leaves nothing behind. Should a job break that rule, or anything
-else fail, the whole transaction is rolled back and each job is run again in one of its own: what
-is slow is only the rare case. Nothing is told before it is on disk (invariant 4). Memoised facts
-live no longer than the transaction. What goes from one commit to the next (`Carried`: the last
-sequence number, the counters, agents' rows) is dropped after any failure, and whenever SQLite's own
-version of the file says that anybody else has written to it.
+first record, so a raised refusal leaves nothing behind. Should a job break that rule, or fail in
+another way, the transaction is rolled back, the others are run again together and the job by
+itself: what is slow is only the rare
+case. Nothing is told before it is on disk (invariant 4). Memoised facts live no longer than the
+transaction. What goes from one commit to the next (`Carried`: the last sequence number, the
+counters, agents' rows) is dropped after any failure, and whenever SQLite's own version of the file
+says that anybody else has written to it.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
+from coordinator.looking.facts import Bytes, Ends, Looked, Unready
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.events import (
     KIND_OF,
@@ -114,6 +120,8 @@ class View:
         self.now_ms = now_ms
         self.now = iso(now_ms)
         self._instants: dict[int, str] = {}
+        #: What was looked at on the disk for the request that is being served.
+        self.looked = Looked()
 
     def later(self, ms: int) -> str:
         """The instant `ms` milliseconds from now, as ISO text."""
@@ -134,6 +142,11 @@ class View:
     def agent_of(self, token_hash: str) -> AgentRow | None:
         """The row of the agent that a token speaks for; None if there is none, or it has left."""
         raw = self.row("agent_by_token", token_hash)
+        return AgentRow(*raw) if raw is not None else None
+
+    def agent(self, name: str) -> AgentRow | None:
+        """The agent's row."""
+        raw = self.row("agent_get", name)
         return AgentRow(*raw) if raw is not None else None
 
     def blob(self, digest: str | None) -> bytes | None:
@@ -159,9 +172,13 @@ class Tx(View):
     """A transaction at an instant: reading, and recording events."""
 
     def __init__(
-        self, db: apsw.Connection, now_ms: int, carried: Carried | None = None
+        self, db: apsw.Connection, now_ms: int, carried: Carried | None = None,
+        ends: Ends | None = None,
     ) -> None:
         super().__init__(db, now_ms)
+        self._ends = ends or Ends()
+        self._ended: list[tuple[str, str, int]] = []  # by the job that runs
+        self._ended_before = Ends()  # by those before it in this transaction
         self.recorded = 0
         self._events: list[tuple[Any, ...]] = []
         self._text = bytearray()  # where each event is encoded: one piece of memory for all
@@ -170,12 +187,14 @@ class Tx(View):
         self._present: Present | None = None
         #: Facts true for this transaction only, kept by who reads them.
         self.memo: dict[str, Any] = {}
-        #: Directories that were looked at and are no links (`Tree.resolve`): an instant, a look.
-        self.directories: set[str] = set()
         #: What to tell once this is on disk: (acquisition id, reply) of waiters that were granted.
         self.granted: list[tuple[str, Any]] = []
         #: Resources (name, kind, scope) that became free and whose waiters were not served yet.
         self.freed: list[tuple[str, str, str]] = []
+        #: Waiters (acquisition ids) that may be served now, each in a transaction of its own.
+        self.wake: dict[str, None] = {}
+        #: Tasks that were told, in this transaction, of the end of what they come after.
+        self.rippled = 0
         #: Something became free or ready: whoever waits for a task should look again.
         self.offers = False
 
@@ -214,9 +233,30 @@ class Tx(View):
 
     def free(self, name: str, kind: str, scope: str) -> None:
         """A lease on this has ended: offer the best task parked on it, and note whom to serve."""
+        self._ended.append((kind, scope, self.last_seq + 1))
         self.freed.append((name, kind, scope))
         if self.present().parked:
             self.db.execute(Q["ready_offer"], (scope,))
+
+    def ended_since(self, kind: str, scope: str) -> int:
+        """How young (a sequence number of the log) a look at this has to be, if it has to be
+        younger than the one at hand: else 0. Whoever had a right to it may have written meanwhile.
+        """
+        seen = self.looked.oldest
+        return max(self._ends.since(kind, scope, seen),
+                   self._ended_before.since(kind, scope, seen))
+
+    def begin_job(self) -> None:
+        """What the jobs before have ended may have been written until then, and looked at before.
+        (What a job ends itself, it ends after it has looked.)"""
+        for one in self._ended:
+            self._ended_before.note(*one)
+        self._ended.clear()
+
+    def committed(self) -> None:
+        """All this is on disk: looks from before it are too old."""
+        self.begin_job()
+        self._ends.take(self._ended_before, self.last_seq)
 
     def recorded_of(self, kinds: frozenset[str]) -> list[tuple[Any, ...]]:
         """(at, agent, resource, data) of this transaction's own events of these kinds, the latest
@@ -257,6 +297,19 @@ class Tx(View):
         if not self.cursor.execute(Q["blob_has"], (digest,)).fetchall():
             self.db.execute(Q["blob_put"], (digest, len(data), zlib.compress(data, 1)))
 
+    def keep_found(self, found: Bytes) -> bool:
+        """Keep what a look has found, if its bytes came along; whether they are kept then."""
+        if found.hash is None:
+            return False
+        if found.kept or found.data is None:
+            return self.row("blob_has", found.hash) is not None
+        self.keep(found.hash, found.data)
+        return True
+
+    def keep_packed(self, digest: str, size: int, packed: bytes) -> None:
+        """Keep bytes that are deflated already; `size`: before that."""
+        self.db.execute(Q["blob_put"], (digest, size, packed))
+
     def present(self) -> Present:
         """Whether anybody waits, and the like: looked up once a transaction, and again after an
         event that may have changed it."""
@@ -272,6 +325,14 @@ class Tx(View):
         park(self.db, task, scope)
         if self._present is not None and not self._present.parked:
             self._present = None
+
+    def offer_parked_on_nothing(self) -> None:
+        """Offer tasks whose scope nobody holds, waits for or has under review: whatever parked
+        them is gone, and would not wake them."""
+        for (scope,) in self.rows("parked_on_nothing", 1000):
+            while self.row("parked_best", scope) is not None:
+                self.db.execute(Q["ready_offer"], (scope,))
+                self.offers = True
 
     def flush(self) -> None:
         """Write what was gathered in memory; called just before the commit."""
@@ -305,6 +366,7 @@ class Ledger:
         self.path = path
         self._carried = Carried()
         self._version = -1  # of the file, as our last commit left it
+        self.ends = Ends()
         #: Called with the transaction after each commit that recorded something.
         self.on_commit: Callable[[Tx], None] | None = None
 
@@ -313,46 +375,66 @@ class Ledger:
 
         Raises:
             Refusal: what the job refused, or STORAGE / INTERNAL.
+            Unready: it needs to know more of the disk.
         """
         answer = self.run_all([job], now_ms)[0]
-        if isinstance(answer, Refusal):
+        if isinstance(answer, Refusal | Unready):
             raise answer
         served: T = answer
         return served
 
     def run_all(self, jobs: Sequence[Job], now_ms: int) -> list[Any]:
-        """All jobs, in order, at one instant; a value or a `Refusal` for each."""
+        """All jobs, in order, at one instant; a value, a `Refusal` or an `Unready` for each."""
         answers: list[Any] = []
+        at = -1  # of the job that runs
         try:
             self.db.execute("BEGIN IMMEDIATE")
             if self.db.data_version() != self._version:
                 self._carried = Carried()  # nobody else should write; somebody did
-            tx = Tx(self.db, now_ms, self._carried)
-            for job in jobs:
+            tx = Tx(self.db, now_ms, self._carried, self.ends)
+            for at, job in enumerate(jobs):  # noqa: B007 - it tells which one failed
                 before = tx.recorded
+                tx.begin_job()
                 try:
                     answers.append(job(tx))
-                except Refusal as refusal:
+                except (Refusal, Unready) as no:
                     if tx.recorded != before:
                         raise
-                    answers.append(refusal)
+                    answers.append(no)
+            at = -1
             tx.flush()
             self.db.execute("COMMIT")
             self._version = self.db.data_version()
+            tx.committed()
         except Exception as bad:
             self._carried = Carried()
             self._rollback()
-            if len(jobs) > 1:
+            if len(jobs) == 1:
+                return [self._as_refusal(bad)]
+            if at < 0:  # the disk refused all of them together
                 log.warning("a batch of %d failed (%s: %s); each is run again on its own",
                             len(jobs), type(bad).__name__, bad)
                 return [self.run_all([job], now_ms)[0] for job in jobs]
-            return [self._as_refusal(bad)]
+            if not isinstance(bad, Refusal | Unready):
+                log.warning("a job failed (%s: %s); it is run again by itself",
+                            type(bad).__name__, bad)
+            rest = self.run_all([*jobs[:at], *jobs[at + 1 :]], now_ms)
+            alone = bad if isinstance(bad, Unready) else self.run_all([jobs[at]], now_ms)[0]
+            return [*rest[:at], alone, *rest[at:]]
         if tx.recorded and self.on_commit is not None:
             try:
                 self.on_commit(tx)
             except Exception:  # what is on disk must still be answered
                 log.exception("telling of a commit failed")
         return answers
+
+    @property
+    def seq(self) -> int:
+        """The sequence number of the newest event on disk, or one before it: a look that begins
+        now is at least so young."""
+        if self._carried.seq is None:
+            return int(self.db.execute(Q["event_last"]).get)
+        return self._carried.seq
 
     def _rollback(self) -> None:
         try:
@@ -361,8 +443,8 @@ class Ledger:
         except apsw.Error:
             log.exception("rollback failed")
 
-    def _as_refusal(self, bad: Exception) -> Refusal:
-        if isinstance(bad, Refusal):
+    def _as_refusal(self, bad: Exception) -> Exception:
+        if isinstance(bad, Refusal | Unready):
             return bad
         if isinstance(bad, DISK_ERRORS):
             log.error("storage: %s", bad)

@@ -25,6 +25,9 @@ Database = apsw.Connection | apsw.Cursor
 #: What an event of one class does: (database, instant as ISO text, event).
 Apply = Callable[[Database, str, Any], None]
 
+#: What a task that was set aside is parked on; no resource has such a scope.
+ASIDE = "!aside"
+
 _JSON = msgspec.json.Encoder()
 _LEASE_INSERT, _LEASE_DELETE = Q["lease_insert"], Q["lease_delete"]
 _READY_OFFER, _LEASE_AT = Q["ready_offer"], Q["lease_at_scope"]
@@ -100,6 +103,7 @@ def _lease_moved(db: Database, at: str, e: ev.LeaseMoved) -> None:
 def _leases_shifted(db: Database, at: str, e: ev.LeasesShifted) -> None:
     db.executemany(Q["lease_shift"], e.tokens)
     db.executemany(Q["task_claim_shift"], e.claims)
+    db.executemany(Q["waiter_shift"], e.waiters)
 
 
 def _waiter_queued(db: Database, at: str, e: ev.WaiterQueued) -> None:
@@ -122,6 +126,7 @@ def _waiter_left(db: Database, at: str, e: ev.WaiterLeft) -> None:
     scopes = db.execute(Q["waiter_resources_of"], (e.acquisition_id,)).fetchall()
     db.execute(Q["waiter_resources_delete"], (e.acquisition_id,))
     db.execute(Q["waiter_delete"], (e.acquisition_id,))
+    db.execute(Q["aside_delete"], ("waiter", e.acquisition_id))
     for _, _, scope in scopes:
         _offer_if_free(db, str(scope))
 
@@ -167,6 +172,7 @@ def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
     if e.state == "ready":
         db.execute(Q["ready_enter"], (e.task,))
         return
+    db.execute(Q["aside_delete"], ("task", e.task))
     for _, offered_from in db.execute(Q["ready_get"], (e.task,)).fetchall():
         db.execute(Q["ready_leave"], (e.task,))
         if offered_from:
@@ -175,6 +181,25 @@ def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
 
 def _task_learned(db: Database, at: str, e: ev.TaskResourcesLearned) -> None:
     db.executemany(Q["task_resource_insert"], [(e.task, *resource) for resource in e.resources])
+
+
+def _ripple_left(db: Database, at: str, e: ev.RippleLeft) -> None:
+    if e.after is None:
+        db.execute(Q["ripple_delete"], (e.task,))
+    else:
+        db.execute(Q["ripple_put"], (e.task, e.after))
+
+
+def _set_aside(db: Database, at: str, e: ev.SetAside) -> None:
+    db.execute(Q["aside_put"], (e.what, e.subject, e.reason, at, e.tries, e.retry_at))
+    if e.what == "task":
+        park(db, e.subject, ASIDE)
+
+
+def _taken_up(db: Database, at: str, e: ev.TakenUp) -> None:
+    db.execute(Q["aside_delete"], (e.what, e.subject))
+    if e.what == "task":
+        db.execute(Q["ready_unpark"], (e.subject, ASIDE))
 
 
 def _claim_renewed(db: Database, at: str, e: ev.ClaimRenewed) -> None:
@@ -268,6 +293,9 @@ APPLY: dict[type[ev.Event], Apply] = {
     ev.TaskAdded: _task_added,
     ev.TaskChanged: _task_changed,
     ev.TaskResourcesLearned: _task_learned,
+    ev.RippleLeft: _ripple_left,
+    ev.SetAside: _set_aside,
+    ev.TakenUp: _taken_up,
     ev.ClaimRenewed: _claim_renewed,
     ev.ReviewOpened: _review_opened,
     ev.ReviewDecided: _review_decided,

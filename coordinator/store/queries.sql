@@ -190,6 +190,9 @@ SELECT * FROM file_locks WHERE inode = ?;
 -- name: leases_of_holder
 SELECT * FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
 
+-- name: lease_by_token
+SELECT * FROM file_locks WHERE fencing_token = ?;
+
 -- name: lease_get
 SELECT 1 FROM file_locks WHERE fencing_token = ?;
 
@@ -258,6 +261,13 @@ INSERT INTO waiter_resources (acquisition_id, name, kind, scope) VALUES (?, ?, ?
 -- name: waiter_change
 UPDATE waiters SET held = ?2 WHERE acquisition_id = ?1;
 
+-- name: waiter_shift
+UPDATE waiters SET until = ?2 WHERE acquisition_id = ?1;
+
+-- name: waiters_held
+-- Those whose request is held open: after a restart there is none.
+SELECT acquisition_id, agent FROM waiters WHERE held = 1;
+
 -- name: waiter_delete
 DELETE FROM waiters WHERE acquisition_id = ?;
 
@@ -300,6 +310,35 @@ INSERT OR IGNORE INTO task_resources (task_id, name, kind, scope, mode) VALUES (
 -- name: task_after_insert
 INSERT OR IGNORE INTO task_after (task_id, after) VALUES (?, ?);
 
+-- name: ripple_put
+INSERT INTO ripples (task_id, after_n) VALUES (?1, ?2)
+ON CONFLICT (task_id) DO UPDATE SET after_n = min(after_n, excluded.after_n);
+
+-- name: ripple_delete
+DELETE FROM ripples WHERE task_id = ?;
+
+-- name: ripples_some
+SELECT task_id, after_n FROM ripples ORDER BY task_id LIMIT ?;
+
+-- name: aside_put
+INSERT INTO set_aside (what, subject, reason, since, tries, retry_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (what, subject) DO UPDATE SET reason = excluded.reason, tries = excluded.tries,
+    retry_at = excluded.retry_at;
+
+-- name: aside_delete
+DELETE FROM set_aside WHERE what = ? AND subject = ?;
+
+-- name: aside_get
+SELECT what, subject, reason, since, tries, retry_at FROM set_aside WHERE what = ? AND subject = ?;
+
+-- name: aside_due
+SELECT what, subject, reason, since, tries, retry_at FROM set_aside WHERE retry_at <= ?
+ORDER BY retry_at LIMIT ?;
+
+-- name: aside_all
+SELECT what, subject, reason, since, tries, retry_at FROM set_aside ORDER BY since, what, subject
+LIMIT ?;
+
 -- name: task_update
 UPDATE tasks SET state = ?2, attempts = ?3, not_before = ?4, claimed_by = ?5, claimed_at = ?6,
     claim_until = ?7, claim_max = ?8, ttl_ms = ?9, partial = ?10, result = ?11, updated_at = ?12
@@ -331,6 +370,13 @@ SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_b
        claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
 FROM tasks WHERE claimed_by = ? ORDER BY n;
 
+-- name: lapsed_groups
+-- Whose leases have ended and were not closed, by holder and task, the oldest first.
+SELECT locked_by, task_id, min(expires_at) FROM file_locks WHERE expires_at <= ?1
+GROUP BY locked_by, task_id
+UNION SELECT claimed_by, task_id, claim_until FROM tasks
+WHERE state = 'claimed' AND claim_until <= ?1 ORDER BY 3 LIMIT ?2;
+
 -- name: claims_lapsed
 SELECT task_id, claimed_by FROM tasks WHERE state = 'claimed' AND claim_until <= ?
 ORDER BY claim_until, n LIMIT ?;
@@ -355,8 +401,20 @@ SELECT a.after, t.state FROM task_after a JOIN tasks t ON t.task_id = a.after
 WHERE a.task_id = ? ORDER BY t.n;
 
 -- name: task_dependents
-SELECT a.task_id FROM task_after a JOIN tasks t USING (task_id)
-WHERE a.after = ? AND t.state IN ('pending', 'blocked') ORDER BY t.n;
+-- Tasks that come after one and wait for it, numbered above `after`; a ready one, too, for what it
+-- comes after may be taken back.
+SELECT a.task_id, t.n FROM task_after a JOIN tasks t USING (task_id)
+WHERE a.after = ?1 AND t.n > ?2 AND t.state IN ('pending', 'blocked', 'ready') ORDER BY t.n LIMIT ?3;
+
+-- name: task_has_dependents
+SELECT 1 FROM task_after WHERE after = ? LIMIT 1;
+
+-- name: task_due_state
+-- Whether a dependency of a task has ended badly, and whether one is not done yet.
+SELECT EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
+               WHERE a.task_id = ?1 AND t.state IN ('dead', 'cancelled', 'blocked')),
+       EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
+               WHERE a.task_id = ?1 AND t.state <> 'done');
 
 -- name: ready_enter
 INSERT INTO ready_tasks (task_id, rank, n)
@@ -376,6 +434,22 @@ UPDATE ready_tasks SET parked_on = ?2, offered_from = NULL WHERE task_id = ?1;
 -- Offer the best of what is parked on a scope.
 UPDATE ready_tasks SET parked_on = NULL, offered_from = ?1
 WHERE task_id = (SELECT task_id FROM ready_tasks WHERE parked_on = ?1 ORDER BY rank, n LIMIT 1);
+
+-- name: ready_unpark
+UPDATE ready_tasks SET parked_on = NULL, offered_from = NULL WHERE task_id = ?1 AND parked_on = ?2;
+
+-- name: ready_next
+-- The next candidates, the best first.
+SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, n LIMIT ?;
+
+-- name: parked_on_nothing
+-- Scopes that tasks are parked on and that nobody holds, waits for or has under review.
+SELECT DISTINCT parked_on FROM ready_tasks r WHERE parked_on IS NOT NULL AND parked_on <> '!aside'
+  AND NOT EXISTS (SELECT 1 FROM file_locks l WHERE l.scope = r.parked_on)
+  AND NOT EXISTS (SELECT 1 FROM waiter_resources w WHERE w.scope = r.parked_on)
+  AND NOT EXISTS (SELECT 1 FROM review_files f JOIN reviews v USING (review_id)
+                  WHERE f.scope = r.parked_on AND v.state IN ('open', 'reassigned'))
+LIMIT ?;
 
 -- name: ready_best
 SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, n LIMIT 1;

@@ -24,7 +24,7 @@ from coordinator.store.statements import STATEMENTS as Q
 STATE_TABLES = (
     "agents", "file_locks", "baselines", "waiters", "waiter_resources", "unlock_requests", "tasks",
     "task_resources", "task_after", "reviews", "review_files", "notices", "file_versions",
-    "agent_reads",
+    "agent_reads", "ripples", "set_aside",
 )
 
 

@@ -159,6 +159,17 @@ class ReviewFileRow(Row, frozen=True):
     written_hash: str | None
 
 
+class AsideRow(Row, frozen=True):
+    """A row of `set_aside`."""
+
+    what: str
+    subject: str
+    reason: str
+    since: str
+    tries: int
+    retry_at: str
+
+
 class LogRow(Row, frozen=True):
     """A row of `events`."""
 

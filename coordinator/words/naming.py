@@ -35,6 +35,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: A resource as typed may not be longer than this (bytes of UTF-8): the kernel's own path limit.
 NAME_BYTES_MAX = 4096
+#: No path may have more parts. Each part of a path costs a look at the disk and a look into the
+#: index; no file system that people work on comes near.
+NAME_PARTS_MAX = 256
 #: The region that stands for all that lies outside named definitions: imports, constants, order.
 HEADER = "<header>"
 #: The name of the whole repository.
@@ -63,6 +66,22 @@ class Resource(msgspec.Struct, frozen=True, gc=False):
     scope: str
 
 
+class Located(msgspec.Struct, frozen=True, gc=False):
+    """What a text means, and where it lies: what a look at the disk told of it."""
+
+    resource: Resource
+    inode: str | None
+    """Which existing regular file it is (of a region: that it is in), see `files.identity`."""
+    path: str | None
+    """The absolute real path, in the worktree that was addressed; None for keys and globs."""
+    worktree: str | None = None
+    """The linked worktree that it lies in; None for the main one, and for keys and globs."""
+    links: int = 1
+    """How many names the file has."""
+    size: int = 0
+    """Of an existing regular file, in bytes."""
+
+
 def kind_of(text: str) -> Kind:
     """The kind that `text` is written as. Syntax only; `parse` also checks that it is well formed.
 
@@ -89,7 +108,10 @@ def parse(text: str) -> tuple[Kind, str, str]:
         Refusal: INVALID, naming what is wrong: empty, too long, a control character, not UTF-8,
             a malformed region, a key with an empty part.
     """
-    if _PLAIN.fullmatch(text) and len(text) <= NAME_BYTES_MAX:
+    if (
+        len(text) <= NAME_BYTES_MAX and text.count("/") < NAME_PARTS_MAX
+        and _PLAIN.fullmatch(text)
+    ):
         return "file", text, ""
     check_text(text)
     kind = kind_of(text)
@@ -121,6 +143,8 @@ def check_text(text: str) -> None:
         )
     if len(text) > NAME_BYTES_MAX:
         raise _invalid(text[:80] + "…", f"it is longer than {NAME_BYTES_MAX} bytes")
+    if text.count("/") >= NAME_PARTS_MAX or text.count(":") >= NAME_PARTS_MAX:
+        raise _too_deep(text)
     if found := _CONTROL.search(text):
         what = "a NUL" if found[0] == "\0" else f"the control character U+{ord(found[0]):04X}"
         raise _invalid(text, f"it contains {what} at position {found.start()}")
@@ -278,6 +302,8 @@ def _check_region(text: str, path: str, region: str) -> None:
         raise _invalid(text, "a region belongs to one file, so its path can have no wildcard")
     if "::" in path or path.endswith(":"):
         raise _invalid(text, "it has more than one `::`; the parts of a name are joined by dots")
+    if region.count(".") >= NAME_PARTS_MAX:
+        raise _too_deep(text)
     if "" in region.split("."):
         raise _invalid(text, "the name of its region has an empty part")
 
@@ -296,6 +322,13 @@ def _region_scope(region: str) -> str:
 
 def _nfc(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _too_deep(text: str) -> Refusal:
+    return Refusal(
+        Code.LIMIT, f"{text[:80] + '…'!r} has more than {NAME_PARTS_MAX} parts. Nothing was done.",
+        next="Name a directory above it.", limit=NAME_PARTS_MAX,
+    )
 
 
 def _invalid(text: str, why: str) -> Refusal:

@@ -72,6 +72,7 @@ class Negotiation(RuleBasedStateMachine):
         near = sorted(name for name in MEANS if MEANS[name] & MEANS[lease.file_path])
         request = rq.RequestFile(agent=agent, resource=data.draw(st.sampled_from(near)), mode=mode,
                                  reason="why not", holder=lease.locked_by)
+        self.world.tend()  # waiting has raised some: whoever may be served by now, is
         before = self.world.live()
         try:
             self.world.ask(request)

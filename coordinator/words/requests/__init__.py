@@ -106,6 +106,7 @@ from coordinator.words.requests.reviews import (
     Swept,
 )
 from coordinator.words.requests.story import (
+    Aside,
     Compact,
     Compacted,
     EventList,
@@ -134,6 +135,7 @@ __all__ = [
     "ArchiveSearch",
     "ArchiveSection",
     "ArchiveShow",
+    "Aside",
     "Claimed",
     "Compact",
     "Compacted",

@@ -73,6 +73,17 @@ class Replay(Request[ReplayResult]):
     operator_only = True
 
 
+class Aside(Reply):
+    """Something that could not be served and is tried again at `retry_at`."""
+
+    what: str
+    subject: str
+    reason: str
+    since: str
+    tries: int
+    retry_at: str
+
+
 class StatusReply(Reply):
     at: str
     root: str
@@ -85,6 +96,7 @@ class StatusReply(Reply):
     events: list[EventRow]
     health: dict[str, Any]
     requests: list[Unlock] = []  # unlock requests that wait for their holders' answers
+    aside: list[Aside] = []  # what could not be served
 
 
 class Status(Request[StatusReply]):
@@ -113,6 +125,8 @@ class HealthReply(Reply):
     heard: dict[str, str]
     """Profile -> when a hook of its was last heard (UTC), since the daemon started."""
     integrity: str | None = None
+    aside: list[Aside] = []
+    """What could not be served and is tried again."""
 
 
 class Health(Request[HealthReply]):

@@ -1,0 +1,183 @@
+"""The coordinator's workers: processes that look at the disk, so that the loop never does.
+
+Two at most, started when they are first needed and ended when they rest: one for files that are
+named one by one, one for directories and all else that may take long, so that no small look waits
+behind a large one. Bytes that have to be kept go to the database in small transactions as they
+come, between everybody else's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from coordinator.looking import wire
+from coordinator.looking.facts import AnyNeed, Below, Looked, Twins
+from coordinator.looking.looker import Budget
+from coordinator.store.ledger import Job, Tx
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.looks")
+#: Deflated bytes that one transaction keeps.
+SLICE_BYTES = 128 * 1024
+#: Questions that may wait for one worker.
+WAITING_MAX = 500
+#: A worker that has rested so long is ended (seconds).
+REST_S = 60.0
+#: How long beyond its budget a worker is waited for before it is ended (seconds).
+GRACE_S = 10.0
+#: Bytes of a worker's answer that are read before somebody takes them.
+READ_AHEAD = 1 << 20
+
+
+class LookWorkers:
+    """One per daemon; used from the loop's thread only."""
+
+    def __init__(self, root: Path, database: Path, budget: Budget,
+                 write: Callable[[Job], Awaitable[Any]]) -> None:
+        self._budget = budget
+        self._command = [
+            sys.executable, "-P", "-m", "coordinator.looking.worker", "--root", str(root),
+            "--database", str(database), "--files", str(budget.files), "--bytes",
+            str(budget.bytes), "--file-bytes", str(budget.file_bytes), "--seconds",
+            str(budget.seconds),
+        ]
+        self._write = write
+        self._lanes = {False: _Lane(), True: _Lane()}
+        #: Looks that go on: what they found to be kept already must not be thrown away meanwhile.
+        self.open = 0
+
+    async def look(self, needs: Sequence[AnyNeed], looked: Looked, seq: int) -> Refusal | None:
+        """Look at all of these; a refusal where nobody can look now."""
+        lane = self._lanes[any(isinstance(need, Below | Twins) for need in needs)]
+        if lane.waiting >= WAITING_MAX:
+            return Refusal(
+                Code.LIMIT, f"{lane.waiting} looks at the disk wait already; nothing was done.",
+                next="Try again in a moment.",
+            )
+        lane.waiting += 1
+        self.open += 1
+        try:
+            async with lane.turn:
+                return await self._ask(lane, needs, looked, seq)
+        finally:
+            lane.waiting -= 1
+            self.open -= 1
+
+    async def close(self) -> None:
+        """End the workers."""
+        for lane in self._lanes.values():
+            await lane.end()
+
+    async def _ask(self, lane: _Lane, needs: Iterable[AnyNeed], looked: Looked,
+                   seq: int) -> Refusal | None:
+        limit_s = self._budget.seconds + GRACE_S
+        try:
+            process = await lane.ready(self._command)
+            assert process.stdin is not None
+            process.stdin.write(wire.frame(wire.QUESTION, wire.encode_needs(needs)))
+            return await asyncio.wait_for(self._hear(process, looked, seq), limit_s)
+        except TimeoutError:
+            await lane.end()
+            return Refusal(
+                Code.LIMIT, f"Looking at the files took longer than {limit_s:g} s "
+                "(look.seconds_max). Nothing was done.", next="Lease a smaller part of it.",
+            )
+        except (OSError, EOFError, asyncio.IncompleteReadError) as bad:
+            log.warning("a look failed: %s", bad)
+            await lane.end()
+            return Refusal(
+                Code.STORAGE, f"The disk could not be looked at ({bad or type(bad).__name__}); "
+                "nothing was changed.",
+            )
+        finally:
+            lane.rest()
+
+    async def _hear(self, process: asyncio.subprocess.Process, looked: Looked,
+                    seq: int) -> Refusal | None:
+        """Keep the blobs and add the facts of one answer."""
+        assert process.stdout is not None
+        blobs: list[wire.Blob] = []
+        gathered = 0
+        while True:
+            length, what = wire.HEAD.unpack(await process.stdout.readexactly(wire.HEAD.size))
+            body = await process.stdout.readexactly(length)
+            if what == wire.BLOB:
+                blobs.append(wire.decode_blob(body))
+                gathered += len(blobs[-1].packed)
+                if gathered < SLICE_BYTES:
+                    continue
+            if blobs:
+                refused = await self._write(_keeping(blobs))
+                if isinstance(refused, Refusal):
+                    await self._drop(process, what)
+                    return refused
+                blobs, gathered = [], 0
+            if what == wire.FACTS:
+                wire.decode_facts(body, looked, seq)
+                return None
+
+    async def _drop(self, process: asyncio.subprocess.Process, what: bytes) -> None:
+        """The disk is full: the rest of the answer is of no use, but has to be read."""
+        assert process.stdout is not None
+        while what != wire.FACTS:
+            length, what = wire.HEAD.unpack(await process.stdout.readexactly(wire.HEAD.size))
+            await process.stdout.readexactly(length)
+
+
+class _Lane:
+    """One worker and who waits for it."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.waiting = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def ready(self, command: Sequence[str]) -> asyncio.subprocess.Process:
+        """The worker, started if need be."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._process is None or self._process.returncode is not None:
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL, limit=READ_AHEAD, start_new_session=True,
+            )
+        return self._process
+
+    def rest(self) -> None:
+        """Nothing is asked now: end it in a while."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(REST_S, self._end_soon)
+
+    def _end_soon(self) -> None:
+        if not self.turn.locked():
+            task = asyncio.get_running_loop().create_task(self.end())
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    async def end(self) -> None:
+        """End the worker now."""
+        process, self._process = self._process, None
+        if self._timer is not None:
+            self._timer.cancel()
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def _keeping(blobs: Sequence[wire.Blob]) -> Job:
+    """A job that keeps these bytes."""
+    def job(tx: Tx) -> None:
+        for blob in blobs:
+            tx.keep_packed(blob.digest, blob.size, blob.packed)
+
+    return job

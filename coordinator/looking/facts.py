@@ -1,0 +1,307 @@
+"""What a decision needs to know of the disk, and what a look has told: data only.
+
+A transaction never touches a disk. It asks a `Looked` for facts; one that is not there, or that is
+older than the last end of a right to the same resource, raises `Unready`. Whoever runs the
+transaction then looks, outside of it, and runs it again. So nobody waits for the disk work of
+another, and the one that looks need not be the one that decides.
+
+Owns no rule and reads nothing itself. A look that was refused is a fact, too: whoever asks for it
+meets the refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from coordinator.words.naming import Located
+from coordinator.words.refusals import Refusal
+
+F = TypeVar("F")
+
+
+class Need(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """One thing to look at. Equal needs are one."""
+
+
+class Place(Need, frozen=True):
+    """What a text means (`files.canonical.Tree.resolve`); a `Located`."""
+
+    text: str
+    cwd: str | None = None
+    literal: bool = False
+
+
+class Whole(Need, frozen=True):
+    """A `Place`, and if it is a file all that a grant or a note of its content wants to know: what
+    is looked at before a request is decided. Its facts stand under their own needs."""
+
+    text: str
+    cwd: str | None = None
+    literal: bool = False
+    ignored: bool = False
+    """Also whether git ignores it."""
+
+
+class Content(Need, frozen=True):
+    """What is at an absolute path; a `Bytes`."""
+
+    path: str
+
+
+class Below(Need, frozen=True):
+    """The files that a directory or glob stands for, with their contents; a `Listing`.
+
+    `root` is the working tree's; `name`, `kind` and `scope` are the resource's.
+    """
+
+    root: str
+    name: str
+    kind: str
+    scope: str
+    files_max: int
+
+
+class Identity(Need, frozen=True):
+    """Which file is at an absolute path (`files.identity`); text, None for no file."""
+
+    path: str
+
+
+class Twins(Need, frozen=True):
+    """The other names of a file that has several, relative to the working tree; a list of them.
+
+    `path` is absolute.
+    """
+
+    path: str
+
+
+class Ignored(Need, frozen=True):
+    """Whether git ignores this path (relative to the root); a bool."""
+
+    name: str
+
+
+AnyNeed = Place | Whole | Content | Below | Identity | Twins | Ignored
+
+
+class Bytes(msgspec.Struct, frozen=True, gc=False):
+    """What is at a path: its hash (None: no file there; `unreadable`: it may not be read), and its
+    bytes unless it is absent, too large to be kept, or kept already."""
+
+    hash: str | None
+    data: bytes | None = None
+    size: int = 0
+    kept: bool = False
+    """The bytes are in the database already."""
+
+
+class Listing(msgspec.Struct, frozen=True, gc=False):
+    """Files below a directory: path (relative to the working tree) -> hash."""
+
+    files: dict[str, str]
+    linked: list[tuple[str, str]] = []
+    """(identity, path) of those that have another name somewhere."""
+
+
+Fact = Located | Bytes | Listing | str | bool | list[str] | Refusal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lapsed:
+    """One holder's leases of one task (or of none) that have ended and were not closed yet."""
+
+    holder: str
+    task: str | None
+
+
+class Unready(Exception):
+    """The decision cannot be made yet: these must be looked at, or closed, before."""
+
+    def __init__(self, needs: Iterable[AnyNeed] = (), lapsed: Iterable[Lapsed] = ()) -> None:
+        super().__init__("not looked at yet")
+        self.needs = list(needs)
+        self.lapsed = list(lapsed)
+
+
+@dataclass(slots=True)
+class Looked:
+    """The facts that one request goes by."""
+
+    facts: dict[AnyNeed, tuple[Fact, int]] = field(default_factory=dict)
+    """Need -> what was found, and the log's sequence number when the look began."""
+    oldest: int = 2**62
+    """The smallest of these numbers."""
+
+    def add(self, need: AnyNeed, fact: Fact, seq: int) -> None:
+        """Take in what was found."""
+        self.facts[need] = fact, seq
+        if seq < self.oldest:
+            self.oldest = seq
+
+    def fresh(self, since: int) -> None:
+        """Ask that all was looked at since the log's number `since`.
+
+        Raises:
+            Unready: what was not.
+        """
+        if since > self.oldest:
+            stale = [need for need, (_, seq) in self.facts.items() if seq < since]
+            if stale:
+                raise Unready(stale)
+
+    def has(self, need: AnyNeed) -> bool:
+        """Whether there is anything known of it."""
+        return need in self.facts
+
+    def require(self, needs: Iterable[AnyNeed]) -> None:
+        """Ask for several at once: one look instead of many.
+
+        Raises:
+            Unready: one was not looked at.
+        """
+        missing = [need for need in needs if need not in self.facts]
+        if missing:
+            raise Unready(missing)
+
+    def place(self, text: str, cwd: str | None = None, literal: bool = False) -> Located:
+        """What a text means.
+
+        Raises:
+            Unready; Refusal: what the look met.
+        """
+        return self.located(Place(text, cwd, literal))
+
+    def located(self, need: Place) -> Located:
+        """What a text means.
+
+        Raises:
+            Unready; Refusal: what the look met.
+        """
+        found = self._get(need)
+        assert isinstance(found, Located)
+        return found
+
+    def content(self, path: str) -> Bytes:
+        """What is at an absolute path.
+
+        Raises:
+            Unready; Refusal: what the look met.
+        """
+        found = self._get(Content(path))
+        assert isinstance(found, Bytes)
+        return found
+
+    def below(self, need: Below) -> Listing:
+        """The files that a directory or glob stands for.
+
+        Raises:
+            Unready; Refusal: LIMIT: there are too many.
+        """
+        found = self._get(need)
+        assert isinstance(found, Listing)
+        return found
+
+    def identity(self, path: str) -> str | None:
+        """Which file is at an absolute path.
+
+        Raises:
+            Unready.
+        """
+        found = self._get(Identity(path))
+        assert found is None or isinstance(found, str)
+        return found
+
+    def twins(self, path: str) -> list[str]:
+        """The other names of the file at an absolute path.
+
+        Raises:
+            Unready; Refusal: LIMIT.
+        """
+        found = self._get(Twins(path))
+        assert isinstance(found, list)
+        return found
+
+    def ignored(self, name: str) -> bool:
+        """Whether git ignores this path.
+
+        Raises:
+            Unready.
+        """
+        return bool(self._get(Ignored(name)))
+
+    def _get(self, need: AnyNeed) -> Fact:
+        known = self.facts.get(need)
+        if known is None:
+            raise Unready([need])
+        fact = known[0]
+        if isinstance(fact, Refusal):
+            # A copy: what is raised carries a traceback, and a fact may be asked for again.
+            raise Refusal(fact.code, fact.message, next=fact.next, **fact.facts)
+        return fact
+
+
+class Ends:
+    """When rights last ended, by resource: a look from before may have seen another's last writes,
+    or not yet. In memory only: after a restart there is no look that is older.
+
+    Numbers are the log's.
+    """
+
+    __slots__ = ("_files", "_floor", "_last", "_last_wide", "_wide")
+
+    #: Scopes that are remembered; of older ones only that all of them ended before.
+    MOST = 4096
+
+    def __init__(self) -> None:
+        self._files: dict[str, int] = {}
+        self._wide: dict[str, int] = {}  # directories, globs, regions
+        self._last = self._last_wide = self._floor = 0
+
+    def note(self, kind: str, scope: str, seq: int) -> None:
+        """A right to this ended with the event `seq`."""
+        known = self._files if kind == "file" else self._wide
+        known.pop(scope, None)
+        known[scope] = seq
+        self._last = max(self._last, seq)
+        if kind != "file":
+            self._last_wide = max(self._last_wide, seq)
+        if len(known) > self.MOST:
+            self._floor = max(self._floor, known.pop(next(iter(known))))
+
+    def take(self, other: Ends, last: int) -> None:
+        """Take in what another has noted; no event is newer than `last`."""
+        for scope, seq in other._files.items():
+            self.note("file", scope, min(seq, last))
+        for scope, seq in other._wide.items():
+            self.note("dir", scope, min(seq, last))
+        self._floor = max(self._floor, min(other._floor, last))
+
+    def since(self, kind: str, scope: str, seen: int) -> int:
+        """How young a look at this has to be, where the look at hand began at `seen`: the number
+        of an event after it that ended a right to what overlaps this, or 0. Never too small."""
+        if self._last <= seen:
+            return 0
+        latest = self._floor
+        if kind == "file":
+            latest = max(latest, self._files.get(scope, 0))
+        else:
+            latest = max(latest, _latest(self._files, scope, seen))
+        if self._last_wide > seen:
+            latest = max(latest, _latest(self._wide, scope, seen))
+        return latest if latest > seen else 0
+
+
+def _latest(ended: dict[str, int], scope: str, seen: int) -> int:
+    """The newest of these after `seen` that overlaps; they are in the order of their numbers."""
+    for other in reversed(ended):
+        seq = ended[other]
+        if seq <= seen:
+            break
+        if other.startswith(scope) or scope.startswith(other):
+            return seq
+    return 0

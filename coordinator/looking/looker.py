@@ -1,0 +1,333 @@
+"""The looking itself: resolve, list, stat, read, hash, deflate, within budgets of files, bytes and
+seconds. The one module that reads the disk for a decision.
+
+Runs in the coordinator's loop for what is small (`in_passing`), in a process of its own for all
+else (`looking.worker`). Changes nothing, decides nothing, knows no database but to ask whether some
+bytes are kept already.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from coordinator.files.canonical import Tree
+from coordinator.files.content import snapshot
+from coordinator.files.identity import identity
+from coordinator.files.ignore import Ignore, manifest
+from coordinator.looking.facts import (
+    AnyNeed,
+    Below,
+    Bytes,
+    Content,
+    Fact,
+    Identity,
+    Ignored,
+    Listing,
+    Looked,
+    Place,
+    Twins,
+    Whole,
+)
+from coordinator.rules.leases import as_resource
+from coordinator.words.naming import NAME_PARTS_MAX, Located
+from coordinator.words.refusals import Code, Refusal
+
+#: What is looked at in passing, in the loop's own time: so many paths, so many bytes of content,
+#: names so long.
+PASSING_PATHS, PASSING_BYTES, PASSING_CHARS = 8, 64 * 1024, 1024
+#: A large look is held against the disk once more before it is told; so often it is mended.
+STEADY_TRIES = 3
+#: Entries of directories that a search for a file's other names reads.
+TWINS_ENTRIES_MAX = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one look may cost: files, bytes read, seconds; and up to which size (bytes) a file's
+    own bytes are kept."""
+
+    files: int
+    bytes: int
+    seconds: float
+    file_bytes: int
+
+
+class Looker:
+    """Looks, for one repository.
+
+    Args:
+        kept: whether the bytes of this hash are in the database already.
+        blob: is handed each content that has to be kept (hash, size, deflated bytes), as it is
+            read, so that nobody needs room for all of them.
+    """
+
+    def __init__(
+        self, tree: Tree, ignore: Ignore, budget: Budget, kept: Callable[[str], bool],
+        blob: Callable[[str, int, bytes], None],
+    ) -> None:
+        self.tree = tree
+        self.ignore = ignore
+        self._budget = budget
+        self._kept = kept
+        self._blob = blob
+        self._bytes = 0
+        self._files = 0
+        self._until = 0.0
+        self._seen: set[str] = set()
+
+    # ------------------------------------------------------------ in passing
+
+    def in_passing(
+        self, needs: Sequence[AnyNeed], looked: Looked, seq: int
+    ) -> Sequence[AnyNeed]:
+        """Look at a few small things at once; what is left, for it is not small."""
+        if len(needs) > PASSING_PATHS:
+            return needs
+        left: list[AnyNeed] = []
+        room = PASSING_BYTES
+        for need in needs:
+            if isinstance(need, Whole | Place):
+                room = self._pass_place(need, looked, seq, left, room)
+            elif isinstance(need, Content):
+                room = self._pass_content(need, looked, seq, left, room)
+            elif isinstance(need, Identity):
+                looked.add(need, _identity(need.path), seq)
+            elif isinstance(need, Ignored):
+                looked.add(need, self.ignore.ignored(need.name), seq)
+            else:
+                left.append(need)
+        return left
+
+    def _pass_place(self, need: Whole | Place, looked: Looked, seq: int, left: list[AnyNeed],
+                    room: int) -> int:
+        """One place in passing; the bytes that may still be read."""
+        text, cwd, literal = need.text, need.cwd, need.literal
+        if len(text) > PASSING_CHARS or (cwd is not None and len(cwd) > PASSING_CHARS):
+            left.append(need)
+            return room
+        try:
+            located = self.tree.resolve(text, cwd, literal=literal)
+        except Refusal as refusal:
+            looked.add(Place(text, cwd, literal), refusal, seq)
+            return room
+        looked.add(Place(text, cwd, literal), located, seq)
+        if isinstance(need, Place) or located.path is None:
+            return room
+        if located.resource.kind not in ("file", "region"):
+            return room
+        if need.ignored:
+            name = located.resource.name
+            looked.add(Ignored(name), self.ignore.ignored(name), seq)
+        if located.links > 1:
+            left.append(need)
+        elif located.inode is None:
+            return self._pass_content(Content(located.path), looked, seq, left, room)
+        elif located.size > room:
+            left.append(need)
+        else:
+            looked.add(Content(located.path), self._read_whole(located.path), seq)
+            room -= located.size
+        return room
+
+    def _pass_content(self, need: Content, looked: Looked, seq: int, left: list[AnyNeed],
+                      room: int) -> int:
+        try:
+            size = os.lstat(need.path).st_size
+        except OSError:
+            looked.add(need, _ABSENT, seq)
+            return room
+        if size > room:
+            left.append(need)
+            return room
+        looked.add(need, self._read_whole(need.path), seq)
+        return room - size
+
+    def _read_whole(self, path: str) -> Bytes:
+        """A small file with its bytes."""
+        try:
+            content = snapshot(path, min(PASSING_BYTES, self._budget.file_bytes))
+        except OSError:
+            return _UNREADABLE
+        if content.kind in ("file", "symlink", "large"):
+            return Bytes(content.hash, content.data, size=content.size)
+        return _ABSENT
+
+    # ------------------------------------------------------------ in full
+
+    def look(self, needs: Sequence[AnyNeed], looked: Looked, seq: int) -> None:
+        """Look at all of these. What a budget forbids is told as a refusal, where it was met."""
+        self._until = time.monotonic() + self._budget.seconds
+        self._bytes = self._files = 0
+        self._seen = set()
+        for need in needs:
+            if not isinstance(need, Whole):
+                looked.add(need, self._told(need), seq)
+                continue
+            place = Place(need.text, need.cwd, need.literal)
+            located = self._told(place)
+            looked.add(place, located, seq)
+            if isinstance(located, Located) and located.resource.kind in ("file", "region"):
+                self._what_is_there(located, looked, seq, ignored=need.ignored)
+
+    def _what_is_there(self, located: Located, looked: Looked, seq: int, *,
+                       ignored: bool) -> None:
+        assert located.path is not None, "a file lies somewhere"
+        more: list[AnyNeed] = [Content(located.path)]
+        if located.links > 1:
+            more.append(Twins(located.path))
+        if ignored:
+            more.append(Ignored(located.resource.name))
+        for need in more:
+            looked.add(need, self._told(need), seq)
+
+    def _told(self, need: AnyNeed) -> Fact:
+        """What was found; why it could not be, as a refusal."""
+        try:
+            return self._fact(need)
+        except Refusal as refusal:
+            return refusal
+        except OSError as bad:
+            return Refusal(
+                Code.STORAGE, f"The disk could not be looked at ({bad.strerror or bad}); "
+                "nothing was changed.",
+            )
+
+    def _fact(self, need: AnyNeed) -> Fact:
+        self._check_time()
+        if isinstance(need, Place):
+            if need.cwd is not None and need.cwd.count("/") > 2 * NAME_PARTS_MAX:
+                raise Refusal(
+                    Code.LIMIT, f"The working directory has more than {2 * NAME_PARTS_MAX} parts. "
+                    "Nothing was done.", next="Name the resource from the repository's root.",
+                )
+            return self.tree.resolve(need.text, need.cwd, literal=need.literal, seen=self._seen)
+        if isinstance(need, Content):
+            return self._read(need.path)
+        if isinstance(need, Below):
+            return self._listing(need)
+        if isinstance(need, Identity):
+            return _identity(need.path)
+        if isinstance(need, Twins):
+            return self._twins(need.path)
+        assert isinstance(need, Ignored)
+        return self.ignore.ignored(need.name)
+
+    def _listing(self, need: Below) -> Listing:
+        asked = as_resource(need.name, need.kind, need.scope)
+        names = manifest(Path(need.root), asked, self.ignore, min(need.files_max,
+                                                                  self._budget.files))
+        base = need.root.rstrip("/") + "/"
+        files: dict[str, str] = {}
+        stamps: dict[str, tuple[int, ...]] = {}
+        for name in names:
+            self._take_in(base, name, files, stamps)
+        for _ in range(STEADY_TRIES):
+            moved = [name for name in stamps if _stamp(base + name) != stamps[name]]
+            if not moved:
+                break
+            for name in moved:
+                files.pop(name, None)
+                self._take_in(base, name, files, stamps)
+        linked = []
+        for name, stamp in stamps.items():
+            if stamp and stamp[3] > 1:
+                inode = _identity(base + name)
+                if inode is not None:
+                    linked.append((inode, name))
+        return Listing(files, linked)
+
+    def _take_in(self, base: str, name: str, files: dict[str, str],
+                 stamps: dict[str, tuple[int, ...]]) -> None:
+        self._check_time()
+        stamps[name] = _stamp(base + name)
+        found = self._read(base + name)
+        if found.hash is not None:
+            files[name] = found.hash
+
+    def _read(self, path: str) -> Bytes:
+        """What is at a path; its bytes are handed on, deflated, unless they are kept already."""
+        try:
+            content = snapshot(path, self._budget.file_bytes)
+        except OSError:
+            return _UNREADABLE
+        self._spend(content.size)
+        if content.kind not in ("file", "symlink", "large"):
+            return _ABSENT
+        if content.data is None:
+            return Bytes(content.hash, size=content.size)
+        if self._kept(content.hash):
+            return Bytes(content.hash, size=content.size, kept=True,
+                         data=content.data if content.size <= PASSING_BYTES else None)
+        self._blob(content.hash, content.size, zlib.compress(content.data, 1))
+        small = content.data if content.size <= PASSING_BYTES else None
+        return Bytes(content.hash, data=small, size=content.size, kept=True)
+
+    def _twins(self, path: str) -> list[str]:
+        """The file's other names: its directory entries carry its inode's number."""
+        status = os.lstat(path)
+        worktree = self.tree.worktree_of(path)
+        base = (worktree or str(self.tree.root)).rstrip("/") + "/"
+        mine, left, found = path[len(base):], TWINS_ENTRIES_MAX, []
+        todo = [""]
+        while todo and left > 0:
+            directory = todo.pop()
+            self._check_time()
+            try:
+                with os.scandir(base + directory) as entries:
+                    for entry in entries:
+                        left -= 1
+                        name = directory + entry.name
+                        if entry.name == ".git" or name == ".coord":
+                            continue
+                        if entry.is_dir(follow_symlinks=False):
+                            todo.append(name + "/")
+                        elif entry.inode() == status.st_ino and name != mine:
+                            there = entry.stat(follow_symlinks=False)
+                            if (there.st_dev, there.st_ino) == (status.st_dev, status.st_ino):
+                                found.append(name)
+            except OSError:
+                continue
+        return sorted(name for name in found if name.isprintable())
+
+    def _spend(self, size: int) -> None:
+        self._files += 1
+        self._bytes += size
+        if self._bytes > self._budget.bytes:
+            raise Refusal(
+                Code.LIMIT, f"More than {self._budget.bytes:,} bytes would have to be read and "
+                "kept (look.bytes_max). Nothing was done.",
+                next="Lease a smaller part of it.", limit=self._budget.bytes,
+            )
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self._until:
+            raise Refusal(
+                Code.LIMIT, f"Looking at the files took longer than {self._budget.seconds:g} s "
+                "(look.seconds_max). Nothing was done.",
+                next="Lease a smaller part of it.", limit=self._budget.seconds,
+            )
+
+
+_ABSENT = Bytes(None)
+_UNREADABLE = Bytes("unreadable")
+
+
+def _identity(path: str) -> str | None:
+    try:
+        return identity(path, os.lstat(path))
+    except OSError:
+        return None
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    """What tells one state of a file from another; empty if it is not there."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ()
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_nlink, status.st_ctime_ns

@@ -1,0 +1,84 @@
+"""A process that looks at the disk for the coordinator: `python -m coordinator.looking.worker`.
+
+Reads questions on its standard input and writes blobs and facts on its standard output
+(`looking.wire`), until its input ends. It is nobody's neighbour: what it costs, nobody who talks to
+the coordinator waits for; and a look that hangs is ended with it. It changes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import apsw
+
+from coordinator.files.canonical import Tree
+from coordinator.files.ignore import Ignore
+from coordinator.looking import wire
+from coordinator.looking.facts import Looked
+from coordinator.looking.looker import Budget, Looker
+
+#: How much it steps back for whoever wants the processor (`nice`).
+NICENESS = 10
+
+
+def serve(root: Path, database: Path, budget: Budget, source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer questions until there are no more."""
+    tree = Tree(root)
+    db: apsw.Connection | None = None
+    with contextlib.suppress(apsw.Error):
+        db = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+        db.set_busy_timeout(1000)
+
+    def kept(digest: str) -> bool:
+        if db is None:
+            return False
+        try:
+            return bool(db.execute("SELECT 1 FROM blobs WHERE hash = ?", (digest,)).fetchall())
+        except apsw.Error:
+            return False
+
+    handed: set[str] = set()
+
+    def blob(digest: str, size: int, packed: bytes) -> None:
+        if digest not in handed:
+            handed.add(digest)
+            sink.write(wire.frame(wire.BLOB, wire.encode_blob(digest, size, packed)))
+            sink.flush()
+
+    looker = Looker(tree, Ignore(tree), budget, kept, blob)
+    while True:
+        head = source.read(wire.HEAD.size)
+        if len(head) < wire.HEAD.size:
+            return
+        length, _ = wire.HEAD.unpack(head)
+        needs = wire.decode_needs(source.read(length))
+        looked = Looked()
+        handed.clear()
+        looker.look(needs, looked, 0)
+        sink.write(wire.frame(wire.FACTS, wire.encode_facts(looked)))
+        sink.flush()
+
+
+def main() -> None:
+    """What the daemon starts."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--database", type=Path, required=True)
+    for name in ("files", "bytes", "file-bytes"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    args = parser.parse_args()
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
+    budget = Budget(args.files, args.bytes, args.seconds, args.file_bytes)
+    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
+        serve(args.root, args.database, budget, sys.stdin.buffer, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()
