@@ -4,9 +4,9 @@ that stands still until a test moves it."""
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import apsw
 import msgspec
@@ -16,72 +16,26 @@ from coordinator.daemon.desk import who
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
-from coordinator.looking.facts import AnyNeed, Looked
-from coordinator.looking.looker import Budget, Looker
-from coordinator.operations.listing import OPERATIONS, Operation, allowed, decode, serve_write
-from coordinator.service import engine, line, overview, sweeping
-from coordinator.service.core import OPERATOR, Service
-from coordinator.service.tasks import RIPPLE_MAX
+from coordinator.operations.in_process import InProcess
+from coordinator.operations.listing import OPERATIONS, decode
+from coordinator.service import sweeping
+from coordinator.service.core import Service
 from coordinator.settings import Settings
 from coordinator.store.database import open_writer
-from coordinator.store.ledger import Job, Ledger, Tx, View
+from coordinator.store.ledger import Job, Ledger, View
 from coordinator.store.rebuild import differences, state
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import ManualClock
 from coordinator.words.refusals import Refusal
-
-
-class _Engine:
-    """Runs decisions at once: no thread, no worker, no loop."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    async def write(self, job: Job) -> Any:
-        world = self._world
-
-        def woken(tx: Tx) -> Any:
-            value = job(tx)
-            if tx.freed:
-                line.wake(world.service, tx)
-            return value
-
-        return world.ledger.run_all([woken], world.clock.now_ms())[0]
-
-    async def read(self, reading: Callable[[View], Any]) -> Any:
-        try:
-            return reading(self._world.view())
-        except Refusal as refusal:
-            return refusal
-
-    async def look(self, needs: Iterable[AnyNeed], looked: Looked) -> Refusal | None:
-        world = self._world
-        seq = world.ledger.seq
-        left = world.looker.in_passing(list(needs), looked, seq)
-        if left:
-            world.looker.look(left, looked, seq)
-            blobs, world.blobs[:] = list(world.blobs), []
-
-            def keep(tx: Tx) -> None:
-                for blob in blobs:
-                    tx.keep_packed(*blob)
-
-            await self.write(keep)
-        return None
-
-    async def do(self, work: Callable[[], Any]) -> Any:
-        try:
-            return work()
-        except Refusal as refusal:
-            return refusal
+from tests.checker import Shadow, assert_settled, assert_sound
 
 
 class World:
     """One repository and its coordinator's insides."""
 
-    #: Called after every commit that recorded something.
-    checks: ClassVar[list[Callable[[World], None]]] = []
+    #: Whether the whole state is held against the invariants after every commit.
+    checked = True
 
     def __init__(self, root: Path, settings: Settings | None = None, git: bool = False) -> None:
         self.root = root
@@ -95,30 +49,26 @@ class World:
         archive = ArchiveIndex(self.state_dir.archive, root)
         archive.refresh()
         self.service = Service(self.settings, tree, Ignore(tree), archive, b"k" * 32)
-        review, look = self.settings.review, self.settings.look
-        self.blobs: list[tuple[str, int, bytes]] = []
-        self.looker = Looker(
-            tree, self.service.ignore,
-            Budget(2 * review.files_max, look.bytes_max, look.seconds_max, review.file_bytes_max),
-            self._kept, lambda *blob: self.blobs.append(blob),
-        )
-        self.engine = _Engine(self)
-        #: Waiters that were granted after a request of somebody else, in order.
-        self.granted: list[str] = []
+        self.shadow = Shadow()
+        self.checked_token = 0
         self.open()
-        if self.checks:
-            self.run(self.engine.write(lambda tx: None))
-
-    def _kept(self, digest: str) -> bool:
-        return bool(self.db.execute("SELECT 1 FROM blobs WHERE hash = ?", (digest,)).fetchall())
 
     def open(self) -> None:
         """(Re)open the database, as a daemon does at its start."""
         self.db = open_writer(self.state_dir.database, synchronous="NORMAL")
         self.ledger = Ledger(self.db, self.state_dir.database)
-        self.ledger.on_commit = self._committed
-        self.woken: dict[str, None] = {}
-        self.rippling = False
+        self.engine = InProcess(self.service, self.ledger, self.clock.now_ms())
+        self.engine.on_commit.append(lambda tx: self.check())
+
+    def check(self) -> None:
+        """Hold the whole state against the invariants; after every commit."""
+        if self.checked:
+            assert_sound(self)
+
+    @property
+    def granted(self) -> list[str]:
+        """Waiters that were granted after a request of somebody else, in order."""
+        return self.engine.granted
 
     def restart(self) -> None:
         """As after a crash: everything in memory is gone."""
@@ -134,64 +84,22 @@ class World:
         """Serve a request as the daemon would; a refusal is raised."""
         operation = OPERATIONS[request.op]
         again = decode(operation, msgspec.json.encode(request))
-        answer = self._ask(operation, again, token)
-        self.settle()
-        if isinstance(answer, Refusal):
-            raise answer
-        return answer
-
-    def _ask(self, operation: Operation, request: Any, token: str | None) -> Any:
-        if not operation.writes:
-            def reading(view: View) -> Any:
-                actor = who(view, token)
-                allowed(operation, actor)
-                if operation.name == "status":
-                    return overview.status(self.service, view, actor, request)
-                assert operation.handle is not None
-                return operation.handle(self.service, view, actor, request)
-
-            return self.run(engine.read(self.engine, self.service, reading))
-        if operation.course is not None:
-            allowed(operation, who(self.view(), token))
-            return self.run(operation.course(self.engine, self.service, request))
-        answer = None
-        for handle in (operation.before, operation.handle):
-            if handle is None:
-                continue
-
-            def job(tx: Tx, handle: Any = handle) -> Any:
-                actor = OPERATOR if token is None else who(tx, token)
-                allowed(operation, actor)
-                return serve_write(self.service, tx, actor, handle, request)
-
-            looked = Looked()
-            if operation.needs is not None:
-                needs = operation.needs(request)
-            elif operation.needs_of is not None:
-                needs = operation.needs_of(self.service, self.view(), request)
-            else:
-                needs = []
-            left = self.looker.in_passing(needs, looked, self.ledger.seq)
-            if left:
-                self.run(self.engine.look(left, looked))
-            answer = self.run(engine.decide(self.engine, self.service, job, looked))
-        return answer
+        self.engine.now_ms = self.clock.now_ms()
+        try:
+            return self.engine.ask(operation, again, lambda view: who(view, token))
+        finally:
+            if self.checked:
+                assert_settled(self)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine of the service, which here never has to wait."""
-        try:
-            work.send(None)
-        except StopIteration as done:
-            return done.value
-        raise AssertionError("nothing here waits")
+        self.engine.now_ms = self.clock.now_ms()
+        return self.engine.run(work)
 
     def decide(self, job: Job) -> Any:
         """A job of the daemon's own, whatever of the disk it has to know; a refusal is raised."""
-        answer = self.run(engine.decide(self.engine, self.service, job))
-        self.settle()
-        if isinstance(answer, Refusal):
-            raise answer
-        return answer
+        self.engine.now_ms = self.clock.now_ms()
+        return self.engine.decide(job)
 
     def tend(self) -> None:
         """What the daemon does once a second."""
@@ -199,21 +107,11 @@ class World:
         self.settle()
 
     def settle(self) -> None:
-        """What commits have left to be done, until nothing is: waiters, dependents."""
-        while self.woken or self.rippling:
-            if self.rippling:
-                self.rippling = False
-                self.run(engine.ripple(self.engine, self.service))
-            woken, self.woken = self.woken, {}
-            for name in woken:
-                if self.run(engine.serve_waiter(self.engine, self.service, name)):
-                    self.granted.append(name)
-
-    def _committed(self, tx: Tx) -> None:
-        self.woken.update(tx.wake)
-        self.rippling = self.rippling or tx.rippled >= RIPPLE_MAX
-        for check in self.checks:
-            check(self)
+        """What commits have left to be done, until nothing is."""
+        self.engine.now_ms = self.clock.now_ms()
+        self.engine.settle()
+        if self.checked:
+            assert_settled(self)
 
     def refused(self, request: rq.Request[Any], token: str | None = None) -> Refusal:
         """The refusal that the request must meet."""

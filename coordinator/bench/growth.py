@@ -18,8 +18,9 @@ import msgspec
 
 from coordinator.bench.inside import START_MS, Inside, inside
 from coordinator.bench.measure import exponent
-from coordinator.service import claims
-from coordinator.service.weighing import weigh
+from coordinator.looking.facts import Looked
+from coordinator.service.engine import going_by
+from coordinator.service.weighing import below, weigh
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.statements import STATEMENTS as Q
@@ -71,9 +72,8 @@ def _cycles(size: int, held: int, cycles: int, folder: Path | None) -> Point:
         took = []
         for _ in range(cycles):
             before = time.perf_counter()
-            got = place.serve(claims.claim, rq.TaskClaim(agent="worker"))
-            assert isinstance(got, rq.Claimed)
-            place.serve(claims.done, rq.TaskDone(agent="worker", task=got.task.task))
+            got = place.serve(rq.TaskClaim(agent="worker"))
+            place.serve(rq.TaskDone(agent="worker", task=got.task.task))
             took.append((time.perf_counter() - before) * 1e6)
         return Point(size, held, median(took[1:]), took[0])
 
@@ -165,6 +165,9 @@ def _check(place: Inside, kind: str, number: int, size: int) -> float:
         "a directory": path.rpartition("/")[0] + f"/m{at}.d/",
     }[kind]
     located = place.service.tree.resolve(text)
+    looked = Looked()
+    if located.resource.kind == "dir":
+        place.engine.run(place.engine.look([below(place.service, located)], looked))
 
     def job(tx: Tx) -> float:
         before = time.perf_counter()
@@ -174,4 +177,5 @@ def _check(place: Inside, kind: str, number: int, size: int) -> float:
             raise RuntimeError(f"{text}: a wrong answer")
         return spent * 1e6
 
-    return place.run(job)
+    spent: float = place.run(going_by(looked, job))
+    return spent

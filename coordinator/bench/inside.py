@@ -17,12 +17,13 @@ from coordinator.archive.index import ArchiveIndex
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
-from coordinator.operations.listing import serve_write
-from coordinator.service.core import OPERATOR, Service
+from coordinator.operations.in_process import InProcess
+from coordinator.operations.listing import OPERATIONS
+from coordinator.service.core import Service
 from coordinator.settings import Settings
 from coordinator.store.database import open_writer
 from coordinator.store.ledger import Ledger, Tx
-from coordinator.words.refusals import Refusal
+from coordinator.words import requests as rq
 
 T = TypeVar("T")
 START_MS = 1_790_000_000_000
@@ -41,18 +42,18 @@ class Inside:
         self.db = open_writer(state.database, synchronous="OFF")
         self.ledger = Ledger(self.db, state.database)
         self.now_ms = START_MS
+        self.engine = InProcess(self.service, self.ledger, START_MS)
 
     def run(self, job: Callable[[Tx], T]) -> T:
         """A job in a transaction of its own; a refusal is raised."""
         self.now_ms += 1
         return self.ledger.run(job, self.now_ms)
 
-    def serve(self, handle: Callable[..., T], request: object) -> T:
-        """A use case as the daemon runs it, for a person."""
-        answer = self.run(lambda tx: serve_write(self.service, tx, OPERATOR, handle, request))
-        if isinstance(answer, Refusal):
-            raise answer
-        served: T = answer
+    def serve(self, request: rq.Request[T]) -> T:
+        """A request as the daemon serves it, for a person; a refusal is raised."""
+        self.now_ms += 1
+        self.engine.now_ms = self.now_ms
+        served: T = self.engine.ask(OPERATIONS[request.op], request)
         return served
 
     def settle(self) -> None:

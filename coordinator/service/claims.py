@@ -57,12 +57,15 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         )
     wanted = dispatch.wanted_by(svc, tx, named.task_id)
     weighing = weigh(svc, tx, req.agent, wanted, task=named.task_id)
-    if not weighing.blocked:
+    other = None
+    if weighing.blocked:
+        other = redirect.offer(svc, tx, req.agent)
+    else:
         granting.check_looked(svc, tx, wanted, weighing)
     agents.acting(svc, tx, actor, req.agent)
     if weighing.blocked:
         located = [one for one, _ in wanted]
-        return redirect.locked(svc, tx, req.agent, located, weighing, None, task=named.task_id)
+        return redirect.locked(svc, tx, req.agent, located, weighing, None, other, task=named.task_id)
     if weighing.reviews and svc.settings.review.quarantine:
         return granting.quarantined(weighing)
     return _take(svc, tx, req.agent, named, wanted, weighing, ttl_ms)

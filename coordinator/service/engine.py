@@ -65,7 +65,9 @@ async def go_on(engine: Engine, svc: Service, ready: Job, facts: Looked, value: 
         if not isinstance(value, Unready):
             return value
         for one in value.lapsed:
-            await close_lapsed(engine, svc, one)
+            closed = await close_lapsed(engine, svc, one)
+            if isinstance(closed, Refusal):
+                return closed
         if value.needs:
             refusal = await engine.look(value.needs, facts)
             if refusal is not None:
@@ -101,10 +103,13 @@ async def read(engine: Engine, svc: Service, reading: Callable[[View], Any]) -> 
                    "looked at them; nothing was done.")
 
 
-async def close_lapsed(engine: Engine, svc: Service, which: Lapsed) -> lapse.Ending:
+async def close_lapsed(engine: Engine, svc: Service, which: Lapsed) -> lapse.Ending | Refusal:
     """Close one holder's lapsed leases of one task, with what changed under them. Where that
-    cannot be told, they are closed all the same, and a review says so."""
+    cannot be told, they are closed all the same, and a review says so. A refusal (STORAGE): the
+    database cannot be written now, and all is as it was."""
     value = await decide(engine, svc, lambda tx: lapse.close_group(svc, tx, which))
+    if isinstance(value, Refusal) and value.code is Code.STORAGE:
+        return value
     if isinstance(value, Refusal):
         why = value.message
         value = await engine.write(lambda tx: lapse.close_group(svc, tx, which, unseen=why))

@@ -67,7 +67,10 @@ def acquire_located(
         svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at,
         acquisition=before.acquisition_id if before is not None else None,
     )
-    if not weighing.blocked:
+    other = None
+    if weighing.blocked:
+        other = redirect.offer(svc, tx, req.agent)
+    else:
         check_looked(svc, tx, wanted, weighing)
     agents.acting(svc, tx, actor, req.agent)
     if weighing.reviews and svc.settings.review.quarantine and not weighing.blocked:
@@ -93,7 +96,7 @@ def acquire_located(
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
             )
         )
-    return redirect.locked(svc, tx, req.agent, located, weighing, acquisition, task=req.task)
+    return redirect.locked(svc, tx, req.agent, located, weighing, acquisition, other, task=req.task)
 
 
 def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:

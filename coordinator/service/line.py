@@ -242,6 +242,7 @@ def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acqui
         svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
         acquisition=acquisition,
     )
+    other = redirect.offer(svc, tx, waiter.agent)
     if stay:
         tx.record(
             ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent, held=False)
@@ -250,7 +251,7 @@ def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acqui
         step_out(tx, waiter, "timed out")
     return redirect.locked(
         svc, tx, waiter.agent, located, weighing, acquisition if stay else None,
-        task=waiter.task_id,
+        other, task=waiter.task_id,
     )
 
 

@@ -15,7 +15,7 @@ from coordinator.service.rivals import near
 from coordinator.service.weighing import Weighing
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import AgentRow, LeaseRow, WaiterRow
+from coordinator.store.rows import AgentRow, LeaseRow, TaskRow, WaiterRow
 from coordinator.words.clock import from_iso, short
 from coordinator.words.naming import Located
 from coordinator.words.refusals import Code, Refusal
@@ -32,23 +32,35 @@ def excerpts(svc: Service, paths: Sequence[str], words: str = "") -> list[dict[s
     ]
 
 
+#: One other task for a blocked agent; None where there is none.
+Offer = TaskRow | None
+
+
+def offer(svc: Service, tx: Tx, agent: str) -> Offer:
+    """The task that a blocked agent is sent to. Asked before anything is recorded.
+
+    Raises:
+        Unready: files of the next tasks have to be looked at.
+    """
+    chosen = dispatch.choose(svc, tx, agent, beside=True)
+    return chosen[0] if chosen is not None else None
+
+
 def locked(
     svc: Service, tx: Tx, agent: str, located: Sequence[Located], weighing: Weighing,
-    acquisition: str | None, *, task: str | None = None,
+    acquisition: str | None, other: Offer, *, task: str | None = None,
 ) -> Refusal:
     """The LOCKED refusal. Its own event and the agent's place in line are kept with it."""
     conflicts_ = _conflicts(tx, weighing)
     names = [one.resource.name for one in located]
     paths = [c["resource"] for c in conflicts_] or names
     quotes = excerpts(svc, [*names, *paths], " ".join(c["description"] for c in conflicts_))
-    other = dispatch.choose(svc, tx, agent, beside=True)
     offered: dict[str, Any] | None = None
     if other is not None:
-        row = other[0]
         offered = {
-            "task": row.task_id, "title": row.title, "priority": row.priority,
-            "resources": tasks.reply(tx, row).resources,
-            "command": f"coord task claim {row.task_id} --agent {agent}",
+            "task": other.task_id, "title": other.title, "priority": other.priority,
+            "resources": tasks.reply(tx, other).resources,
+            "command": f"coord task claim {other.task_id} --agent {agent}",
         }
     holders = sorted({c["holder"] for c in conflicts_})
     circle = _deadlock(tx, agent, holders)

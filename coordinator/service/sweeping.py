@@ -92,7 +92,9 @@ async def _close_all(engine: Engine, svc: Service) -> lapse.Ending:
             return ending
         before = due
         for one in due:
-            ending.add(await close_lapsed(engine, svc, one))
+            closed = await close_lapsed(engine, svc, one)
+            if isinstance(closed, lapse.Ending):
+                ending.add(closed)
 
 
 async def _fell_silent(engine: Engine, svc: Service, name: str) -> lapse.Ending:

@@ -105,7 +105,7 @@ def answers(
         assert len(commits) < 2, "the batch failed, and each was run again on its own"
         world.ledger.on_commit = usual
         for tx in commits:
-            world._committed(tx)
+            world.engine._committed(tx)
         order = [*got, *(at for at in range(len(jobs)) if at not in got)]
     for at in order:
         if at not in got:

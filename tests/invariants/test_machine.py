@@ -296,6 +296,7 @@ class Coordinator(RuleBasedStateMachine):
 
     @rule(agent=agents, names=resources, nth=st.integers(1, 12))
     def disk_refuses(self, agent: str, names: list[str], nth: int) -> None:
+        self.world.ask(rq.Sweep())  # what has lapsed is closed in transactions of its own
         before = self.world.rows()
         with Sabotage(self.world.db, nth) as sabotage:
             try:

@@ -466,6 +466,7 @@ def test_nothing_is_lost_in_a_crash(world: World) -> None:
 
 def test_leases_cost_nothing_more_where_nobody_asked(world: World) -> None:
     """Not a statement looks for questions: neither alone nor with others in line."""
+    world.checked = False  # which asks for everything
     said: list[str] = []
     world.db.exec_trace = lambda cursor, statement, bindings: bool(said.append(statement)) or True
     world.acquire("ann", "a.py")

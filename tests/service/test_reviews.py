@@ -28,10 +28,9 @@ def content(data: str | None) -> bytes | None:
     return None if data is None else base64.b64decode(data)
 
 
-def test_everything_below_a_leased_directory_is_captured(world: World) -> None:
+def test_everything_below_a_leased_directory_is_captured(tmp_path: Path) -> None:
     # Given a leased directory with text, binary, large, linked and deleted files
-    small = Settings(review=Reviewing(file_bytes_max=1000))
-    world.service.settings = small
+    world = World(tmp_path, Settings(review=Reviewing(file_bytes_max=1000)))
     world.write("d/changed.py", "one\n")
     world.write("d/gone.py", "bye\n")
     world.write("d/same.py", "same\n")

@@ -1,0 +1,161 @@
+"""The whole state, held against the invariants: after every commit of any test that has a `World`.
+
+Judged by plain arithmetic over the rows and the disk, as far as possible not by the code under
+test. What a commit leaves to be done (waiters that are about to be served) is looked at when that
+is done (`assert_settled`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.store import events as ev
+from coordinator.store.database import in_memory
+from coordinator.store.projections import apply
+from coordinator.store.rebuild import state
+from coordinator.store.rows import LeaseRow, WaiterRow
+
+if TYPE_CHECKING:
+    from tests.world import World
+
+#: States of more rows than this are compared with the replay only now and then.
+ROWS_MAX = 300
+EVERY = 40
+
+
+class Shadow:
+    """The state as the log gives it, kept beside the database event by event."""
+
+    def __init__(self) -> None:
+        self._db = in_memory()
+        self._seq = 0
+        self._commits = 0
+
+    def assert_equal(self, db: apsw.Connection) -> None:
+        rows = db.execute("SELECT seq, at, data FROM events WHERE seq > ? ORDER BY seq",
+                          (self._seq,)).fetchall()
+        for seq, at, data in rows:
+            assert seq == self._seq + 1, f"the log has no event {self._seq + 1}"
+            apply(self._db, at, ev.ANY.decode(data))
+            self._seq = seq
+        self._commits += 1
+        if self._seq > ROWS_MAX and self._commits % EVERY:
+            return
+        have, made = state(db), state(self._db)
+        for table in have:
+            assert have[table] == made[table], f"{table} is not what the log gives"
+
+
+def assert_sound(world: World) -> None:
+    """What must hold after every commit."""
+    db = world.db
+    now = world.view().now
+    live = world.live()
+    for at, one in enumerate(live):
+        for two in live[at + 1:]:
+            if one.locked_by != two.locked_by and not one.mode == two.mode == "shared":
+                assert not overlaps(_resource(one), _resource(two)), f"{one} and {two}"
+    _new_grants_on_disk(world, live)
+    _parked_tasks_have_blockers(db)
+    _counters_are_above(db)
+    for agent, in db.execute(
+        "SELECT claimed_by FROM tasks WHERE state = 'claimed' AND claimed_by NOT IN "
+        "(SELECT agent FROM agents WHERE state <> 'gone')"
+    ):
+        raise AssertionError(f"{agent} has left and has a claim")
+    for name, in db.execute(
+        "SELECT acquisition_id FROM waiters WHERE agent NOT IN "
+        "(SELECT agent FROM agents WHERE state <> 'gone')"
+    ):
+        raise AssertionError(f"{name} waits for an agent that has left")
+    for row in db.execute(
+        "SELECT fencing_token, locked_by FROM file_locks WHERE locked_by NOT IN "
+        "(SELECT agent FROM agents WHERE state <> 'gone')"
+    ):
+        raise AssertionError(f"{row} is held by an agent that has left")
+    for row in db.execute("SELECT fencing_token, expires_at, max_until FROM file_locks "
+                          "WHERE locked_at > ?", (now,)):
+        raise AssertionError(f"{row} begins later than now")
+    world.shadow.assert_equal(db)
+
+
+def assert_settled(world: World) -> None:
+    """What must hold when nothing is left to be done: whoever waits has something in its way."""
+    view = world.view()
+    leases = [LeaseRow(*row) for row in world.db.execute("SELECT * FROM file_locks")]
+    waiters = {
+        row[0]: WaiterRow(*row) for row in world.db.execute(
+            "SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, task_id, "
+            "description FROM waiters")
+    }
+    wants = {name: [as_resource(*row) for row in view.rows("waiter_resources_of", name)]
+             for name in waiters}
+    aside = {row[0] for row in world.db.execute(
+        "SELECT subject FROM set_aside WHERE what = 'waiter'")}
+    for name, waiter in waiters.items():
+        if waiter.until <= view.now or name in aside:
+            continue
+        held = any(
+            lease.locked_by != waiter.agent and "exclusive" in (lease.mode, waiter.mode)
+            and (overlaps(_resource(lease), want) or lease.inode is not None)
+            for lease in leases for want in wants[name]
+        )
+        behind = any(
+            other != name and waiters[other].agent != waiter.agent
+            and any(overlaps(mine, theirs) for mine in wants[name] for theirs in wants[other])
+            for other in waiters
+        )
+        assert held or behind or world.settings.review.quarantine, f"{waiter} waits for nothing"
+
+
+def _resource(lease: LeaseRow) -> Any:
+    return as_resource(lease.file_path, lease.kind, lease.scope)
+
+
+def _new_grants_on_disk(world: World, live: list[LeaseRow]) -> None:
+    """A lease is never granted on a file that another holds under another name."""
+    fresh = {row.fencing_token for row in live if row.fencing_token > world.checked_token}
+    if not fresh:
+        return
+    world.checked_token = max(fresh)
+    named = [row for row in live if row.kind == "file"]
+    files: dict[tuple[int, int], LeaseRow] = {}
+    for row in sorted(named, key=lambda row: row.fencing_token in fresh):
+        try:
+            found = os.stat(world.service.where(row.worktree, row.file_path))
+        except OSError:
+            continue
+        other = files.setdefault((found.st_dev, found.st_ino), row)
+        if row.fencing_token in fresh and other.locked_by != row.locked_by:
+            assert other.mode == row.mode == "shared", f"{other} and {row} are one file"
+
+
+def _parked_tasks_have_blockers(db: apsw.Connection) -> None:
+    for task, scope in db.execute(
+        "SELECT task_id, parked_on FROM ready_tasks r WHERE parked_on IS NOT NULL "
+        "AND NOT EXISTS (SELECT 1 FROM file_locks l WHERE l.scope = r.parked_on) "
+        "AND NOT EXISTS (SELECT 1 FROM waiter_resources w WHERE w.scope = r.parked_on) "
+        "AND NOT EXISTS (SELECT 1 FROM review_files f JOIN reviews v USING (review_id) "
+        "                WHERE f.scope = r.parked_on AND v.state IN ('open', 'reassigned')) "
+        "AND NOT EXISTS (SELECT 1 FROM set_aside s WHERE s.what = 'task' "
+        "                AND s.subject = r.task_id AND r.parked_on = '!aside')"
+    ):
+        best = db.execute("SELECT 1 FROM ready_tasks WHERE offered_from = ?", (scope,)).fetchall()
+        assert best, f"{task} is parked on {scope}, which nothing will free"
+
+
+def _counters_are_above(db: apsw.Connection) -> None:
+    stored = dict(db.execute("SELECT name, value FROM counters").fetchall())
+    for name, query in (
+        ("fencing", "SELECT max(fencing_token) FROM file_locks"),
+        ("task", "SELECT max(n) FROM tasks"), ("review", "SELECT max(n) FROM reviews"),
+        ("unlock", "SELECT max(n) FROM unlock_requests"),
+        ("notice", "SELECT max(notice) FROM notices"),
+    ):
+        most = db.execute(query).get
+        assert most is None or stored.get(name, 0) >= most, f"{name}: {most} is in use"
