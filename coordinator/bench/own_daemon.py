@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from coordinator.client.client import Client
@@ -45,11 +45,13 @@ class OwnDaemon:
 
 @contextlib.contextmanager
 def own_daemon(
-    folder: Path | None = None, *, git: bool = False, profile: Path | None = None
+    folder: Path | None = None, *, git: bool = False, profile: Path | None = None,
+    before: Callable[[Path], None] = lambda root: None,
 ) -> Iterator[OwnDaemon]:
     """A daemon in a new directory below `folder` (default: the system's temporary one).
 
-    With `profile`, it runs under cProfile and leaves its figures there.
+    With `profile`, it runs under cProfile and leaves its figures there. `before` prepares the
+    repository before the daemon starts.
 
     Raises:
         RuntimeError: it did not start; its own words are in the message.
@@ -60,6 +62,7 @@ def own_daemon(
         subprocess.run(["git", "init", "-q", str(root)], check=True)
     state = StateDir(root)
     state.create()
+    before(root)
     command = [sys.executable, "-P"]
     if profile is not None:
         command += ["-m", "cProfile", "-o", str(profile)]

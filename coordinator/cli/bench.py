@@ -12,12 +12,14 @@ import signal
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from coordinator.bench import confined, growth, guarded, hook_peers, pypi_peers
 from coordinator.bench import locks as locks_bench
 from coordinator.bench import rest as resting
-from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.bench import stall as stalled
+from coordinator.cli.app import AsJson, app, one_of, print_json, say
 from coordinator.words.refusals import Code, Refusal
 
 bench_app = typer.Typer(name="bench", help="Measure coord on this machine.", no_args_is_help=True)
@@ -167,6 +169,35 @@ def _grown(report: growth.Growth, what: str, as_json: bool) -> None:
         say(f"{point.size:9} {point.held:9} {point.cost_us:10.1f} {point.first_us:10.1f}")
     for name, slope in report.exponents.items():
         say(f"growth exponent, {name}: {slope:.3f}")
+
+
+@bench_app.command("stall")
+def stall(
+    acts: Annotated[
+        list[str] | None, typer.Argument(help=f"Which: {', '.join(stalled.names())}.")
+    ] = None,
+    scale: Annotated[
+        float, typer.Option(min=0.001, max=10.0, help="Of the sizes (1: as documented).")
+    ] = 1.0,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """What a neighbour's lock + unlock feels while others lease, revert and compact much."""
+    for one in acts or []:
+        one_of(one, stalled.names(), f"{one!r} is not measured. These are")
+    whole = stalled.Sizes()
+    sizes = stalled.Sizes(*(max(1, round(size * scale)) for size in msgspec.structs.astuple(whole)))
+    figures = stalled.run(sizes, acts or [], folder)
+    if as_json:
+        print_json({"items": figures, "next": None})
+        return
+    say("A neighbour's lock + unlock while another client asks for this, and at rest.")
+    say(f"{'':8} {'took s':>8} {'pairs':>7} {'p50 ms':>8} {'p99 ms':>8} {'most ms':>8} "
+        f"{'rest p99':>9} {'ratio':>6}")
+    for felt in figures:
+        say(f"{felt.act:8} {felt.took_s:8.2f} {felt.pairs:7} {felt.p50_ms:8.2f} "
+            f"{felt.p99_ms:8.2f} {felt.most_ms:8.1f} {felt.rest_p99_ms:9.2f} {felt.ratio:6.2f}"
+            + ("" if felt.outcome == "done" else f"  ({felt.outcome})"))
 
 
 @bench_app.command("rest")

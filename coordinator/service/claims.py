@@ -65,7 +65,9 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
     agents.acting(svc, tx, actor, req.agent)
     if weighing.blocked:
         located = [one for one, _ in wanted]
-        return redirect.locked(svc, tx, req.agent, located, weighing, None, other, task=named.task_id)
+        return redirect.locked(
+            svc, tx, req.agent, located, weighing, None, other, task=named.task_id
+        )
     if weighing.reviews and svc.settings.review.quarantine:
         return granting.quarantined(weighing)
     return _take(svc, tx, req.agent, named, wanted, weighing, ttl_ms)

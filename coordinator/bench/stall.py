@@ -1,0 +1,221 @@
+"""`coord bench stall`: what a neighbour feels while somebody else's request works on the disk.
+
+A neighbour takes and gives back one small lease over and over. Beside it, another client asks for
+what is large, one thing after the other. Its p99 meanwhile is compared with its p99 at rest, just
+before and after, in the same run. A real daemon on a real disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from coordinator.bench.measure import percentile
+from coordinator.bench.own_daemon import OwnDaemon, own_daemon
+from coordinator.client.client import Client
+from coordinator.store.database import open_writer
+from coordinator.words import requests as rq
+from coordinator.words.clock import iso
+from coordinator.words.refusals import Refusal
+
+#: How long the neighbour is watched at rest, before and after each act (seconds).
+REST_S = 3.0
+#: An act is repeated until it took so long together (seconds).
+ACT_S = 3.0
+#: Bytes of one of the large files.
+LARGE_BYTES = 4_500_000
+
+
+class Sizes(msgspec.Struct):
+    """How large what is asked for is."""
+
+    files: int = 20_000
+    large_bytes: int = 350_000_000
+    parts: int = 1_990
+    reverted: int = 400
+    events: int = 1_000_000
+
+
+class Felt(msgspec.Struct):
+    """One act. Times of the neighbour's lock + unlock in milliseconds."""
+
+    act: str
+    took_s: float
+    """How long the act took, once."""
+    rest_p50_ms: float
+    rest_p99_ms: float
+    p50_ms: float
+    p99_ms: float
+    most_ms: float
+    pairs: int
+    """How many pairs the neighbour had done meanwhile."""
+    ratio: float
+    """p99 meanwhile over p99 at rest."""
+    outcome: str = "done"
+
+
+class Neighbour(threading.Thread):
+    """Takes and gives back one lease, without pause, and notes when each pair began and ended."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(name="neighbour", daemon=True)
+        self._client = Client(root, agent="neighbour", profile="bench")
+        self._client.register()
+        self._over = threading.Event()
+        self.pairs: list[tuple[float, float]] = []
+
+    def run(self) -> None:
+        while not self._over.is_set():
+            began = time.perf_counter()
+            self._client.acquire("neighbour.txt")
+            self._client.release("neighbour.txt")
+            self.pairs.append((began, time.perf_counter()))
+
+    def between(self, since: float, until: float) -> list[float]:
+        """How long the pairs took (seconds) that overlap this span."""
+        return [end - begin for begin, end in list(self.pairs) if end > since and begin < until]
+
+    def stop(self) -> None:
+        """Let it end."""
+        self._over.set()
+        self.join()
+        self._client.close()
+
+
+def run(sizes: Sizes, acts: Sequence[str], folder: Path | None = None) -> list[Felt]:
+    """Measure each of these acts (all, if none is named)."""
+    out: list[Felt] = []
+    with own_daemon(folder, before=lambda root: _old_events(root, sizes.events)) as daemon:
+        client = Client(daemon.root, agent="large", profile="bench")
+        client.register()
+        operator = Client(daemon.root)
+        neighbour = Neighbour(daemon.root)
+        neighbour.start()
+        try:
+            for name, act in _acts(daemon, client, operator, sizes).items():
+                if not acts or name in acts:
+                    out.append(_felt(name, neighbour, act))
+        finally:
+            neighbour.stop()
+            client.close()
+            operator.close()
+    return out
+
+
+def names() -> list[str]:
+    """The acts, in their order."""
+    return ["files", "bytes", "paths", "revert", "compact"]
+
+
+def _felt(name: str, neighbour: Neighbour, act: Callable[[], tuple[float, float, str]]) -> Felt:
+    began = time.perf_counter()
+    time.sleep(REST_S)
+    rest = neighbour.between(began, time.perf_counter())
+    spans: list[tuple[float, float]] = []
+    outcome = "done"
+    while sum(until - since for since, until in spans) < ACT_S:
+        since, until, outcome = act()
+        spans.append((since, until))
+        if name in ("revert", "compact"):
+            break  # once is all that there is to be done
+    began = time.perf_counter()
+    time.sleep(REST_S)
+    rest += neighbour.between(began, time.perf_counter())
+    during = [took for since, until in spans for took in neighbour.between(since, until)]
+    at_rest, meanwhile = percentile(rest, 0.99), percentile(during, 0.99)
+    return Felt(
+        act=name, took_s=spans[0][1] - spans[0][0], rest_p50_ms=percentile(rest, 0.5) * 1e3,
+        rest_p99_ms=at_rest * 1e3, p50_ms=percentile(during, 0.5) * 1e3, p99_ms=meanwhile * 1e3,
+        most_ms=max(during, default=0.0) * 1e3, pairs=len(during),
+        ratio=meanwhile / at_rest if at_rest else 0.0, outcome=outcome,
+    )
+
+
+def _acts(
+    daemon: OwnDaemon, client: Client, operator: Client, sizes: Sizes
+) -> dict[str, Callable[[], tuple[float, float, str]]]:
+    root = daemon.root
+    prepared: set[str] = set()
+
+    def timed(ask: Callable[[], object]) -> tuple[float, float, str]:
+        began, outcome = time.perf_counter(), "done"
+        try:
+            ask()
+        except Refusal as refusal:
+            outcome = f"refused: {refusal.code.value}"
+        return began, time.perf_counter(), outcome
+
+    def once(name: str, prepare: Callable[[], None]) -> None:
+        if name not in prepared:
+            prepared.add(name)
+            prepare()
+            os.sync()
+
+    def files() -> tuple[float, float, str]:
+        once("files", lambda: _many(root / "many", sizes.files))
+        span = timed(lambda: client.acquire("many/"))
+        with suppress(Refusal):
+            client.release("many/")
+        return span
+
+    def large() -> tuple[float, float, str]:
+        once("bytes", lambda: _large(root / "large", sizes.large_bytes))
+        span = timed(lambda: client.acquire("large/"))
+        with suppress(Refusal):
+            client.release("large/")
+        return span
+
+    def paths() -> tuple[float, float, str]:
+        deep = "/".join("d" for _ in range(sizes.parts))
+        return timed(lambda: client.acquire(*(f"{deep}/{n}" for n in range(10))))
+
+    def revert() -> tuple[float, float, str]:
+        _many(root / "undone", sizes.reverted)
+        with Client(root, agent="torn", profile="bench") as torn:
+            torn.register()
+            torn.acquire("undone/")
+            for path in (root / "undone").rglob("*.txt"):
+                path.write_text("half of it\n", "utf-8")
+            torn.call(rq.Leave(agent="torn", clean=False))
+        review = operator.call(rq.Reviews()).items[-1].review
+        return timed(lambda: operator.call(rq.ReviewDecide(review=review, verdict="revert")))
+
+    def compact() -> tuple[float, float, str]:
+        return timed(lambda: operator.call(rq.Compact(keep_days=1.0)))
+
+    return {"files": files, "bytes": large, "paths": paths, "revert": revert, "compact": compact}
+
+
+def _many(place: Path, count: int) -> None:
+    for n in range(count):
+        folder = place / f"d{n // 200}"
+        if n % 200 == 0:
+            folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"f{n}.txt").write_text(f"this is number {n}\n" * 10, "utf-8")
+
+
+def _large(place: Path, size: int) -> None:
+    place.mkdir(parents=True)
+    for n in range(max(1, size // LARGE_BYTES)):
+        (place / f"asset{n}.bin").write_bytes(os.urandom(min(size, LARGE_BYTES)))
+
+
+def _old_events(root: Path, count: int) -> None:
+    """Fill the log, before the daemon starts, with what happened long ago."""
+    path = root / ".coord" / "coord.sqlite3"
+    db = open_writer(path, synchronous="OFF")
+    began = int(time.time() * 1000) - 90 * 86_400_000
+    body = json.dumps({"kind": "noted", "what": "long ago", "facts": {}})
+    with db:
+        db.executemany(
+            "INSERT INTO events VALUES (?, ?, 'noted', NULL, NULL, NULL, ?)",
+            ((n, iso(began + n), body) for n in range(1, count + 1)),
+        )
+    db.close()
