@@ -38,7 +38,7 @@ from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.looking.looker import Budget, Looker
 from coordinator.resources import program_version
-from coordinator.service import aside, sweeping
+from coordinator.service import sweeping
 from coordinator.service.core import OPERATOR, Service
 from coordinator.settings import Loaded, load
 from coordinator.store import events as ev
@@ -297,12 +297,8 @@ class Daemon:
             config={
                 "settings": msgspec.to_builtins(self.settings), "sources": self._loaded.sources
             },
-            heard=dict(self._heard), integrity=found, aside=self._aside(),
+            heard=dict(self._heard), integrity=found,
         )
-
-    def _aside(self) -> list[rq.Aside]:
-        said = self.desk.look(aside.listing)
-        return said if isinstance(said, list) else []
 
     def _shutdown(self, req: rq.Shutdown) -> rq.Stopping:
         self._loop.call_later(0.01, self._stop.set)

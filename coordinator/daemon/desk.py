@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,8 +20,9 @@ import apsw
 import msgspec
 
 from coordinator.daemon.look_workers import LookWorkers
+from coordinator.daemon.loop_engine import LoopEngine
 from coordinator.daemon.writer import Answer, Writer
-from coordinator.looking.facts import AnyNeed, Looked, Unready
+from coordinator.looking.facts import Unready
 from coordinator.looking.looker import Looker
 from coordinator.operations.listing import (
     OPERATIONS,
@@ -30,7 +31,7 @@ from coordinator.operations.listing import (
     decode,
     serve_write,
 )
-from coordinator.service import engine, line, overview, sweeping, tasks
+from coordinator.service import aside, engine, line, overview, sweeping, tasks
 from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Ledger, Tx, View
@@ -62,15 +63,11 @@ class Desk:
         self._loop = loop
         self.service = service
         self.writer = writer
-        self._ledger = ledger
-        self._looker = looker
-        self._workers = workers
         self._reader = reader
         self._open_reader = open_reader
         self._clock = clock
         self._own = own
         self._held: dict[str, _Held] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
         #: Waiters that are being served, and whether to look at them once more after that.
         self._serving: dict[str, bool] = {}
         self._rippling = False
@@ -78,7 +75,7 @@ class Desk:
         self._claims: list[_WaitingClaim] = []
         self._closing = False
         self._on_events: list[Callable[[], None]] = []
-        self.engine = _Engine(self)
+        self.engine = LoopEngine(loop, service, writer, ledger, looker, workers, self.look)
         ledger.on_commit = self._committed
 
     # ------------------------------------------------------------ asking
@@ -125,61 +122,7 @@ class Desk:
             needs = said if isinstance(said, list) else []
         else:
             needs = []
-        self.decide(job, needs, answer)
-
-    def decide(self, job: Job, needs: list[AnyNeed], answer: Answer) -> None:
-        """Run a job once these needs, and those that it finds it has, are looked at; `answer` gets
-        its value or `Refusal`."""
-        looked = Looked()
-        ready = engine.going_by(looked, job)
-        left = self._looker.in_passing(needs, looked, self._ledger.seq) if needs else ()
-
-        def first(value: Any) -> None:
-            if isinstance(value, Unready):
-                self.task(engine.go_on(self.engine, self.service, ready, looked, value), answer)
-            else:
-                answer(value)
-
-        if left:
-            first(Unready(left))
-        else:
-            self.writer.submit(ready, first)
-
-    # ------------------------------------------------------------ the engine (service/engine.py)
-
-    async def write(self, job: Job) -> Any:
-        """A job's value once it is on disk; a `Refusal` or `Unready` is a value."""
-        return await self.writer.run(partial(_and_wake, self.service, job))
-
-    async def look_at(self, needs: Iterable[AnyNeed], looked: Looked) -> Refusal | None:
-        seq = self._ledger.seq
-        left = self._looker.in_passing(list(needs), looked, seq)
-        return await self._workers.look(left, looked, seq) if left else None
-
-    async def do(self, work: Callable[[], Any]) -> Any:
-        """What `work` gives, in a thread of its own; a `Refusal` is a value."""
-        try:
-            return await self._loop.run_in_executor(None, work)
-        except Refusal as refusal:
-            return refusal
-
-    def task(self, work: Coroutine[Any, Any, Any], answer: Answer = lambda value: None) -> None:
-        """Let this run beside everything else; `answer` gets what it gives."""
-        def over(done: asyncio.Task[Any]) -> None:
-            self._tasks.discard(done)
-            if done.cancelled():
-                answer(Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down."))
-                return
-            bad = done.exception()
-            if bad is not None:
-                log.error("a task failed", exc_info=bad)
-                answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
-            else:
-                answer(done.result())
-
-        made = self._loop.create_task(work)
-        self._tasks.add(made)
-        made.add_done_callback(over)
+        self.engine.decide(job, needs, answer)
 
     def _run_course(self, operation: Operation, request: Any, token: str | None,
                     answer: Answer) -> None:
@@ -190,7 +133,7 @@ class Desk:
         if isinstance(said, Refusal):
             answer(said)
         else:
-            self.task(course(self.engine, self.service, request), answer)
+            self.engine.task(course(self.engine, self.service, request), answer)
 
     def now(self) -> str:
         """The instant, as ISO text."""
@@ -232,7 +175,7 @@ class Desk:
         try:
             value = self.look(reading)
         except Unready:
-            self.task(engine.read(self.engine, self.service, reading), answer)
+            self.engine.task(engine.read(self.engine, self.service, reading), answer)
         else:
             answer(value)
 
@@ -244,7 +187,10 @@ class Desk:
             return overview.status(self.service, view, actor, request,
                                    msgspec.to_builtins(health))
         if operation.handle is None:
-            return self._own[operation.name](request)
+            own = self._own[operation.name](request)
+            if isinstance(own, rq.HealthReply):
+                own.aside = aside.listing(view)
+            return own
         return operation.handle(self.service, view, actor, request)
 
     def look(self, reading: Callable[[View], Any]) -> Any:
@@ -322,7 +268,7 @@ class Desk:
         def job(tx: Tx) -> Any:
             return line.stop_holding(self.service, tx, acquisition, held.stay)
 
-        self.task(engine.decide(self.engine, self.service, job),
+        self.engine.task(engine.decide(self.engine, self.service, job),
                   lambda value: self._answer_held(acquisition, value))
 
     def _answer_held(self, acquisition: str, value: Any) -> None:
@@ -376,7 +322,7 @@ class Desk:
             self._loop.call_soon(self._serve_waiter, acquisition)
         if tx.rippled >= tasks.RIPPLE_MAX and not self._rippling:
             self._rippling = True
-            self.task(engine.ripple(self.engine, self.service), self._rippled)
+            self.engine.task(engine.ripple(self.engine, self.service), self._rippled)
         if tx.offers:
             self._loop.call_soon(self.retry_claims)
         for callback in self._on_events:
@@ -388,7 +334,7 @@ class Desk:
             self._serving[acquisition] = True
             return
         self._serving[acquisition] = False
-        self.task(engine.serve_waiter(self.engine, self.service, acquisition),
+        self.engine.task(engine.serve_waiter(self.engine, self.service, acquisition),
                   lambda value: self._served(acquisition))
 
     def _served(self, acquisition: str) -> None:
@@ -411,21 +357,20 @@ class Desk:
         if self._tending or self._closing:
             return
         self._tending = True
-        self.task(sweeping.tend(self.engine, self.service), self._tended)
+        self.engine.task(sweeping.tend(self.engine, self.service), self._tended)
 
     def _tended(self, value: Any) -> None:
         self._tending = False
 
     def sweep(self) -> None:
         """The five-minute tidying."""
-        self.task(sweeping.sweep(self.engine, self.service, rq.Sweep()))
+        self.engine.task(sweeping.sweep(self.engine, self.service, rq.Sweep()))
 
     def close(self) -> None:
         """Refuse what comes, answer what waits."""
         self._closing = True
         bye = Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
-        for task in list(self._tasks):
-            task.cancel()
+        self.engine.close()
         for acquisition in list(self._held):
             self._answer_held(acquisition, bye)
         claims, self._claims = self._claims, []
@@ -444,35 +389,6 @@ class _Held:
         self.stay = stay
         self.gone = gone
         self.over = False
-
-
-class _Engine:
-    """The desk, as decisions are run by it."""
-
-    __slots__ = ("_desk",)
-
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    async def write(self, job: Job) -> Any:
-        return await self._desk.write(job)
-
-    async def read(self, reading: Callable[[View], Any]) -> Any:
-        return self._desk.look(reading)
-
-    async def look(self, needs: Iterable[AnyNeed], looked: Looked) -> Refusal | None:
-        return await self._desk.look_at(needs, looked)
-
-    async def do(self, work: Callable[[], Any]) -> Any:
-        return await self._desk.do(work)
-
-
-def _and_wake(service: Service, job: Job, tx: Tx) -> Any:
-    """A job of the daemon's own, and then: whom to serve, if it freed something."""
-    value = job(tx)
-    if tx.freed:
-        line.wake(service, tx)
-    return value
 
 
 class _WaitingClaim:

@@ -107,7 +107,7 @@ class Eyes:
         return watching.Seen(path, None, before=self._committed(path), moved_from=moved)
 
     def _tell(self, seen: list[watching.Seen]) -> None:
-        self._desk.task(self._record(seen))
+        self._desk.engine.task(self._record(seen))
 
     async def _record(self, seen: list[watching.Seen]) -> None:
         """Leases follow what was moved, each move by itself; then what is there now is recorded, a

@@ -168,7 +168,7 @@ class Guard:
 
         def compared(found: dict[str, list[str]]) -> None:
             sentences.update(found)
-            self._desk.decide(job, hooks.needs(heard), told)
+            self._desk.engine.decide(job, hooks.needs(heard), told)
 
         self._violations(heard, compared)
 
@@ -189,7 +189,7 @@ class Guard:
         elif looks.is_quick(rows):
             then(looks.held(service, rows))
         else:
-            self._desk.task(self._desk.do(lambda: looks.held(service, rows)),
+            self._desk.engine.task(self._desk.engine.do(lambda: looks.held(service, rows)),
                             lambda held: then(held if isinstance(held, list) else []))
 
     def _violations(self, heard: Heard, then: Callable[[dict[str, list[str]]], None]) -> None:
@@ -199,7 +199,7 @@ class Guard:
                    for one in self._commands):
             then({})
         else:
-            self._desk.task(self._compare_and_record(heard), lambda said: then(
+            self._desk.engine.task(self._compare_and_record(heard), lambda said: then(
                 said if isinstance(said, dict) else {}))
 
     async def _compare_and_record(self, heard: Heard) -> dict[str, list[str]]:
@@ -305,7 +305,7 @@ class Guard:
         for command in list(self._commands):
             if (command.session, command.sub) != (heard.session, heard.sub):
                 continue
-            for one in await self._desk.do(partial(self._looked_at, command)):
+            for one in await self._desk.engine.do(partial(self._looked_at, command)):
                 broken = self._changed(command, one)
                 if broken is not None:  # a leased file below a leased directory is one
                     out.setdefault(command.holder, {}).setdefault(broken.name, broken)

@@ -42,7 +42,7 @@ class LookWorkers:
                  write: Callable[[Job], Awaitable[Any]]) -> None:
         self._budget = budget
         self._command = [
-            sys.executable, "-P", "-m", "coordinator.looking.worker", "--root", str(root),
+            sys.executable, "-P", "-m", "coordinator.daemon.look_worker", "--root", str(root),
             "--database", str(database), "--files", str(budget.files), "--bytes",
             str(budget.bytes), "--file-bytes", str(budget.file_bytes), "--seconds",
             str(budget.seconds),

@@ -1,2 +1,2 @@
-"""Looking at the disk before a decision: what is needed (`facts`), who looks (`looker`), and where
-(`worker`, a process of its own for all that is not small)."""
+"""Looking at the disk before a decision: what is needed (`facts`), who looks (`looker`), and how
+that travels to and from a process of its own (`wire`)."""

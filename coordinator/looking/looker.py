@@ -2,8 +2,8 @@
 seconds. The one module that reads the disk for a decision.
 
 Runs in the coordinator's loop for what is small (`in_passing`), in a process of its own for all
-else (`looking.worker`). Changes nothing, decides nothing, knows no database but to ask whether some
-bytes are kept already.
+else (`daemon.look_worker`). Changes nothing, decides nothing, knows no database but to ask whether
+some bytes are kept already.
 """
 
 from __future__ import annotations

@@ -119,8 +119,8 @@ SELECT count(*) FROM agents WHERE state = 'active';
 
 -- name: agent_put
 INSERT INTO agents (agent, parent, profile, description, token_hash, state, registered_at, seen_at,
-                    silence_ms)
-VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, ?7)
+                    progress_at, silence_ms)
+VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, ?6, ?7)
 ON CONFLICT (agent) DO UPDATE SET parent = excluded.parent, profile = excluded.profile,
     description = excluded.description, token_hash = excluded.token_hash, state = 'active',
     seen_at = excluded.seen_at, silence_ms = excluded.silence_ms;
@@ -206,9 +206,6 @@ ORDER BY fencing_token;
 
 -- name: leases_at_scope
 SELECT * FROM file_locks WHERE scope = ?;
-
--- name: leases_lapsed
-SELECT * FROM file_locks WHERE expires_at <= ? ORDER BY expires_at, fencing_token LIMIT ?;
 
 -- name: any_lapsed
 SELECT 1 FROM file_locks WHERE expires_at <= ?1
@@ -376,10 +373,6 @@ SELECT locked_by, task_id, min(expires_at) FROM file_locks WHERE expires_at <= ?
 GROUP BY locked_by, task_id
 UNION SELECT claimed_by, task_id, claim_until FROM tasks
 WHERE state = 'claimed' AND claim_until <= ?1 ORDER BY 3 LIMIT ?2;
-
--- name: claims_lapsed
-SELECT task_id, claimed_by FROM tasks WHERE state = 'claimed' AND claim_until <= ?
-ORDER BY claim_until, n LIMIT ?;
 
 -- name: tasks_backed_off
 SELECT task_id FROM tasks WHERE state = 'failed' AND not_before <= ? ORDER BY not_before, n LIMIT ?;

@@ -496,7 +496,7 @@ def test_what_is_handed_down_is_never_free_between(up: Repo) -> None:
         sub.hook("SubagentStop")
         assert held(up) == {"hot.py": parent.name}
         client.call(rq.TaskDone(agent=parent.name, task=task))
-    assert held(up) == {"hot.py": bob.name}
+    assert until(lambda: held(up) == {"hot.py": bob.name})
 
 
 def test_a_linked_worktree_is_a_tree_of_its_own(up: Repo) -> None:

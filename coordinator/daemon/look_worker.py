@@ -1,4 +1,4 @@
-"""A process that looks at the disk for the coordinator: `python -m coordinator.looking.worker`.
+"""A process that looks at the disk for the coordinator: `python -m coordinator.daemon.look_worker`.
 
 Reads questions on its standard input and writes blobs and facts on its standard output
 (`looking.wire`), until its input ends. It is nobody's neighbour: what it costs, nobody who talks to
@@ -21,6 +21,7 @@ from coordinator.files.ignore import Ignore
 from coordinator.looking import wire
 from coordinator.looking.facts import Looked
 from coordinator.looking.looker import Budget, Looker
+from coordinator.store.statements import STATEMENTS
 
 #: How much it steps back for whoever wants the processor (`nice`).
 NICENESS = 10
@@ -38,7 +39,7 @@ def serve(root: Path, database: Path, budget: Budget, source: BinaryIO, sink: Bi
         if db is None:
             return False
         try:
-            return bool(db.execute("SELECT 1 FROM blobs WHERE hash = ?", (digest,)).fetchall())
+            return bool(db.execute(STATEMENTS["blob_has"], (digest,)).fetchall())
         except apsw.Error:
             return False
 

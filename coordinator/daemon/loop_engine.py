@@ -1,0 +1,116 @@
+"""The engine of the daemon: decisions run in its loop, looks in its workers, the rest in threads.
+
+Implements `service.engine.Engine`. Owns the tasks that go on beside everybody's requests, so that
+they end with the daemon; decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any
+
+from coordinator.daemon.look_workers import LookWorkers
+from coordinator.daemon.writer import Answer, Writer
+from coordinator.looking.facts import AnyNeed, Looked, Unready
+from coordinator.looking.looker import Looker
+from coordinator.service import line
+from coordinator.service.core import Service
+from coordinator.service.engine import go_on, going_by
+from coordinator.store.ledger import Job, Ledger, Tx, View
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.engine")
+
+
+class LoopEngine:
+    """One per daemon; used from the loop's thread only.
+
+    Args:
+        reading: runs a reading against one committed snapshot; a `Refusal` is a value.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, service: Service, writer: Writer, ledger: Ledger,
+        looker: Looker, workers: LookWorkers, reading: Callable[[Callable[[View], Any]], Any],
+    ) -> None:
+        self._loop = loop
+        self._service = service
+        self._writer = writer
+        self._ledger = ledger
+        self._looker = looker
+        self._workers = workers
+        self._reading = reading
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def write(self, job: Job) -> Any:
+        """A job's value once it is on disk; a `Refusal` or `Unready` is a value."""
+        return await self._writer.run(partial(_and_wake, self._service, job))
+
+    async def read(self, reading: Callable[[View], Any]) -> Any:
+        """What a reading of the committed state gives; a `Refusal` is a value."""
+        return self._reading(reading)
+
+    async def look(self, needs: Iterable[AnyNeed], looked: Looked) -> Refusal | None:
+        """Look at all of these: at once what is small, the rest in a worker."""
+        seq = self._ledger.seq
+        left = self._looker.in_passing(list(needs), looked, seq)
+        return await self._workers.look(left, looked, seq) if left else None
+
+    async def do(self, work: Callable[[], Any]) -> Any:
+        """What `work` gives, in a thread of its own; a `Refusal` is a value."""
+        try:
+            return await self._loop.run_in_executor(None, work)
+        except Refusal as refusal:
+            return refusal
+
+    def decide(self, job: Job, needs: list[AnyNeed], answer: Answer) -> None:
+        """Run a job once these needs, and those that it finds it has, are looked at; `answer` gets
+        its value or `Refusal`. At once where all of them are small."""
+        looked = Looked()
+        ready = going_by(looked, job)
+        left = self._looker.in_passing(needs, looked, self._ledger.seq) if needs else ()
+
+        def first(value: Any) -> None:
+            if isinstance(value, Unready):
+                self.task(go_on(self, self._service, ready, looked, value), answer)
+            else:
+                answer(value)
+
+        if left:
+            first(Unready(left))
+        else:
+            self._writer.submit(ready, first)
+
+    def task(self, work: Coroutine[Any, Any, Any], answer: Answer = lambda value: None) -> None:
+        """Let this run beside everything else; `answer` gets what it gives."""
+        def over(done: asyncio.Task[Any]) -> None:
+            self._tasks.discard(done)
+            if done.cancelled():
+                answer(Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down."))
+                return
+            bad = done.exception()
+            if bad is not None:
+                log.error("a task failed", exc_info=bad)
+                answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
+            else:
+                answer(done.result())
+
+        made = self._loop.create_task(work)
+        self._tasks.add(made)
+        made.add_done_callback(over)
+
+    def close(self) -> None:
+        """End what goes on; whoever waits for it is told."""
+        for task in list(self._tasks):
+            task.cancel()
+
+
+def _and_wake(service: Service, job: Job, tx: Tx) -> Any:
+    """A job of the daemon's own, and then: whom to serve, if it freed something."""
+    value = job(tx)
+    if tx.freed:
+        line.wake(service, tx)
+    return value
