@@ -108,9 +108,11 @@ CREATE TABLE waiters (
     held           INTEGER NOT NULL CHECK (held IN (0, 1)),  -- 1: a request is held open for it
     ttl_ms         INTEGER NOT NULL,
     task_id        TEXT,
-    description    TEXT NOT NULL
+    description    TEXT NOT NULL,
+    met            TEXT NOT NULL DEFAULT '' -- scope of the lease in its way, were it under another name
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX waiters_by_agent ON waiters (agent);
+CREATE INDEX waiters_by_met   ON waiters (met);
 CREATE TABLE waiter_resources (
     acquisition_id TEXT NOT NULL,
     name           TEXT NOT NULL,

@@ -94,6 +94,7 @@ def acquire_located(
                 asked_at=asked_at, until=tx.later(stay_ms), held=req.wait_s > 0,
                 ttl_ms=ttl_ms, task=req.task, description=req.description,
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
+                met=weighing.held_at,
             )
         )
     return redirect.locked(svc, tx, req.agent, located, weighing, acquisition, other, task=req.task)

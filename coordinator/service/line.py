@@ -80,6 +80,8 @@ def wake(svc: Service, tx: Tx) -> None:
     if tx.freed and tx.present().waiters:
         names = {str(row[0]) for one in dict.fromkeys(tx.freed)
                  for row in near(tx, "waiters_near", rule.as_resource(*one))}
+        names |= {str(row[0]) for _, _, scope in dict.fromkeys(tx.freed)
+                  for row in tx.rows("waiters_met", scope)}
         names = {name for name in names if not aside.rests(tx, "waiter", name)}
         tx.wake.update(dict.fromkeys(in_order(svc, tx, names)))
     tx.freed.clear()

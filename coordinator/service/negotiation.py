@@ -78,7 +78,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
             ttl_ms=before.ttl_ms if before is not None else ms(limits.ttl_s),
             task=before.task_id if before is not None else _only_task(tx, req.agent),
             description=before.description if before is not None else reason[:200],
-            resources=[(asked.name, asked.kind, asked.scope)],
+            resources=[(asked.name, asked.kind, asked.scope)], met=weighing.held_at,
         )
     )
     holder = theirs[0].locked_by

@@ -100,6 +100,8 @@ CREATE TABLE set_aside (
     PRIMARY KEY (what, subject)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX set_aside_due ON set_aside (retry_at);
+ALTER TABLE waiters ADD COLUMN met TEXT NOT NULL DEFAULT '';
+CREATE INDEX waiters_by_met ON waiters (met);
 ALTER TABLE reviews RENAME TO older_reviews;
 CREATE TABLE reviews (
     review_id   TEXT PRIMARY KEY,

@@ -161,6 +161,7 @@ class WaiterQueued(Event, tag="waiter_queued"):
     task: str | None
     description: str
     resources: list[tuple[str, str, str]]  # (name, kind, scope)
+    met: str = ""  # scope of the lease that is in its way
 
 
 class WaiterChanged(Event, tag="waiter_changed"):

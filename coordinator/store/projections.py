@@ -111,7 +111,7 @@ def _waiter_queued(db: Database, at: str, e: ev.WaiterQueued) -> None:
         Q["waiter_put"],
         (
             e.acquisition_id, e.agent, e.mode, e.priority, e.asked_at, e.until, int(e.held),
-            e.ttl_ms, e.task, e.description,
+            e.ttl_ms, e.task, e.description, e.met,
         ),
     )
     rows = [(e.acquisition_id, *resource) for resource in e.resources]

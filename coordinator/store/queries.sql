@@ -234,6 +234,10 @@ SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, tas
 SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, task_id,
        description FROM waiters WHERE agent = ? ORDER BY acquisition_id;
 
+-- name: waiters_met
+-- Who met a lease of this scope in its way, whatever the name under which it asked.
+SELECT acquisition_id FROM waiters WHERE met = ?;
+
 -- name: waiters_due
 SELECT 1 FROM waiters WHERE until <= ? LIMIT 1;
 
@@ -250,7 +254,7 @@ FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope >= ?
 
 -- name: waiter_put
 INSERT INTO waiters (acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms,
-    task_id, description) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    task_id, description, met) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: waiter_resource_put
 INSERT INTO waiter_resources (acquisition_id, name, kind, scope) VALUES (?, ?, ?, ?);

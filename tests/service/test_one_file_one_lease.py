@@ -1,0 +1,254 @@
+"""One file, one key, whatever happens on the disk: renames, links and swapped directories that bring
+two leases together are decided by the one rule (who holds the place keeps it), told to both and
+logged; `coord locks` never shows two holders of one file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.service import watching
+from coordinator.store.ledger import Tx
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+from tests.world import World
+
+
+def move(world: World, old: str, new: str) -> None:
+    """A rename, and what the watcher tells of it."""
+    target = world.root / new
+    target.parent.mkdir(parents=True, exist_ok=True)
+    os.rename(world.root / old, target)  # noqa: PTH104
+
+    def job(tx: Tx) -> None:
+        watching.follow(world.service, tx, old, new)
+
+    world.decide(job)
+
+
+def holders(world: World) -> dict[str, str]:
+    return {row.file_path: row.locked_by for row in world.live()}
+
+
+def told(world: World, agent: str) -> str:
+    return " ".join(n.text for n in world.ask(rq.Heartbeat(agent=agent)).notices)
+
+
+def one_holder_of_each_file(world: World) -> None:
+    """No two exclusive leases of different holders on one file, as the disk sees it now."""
+    live = [row for row in world.live() if row.kind in ("file", "dir")]
+    places = [(row, os.path.realpath(world.root / row.file_path)) for row in live]
+    for at, (one, here) in enumerate(places):
+        for two, there in places[at + 1:]:
+            if one.locked_by == two.locked_by or one.mode == two.mode == "shared":
+                continue
+            below = (here + "/").startswith(there + "/") or (there + "/").startswith(here + "/")
+            same = os.path.isfile(here) and os.path.isfile(there) and os.path.samefile(here, there)
+            assert not below and not same, f"{one} and {two}"
+
+
+def test_a_file_moved_into_anothers_directory_is_that_ones(world: World) -> None:
+    world.write("a.py", "one\n")
+    world.acquire("ann", "a.py")
+    world.acquire("bob", "d/")
+    world.write("a.py", "half of it\n")
+    move(world, "a.py", "d/a.py")
+    assert holders(world) == {"d/": "bob"}
+    (review,) = world.ask(rq.Reviews()).items
+    shown = world.ask(rq.ReviewShow(review=review.review))
+    assert (review.reason, shown.files[0].path) == ("moved", "d/a.py")
+    assert "+half of it" in shown.files[0].diff
+    assert "bob" in told(world, "ann") and "ann" in told(world, "bob")
+    one_holder_of_each_file(world)
+    assert "moved" in " ".join(world.ask(rq.Explain(subject="a.py")).sentences)
+
+
+def test_a_file_moved_over_what_another_holds(world: World) -> None:
+    for name in ("a.py", "b.py"):
+        world.write(name, f"{name}\n")
+    world.acquire("ann", "a.py")
+    world.acquire("bob", "b.py")
+    move(world, "a.py", "b.py")
+    assert holders(world) == {"b.py": "bob"} and world.ask(rq.Reviews()).items == []
+
+
+def test_a_directory_moved_into_anothers_directory(world: World) -> None:
+    world.write("src/x.py", "one\n")
+    world.acquire("ann", "src/")
+    world.acquire("bob", "lib/")
+    world.write("src/x.py", "two\n")
+    world.write("src/new.py", "new\n")
+    move(world, "src", "lib/src")
+    assert holders(world) == {"lib/": "bob"}
+    (review,) = world.ask(rq.Reviews()).items
+    assert {f.path: f.change for f in review.files} == {
+        "lib/src/x.py": "modified", "lib/src/new.py": "created"}
+
+
+def test_a_lease_follows_where_nobody_is(world: World) -> None:
+    world.write("a.py", "one\n")
+    world.acquire("ann", "a.py")
+    move(world, "a.py", "e/b.py")
+    assert holders(world) == {"e/b.py": "ann"}
+    assert world.refused(rq.Acquire(agent="bob", resources=["e/"])).code is Code.LOCKED
+
+
+def test_the_holder_of_both_names_keeps_one_lease(world: World) -> None:
+    world.write("a.py", "one\n")
+    world.acquire("ann", "a.py", "b.py")
+    move(world, "a.py", "b.py")
+    assert holders(world) == {"b.py": "ann"}
+
+
+def test_an_ended_lease_at_the_destination_is_closed_first(world: World) -> None:
+    world.write("a.py", "one\n")
+    world.acquire("bob", "b.py", ttl_s=5)
+    world.acquire("ann", "a.py")
+    world.write("b.py", "bobs half\n")
+    world.clock.advance(6_000)
+    move(world, "a.py", "b.py")
+    assert holders(world) == {"b.py": "ann"}
+    assert [one.agent for one in world.ask(rq.Reviews()).items] == ["bob"]
+
+
+def test_a_hard_link_into_a_leased_directory_is_that_file(world: World) -> None:
+    world.write("h.py", "one\n")
+    (world.root / "d").mkdir()
+    world.acquire("bob", "d/")
+    os.link(world.root / "h.py", world.root / "d/h2.py")
+    assert world.refused(rq.Acquire(agent="dan", resources=["h.py"])).code is Code.LOCKED
+    world.ask(rq.Release(agent="bob", resources=["d/"]))
+    assert holders(world) == {"h.py": "dan"} or world.acquire("dan", "h.py")
+    assert world.refused(rq.Acquire(agent="bob", resources=["d/"])).code is Code.LOCKED
+    assert world.refused(rq.Acquire(agent="bob", resources=["d/*.py"])).code is Code.LOCKED
+
+
+def test_a_directory_that_became_a_link_is_the_other_one(world: World) -> None:
+    world.write("d/f", "one\n")
+    world.write("e/f", "two\n")
+    world.acquire("gus", "e/f")
+    (world.root / "e/f").unlink()
+    (world.root / "e").rmdir()
+    os.symlink("d", world.root / "e")
+    # Whoever comes first: gus' lease follows the name, or ends where another holds the place
+    world.acquire("hal", "d/f")
+    world.ask(rq.Sweep())
+    assert holders(world) == {"d/f": "hal"}
+    assert "hal" in told(world, "gus")
+    one_holder_of_each_file(world)
+
+
+def test_a_lease_whose_name_became_a_link_can_be_renewed(world: World) -> None:
+    world.write("d/f", "one\n")
+    world.write("e/f", "two\n")
+    world.acquire("gus", "e/f")
+    (world.root / "e/f").unlink()
+    (world.root / "e").rmdir()
+    os.symlink("d", world.root / "e")
+    got = world.ask(rq.Renew(agent="gus", resources=["f"], cwd=str(world.root / "e"), ttl_s=900))
+    assert [one.resource for one in got.leases] == ["e/f"]
+    world.ask(rq.Sweep())
+    assert holders(world) == {"d/f": "gus"}
+
+
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+def test_shared_leases_may_meet(world: World, mode: str) -> None:
+    world.write("a.py", "one\n")
+    world.acquire("ann", "a.py", mode="shared")
+    world.acquire("bob", "d/", mode=mode)
+    move(world, "a.py", "d/a.py")
+    both = {"d/": "bob", "d/a.py": "ann"}
+    assert holders(world) == (both if mode == "shared" else {"d/": "bob"})
+
+
+NAMES = ["a", "b", "d/a", "d/b", "d/e/c", "f/a"]
+STEPS = st.lists(st.one_of(
+    st.tuples(st.just("lease"), st.sampled_from(["ann", "bob", "cyd"]),
+              st.sampled_from([*NAMES, "d/", "d/e/", "f/"])),
+    st.tuples(st.just("move"), st.sampled_from([*NAMES, "d", "d/e", "f"]),
+              st.sampled_from([*NAMES, "g", "d/g", "f/g"])),
+    st.tuples(st.just("link"), st.sampled_from(NAMES), st.sampled_from([*NAMES, "d/l", "f/l"])),
+    st.tuples(st.just("hard"), st.sampled_from(NAMES), st.sampled_from([*NAMES, "d/h", "f/h"])),
+    st.tuples(st.just("write"), st.sampled_from(NAMES), st.just("")),
+), min_size=3, max_size=14)
+
+
+@given(STEPS)
+@settings(max_examples=60, deadline=None)
+def test_whatever_is_moved_and_linked_no_file_has_two_holders(
+    steps: list[tuple[str, str, str]]
+) -> None:
+    """Renames, symlinks, hard links and writes at random: after a sweep one holder of each name and
+    real path; and nobody is granted what another holds under another name, hard links too."""
+    with tempfile.TemporaryDirectory() as place:
+        world = World(Path(place) / "repo")
+        try:
+            for name in NAMES:
+                world.write(name, f"{name}\n")
+            for verb, one, two in steps:
+                source = world.root / one
+                if verb == "lease":
+                    try:
+                        world.acquire(one, two, retry=False)
+                    except Refusal as refusal:
+                        assert refusal.code in (Code.LOCKED, Code.INVALID, Code.OUTSIDE_REPO)
+                    continue
+                target = world.root / two
+                try:
+                    if verb == "write":
+                        source.write_text("more\n")
+                    elif verb == "move":
+                        move(world, one, two)
+                    elif verb == "link":
+                        target.unlink(missing_ok=True)
+                        target.symlink_to(source)
+                    elif not os.path.lexists(target):
+                        os.link(source, target)
+                except OSError:
+                    continue
+            world.ask(rq.Sweep())
+            names_only(world)
+            assert world.replay_differs() == []
+        finally:
+            world.close()
+
+
+def names_only(world: World) -> None:
+    """As `one_holder_of_each_file`, but hard links that were made after both leases are told by
+    nobody: they are not looked at."""
+    live = [row for row in world.live() if row.kind in ("file", "dir")]
+    places = [(row, os.path.realpath(world.root / row.file_path) + "/") for row in live]
+    for at, (one, here) in enumerate(places):
+        for two, there in places[at + 1:]:
+            if one.locked_by != two.locked_by and not one.mode == two.mode == "shared":
+                assert not here.startswith(there) and not there.startswith(here), f"{one}, {two}"
+
+
+def test_what_is_not_looked_at_yet_is_looked_at_again(world: World) -> None:
+    """A look from before another's last write is too old: its holder let go meanwhile."""
+    world.write("a.py", "one\n")
+    world.acquire("ann", "a.py")
+    from coordinator.looking.facts import Looked, Whole
+    from coordinator.operations.listing import serve_write
+    from coordinator.service import leases
+    from coordinator.service.core import OPERATOR
+    from coordinator.service.engine import decide
+
+    looked = Looked()
+    world.run(world.engine.look([Whole("a.py")], looked))  # bob looks while ann still writes
+    world.write("a.py", "what ann made of it\n")
+    world.ask(rq.Release(agent="ann", resources=["a.py"]))
+    request = rq.Acquire(agent="bob", resources=["a.py"])
+    job = partial(_serve, serve_write, world, leases.acquire, OPERATOR, request)
+    got = world.run(decide(world.engine, world.service, job, looked))
+    assert world.view().blob(got.leases[0].content_hash) == b"what ann made of it\n"
+
+
+def _serve(serve_write, world, handle, actor, request, tx):  # type: ignore[no-untyped-def]
+    return serve_write(world.service, tx, actor, handle, request)
