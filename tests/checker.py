@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from coordinator.files.identity import identity
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
@@ -114,14 +115,16 @@ def assert_settled(world: World) -> None:
 
 
 def _one_file(world: World, lease: LeaseRow, name: str) -> bool:
-    """Whether the lease may be on the file of this name under another one."""
-    try:
-        wanted = os.stat(world.service.where(None, name))
-        if lease.kind in ("dir", "glob"):
-            return wanted.st_nlink > 1 or os.path.isdir(world.service.where(None, name))
-        return os.path.samestat(wanted, os.stat(world.service.where(None, lease.file_path)))
-    except OSError:
+    """Whether the lease may be on the file of this name (or one below it) under another one."""
+    where = world.service.where(None, name)
+    mine = world.service.where(None, lease.file_path)
+    if os.path.isdir(where):
+        return os.path.isfile(mine) and os.stat(mine).st_nlink > 1
+    if not os.path.isfile(where):
         return False
+    if lease.kind in ("dir", "glob"):
+        return os.stat(where).st_nlink > 1
+    return identity(where, os.lstat(where)) == lease.inode or os.path.samefile(where, mine)
 
 
 def _resource(lease: LeaseRow) -> Any:
