@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from coordinator.files.identity import identity
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
@@ -96,6 +95,7 @@ def assert_settled(world: World) -> None:
     }
     wants = {name: [as_resource(*row) for row in view.rows("waiter_resources_of", name)]
              for name in waiters}
+    met = dict(world.db.execute("SELECT acquisition_id, met FROM waiters").fetchall())
     aside = {row[0] for row in world.db.execute(
         "SELECT subject FROM set_aside WHERE what = 'waiter'")}
     for name, waiter in waiters.items():
@@ -103,7 +103,7 @@ def assert_settled(world: World) -> None:
             continue
         held = any(
             lease.locked_by != waiter.agent and "exclusive" in (lease.mode, waiter.mode)
-            and (overlaps(_resource(lease), want) or _one_file(world, lease, want.name))
+            and (overlaps(_resource(lease), want) or lease.scope == met[name])
             for lease in leases for want in wants[name]
         )
         behind = any(
@@ -112,19 +112,6 @@ def assert_settled(world: World) -> None:
             for other in waiters
         )
         assert held or behind or world.settings.review.quarantine, f"{waiter} waits for nothing"
-
-
-def _one_file(world: World, lease: LeaseRow, name: str) -> bool:
-    """Whether the lease may be on the file of this name (or one below it) under another one."""
-    where = world.service.where(None, name)
-    mine = world.service.where(None, lease.file_path)
-    if os.path.isdir(where):
-        return os.path.isfile(mine) and os.stat(mine).st_nlink > 1
-    if not os.path.isfile(where):
-        return False
-    if lease.kind in ("dir", "glob"):
-        return os.stat(where).st_nlink > 1
-    return identity(where, os.lstat(where)) == lease.inode or os.path.samefile(where, mine)
 
 
 def _resource(lease: LeaseRow) -> Any:

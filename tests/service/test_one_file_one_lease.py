@@ -24,7 +24,7 @@ def move(world: World, old: str, new: str) -> None:
     """A rename, and what the watcher tells of it."""
     target = world.root / new
     target.parent.mkdir(parents=True, exist_ok=True)
-    os.rename(world.root / old, target)  # noqa: PTH104
+    os.rename(world.root / old, target)
 
     def job(tx: Tx) -> None:
         watching.follow(world.service, tx, old, new)
