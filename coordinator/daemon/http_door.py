@@ -1,15 +1,14 @@
 """The HTTP door: the same operations under `/v1`, for people, remote tools and HTTP hooks.
 
 Loopback only, with a bearer token (the operator's, in a file that only the user can read, or an
-agent's own). Host and Origin are checked, so that no web page can use it; there is no CORS. Made
-from the list of operations by a loop; it owns no rule and no shape.
+agent's own): every route lies behind the one entry (`http_entry`). There is no CORS. Made from the
+list of operations by a loop; it owns no rule and no shape.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import os
 import re
 import secrets
@@ -24,13 +23,14 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from coordinator.daemon.desk import Desk
+from coordinator.daemon.desk import Desk, who
+from coordinator.daemon.http_entry import Entry, refused, token_of
 from coordinator.daemon.mcp_door import McpDoor
 from coordinator.files.state import StateDir
 from coordinator.operations.listing import OPERATIONS, Operation
 from coordinator.service.log import event_reply
 from coordinator.store.rows import LogRow
-from coordinator.words.refusals import CATALOGUE, Code, Refusal
+from coordinator.words.refusals import Code, Refusal
 
 #: Largest request body, in bytes.
 BODY_BYTES_MAX = 8 * 1024 * 1024
@@ -47,7 +47,7 @@ class HttpDoor:
         self._server: uvicorn.Server | None = None
         self._task: asyncio.Task[None] | None = None
         self._bearer = _bearer(state)
-        self._mcp = McpDoor(desk, self._who, _refused)
+        self._mcp = McpDoor(desk, token_of, refused)
 
     async def open(self) -> str:
         """Listen; the base address.
@@ -67,7 +67,7 @@ class HttpDoor:
             ) from None
         self._port = sock.getsockname()[1]
         config = uvicorn.Config(
-            self._app(), log_level="warning", access_log=False, lifespan="off", loop="none",
+            self._entry(), log_level="warning", access_log=False, lifespan="off", loop="none",
             server_header=False, date_header=False, timeout_graceful_shutdown=2, ws="none",
         )
         self._server = _Quiet(config)
@@ -88,71 +88,56 @@ class HttpDoor:
         await self._mcp.close()
         self._state.http.unlink(missing_ok=True)
 
+    def _entry(self) -> Entry:
+        """The application, behind the entry that every request passes."""
+        def resolve(token: str | None) -> Any:
+            return self._desk.look(lambda view: who(view, token))
+
+        return Entry(self._app(), self._bearer, lambda: self._port, resolve,
+                     str(self._state.bearer))
+
     def _app(self) -> Starlette:
         routes = [
-            Route("/openapi.json", self._openapi),
-            Route("/v1/events/stream", self._guarded(self._stream)),
+            Route("/openapi.json", _answering(self._openapi)),
+            Route("/v1/events/stream", _answering(self._stream)),
             Route("/mcp", self._mcp),
         ]
         # a fixed path goes before one with a placeholder that would swallow it
         for operation in sorted(OPERATIONS.values(), key=lambda o: "{" in o.request.http[1]):
             method, path = operation.request.http
-            routes.append(Route(path, self._guarded(self._endpoint(operation)), methods=[method]))
-        return Starlette(routes=routes)
-
-    def _guarded(self, serve: Any) -> Any:
-        """Refuse foreign hosts and origins, and whoever has no token, before anything else."""
-
-        async def endpoint(request: Request) -> Response:
-            try:
-                token = self._who(request)
-                answer: Response = await serve(request, token)
-                return answer
-            except Refusal as refusal:
-                return _refused(refusal)
-
-        return endpoint
-
-    def _who(self, request: Request) -> str | None:
-        """The agent's token, or None for the operator.
-
-        Raises:
-            Refusal: UNAUTHORIZED.
-        """
-        host = request.headers.get("host", "")
-        if not re.fullmatch(rf"(127\.0\.0\.1|localhost|\[::1\]):{self._port}", host):
-            raise Refusal(Code.UNAUTHORIZED, f"Host {host[:80]!r} is not this machine's own name.")
-        origin = request.headers.get("origin")
-        if origin is not None and origin != f"http://{host}":
-            raise Refusal(Code.UNAUTHORIZED, "Web pages of other origins are not served.")
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not given:
-            raise Refusal(
-                Code.UNAUTHORIZED, "Send `Authorization: Bearer TOKEN`.",
-                next=f"The operator's token is in {self._state.bearer}.",
-            )
-        if hmac.compare_digest(given.encode(), self._bearer.encode()):
-            return None
-        return given
+            routes.append(Route(path, _answering(self._endpoint(operation)), methods=[method]))
+        return Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
 
     def _endpoint(self, operation: Operation) -> Any:
-        async def serve(request: Request, token: str | None) -> Response:
+        async def serve(request: Request) -> Response:
             params = await _params(request, operation)
             future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            gone = asyncio.Event()
 
             def answer(value: Any) -> None:
                 if not future.done():
                     future.set_result(value)
 
-            self._desk.ask(operation.name, params, token, answer)
-            value = await future
+            watch = asyncio.create_task(self._hung_up(request, gone))
+            try:
+                self._desk.ask(operation.name, params, token_of(request), answer, gone.is_set)
+                value = await future
+            finally:
+                watch.cancel()
             if isinstance(value, Refusal):
-                return _refused(value)
+                return refused(value)
             return Response(_JSON.encode(value), media_type="application/json")
 
         return serve
 
-    async def _stream(self, request: Request, token: str | None) -> Response:
+    async def _hung_up(self, request: Request, gone: asyncio.Event) -> None:
+        """Note when the client goes: nothing is granted to who is not there any more."""
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+        self._desk.hung_up()
+
+    async def _stream(self, request: Request) -> Response:
         after = request.headers.get("last-event-id") or request.query_params.get("after")
         if after is not None and not after.isdigit():
             raise Refusal(Code.INVALID, "`after` must be a number.")
@@ -226,11 +211,28 @@ async def _params(request: Request, operation: Operation) -> bytes:
     return _JSON.encode({**given, **extra})
 
 
-def _refused(refusal: Refusal) -> Response:
-    return Response(
-        _JSON.encode({"error": refusal.body()}), status_code=CATALOGUE[refusal.code].http,
-        media_type="application/json",
-    )
+def _answering(serve: Any) -> Any:
+    """An endpoint whose refusals are answers."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            answer: Response = await serve(request)
+            return answer
+        except Refusal as refusal:
+            return refused(refusal)
+
+    return endpoint
+
+
+async def _no_route(request: Request, bad: Exception) -> Response:
+    """Nothing is served there, or not by this method: in the form of every refusal."""
+    status = getattr(bad, "status_code", 404)
+    answer = refused(Refusal(
+        Code.INVALID, f"{request.method} {request.url.path[:200]!r} is not served here.",
+        next="GET /openapi.json lists what is.",
+    ))
+    answer.status_code = status
+    return answer
 
 
 def _bearer(state: StateDir) -> str:

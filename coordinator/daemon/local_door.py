@@ -31,8 +31,11 @@ from coordinator.words.refusals import Code, Refusal
 PROTOCOL = 1
 #: Longest request line, in bytes.
 LINE_BYTES_MAX = 8 * 1024 * 1024
-#: A subscriber that does not read is dropped past this many bytes.
-UNREAD_BYTES_MAX = 64 * 1024 * 1024
+#: Bytes of answers that wait to be read: beyond, no more is asked of the coordinator on this
+#: connection, and a subscriber is told no more, until its peer reads.
+UNREAD_BYTES_MAX = 256 * 1024
+#: Requests of one connection that may wait for their answers.
+ASKED_MAX = 1_000
 
 
 class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -70,6 +73,8 @@ class Conversation(asyncio.Protocol):
         self._stop: Callable[[], None] | None = None
         self._told = 0
         self._due = False
+        self._full = False  # its peer does not read
+        self._asked = 0  # requests that were not answered yet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do all that asyncio's do, and are no subclass of them.
@@ -79,6 +84,36 @@ class Conversation(asyncio.Protocol):
             transport.close()
             return
         self._all.add(self)
+        transport.set_write_buffer_limits(high=UNREAD_BYTES_MAX)  # type: ignore[attr-defined]
+
+    def pause_writing(self) -> None:
+        self._full = True
+        self._hold()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        if self._stop is not None:
+            self._soon()
+        self._go_on()
+
+    def _hold(self) -> None:
+        """Read no more for now."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def _go_on(self) -> None:
+        """Read again, and what was read already first."""
+        if self._transport is None or self._full or self._asked >= ASKED_MAX:
+            return
+        self._transport.resume_reading()
+        if self._rest or self._pieces:
+            asyncio.get_running_loop().call_soon(self._take_the_rest)
+
+    def _take_the_rest(self) -> None:
+        """What was read while nothing more could be asked."""
+        data = b"".join((self._rest, *self._pieces))
+        self._rest, self._pieces, self._held = b"", [], 0
+        self._process(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.discard(self)
@@ -94,6 +129,8 @@ class Conversation(asyncio.Protocol):
         if self._between and data.find(b"\n") == len(data) - 1 and data.startswith(b"{"):
             self._take(data)  # nearly always: one request, whole
             return
+        if self._transport is None:
+            return
         if self._rest:
             # A long request comes in many pieces: they are joined once, when its end is there.
             wanted = self._hook.length if self._hook is not None else LINE_BYTES_MAX + 1
@@ -104,8 +141,14 @@ class Conversation(asyncio.Protocol):
                 return
             data = b"".join((self._rest, *self._pieces))
             self._pieces, self._held = [], 0
+        self._process(data)
+
+    def _process(self, data: bytes) -> None:
+        """Take the whole requests in these bytes, as far as they may be asked now."""
+        if self._transport is None:
+            return
         at = 0
-        while not self._deaf:
+        while not self._deaf and not self._full and self._asked < ASKED_MAX:
             if self._hook is not None:
                 if len(data) - at < self._hook.length:
                     break
@@ -128,6 +171,9 @@ class Conversation(asyncio.Protocol):
                 self._take(line)
         self._rest = b"" if self._deaf else data[at:]
         self._between = not (self._rest or self._deaf or self._hook is not None)
+        if self._full or self._asked >= ASKED_MAX:
+            self._hold()
+            return
         if self._hook is None and len(self._rest) > LINE_BYTES_MAX:
             self._reply(None, Refusal(Code.LIMIT, f"A request over {LINE_BYTES_MAX} bytes."))
             self.close()
@@ -165,11 +211,19 @@ class Conversation(asyncio.Protocol):
         if asked.op == "subscribe":
             self._subscribe(asked)
             return
-        answer = partial(self._reply, asked.id)
+        self._asked += 1
+        answer = partial(self._answer, asked.id)
         self._desk.ask(asked.op, asked.params, asked.token, answer, self._gone)
 
     def _gone(self) -> bool:
         return self._transport is None
+
+    def _answer(self, number: int | str | None, value: Any) -> None:
+        """The reply to what was asked of the coordinator."""
+        self._asked -= 1
+        self._reply(number, value)
+        if self._asked == ASKED_MAX - 1:
+            self._go_on()
 
     def _reply(self, number: int | str | None, value: Any) -> None:
         if self._transport is None:
@@ -203,11 +257,8 @@ class Conversation(asyncio.Protocol):
 
     def _tell(self) -> None:
         self._due = False
-        if self._transport is None:
-            return
-        if self._transport.get_write_buffer_size() > UNREAD_BYTES_MAX:
-            self.close()
-            return
+        if self._transport is None or self._full:
+            return  # what it did not read yet stays in the log
         rows = self._desk.look(
             lambda view: view.rows("events_after", self._told, None, None, None, None, 500)
         )

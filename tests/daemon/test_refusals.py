@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.error
 import urllib.request
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 
 from coordinator.client.client import Client
+from coordinator.client.wire import connect
 from coordinator.words import requests as rq
 from coordinator.words.refusals import CATALOGUE, Code, Refusal
 from tests.conftest import Repo
@@ -157,24 +159,105 @@ def test_an_agent_is_held_to_itself(scene: Repo) -> None:
     assert met.value.code is Code.LOCKED, "a sub-agent is a holder of its own"
 
 
-def test_http_keeps_strangers_out(scene: Repo) -> None:
+def routes(repo: Repo) -> list[tuple[str, str]]:
+    """(method, path) of all that the HTTP door serves: the application's own table."""
+    from coordinator.daemon.http_door import HttpDoor
+    from coordinator.daemon.mcp_door import McpDoor
+
+    door = HttpDoor.__new__(HttpDoor)
+    door._mcp = McpDoor.__new__(McpDoor)
+    out = []
+    for route in door._app().routes:
+        for method in sorted(getattr(route, "methods", None) or {"GET", "POST"}):
+            out.append((method, route.path.replace("{", "").replace("}", "")))  # type: ignore[attr-defined]
+    return out
+
+
+STRANGERS: list[dict[str, str]] = [
+    {}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic TOKEN"},
+    {"Authorization": "Bearer TOKEN", "Origin": "http://evil.example"},
+    {"Authorization": "Bearer TOKEN", "Host": "evil.example"},
+]
+
+
+def test_every_route_keeps_strangers_out(scene: Repo) -> None:
     base = scene.state.http.read_text().strip()
     token = scene.state.bearer.read_text().strip()
     assert scene.state.bearer.stat().st_mode & 0o77 == 0
-    for headers in (
-        {}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {token}"},
-        {"Authorization": f"Bearer {token}", "Origin": "http://evil.example"},
-        {"Authorization": f"Bearer {token}", "Host": "evil.example"},
-    ):
+    every = [*routes(scene), ("GET", "/"), ("GET", "/nothing"), ("PUT", "/v1/locks")]
+    assert len(every) > 40 and ("GET", "/v1/events/stream") in every and ("POST", "/mcp") in every
+    for method, path in every:
+        for stranger in STRANGERS:
+            headers = {k: v.replace("TOKEN", token) for k, v in stranger.items()}
+            asked = urllib.request.Request(base + path, headers=headers, method=method,
+                                           data=b"{}" if method == "POST" else None)
+            with pytest.raises(urllib.error.HTTPError) as met:
+                urllib.request.urlopen(asked, timeout=10)
+            assert met.value.code == 401, (method, path, headers)
+            assert "Access-Control-Allow-Origin" not in met.value.headers
+
+
+def test_an_agent_that_has_left_hears_no_events(scene: Repo) -> None:
+    base = scene.state.http.read_text().strip()
+    zoe = scene.client("zoe")
+    zoe.register()
+    asked = urllib.request.Request(base + "/v1/events/stream?after=0",
+                                   headers={"Authorization": f"Bearer {zoe.token}"})
+    with urllib.request.urlopen(asked, timeout=10) as stream:
+        assert stream.status == 200
+    zoe.call(rq.Leave(agent="zoe"))
+    with pytest.raises(urllib.error.HTTPError) as met:
+        urllib.request.urlopen(asked, timeout=10)
+    assert met.value.code == 401
+
+
+def test_what_is_not_served_is_refused_in_words(scene: Repo) -> None:
+    base = scene.state.http.read_text().strip()
+    headers = {"Authorization": f"Bearer {scene.state.bearer.read_text().strip()}"}
+    for method, path, status in (("GET", "/nothing", 404), ("DELETE", "/v1/locks", 405)):
+        asked = urllib.request.Request(base + path, headers=headers, method=method)
         with pytest.raises(urllib.error.HTTPError) as met:
-            urllib.request.urlopen(urllib.request.Request(base + "/v1/locks", headers=headers))
-        assert met.value.code == 401
-        assert "Access-Control-Allow-Origin" not in met.value.headers
+            urllib.request.urlopen(asked)
+        assert met.value.code == status
+        assert json.loads(met.value.read())["error"]["code"] == "INVALID"
+
+
+def test_replies_that_nobody_reads_are_bounded(scene: Repo) -> None:
+    """Thousands of pipelined questions, and subscribers, whose answers are not read."""
+    def resident() -> int:
+        status = Path(f"/proc/{scene.pid()}/statm").read_text().split()
+        return int(status[1]) * 4096
+
+    before = resident()
+    deaf = []
+    for _ in range(4):
+        link = connect(scene.state)
+        assert link is not None
+        link.settimeout(0.5)
+        with contextlib.suppress(TimeoutError):  # the coordinator reads no more of it
+            link.sendall(b'{"op":"status","id":1}\n' * 20_000)
+        deaf.append(link)
+    for _ in range(20):
+        link = connect(scene.state)
+        assert link is not None
+        link.sendall(b'{"op":"subscribe","id":0,"params":{"after":0}}\n')
+        deaf.append(link)
+    for n in range(300):
+        http(scene, rq.TaskAdd(title=f"task {n}", prompt="x" * 20_000))
+    assert resident() - before < 60_000_000
+    # One that reads again gets every answer, in order
+    deaf[0].settimeout(10)
+    file = deaf[0].makefile("rb")
+    assert all(json.loads(file.readline())["id"] == 1 for _ in range(500))
+    for link in deaf:
+        link.close()
 
 
 def test_openapi_names_every_operation(scene: Repo) -> None:
     base = scene.state.http.read_text().strip()
-    with urllib.request.urlopen(base + "/openapi.json") as reply:
+    asked = urllib.request.Request(base + "/openapi.json", headers={
+        "Authorization": f"Bearer {scene.state.bearer.read_text().strip()}"})
+    with urllib.request.urlopen(asked) as reply:
         described = json.loads(reply.read())
     from coordinator.operations.listing import OPERATIONS
 
