@@ -102,9 +102,14 @@ class Client:
             )
         return msgspec.json.decode(raw, type=request.reply_shape())
 
-    def register(self, *, unique: bool = False, silence_s: float | None = None,
+    def register(self, *, unique: bool = True, silence_s: float | None = None,
                  description: str = "") -> str:
-        """Become a registered agent; its name. Later requests carry the agent's own token."""
+        """Become a registered agent; its name: with a number, if a live session has it already.
+        Later requests carry the agent's own token.
+
+        Raises:
+            Refusal: NAME_TAKEN, with `unique=False`.
+        """
         wanted = self.agent or f"{self._profile}-{os.getpid()}-{secrets.token_hex(2)}"
         known = self.call(
             rq.Register(agent=wanted, profile=self._profile, unique=unique, silence_s=silence_s,

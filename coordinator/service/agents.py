@@ -32,32 +32,38 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
         )
     if req.silence_s is not None and not 1 <= req.silence_s <= svc.settings.leases.ttl_max_s:
         raise Refusal(Code.INVALID, "`silence_s` must be between 1 and the longest TTL.")
-    name, resumed = req.agent, False
+    name = req.agent
     row = tx.row("agent_get", name)
     if row is not None and AgentRow(*row).state != "gone":
         if req.unique:
             taken = {str(r[0]) for r in tx.rows("agents_named", name)}
             tries = (f"{name}-{i}" for i in range(2, len(taken) + 3))
             name = next(one for one in tries if one not in taken)
-        elif not actor.operator and AgentRow(*row).parent != actor.agent:
-            raise Refusal(Code.UNAUTHORIZED, f"{name} is another agent's name.")
-        else:
-            resumed = True
+        elif not _only_a_label(AgentRow(*row)):
+            raise Refusal(
+                Code.NAME_TAKEN, f"{name} is the name of a session that is live (heard of at "
+                f"{AgentRow(*row).seen_at}). It keeps it; nobody was registered.", agent=name,
+            )
     token = secrets.token_hex(16)
     enrol(tx, name, req.profile, req.parent, req.description, token,
           ms(req.silence_s) if req.silence_s else None)
-    return rq.Registered(agent=name, token=token, resumed=resumed)
+    return rq.Registered(agent=name, token=token)
+
+
+def _only_a_label(row: AgentRow) -> bool:
+    """Whether a name was only acted for by a person: no session has it."""
+    return row.profile == "manual" and row.token_hash is None
 
 
 def enrol(
     tx: Tx, name: str, profile: str, parent: str | None, description: str, token: str | None,
     silence_ms: int | None,
 ) -> None:
-    """Write the registration."""
+    """Write the registration of a new session: it inherits nothing from one that had its name."""
     tx.record(
         ev.AgentRegistered(
             agent=name, parent=parent, profile=profile, description=description,
-            token_hash=token_hash(token) if token else None, silence_ms=silence_ms,
+            token_hash=token_hash(token) if token else None, silence_ms=silence_ms, anew=True,
         )
     )
 

@@ -27,6 +27,7 @@ class AgentRegistered(Event, tag="agent_registered"):
     description: str
     token_hash: str | None
     silence_ms: int | None
+    anew: bool = False  # a session of its own: what one before it left under this name is forgotten
 
 
 class AgentSeen(Event, tag="agent_seen"):

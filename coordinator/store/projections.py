@@ -39,6 +39,10 @@ def apply(db: Database, at: str, event: ev.Event) -> None:
 
 
 def _agent_registered(db: Database, at: str, e: ev.AgentRegistered) -> None:
+    if e.anew and db.execute(Q["agent_has_left"], (e.agent,)).fetchall():
+        for forget in ("agent_delete", "reads_delete"):
+            db.execute(Q[forget], (e.agent,))
+        db.execute(Q["notices_delete"], (e.agent, 2**62))
     db.execute(
         Q["agent_put"],
         (e.agent, e.parent, e.profile, e.description, e.token_hash, at, e.silence_ms),

@@ -125,6 +125,12 @@ ON CONFLICT (agent) DO UPDATE SET parent = excluded.parent, profile = excluded.p
     description = excluded.description, token_hash = excluded.token_hash, state = 'active',
     seen_at = excluded.seen_at, silence_ms = excluded.silence_ms;
 
+-- name: agent_has_left
+SELECT 1 FROM agents WHERE agent = ? AND state = 'gone';
+
+-- name: agent_delete
+DELETE FROM agents WHERE agent = ?;
+
 -- name: agent_touch
 UPDATE agents SET seen_at = ?2, state = 'active',
     progress = coalesce(?3, progress), progress_at = CASE WHEN ?4 THEN ?2 ELSE progress_at END

@@ -25,6 +25,7 @@ class Code(StrEnum):
     UNKNOWN_LEASE = "UNKNOWN_LEASE"
     UNKNOWN_REVIEW = "UNKNOWN_REVIEW"
     UNKNOWN_REQUEST = "UNKNOWN_REQUEST"
+    NAME_TAKEN = "NAME_TAKEN"
     NOT_HOLDER = "NOT_HOLDER"
     STALE_TOKEN = "STALE_TOKEN"
     REVIEW_OPEN = "REVIEW_OPEN"
@@ -84,6 +85,10 @@ CATALOGUE: dict[Code, Row] = {
     ),
     Code.UNKNOWN_REQUEST: Row(
         404, 7, False, "No unlock request has this id.", "`coord request list` shows them.",
+    ),
+    Code.NAME_TAKEN: Row(
+        409, 8, False, "A live session has this name; it keeps it, and all that it holds.",
+        "Register under another name, or with `unique`; the session's own token speaks for it.",
     ),
     Code.NOT_HOLDER: Row(
         403, 6, False, "The lease or task belongs to another agent; it was left as it is.",

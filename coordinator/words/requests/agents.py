@@ -10,11 +10,11 @@ from coordinator.words.requests.base import Reply, Request
 class Registered(Reply):
     agent: str
     token: str
-    resumed: bool
 
 
 class Register(Request[Registered]):
-    """Register a holder, or resume one by its name (a new token is issued, its leases stay)."""
+    """Register a session as a holder. A name that a live session has is refused (NAME_TAKEN), or
+    numbered with `unique`; never adopted. A session that comes after inherits nothing."""
 
     op = "register"
     http = ("POST", "/v1/agents")
