@@ -12,7 +12,7 @@ from coordinator.looking.facts import AnyNeed, Unready
 from coordinator.service import aside, lapse, tasks
 from coordinator.service.core import Service
 from coordinator.service.granting import check_looked
-from coordinator.service.weighing import Wanted, Weighing, once_wanted, place, weigh
+from coordinator.service.weighing import Wanted, Weighing, lies, once_wanted, place, weigh
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words.refusals import Refusal
@@ -32,8 +32,7 @@ def wanted_by(svc: Service, tx: Tx, task_id: str) -> list[Wanted]:
     """
     rows = tx.rows("task_resources_of", task_id)
     tx.looked.require(_places(tx, task_id))
-    return once_wanted((tx.looked.located(place(name, kind)), mode)
-                       for name, kind, _, mode in rows)
+    return once_wanted((lies(tx, name, kind, scope), mode) for name, kind, scope, mode in rows)
 
 
 def _places(view: View, task_id: str) -> list[AnyNeed]:

@@ -17,7 +17,7 @@ from coordinator.service import agents, aside, notices, redirect, unlocks
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.granting import check_looked, grant
 from coordinator.service.rivals import near
-from coordinator.service.weighing import Wanted, Weighing, once, place, weigh
+from coordinator.service.weighing import Wanted, Weighing, lies, once, place, weigh
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import WaiterRow
@@ -188,9 +188,12 @@ def serve_approved(
 
 
 def _weighed(svc: Service, tx: Tx, waiter: WaiterRow) -> tuple[list[Wanted], Weighing]:
-    needs = _places(tx, waiter.acquisition_id)
-    tx.looked.require(needs)
-    wanted: list[Wanted] = [(one, waiter.mode) for one in once(map(tx.looked.located, needs))]
+    tx.looked.require(_places(tx, waiter.acquisition_id))
+    wanted: list[Wanted] = [
+        (one, waiter.mode) for one in once(
+            lies(tx, one.name, one.kind, one.scope)
+            for one in _resources(tx, waiter.acquisition_id))
+    ]
     weighing = weigh(
         svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
         acquisition=waiter.acquisition_id,

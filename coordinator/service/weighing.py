@@ -96,6 +96,22 @@ def place(name: str, kind: str) -> Place:
     return Place(name, None, kind in ("file", "dir"))
 
 
+def lies(view: View, name: str, kind: str, scope: str) -> Located:
+    """Where a resource of this canonical name lies now. Where a file stands in place of a directory
+    above it, it is the name alone: work that changes the one into the other leases both.
+
+    Raises:
+        Refusal: OUTSIDE_REPO, LIMIT, STORAGE.
+        Unready: it was not looked at.
+    """
+    try:
+        return view.looked.located(place(name, kind))
+    except Refusal as refusal:
+        if refusal.code is not Code.INVALID:
+            raise
+        return Located(rule.as_resource(name, kind, scope), None, None)
+
+
 def once(places: Iterable[Located]) -> list[Located]:
     """Each resource once, however many of the names given mean it."""
     found: dict[tuple[str, str], Located] = {}

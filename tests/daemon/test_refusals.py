@@ -40,6 +40,7 @@ CASES: list[tuple[Code, rq.Request[Any], list[str] | None]] = [
     (Code.UNKNOWN_REQUEST, rq.RequestWithdraw(agent="bob", request="U-99"), ["request", "withdraw", "U-99", "-a", "bob"]),
     (Code.REQUEST_CLOSED, rq.RequestAnswer(agent="ann", request="U-1", verdict="approve"),
      ["request", "approve", "U-1", "-a", "ann"]),
+    (Code.NAME_TAKEN, rq.Register(agent="ann"), None),
     (Code.NOT_HOLDER, rq.RequestAnswer(agent="cyd", request="U-2", verdict="reject"), ["request", "reject", "U-2", "-a", "cyd"]),
     (Code.NOT_HOLDER, rq.Release(agent="bob", resources=[A]), ["unlock", A, "-a", "bob"]),
     (Code.STALE_TOKEN, rq.Release(agent="ann", resources=[A], lease_token="0" * 32), None),
@@ -201,11 +202,13 @@ def test_an_agent_that_has_left_hears_no_events(scene: Repo) -> None:
     base = scene.state.http.read_text().strip()
     zoe = scene.client("zoe")
     zoe.register()
+    name = zoe.agent
+    assert name is not None
     asked = urllib.request.Request(base + "/v1/events/stream?after=0",
                                    headers={"Authorization": f"Bearer {zoe.token}"})
     with urllib.request.urlopen(asked, timeout=10) as stream:
         assert stream.status == 200
-    zoe.call(rq.Leave(agent="zoe"))
+    zoe.call(rq.Leave(agent=name))
     with pytest.raises(urllib.error.HTTPError) as met:
         urllib.request.urlopen(asked, timeout=10)
     assert met.value.code == 401

@@ -42,6 +42,7 @@ def test_a_token_ends_with_its_agent_and_with_the_next_registration(world: World
     first = world.ask(rq.Register(agent="ann")).token
     beat = rq.Heartbeat(agent="ann")
     world.ask(beat, token=first)
+    world.ask(rq.Leave(agent="ann"))
     second = world.ask(rq.Register(agent="ann")).token
     world.ask(beat, token=second)
     assert world.refused(beat, token=first).code is Code.UNAUTHORIZED

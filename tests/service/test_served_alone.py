@@ -141,6 +141,17 @@ def test_a_task_whose_file_leads_outside_by_now_is_set_aside(world: World) -> No
     assert "/" not in {row.file_path[0] for row in world.live()}
 
 
+def test_a_file_in_place_of_a_directory_is_leased_by_its_name(world: World) -> None:
+    """Work that makes a directory of a file leases both names, whichever is there now."""
+    world.write("docs/index.txt", "one\n")
+    task = world.task("make docs a file", "docs/", "docs/index.txt", "docs")
+    (world.root / "docs/index.txt").unlink()
+    (world.root / "docs").rmdir()
+    world.write("docs", "now a file\n")
+    got = world.ask(rq.TaskClaim(agent="ann"))
+    assert got.task.task == task and {"docs/index.txt"} < {one.resource for one in got.leases}
+
+
 def test_a_task_blocked_through_a_hard_link_is_offered_again(world: World) -> None:
     world.write("a.py", "one\n")
     os.link(world.root / "a.py", world.root / "b.py")
