@@ -16,7 +16,7 @@ from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
-from coordinator.service import overview, sweeping
+from coordinator.service import overview, sweeping, verdicts
 from coordinator.service.core import OPERATOR, Service
 from coordinator.settings import Settings
 from coordinator.store.database import open_writer
@@ -53,7 +53,9 @@ class World:
     def restart(self) -> None:
         """As after a crash: everything in memory is gone."""
         self.db.close()
+        self.service.at_work.clear()
         self.open()
+        self.resume()
 
     def close(self) -> None:
         self.db.close()
@@ -70,17 +72,53 @@ class World:
                 return overview.status(self.service, self.view(), actor, again)
             assert operation.handle is not None
             return operation.handle(self.service, self.view(), actor, again)
-        for handle in (operation.before, operation.handle):
-            if handle is None:
-                continue
+        if operation.course is not None:
+            allowed(operation, who(self.view(), token))
+            return self.drive(operation.course(self.service, again))
+        handle = operation.handle
+        assert handle is not None
 
-            def job(tx: Tx, handle: Any = handle) -> Any:
-                actor = OPERATOR if token is None else who(tx, token)
-                allowed(operation, actor)
-                return serve_write(self.service, tx, actor, handle, again)
+        def job(tx: Tx) -> Any:
+            actor = OPERATOR if token is None else who(tx, token)
+            allowed(operation, actor)
+            return serve_write(self.service, tx, actor, handle, again)
 
-            answer = self.ledger.run(job, self.clock.now_ms())
-        return answer
+        return self.ledger.run(job, self.clock.now_ms())
+
+    def drive(self, course: verdicts.Course) -> Any:
+        """Carry out a verdict, part by part, as the daemon's `Verdicts` does; a refusal is raised."""
+        value: Any = None
+        while True:
+            try:
+                part = course.send(value)
+            except StopIteration as end:
+                if isinstance(end.value, Refusal):
+                    raise end.value from None
+                return end.value
+            try:
+                if isinstance(part, verdicts.Aside):
+                    value = part.run(Beside(self))
+                else:
+                    value = self._written(part.job)
+            except Refusal as refusal:
+                value = refusal
+
+    def _written(self, job: Any) -> Any:
+        def served(tx: Tx) -> Any:
+            return serve_write(self.service, tx, OPERATOR, lambda svc, tx, who, req: job(tx), None)
+
+        return self.ledger.run_all([served], self.clock.now_ms())[0]
+
+    def resume(self) -> list[Any]:
+        """Go on with verdicts that were cut off, as a daemon does at its start; the answers."""
+        self._written(lambda tx: verdicts.hold(self.service, tx))
+        out = []
+        for review in verdicts.unfinished(self.view()):
+            try:
+                out.append(self.drive(verdicts.resume(self.service, review)))
+            except Refusal as refusal:
+                out.append(refusal)
+        return out
 
     def refused(self, request: rq.Request[Any], token: str | None = None) -> Refusal:
         """The refusal that the request must meet."""
@@ -126,6 +164,20 @@ class World:
     def task(self, title: str, *resources: str, **more: Any) -> str:
         made = self.ask(rq.TaskAdd(title=title, resources=list(resources), **more))
         return str(made.task)
+
+
+class Beside:
+    """What a part of a verdict is given that runs beside the loop."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.view = world.view()
+
+    def report(self, job: Any) -> None:
+        self._world.ledger.run_all([job], self._world.clock.now_ms())
+
+    def halted(self) -> bool:
+        return False
 
 
 class Sabotage:

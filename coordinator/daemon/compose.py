@@ -36,7 +36,7 @@ from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.resources import program_version
-from coordinator.service import sweeping
+from coordinator.service import disk, sweeping, verdicts
 from coordinator.service.core import OPERATOR, Service
 from coordinator.settings import Loaded, load
 from coordinator.store import events as ev
@@ -130,7 +130,9 @@ class Daemon:
 
     async def _serve(self) -> None:
         self._write(_started(self._started_at))
+        self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
         self._write(lambda tx: sweeping.sweep(self.service, tx, OPERATOR, rq.Sweep()))
+        self.desk.verdicts.resume()
         confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)
         guard = Guard(self.desk, confinement, OwnCommand(self.state.bin))
         self._heard = guard.heard
@@ -181,7 +183,7 @@ class Daemon:
         for job, every_s in (
             (self._sweep, self.settings.sweep.interval_s), (self._tend, 1),
             (self._retry, leases.retry_s), (self._backup, database.backup_every_s),
-            (self._compact, 6 * 3600), (self._refresh_archive, 60),
+            (self._compact, 6 * 3600), (self._refresh_archive, 60), (self._tidy_blobs, 3600),
         ):
             scheduler.add_job(_in_the_loop(job), "interval", seconds=every_s, id=job.__name__,
                               coalesce=True, max_instances=1, misfire_grace_time=None)
@@ -189,6 +191,7 @@ class Daemon:
         return scheduler
 
     def _sweep(self) -> None:
+        self.desk.verdicts.resume()
         operation = rq.Sweep()
         self._writer.submit(
             lambda tx: sweeping.sweep(self.service, tx, OPERATOR, operation), lambda value: None
@@ -210,6 +213,20 @@ class Daemon:
             lambda tx: sweeping.compact(self.service, tx, OPERATOR, rq.Compact()),
             lambda value: None,
         )
+
+    def _tidy_blobs(self) -> None:
+        self._loop.run_in_executor(None, self._tidy_blobs_now)
+
+    def _tidy_blobs_now(self) -> None:
+        """In a worker: it walks a folder."""
+        try:
+            source = open_reader(self.state.database)
+            try:
+                disk.tidy(self.service, View(source, self._clock.now_ms()))
+            finally:
+                source.close()
+        except (Refusal, OSError, *DISK_ERRORS) as bad:
+            log.error("kept contents were not tidied: %s", bad)
 
     def _backup(self) -> None:
         self._loop.run_in_executor(None, self._back_up_now)

@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from coordinator.daemon.verdicts import Verdicts
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.operations.listing import (
     OPERATIONS,
@@ -27,7 +28,7 @@ from coordinator.operations.listing import (
 from coordinator.service import line, overview, sweeping
 from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.store.database import DISK_ERRORS, storage_refusal
-from coordinator.store.ledger import Job, Ledger, Tx, View
+from coordinator.store.ledger import Ledger, Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, iso
 from coordinator.words.refusals import Code, Refusal
@@ -58,6 +59,7 @@ class Desk:
         self._open_reader = open_reader
         self._clock = clock
         self._own = own
+        self.verdicts = Verdicts(loop, service, writer, open_reader, clock)
         self._held: dict[str, Answer] = {}
         self._claims: list[_WaitingClaim] = []
         self._closing = False
@@ -84,11 +86,13 @@ class Desk:
                 return
             if operation.waits and request.wait_s > 0:
                 answer = self._patient(operation, request, token, answer, request.wait_s, gone)
+            if operation.course is not None:
+                self.check_allowed(operation, token)
+                self.verdicts.drive(operation.course(self.service, request),
+                                    lambda tx: who(tx, token), answer)
+                return
             job = partial(self._serve, operation, operation.handle, request, token)
-            if operation.before is None:
-                self.writer.submit(job, answer)
-            else:
-                self._write_twice(operation, request, token, job, answer)
+            self.writer.submit(job, answer)
         except Refusal as refusal:
             answer(refusal)
         except Exception as bad:
@@ -108,16 +112,15 @@ class Desk:
         if self._closing:
             raise Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
 
-    def _write_twice(self, operation: Operation, request: Any, token: str | None, job: Job,
-                     answer: Answer) -> None:
-        """`before` in a commit of its own, and then the job."""
-        def then(value: Any) -> None:
-            if isinstance(value, Refusal):
-                answer(value)
-            else:
-                self.writer.submit(job, answer)
+    def check_allowed(self, operation: Operation, token: str | None) -> None:
+        """Whether this may be asked at all, before anything is done about it.
 
-        self.writer.submit(partial(self._serve, operation, operation.before, request, token), then)
+        Raises:
+            Refusal: UNAUTHORIZED.
+        """
+        refusal = self.look(lambda view: allowed(operation, who(view, token)))
+        if isinstance(refusal, Refusal):
+            raise refusal
 
     def _serve(self, operation: Operation, handle: Any, request: Any, token: str | None,
                tx: Tx) -> Any:
@@ -276,6 +279,7 @@ class Desk:
     def close(self) -> None:
         """Refuse what comes, answer what waits."""
         self._closing = True
+        self.verdicts.close()
         bye = Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
         for acquisition in list(self._held):
             self._answer_held(acquisition, bye)

@@ -27,6 +27,7 @@ from coordinator.service import (
     reviews,
     sessions,
     sweeping,
+    verdicts,
 )
 from coordinator.service.core import Actor, Service
 from coordinator.store.ledger import Tx
@@ -40,13 +41,13 @@ Handler = Callable[[Service, Any, Actor, Any], Any]
 class Operation:
     """One thing that can be asked.
 
-    `before` is work that must be on disk in a commit of its own before `handle` runs.
-    An operation without `handle` is the daemon's own (health, shutdown).
+    An operation without `handle` is the daemon's own (health, shutdown), or it has a `course`: it
+    takes several steps, some of them beside the loop (`service.verdicts`).
     """
 
     request: type[rq.Request[Any]]
     handle: Handler | None
-    before: Handler | None = None
+    course: Callable[[Service, Any], verdicts.Course] | None = None
     #: What its request says of itself, and what reads that from JSON: looked up once.
     writes: bool = field(init=False, repr=False)
     operator_only: bool = field(init=False, repr=False)
@@ -111,8 +112,8 @@ _ALL = [
     Operation(rq.Sweep, sweeping.sweep),
     Operation(rq.Reviews, reviews.listing),
     Operation(rq.ReviewShow, reviews.show_request),
-    Operation(rq.ReviewDecide, reviews.decide, before=reviews.keep_current),
-    Operation(rq.ReviewUndo, reviews.undo, before=reviews.keep_current),
+    Operation(rq.ReviewDecide, None, course=verdicts.course),
+    Operation(rq.ReviewUndo, None, course=verdicts.course),
     Operation(rq.ArchiveSearch, overview.archive_search),
     Operation(rq.ArchiveShow, overview.archive_show),
     Operation(rq.ArchiveIndexNow, overview.archive_index),

@@ -13,6 +13,7 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     ("pending", "unblock"): "ready",
     ("pending", "block"): "blocked",
     ("blocked", "wait"): "pending",
+    ("ready", "wait"): "pending",
     ("blocked", "unblock"): "ready",
     ("ready", "claim"): "claimed",
     ("claimed", "done"): "done",

@@ -94,19 +94,17 @@ def _baseline(
     if asked.kind in ("file", "region"):
         if located.inode is None or located.path is None:
             return None, None
-        content = disk.read(svc, located.path)
-        if content.data is not None and content.hash is not None:
-            tx.keep(content.hash, content.data)
+        content = disk.read(svc, located.path, keep=True)
+        disk.keep(tx, content)
         return content.hash, None
     if asked.kind not in ("dir", "glob"):
         return None, None
     rows = []
     root = Path(worktree) if worktree else svc.tree.root
     for path in manifest(root, asked, svc.ignore, svc.settings.review.files_max):
-        content = disk.read(svc, root / path)
+        content = disk.look(svc, worktree, path, keep=True)
         if content.hash is not None:
-            if content.data is not None:
-                tx.keep(content.hash, content.data)
+            disk.keep(tx, content)
             rows.append((path, content.hash))
     return None, rows
 

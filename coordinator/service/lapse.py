@@ -173,7 +173,7 @@ def changed_since(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[ev.Fla
         asked = as_resource(row.file_path, row.kind, row.scope)
         most = svc.settings.review.files_max * 2
         try:
-            now = manifest(disk.place(svc, row.worktree, ""), asked, svc.ignore, most)
+            now = manifest(row.worktree or svc.tree.root, asked, svc.ignore, most)
         except Refusal as refusal:
             # So many new files appeared that they are not listed: a sweep must go on all the same.
             tx.record(ev.Noted(what="new files were not compared", facts={"why": refusal.message}))
@@ -187,18 +187,18 @@ def _compare(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], lease: Leas
              baseline: str | None) -> None:
     if path in found:
         return
-    content = disk.read(svc, disk.place(svc, lease.worktree, path))
+    content = disk.look(svc, lease.worktree, path, keep=True)
     if content.hash == baseline:
         return
-    if content.data is not None and content.hash is not None:
-        tx.keep(content.hash, content.data)
-    kept = (content.hash is None or content.data is not None) and (
+    disk.keep(tx, content)
+    kept = content.kept and (
         baseline is None or tx.row("blob_has", baseline) is not None
     )
     change = "created" if baseline is None else "deleted" if content.hash is None else "modified"
     found[path] = ev.FlaggedFile(
         path=path, scope=path_scope(path, svc.tree.fold_case), change=change, kept=kept,
         baseline_hash=baseline, flagged_hash=content.hash, worktree=lease.worktree,
+        inode=lease.inode if lease.kind == "file" else None,
     )
 
 

@@ -122,8 +122,8 @@ def _paths(svc: Service, row: LeaseRow) -> list[Held]:
             found = manifest(root, asked, svc.ignore, PROTECTED_MAX)
         except Refusal:
             return []
-        return [Held(str(root / one), one, row.locked_by, "file", row.fencing_token,
-                     row.locked_at, row.scope, row.worktree) for one in found]
+        return [Held(str(disk.place(svc, row.worktree, one)), one, row.locked_by, "file",
+                     row.fencing_token, row.locked_at, row.scope, row.worktree) for one in found]
     place = disk.place(svc, row.worktree, name.rstrip("/"))
     kind = disk.kind_at(place)
     if kind is None:
@@ -181,10 +181,9 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     opened, the holders are told; what the agent is told."""
     files = []
     for one in broken:
-        content = disk.read(svc, disk.place(svc, one.worktree, one.name))
-        if content.data is not None and content.hash is not None:
-            tx.keep(content.hash, content.data)
-        kept = (content.hash is None or content.data is not None) and (
+        content = disk.look(svc, one.worktree, one.name, keep=True)
+        disk.keep(tx, content)
+        kept = content.kept and (
             one.before is None or tx.row("blob_has", one.before) is not None
         )
         change = ("created" if one.before is None else

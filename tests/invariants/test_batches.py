@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from coordinator.operations.listing import OPERATIONS, serve_write
+from coordinator.service import planning, verdicts
 from coordinator.service.core import OPERATOR
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
@@ -81,11 +82,12 @@ def answers(world: World, asked: Sequence[rq.Request[Any]], *, at_once: bool) ->
     jobs = []
     for request in asked:
         operation = OPERATIONS[request.op]
-        if operation.before is not None:
-            refused = world.ledger.run_all([partial(serve, operation.before, request)], now)[0]
-            if isinstance(refused, Refusal):
-                continue
-        jobs.append(partial(serve, operation.handle, request))
+        handle: Any = operation.handle
+        if isinstance(request, rq.ReviewDecide | rq.ReviewUndo):  # none that writes files
+            plan = planning.Plan(request.review, "")
+            begin = partial(verdicts.begin, world.service, request, plan)
+            handle = lambda svc, tx, actor, req, begin=begin: begin(tx)  # noqa: E731
+        jobs.append(partial(serve, handle, request))
     if at_once:
         commits: list[Tx] = []
         world.ledger.on_commit = commits.append

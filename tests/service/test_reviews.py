@@ -48,7 +48,7 @@ def test_everything_below_a_leased_directory_is_captured(world: World) -> None:
     (world.root / "d/link").unlink()
     os.symlink("changed.py", world.root / "d/link")
     review = open_review(world)
-    # I expect every change, with both sides, and the large one by hash with words
+    # I expect every change, with both sides; those of the large one as files
     found = {f.path: f for f in review.files}
     assert {p: f.change for p, f in found.items()} == {
         "d/changed.py": "modified", "d/gone.py": "deleted", "d/sub/new.py": "created",
@@ -58,7 +58,10 @@ def test_everything_below_a_leased_directory_is_captured(world: World) -> None:
     assert content(found["d/sub/new.py"].flagged) == b"new\n"
     assert content(found["d/pic.bin"].baseline) == b"\0\1\2"
     assert "-one" in found["d/changed.py"].diff and "+two" in found["d/changed.py"].diff
-    assert not found["d/large.bin"].kept and "size limit" in found["d/large.bin"].note
+    large = found["d/large.bin"]
+    assert large.kept and large.baseline is None and "Large files" in large.diff
+    assert Path(str(large.baseline_at)).read_bytes() == b"x" * 2000
+    assert Path(str(large.flagged_at)).read_bytes() == b"y" * 2000
     assert (world.root / "d/changed.py").read_text() == "two\n", "coord reverted by itself"
 
 
