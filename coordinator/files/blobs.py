@@ -145,13 +145,11 @@ class BlobFolder:
 
     def _finish(self, fd: int, fresh: Path, target: Path, size: int) -> None:
         os.fsync(fd)
-        if self._again(target):
-            return
         with self._lock:
-            self._sum()
+            known = self._sum()
+            more = 0 if target.exists() else size
             fresh.rename(target)
-            if self._bytes is not None:
-                self._bytes += size
+            self._bytes = known + more
         sync_directory(str(self.path))
 
     def _allow(self, size: int) -> None:

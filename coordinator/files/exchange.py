@@ -58,11 +58,14 @@ class Exchanger:
         try:
             return self._run(step)
         except _Changed as other:
-            return Outcome("changed", str(other))
+            outcome = Outcome("changed", str(other))
         except OSError as no:
-            if no.errno in (errno.ELOOP, errno.ENOTDIR):
-                return Outcome("changed", "a link or a file stands where its directory was")
-            return Outcome("failed", (no.strerror or str(no)).lower())
+            in_the_way = no.errno in (errno.ELOOP, errno.ENOTDIR)
+            outcome = (Outcome("changed", "a link or a file stands where its directory was")
+                       if in_the_way else Outcome("failed", (no.strerror or str(no)).lower()))
+        with suppress(OSError):  # if it cannot be tidied now, the next try does
+            self.settle(step)
+        return outcome
 
     def sync(self) -> None:
         """Bring to the disk that names were given and taken.
@@ -83,6 +86,7 @@ class Exchanger:
         """
         try:
             with self.root.above(step.path) as (place, name):
+                _Beside(self, step.reversed(0), place, name).settle()
                 _Beside(self, step, place, name).settle()
         except OSError as no:
             if no.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
@@ -134,16 +138,15 @@ class _Beside:
     fresh: bytes = b""
 
     def __post_init__(self) -> None:
-        self.aside = self.step.aside.encode()
-        #: Whatever has this name is ours and may be torn; `aside` never is.
-        self.fresh = self.aside + b".new"
+        #: Whatever has the name `fresh` is ours and may be torn; `aside` never is.
+        self.aside, self.fresh = self.step.beside()
 
     # ------------------------------------------------------------ the three kinds of steps
 
     def create(self) -> Outcome:
         """There is nothing yet: nothing may be replaced."""
-        self._write_fresh()
         self._clear_directory()
+        self._write_fresh()
         try:
             kernel.rename_new(self.place, self.fresh, self.name)
         except FileExistsError:

@@ -32,7 +32,7 @@ from coordinator.words.refusals import Code, Refusal
 RULES_BYTES_MAX = 1 << 20
 
 #: How the names of files begin and end that coord writes beside another, for a moment.
-BESIDE, BESIDE_ENDS = STATE_DIR + "-", (".tmp", ".tmp.new")
+BESIDE, BESIDE_ENDS = STATE_DIR + "-", ".tmp"
 
 _Stamp = tuple[int, int, int] | None
 

@@ -10,13 +10,14 @@ import hashlib
 import os
 import stat
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from coordinator.files.blobs import write_all
 from coordinator.files.content import CHUNK_BYTES, EXECUTABLE, is_executable
 
-#: A file that is written in place has, after a crash, blocks of this size (bytes) of both contents.
+#: Contents are compared by blocks of this size (bytes) before they are by single bytes.
 BLOCK = 512
 
 #: The bytes of a content: in memory, or the file that has them.
@@ -32,8 +33,9 @@ class Step:
         old: the content that must be there; None: nothing.
         new: the content that is to be there; None: nothing.
         mode: permission bits of the new file.
-        aside: a name in the same directory that nothing else has.
+        aside: a name in the same directory that nothing else has; it ends in `.tmp`.
         in_place: the file is known by several names, and all of them are to have the new content.
+        back: it takes a step back. (What that has left beside the file must stay known, too.)
     """
 
     path: str
@@ -42,10 +44,16 @@ class Step:
     mode: int
     aside: str
     in_place: bool = False
+    back: bool = False
 
     def reversed(self, mode: int) -> Step:
         """The step that takes this one back, to a file with these permission bits."""
-        return Step(self.path, self.new, self.old, mode, self.aside, self.in_place)
+        return Step(self.path, self.new, self.old, mode, self.aside, self.in_place, not self.back)
+
+    def beside(self) -> tuple[bytes, bytes]:
+        """Two names in the same directory: for whole contents, and for what is being written."""
+        stem = self.aside.removesuffix(".tmp").encode() + (b".back" if self.back else b"")
+        return stem + b".tmp", stem + b".new.tmp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +112,7 @@ def name_of(fd: int) -> str:
 
 def is_mixed(fd: int, old: Source, new: Source) -> bool:
     """Whether an open file is what a crash leaves that came while we wrote `new` over `old`: each
-    block is that of one of the two, in its place, and the end is where one of them ends or, while
+    byte is that of one of the two, in its place, and the end is where one of them ends or, while
     it grows, between."""
     size, before, after = os.fstat(fd).st_size, _size(old), _size(new)
     if size not in (before, after) and not before < size < after:
@@ -113,8 +121,11 @@ def is_mixed(fd: int, old: Source, new: Source) -> bool:
         now = os.pread(fd, CHUNK_BYTES, at)
         one, other = _part(old, at), _part(new, at)
         for block in range(0, len(now), BLOCK):
-            here = slice(block, block + BLOCK)
-            if not one[here].startswith(now[here]) and not other[here].startswith(now[here]):
+            here = slice(block, min(block + BLOCK, len(now)))
+            parts = [part[here] for part in (now, one, other)]
+            if parts[0] not in parts[1:] and not all(
+                byte in pair for byte, *pair in zip_longest(*parts, fillvalue=-1)
+            ):
                 return False
     return True
 
