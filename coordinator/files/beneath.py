@@ -24,8 +24,8 @@ from coordinator.words import filename
 
 #: What is said of a path where no file can be: it, or something above it, is not there.
 _NOTHING = Content("absent", 0, None, "absent")
-#: A link on the way, or a file where a directory should be.
-_IN_THE_WAY = (errno.ELOOP, errno.ENOTDIR)
+#: Nothing is there, or a file where a directory should be.
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 
 
 class Root:
@@ -55,17 +55,19 @@ class Root:
 
     # ------------------------------------------------------------ looking
 
-    def snapshot(self, path: str, size_max: int, *, taker: Taker | None = None) -> Content:
-        """What is at `path` now (see `content.snapshot`); absent, too, where a link stands above.
+    def snapshot(self, path: str, size_max: int, *, taker: Taker | None = None,
+                 strict: bool = False) -> Content:
+        """What is at `path` now (see `content.snapshot`); absent, too, where a link stands above,
+        unless that is to be an error (`strict`).
 
         Raises:
-            OSError: the disk refused.
+            OSError: the disk refused; ELOOP: a link stands above.
         """
         try:
             with self.above(path) as (place, name):
                 return snapshot(name, size_max, place=place, taker=taker)
         except OSError as no:
-            if no.errno == errno.ENOENT or no.errno in _IN_THE_WAY:
+            if no.errno in _NOT_THERE or (no.errno == errno.ELOOP and not strict):
                 return _NOTHING
             raise
 
@@ -128,7 +130,7 @@ class Root:
         there. `make`: missing directories are made.
 
         Raises:
-            OSError: ELOOP or ENOTDIR where a link or a file stands on the way; ENOENT.
+            OSError: ELOOP where a link stands on the way, ENOTDIR where a file does; ENOENT.
         """
         folder, _, name = _checked(path).rpartition(b"/")
         if not folder:
@@ -166,8 +168,10 @@ class Root:
         name = _checked(folder) if folder else b"."
         try:
             fd = kernel.open_beneath(self._fd, name, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError:
-            return  # it is gone, and its entries with it
+        except OSError as no:
+            if no.errno in _NOT_THERE or no.errno == errno.ELOOP:
+                return  # it is gone, and its entries with it
+            raise
         try:
             os.fsync(fd)
         except OSError as no:

@@ -43,13 +43,14 @@ class Exchanger:
 
     `source` gives the bytes of a content by its name. `saved` gathers what somebody saved in the
     middle of a step and could not stay where it was saved: it is kept in `blobs`. `after_crash`:
-    these steps may have been begun before.
+    these steps may have been begun before. `own_links`: paths at which a step takes or puts a link.
     """
 
     root: Root
     blobs: BlobFolder
     source: Callable[[str], Source]
     after_crash: bool = False
+    own_links: frozenset[str] = frozenset()
     saved: list[Saved] = field(default_factory=list)
     _folders: set[str] = field(default_factory=set)
 
@@ -96,8 +97,9 @@ class Exchanger:
 
     def _run(self, step: Step) -> Outcome:
         self.settle(step)
-        now = self.root.snapshot(step.path, 0)
-        if now.name == step.new and (step.new is not None or now.kind == "absent"):
+        now = self._now(step)
+        # (A directory is no content: where no file is to be, one may be.)
+        if now.name == step.new and now.kind != "special":
             return Outcome("done")
         if step.new is None and step.old is None:
             raise _Changed("something is there now that is neither a file nor a link")
@@ -112,6 +114,15 @@ class Exchanger:
             if step.in_place and now.kind != "symlink" and step.old is not None:
                 return beside.write_in_place()
             return beside.create() if step.old is None else beside.replace()
+
+    def _now(self, step: Step) -> Content:
+        """What is there; below a link that is itself the work of another step, nothing."""
+        try:
+            return self.root.snapshot(step.path, 0, strict=True)
+        except OSError as no:
+            if no.errno != errno.ELOOP or self.root.link_above(step.path) not in self.own_links:
+                raise
+        return self.root.snapshot(step.path, 0)
 
     def keep(self, step: Step, place: int, name: bytes) -> None:
         """Keep what somebody saved as a blob, before it is taken away."""
@@ -275,7 +286,8 @@ class _Beside:
     def _throw_away(self, found: Content) -> Outcome:
         """What came out was expected, and is kept as a blob: its name here goes."""
         self._unlink(self.aside)
-        return Outcome("done", inode=found.stamp[1] if found.links > 1 and found.stamp else None)
+        return Outcome("done", out=found.stamp[:2] if found.stamp else None,
+                       names=found.links - 1)
 
     def _put_back(self) -> None:
         """What came out was saved by somebody: it goes back, and so does what they save while it

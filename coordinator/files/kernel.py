@@ -14,6 +14,7 @@ import fcntl
 import os
 import platform
 import signal
+import stat
 import struct
 from contextlib import suppress
 
@@ -42,7 +43,7 @@ def open_beneath(place: int, path: bytes, flags: int) -> int:
     """Open `path` below the directory `place` (a descriptor); no link on the way is followed.
 
     Raises:
-        OSError: ELOOP or ENOTDIR where a link stands on the way; else as `open`.
+        OSError: ELOOP where a link stands on the way, ENOTDIR where a file does; else as `open`.
     """
     if _has_openat2:
         try:
@@ -74,7 +75,8 @@ def open_real(path: bytes, flags: int) -> int:
 
 def _openat2(place: int, path: bytes, flags: int, resolve: int) -> int:
     global _has_openat2
-    how = struct.pack("QQQ", flags | os.O_CLOEXEC, 0, resolve)
+    # Without O_NOFOLLOW a link at the end is refused as such, and not as "no directory".
+    how = struct.pack("QQQ", (flags | os.O_CLOEXEC) & ~os.O_NOFOLLOW, 0, resolve)
     for _ in range(_AGAIN_MAX):
         fd: int = _libc.syscall(_OPENAT2, place, path, how, ctypes.c_size_t(len(how)))
         if fd >= 0:
@@ -93,14 +95,27 @@ def _step_by_step(place: int, path: bytes, flags: int) -> int:
     at = place
     try:
         for part in above:
-            below = os.open(part, PLACE, dir_fd=at)
+            below = _step(at, part, PLACE)
             if at != place:
                 os.close(at)
             at = below
-        return os.open(last, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+        return _step(at, last, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
     finally:
         if at != place:
             os.close(at)
+
+
+def _step(place: int, part: bytes, flags: int) -> int:
+    for _ in range(_AGAIN_MAX):
+        try:
+            return os.open(part, flags, dir_fd=place)
+        except NotADirectoryError:
+            found = os.stat(part, dir_fd=place, follow_symlinks=False)
+            if stat.S_ISLNK(found.st_mode):
+                break
+            if not stat.S_ISDIR(found.st_mode):
+                raise
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
 
 
 def exchange(place: int, one: bytes, other: bytes) -> None:

@@ -64,13 +64,14 @@ class Outcome:
         state: `done`: the new content is there (it may have been there before); `changed`:
             something else is, and was left as it is; `failed`: the disk refused.
         why: in words, unless it is done.
-        inode: the number of the file that came out, if it still has another name: the old content
-            is still there under that.
+        out: which file (device, inode) came out and was thrown away; None: none.
+        names: how many other names that file still had: the old content is there under them.
     """
 
     state: Literal["done", "changed", "failed"]
     why: str = ""
-    inode: int | None = None
+    out: tuple[int, int] | None = None
+    names: int = 0
 
 
 class Saved(NamedTuple):

@@ -27,6 +27,8 @@ from coordinator.words import filename
 
 #: The name of what is there and may not be read.
 UNREADABLE = "unreadable"
+#: The name of what is behind a link that took a directory's place.
+BEHIND = "behind a link"
 #: Errors that say that a large content could not be kept, and not that it could not be read.
 _NO_ROOM = frozenset({errno.EDQUOT, errno.ENOSPC, errno.EFBIG, errno.EROFS, errno.EACCES})
 
@@ -79,11 +81,12 @@ def root_of(svc: Service, worktree: str | None) -> Root:
 
 
 def look(svc: Service, worktree: str | None, path: str, *, keep: bool = False,
-         root: Root | None = None) -> Bytes:
+         root: Root | None = None, strict: bool = False) -> Bytes:
     """What is at a path (relative to its working tree) now; what may not be read is `unreadable`.
 
     `keep`: what is too large for the database is kept in `.coord/blobs` at once, as far as the
     budget allows; `keep` below notes it. `root`: the working tree, if it is open already.
+    `strict`: what lies behind a link is not absent, but `BEHIND`.
     """
     if root is None:
         try:
@@ -93,9 +96,9 @@ def look(svc: Service, worktree: str | None, path: str, *, keep: bool = False,
             return NOTHING
     most = svc.settings.review.file_bytes_max
     try:
-        content = _snapshot(svc, root, path, most, keep)
-    except OSError:
-        return Bytes(UNREADABLE, None)
+        content = _snapshot(svc, root, path, most, keep, strict)
+    except OSError as no:
+        return Bytes(BEHIND if strict and no.errno == errno.ELOOP else UNREADABLE, None)
     if content.name is None:
         return NOTHING
     stored = content.taken
@@ -105,14 +108,15 @@ def look(svc: Service, worktree: str | None, path: str, *, keep: bool = False,
                  content.links)
 
 
-def _snapshot(svc: Service, root: Root, path: str, most: int, keep: bool) -> Content:
+def _snapshot(svc: Service, root: Root, path: str, most: int, keep: bool,
+              strict: bool) -> Content:
     if keep:
         try:
-            return root.snapshot(path, most, taker=svc.blobs.take)
+            return root.snapshot(path, most, taker=svc.blobs.take, strict=strict)
         except OSError as no:
             if no.errno not in _NO_ROOM:
                 raise
-    return root.snapshot(path, most)
+    return root.snapshot(path, most, strict=strict)
 
 
 def stow(svc: Service, name: str, data: bytes, mode: int = 0o777) -> Bytes:

@@ -229,23 +229,27 @@ class _Look:
                 f"{filename.shown(file.path)} lay, is gone. Nothing was changed.",
                 next=f"`coord review show {self._row.review_id}` has both sides.",
             )
-        link = root.link_above(file.path)
-        if link is not None and link not in self._own_links:
-            raise Refusal(
-                Code.VERSION_CHANGED,
-                f"{filename.shown(link)} is a symlink now, and was a directory when "
-                f"{filename.shown(file.path)} was leased. coord does not follow it. Nothing was "
-                "changed.",
-                next=f"Put the directory back, then repeat; or `coord review keep "
-                f"{self._row.review_id}`.", path=file.path,
-            )
-        now = disk.look(self._svc, file.worktree, file.path, keep=True, root=root)
+        now = disk.look(self._svc, file.worktree, file.path, keep=True, root=root, strict=True)
+        if now.hash == disk.BEHIND:
+            link = root.link_above(file.path)
+            if link not in self._own_links:
+                raise self._behind(file, link or "a directory above")
+            now = disk.NOTHING
         if now.hash == disk.UNREADABLE:
             raise Refusal(
                 Code.STORAGE, f"{filename.shown(file.path)} cannot be read. Nothing was changed.",
                 next="Restore access to it, then repeat.", path=file.path,
             )
         return now
+
+    def _behind(self, file: ReviewFileRow, link: str) -> Refusal:
+        return Refusal(
+            Code.VERSION_CHANGED,
+            f"{filename.shown(link)} is a symlink now, and was a directory when "
+            f"{filename.shown(file.path)} was leased. coord does not follow it. Nothing was changed.",
+            next=f"Put the directory back, then repeat; or `coord review keep "
+            f"{self._row.review_id}`.", path=file.path,
+        )
 
     def _root(self, worktree: str | None) -> Root | None:
         if worktree not in self._roots:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from coordinator.files.content import is_link
 from coordinator.files.exchange import Exchanger
 from coordinator.files.steps import Outcome, Saved, Source, Step
 from coordinator.service import disk, planning, reviews
@@ -248,9 +249,12 @@ def perform(svc: Service, beside: Beside, journal: Journal, after_crash: bool) -
     """Carry out the steps, and take all back if one cannot be done. For a worker."""
     out = Performed()
     with ExitStack() as stack:
-        writers = _Writers(svc, beside.view, stack, after_crash)
+        links = frozenset(row.path for row in journal.steps
+                          if is_link(row.old_hash or "") or is_link(row.new_hash or ""))
+        writers = _Writers(svc, beside.view, stack, after_crash, links)
         reached: list[StepRow] = []
         fresh: list[int] = []
+        names: dict[tuple[int, int], tuple[str, int]] = {}  # file -> what is left of its names
         for row in journal.steps:
             if beside.halted():
                 out.state = "halted"
@@ -262,9 +266,11 @@ def perform(svc: Service, beside: Beside, journal: Journal, after_crash: bool) -
                 reached.append(row)
             if outcome.state != "done":
                 out.first = (row.path, outcome)
+                if after_crash:  # those that follow may have been written before the crash
+                    reached += journal.steps[journal.steps.index(row) + 1 :]
                 break
-            if outcome.inode is not None:
-                out.linked.append((row.path, outcome.inode))
+            if outcome.out is not None:
+                names[outcome.out] = (row.path, outcome.names)
             fresh.append(row.n)
             if len(fresh) == REPORT_EVERY:
                 _report(beside, journal, fresh)
@@ -274,6 +280,7 @@ def perform(svc: Service, beside: Beside, journal: Journal, after_crash: bool) -
         if out.first is None:
             if fresh:
                 _report(beside, journal, fresh)
+            out.linked = [(path, file[1]) for file, (path, left) in names.items() if left > 0]
         else:
             _take_back(out, beside, journal, writers, reached)
         out.saved = writers.saved()
@@ -284,7 +291,6 @@ def _take_back(out: Performed, beside: Beside, journal: Journal, writers: _Write
                reached: list[StepRow]) -> None:
     """Put the old contents back, the last one first."""
     out.state = "back"
-    out.linked = []
     _report(beside, journal, [row.n for row in reached], back=True)
     for row in reversed(reached):
         outcome = writers.run(row, _forward(row).reversed(row.old_mode))
@@ -315,9 +321,10 @@ def _forward(row: StepRow) -> Step:
 class _Writers:
     """One `Exchanger` for each working tree, opened when it is needed."""
 
-    def __init__(self, svc: Service, view: View, stack: ExitStack, after_crash: bool) -> None:
+    def __init__(self, svc: Service, view: View, stack: ExitStack, after_crash: bool,
+                 links: frozenset[str]) -> None:
         self._svc, self._view, self._stack = svc, view, stack
-        self._after_crash = after_crash
+        self._after_crash, self._links = after_crash, links
         self._made: dict[str | None, Exchanger] = {}
 
     def run(self, row: StepRow, step: Step) -> Outcome:
@@ -330,7 +337,7 @@ class _Writers:
 
     def _open(self, worktree: str | None) -> Exchanger:
         root = self._stack.enter_context(disk.root_of(self._svc, worktree))
-        made = Exchanger(root, self._svc.blobs, self._source, self._after_crash)
+        made = Exchanger(root, self._svc.blobs, self._source, self._after_crash, self._links)
         return self._made.setdefault(worktree, made)
 
     def _source(self, name: str) -> Source:

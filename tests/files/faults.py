@@ -20,13 +20,14 @@ class Crash(BaseException):
 
 
 class FaultyKernel:
-    """While it is entered, `act` is called before the `nth` operation, once.
+    """While it is entered, `act` is called before the `nth` operation, once; or (`for_good`) before
+    each from then on.
 
     After a `Crash` every other operation fails alike: a dead process does nothing more.
     """
 
-    def __init__(self, nth: int, act: Callable[[], None]) -> None:
-        self.left, self.act = nth, act
+    def __init__(self, nth: int, act: Callable[[], None], *, for_good: bool = False) -> None:
+        self.left, self.act, self.for_good = nth, act, for_good
         self.struck = False
         self.said = ""
         self._dead = False
@@ -52,7 +53,7 @@ class FaultyKernel:
             if self._busy:
                 return real(*args, **more)
             self.left -= 1
-            if self.left == 0:
+            if self.left == 0 or (self.for_good and self.left < 0):
                 self.struck, self.said, self._busy = True, f"{name}{args}", True
                 try:
                     self.act()
