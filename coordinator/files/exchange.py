@@ -101,8 +101,8 @@ class Exchanger:
         # (A directory is no content: where no file is to be, one may be.)
         if now.name == step.new and now.kind != "special":
             return Outcome("done")
-        if step.new is None and step.old is None:
-            raise _Changed("something is there now that is neither a file nor a link")
+        if now.kind == "special":
+            raise _Changed("a pipe, a socket or a device stands there now")
         if now.name != step.old and not (self.after_crash and step.in_place):
             raise _Changed("somebody has changed it since" if now.kind != "absent"
                            else "somebody has deleted it since")

@@ -246,7 +246,8 @@ class _Look:
         return Refusal(
             Code.VERSION_CHANGED,
             f"{filename.shown(link)} is a symlink now, and was a directory when "
-            f"{filename.shown(file.path)} was leased. coord does not follow it. Nothing was changed.",
+            f"{filename.shown(file.path)} was leased. coord does not follow it. Nothing was "
+            "changed.",
             next=f"Put the directory back, then repeat; or `coord review keep "
             f"{self._row.review_id}`.", path=file.path,
         )

@@ -5,6 +5,7 @@ Real files, a real database; a crash, a full disk or a person at each operation 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -544,19 +545,13 @@ def test_a_crash_in_any_moment_is_gone_on_from(tmp_path: Path, start: int) -> No
 def test_a_crash_while_it_is_taken_back_or_undone(tmp_path: Path) -> None:
     for nth, world, before, partial in worlds(tmp_path):
         world.ask(REVERT)
-        with FaultyKernel(nth, crash) as faults:
-            try:
-                verdict(world, UNDO)
-            except Crash:
-                pass
+        with FaultyKernel(nth, crash) as faults, contextlib.suppress(Crash):
+            verdict(world, UNDO)
         if not faults.struck:
             return
         # A second crash, in the middle of going on
-        with FaultyKernel(nth // 2 + 1, crash):
-            try:
-                world.restart()
-            except Crash:
-                pass
+        with FaultyKernel(nth // 2 + 1, crash), contextlib.suppress(Crash):
+            world.restart()
         world.restart()
         state = world.ask(rq.ReviewShow(review="R-1")).state
         assert tree(world) == (partial if state == "open" else before), faults.said
