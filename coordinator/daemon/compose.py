@@ -29,6 +29,7 @@ from coordinator.daemon.confinement import Confinement
 from coordinator.daemon.desk import Desk
 from coordinator.daemon.eyes import Eyes
 from coordinator.daemon.guard import Guard
+from coordinator.daemon.landings import Landings
 from coordinator.daemon.local_door import LocalDoor
 from coordinator.daemon.own_command import OwnCommand
 from coordinator.daemon.writer import Writer
@@ -143,6 +144,8 @@ class Daemon:
             self._loop.add_signal_handler(number, self._stop.set)
         self._eyes = Eyes(self._loop, self.service, self._writer, self._refresh_archive)
         self._eyes.open()
+        self._landings = Landings(self._loop, self.state, self._tell_landing)
+        self._landings.look()
         scheduler = self._schedule()
         http = await self._open_http()
         self._backup_if_old()
@@ -192,10 +195,15 @@ class Daemon:
 
     def _sweep(self) -> None:
         self.desk.verdicts.resume()
+        self._landings.look()
         operation = rq.Sweep()
         self._writer.submit(
             lambda tx: sweeping.sweep(self.service, tx, OPERATOR, operation), lambda value: None
         )
+
+    def _tell_landing(self, said: str) -> None:
+        event = ev.Noted(what="a landing was cut off", facts={"then": said})
+        self._writer.submit(lambda tx: tx.record(event), lambda value: None)
 
     def _retry(self) -> None:
         """Refused acquisitions are looked at again, whether or not anything was released."""

@@ -15,7 +15,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -81,21 +81,22 @@ class BlobFolder:
         Raises:
             OSError: `OverBudget`, or the disk refused; nothing was kept.
         """
-        expected = os.fstat(source).st_size
-        with self._fresh(0 if forced else expected) as (fd, fresh):
-            named, size = hashlib.sha256(), 0
-            shared = expected > 0 and kernel.clone(source, fd)
-            if shared:
+        expected = 0 if forced else os.fstat(source).st_size
+        with self._fresh(expected) as (fd, fresh):
+            if kernel.clone(source, fd):
                 os.lseek(fd, 0, os.SEEK_SET)
-            while chunk := os.read(fd if shared else source, CHUNK_BYTES):
-                named.update(chunk)
-                size += len(chunk)
-                if not shared:
-                    write_all(fd, chunk)
-                    if size > expected and not forced:
-                        self._allow(size)
-            self._finish(fd, fresh, self.path / named.hexdigest(), size)
-        return named.hexdigest(), size
+                return self._poured(_chunks(fd), fd, fresh, None)
+            return self._poured(_chunks(source), fd, fresh, None if forced else expected,
+                                write=True)
+
+    def pour(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Keep what these pieces make together: its SHA-256 in hexadecimal, and its size.
+
+        Raises:
+            OSError: `OverBudget`, or the disk refused; nothing was kept.
+        """
+        with self._fresh(0) as (fd, fresh):
+            return self._poured(chunks, fd, fresh, 0, write=True)
 
     def tidy(self, needed: Callable[[str], bool], now_s: float | None = None) -> int:
         """Remove what is not `needed` (asked by its SHA-256) and not young; how many bytes."""
@@ -129,6 +130,20 @@ class BlobFolder:
             except OSError:
                 return False
         return True
+
+    def _poured(self, chunks: Iterable[bytes], fd: int, fresh: Path, allowed: int | None, *,
+                write: bool = False) -> tuple[str, int]:
+        """`allowed`: so many bytes are within the budget; more are asked for. None: any number."""
+        named, size = hashlib.sha256(), 0
+        for chunk in chunks:
+            named.update(chunk)
+            size += len(chunk)
+            if allowed is not None and size > allowed:
+                self._allow(size)
+            if write:
+                write_all(fd, chunk)
+        self._finish(fd, fresh, self.path / named.hexdigest(), size)
+        return named.hexdigest(), size
 
     @contextmanager
     def _fresh(self, size: int) -> Iterator[tuple[int, Path]]:
@@ -169,6 +184,11 @@ class BlobFolder:
                 return list(entries)
         except OSError:
             return []
+
+
+def _chunks(fd: int) -> Iterator[bytes]:
+    while chunk := os.read(fd, CHUNK_BYTES):
+        yield chunk
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -10,17 +10,29 @@ for the transaction that follows: it costs no look at the disk.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from coordinator.files.beneath import Root
 from coordinator.files.blobs import FILE_FROM
 from coordinator.files.canonical import Located
-from coordinator.files.content import EXECUTABLE, Content, Stamp, is_link
+from coordinator.files.content import (
+    CHUNK_BYTES,
+    EXECUTABLE,
+    Content,
+    Stamp,
+    digest,
+    is_link,
+    link_digest,
+)
 from coordinator.service.core import Service
 from coordinator.store.ledger import Tx, View
 from coordinator.words import filename
@@ -40,7 +52,7 @@ class Bytes:
     Attributes:
         hash: the content's name (None: no file or link there).
         data: its bytes, or a link's target (None: absent, too large, or it may not be read).
-        mode: its permission bits.
+        mode: its permission bits; 0: not known.
         size: in bytes.
         stored: it is kept in `.coord/blobs` already.
         stamp: which file it was, and in which state.
@@ -119,14 +131,49 @@ def _snapshot(svc: Service, root: Root, path: str, most: int, keep: bool,
     return root.snapshot(path, most, strict=strict)
 
 
-def stow(svc: Service, name: str, data: bytes, mode: int = 0o777) -> Bytes:
+def stow(svc: Service, name: str, data: bytes) -> Bytes:
     """A content that was made, as if it had been looked at: what is large is kept at once."""
     stored = False
     if len(data) > FILE_FROM:
         with suppress(OSError):
             svc.blobs.put(data)
             stored = True
-    return Bytes(name, data, mode, len(data), stored)
+    return Bytes(name, data, 0, len(data), stored)
+
+
+def pour(svc: Service, stream: IO[bytes]) -> Bytes:
+    """A content that a program prints, as that of a plain file; what is large is kept at once."""
+    most = svc.settings.review.file_bytes_max
+    data = stream.read(most + 1)
+    if len(data) <= most:
+        return stow(svc, digest(data), data)
+    named, size = hashlib.sha256(), 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal size
+        for chunk in chain([data], iter(partial(stream.read, CHUNK_BYTES), b"")):
+            named.update(chunk)
+            size += len(chunk)
+            yield chunk
+
+    left, stored = chunks(), True
+    try:
+        svc.blobs.pour(left)
+    except OSError:
+        stored = False
+        for _ in left:
+            pass  # its name is wanted all the same
+    return Bytes(f"sha256:{named.hexdigest()}", None, 0, size, stored)
+
+
+def link(target: bytes) -> Bytes:
+    """The content of a symlink."""
+    return Bytes(link_digest(target), target, 0o777, len(target))
+
+
+def executable(content: Bytes) -> Bytes:
+    """The same bytes, as those of an executable file."""
+    return replace(content, hash=f"{content.hash}{EXECUTABLE}") if content.hash else content
 
 
 def keep(tx: Tx, content: Bytes) -> None:
@@ -134,9 +181,9 @@ def keep(tx: Tx, content: Bytes) -> None:
     if content.hash is None:
         return
     if content.stored:
-        tx.keep_stored(content.hash, content.size, content.mode)
+        tx.keep_stored(content.hash, content.size, content.mode or None)
     elif content.data is not None:
-        tx.keep(content.hash, content.data, content.mode)
+        tx.keep(content.hash, content.data, content.mode or None)
 
 
 def read(svc: Service, path: str | Path, *, keep: bool = False) -> Bytes:
