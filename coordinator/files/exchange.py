@@ -17,8 +17,8 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -201,19 +201,26 @@ class _Beside:
         return self._throw_away(self._take_out())
 
     def write_in_place(self) -> Outcome:
-        """All names of the file get the new content. Whoever opens it meanwhile waits."""
-        assert self.step.old is not None and self.step.new is not None
-        fd = os.open(self.name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
-                     dir_fd=self.place)
+        """All names of the file get the new content. Whoever opens it meanwhile waits; who has it
+        open for reading may see some of both."""
+        deadline = time.monotonic() + WRITER_S
+        while time.monotonic() < deadline:
+            with self._opened(os.O_RDWR) as fd, kernel.Alone(fd) as alone:
+                if alone.held is not False:
+                    return self._rewrite(fd)
+            _pause()
+        with self._opened(os.O_RDONLY) as fd:
+            if kernel.has_writer(fd):
+                raise _Changed(_writing(True))
+        with self._opened(os.O_RDWR) as fd:
+            return self._rewrite(fd)
+
+    @contextmanager
+    def _opened(self, how: int) -> Iterator[int]:
+        flags = how | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(self.name, flags, dir_fd=self.place)
         try:
-            deadline = time.monotonic() + WRITER_S
-            while True:
-                with kernel.Alone(fd) as alone:
-                    if alone.held is not False:
-                        return self._rewrite(fd)
-                if time.monotonic() > deadline:
-                    raise _Changed("another program has it open")
-                _pause()
+            yield fd
         finally:
             os.close(fd)
 

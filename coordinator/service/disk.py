@@ -228,15 +228,6 @@ def kind(svc: Service, worktree: str | None,
     return _kind(found.st_mode) if found is not None else "absent"
 
 
-def kind_at(path: Path) -> Literal["file", "directory", "absent"] | None:
-    """`kind`, of an absolute path, following links above it: for whoever has none to follow."""
-    try:
-        mode = path.lstat().st_mode
-    except OSError:
-        return "absent"
-    return _kind(mode)
-
-
 def _kind(mode: int) -> Literal["file", "directory"] | None:
     return "file" if stat.S_ISREG(mode) else "directory" if stat.S_ISDIR(mode) else None
 

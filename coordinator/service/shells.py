@@ -125,7 +125,7 @@ def _paths(svc: Service, row: LeaseRow) -> list[Held]:
         return [Held(str(disk.place(svc, row.worktree, one)), one, row.locked_by, "file",
                      row.fencing_token, row.locked_at, row.scope, row.worktree) for one in found]
     place = disk.place(svc, row.worktree, name.rstrip("/"))
-    kind = disk.kind_at(place)
+    kind = disk.kind(svc, row.worktree, name.rstrip("/"))
     if kind is None:
         return []
     return [Held(str(place), name, row.locked_by, kind, row.fencing_token, row.locked_at,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -256,18 +257,41 @@ def test_a_file_torn_by_our_own_crash_is_known(tree: Path, torn: bytes, ours: bo
     assert (tree / "f").read_bytes() == (NEW if ours else torn)
 
 
-def test_who_opens_a_file_that_is_written_in_place_waits(
+def test_a_file_that_is_written_by_another_is_not_written_in_place(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchange, "WRITER_S", 0.05)
     put(tree, digest(OLD))
     os.link(tree / "f", tree / "second")
     step = step_for(digest(OLD), digest(NEW), in_place=True)
-    with (tree / "second").open("rb"):
+    with (tree / "second").open("r+b"):
         outcome, _ = run(tree, step)
-    assert outcome.state == "changed" and "has it open" in outcome.why
+    assert outcome.state == "changed" and "writing it just now" in outcome.why
     assert (tree / "f").read_bytes() == OLD
-    assert run(tree, step)[0].state == "done"
+    with (tree / "second").open("rb"):  # a reader is no hindrance for ever
+        assert run(tree, step)[0].state == "done"
+
+
+def test_whoever_opens_a_file_that_is_written_in_place_waits(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that opens it in the middle gets it only when it is whole."""
+    put(tree, digest(OLD))
+    os.link(tree / "f", tree / "second")
+    seen: list[bytes] = []
+    reader = threading.Thread(target=lambda: seen.append((tree / "second").read_bytes()))
+    real = os.ftruncate
+
+    def meanwhile(fd: int, size: int) -> None:
+        reader.start()
+        reader.join(0.2)
+        assert seen == [], "it did not wait"
+        real(fd, size)
+
+    monkeypatch.setattr(os, "ftruncate", meanwhile)
+    assert run(tree, step_for(digest(OLD), digest(NEW), in_place=True))[0].state == "done"
+    reader.join()
+    assert seen == [NEW]
 
 
 # --------------------------------------------------------------- crashes and disks that refuse

@@ -13,6 +13,7 @@ import pytest
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
+from tests.launch.conftest import alive
 from tests.waiting import until
 
 FILES = 401
@@ -133,8 +134,10 @@ def test_kill_9_again_and_again(flagged: Repo) -> None:
 def test_a_coordinator_that_is_stopped_goes_on_when_it_is_back(flagged: Repo) -> None:
     going = Verdict(flagged, REVERT)
     until(lambda: some_are_written(flagged))
+    pid = flagged.pid()
     flagged.down()
     answer = going.ended()
+    until(lambda: not alive(pid))
     assert isinstance(answer, Refusal) or answer.state == "reverted"
     assert left_beside(flagged) == [], "it stops between two files"
     with flagged.client() as client:
