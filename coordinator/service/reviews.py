@@ -212,17 +212,17 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
 # ------------------------------------------------------------ what a verdict does to the rows
 
 
-def decide(svc: Service, tx: Tx, request: rq.ReviewDecide | rq.ReviewUndo,
+def decide(tx: Tx, request: rq.ReviewDecide | rq.ReviewUndo,
            row: ReviewRow) -> rq.Review:
     """Note a verdict, or its end, for which no file has to be written."""
     by = request.by or "operator"
     if isinstance(request, rq.ReviewUndo):
-        return undone(svc, tx, row, by, reopened=False)
+        return undone(tx, row, by, reopened=False)
     verdict = VerdictRow(row.review_id, request.verdict, by, request.note[:2000], tx.now)
-    return reverted(svc, tx, row, verdict, ())
+    return reverted(tx, row, verdict, ())
 
 
-def reverted(svc: Service, tx: Tx, row: ReviewRow, verdict: VerdictRow,
+def reverted(tx: Tx, row: ReviewRow, verdict: VerdictRow,
              steps: Sequence[StepRow]) -> rq.Review:
     """Note a verdict (`verdict.what`); `steps` are the files that were written for it."""
     task = _task_under(tx, row)
@@ -245,15 +245,15 @@ def reverted(svc: Service, tx: Tx, row: ReviewRow, verdict: VerdictRow,
         if task is not None and verdict.what == "reassign":
             said += f" Who claims it next has it: do not go on with {task.task_id} without that."
         notices.post(tx, row.agent, "verdict", said, review=row.review_id, verdict=verdict.what)
-    return show(svc, tx, row.review_id, content=False)
+    return _reply(tx, find(tx, row.review_id))  # without differences: those take their time
 
 
-def undone(svc: Service, tx: Tx, row: ReviewRow, by: str, *, reopened: bool) -> rq.Review:
+def undone(tx: Tx, row: ReviewRow, by: str, *, reopened: bool) -> rq.Review:
     """Note that a verdict was taken back. `reopened`: its task waits for one again already."""
     if not reopened:
         reopen_task(tx, row)
     tx.record(ev.ReviewUndone(review=row.review_id, agent=row.agent, task=row.task_id, by=by))
-    return show(svc, tx, row.review_id, content=False)
+    return _reply(tx, find(tx, row.review_id))
 
 
 def reopen_task(tx: Tx, row: ReviewRow) -> None:

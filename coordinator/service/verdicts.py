@@ -215,7 +215,7 @@ def begin(svc: Service, request: Asked, plan: Plan, tx: Tx) -> Journal | rq.Revi
         raise _at_work(going)
     planning.may(tx, request, row)
     if not plan.steps:
-        return reviews.decide(svc, tx, request, row)
+        return reviews.decide(tx, request, row)
     planning.free_to_write(svc, tx, row, plan)
     for content in plan.keeps:
         disk.keep(tx, content)
@@ -389,9 +389,9 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
             reviews.close_task_again(tx, row)
         return refusal
     if journal.verdict.what == "undo":
-        reply = reviews.undone(svc, tx, row, journal.verdict.by, reopened=True)
+        reply = reviews.undone(tx, row, journal.verdict.by, reopened=True)
     else:
-        reply = reviews.reverted(svc, tx, row, journal.verdict, journal.steps)
+        reply = reviews.reverted(tx, row, journal.verdict, journal.steps)
     return msgspec.structs.replace(reply, warnings=warnings)
 
 

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from coordinator.files import kernel
+from coordinator.service import verdicts
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.files.faults import Crash, FaultyKernel
-from tests.world import World
+from tests.world import Beside, World
 
 REVERT = rq.ReviewDecide(review="R-1", verdict="revert", by="eve")
 UNDO = rq.ReviewUndo(review="R-1")
@@ -521,6 +522,52 @@ def test_files_of_a_verdict_are_given_to_nobody_meanwhile(world: World) -> None:
     assert kept.code is Code.BAD_TRANSITION and "carried out" in kept.message
     assert world.acquire("bob", "d/").leases
     assert world.refused(rq.Register(agent="coord/R-1")).code is Code.INVALID
+
+
+def between_plan_and_begin(world: World, act: Callable[[], object]) -> Any:
+    """The files were looked at; then something happens; then the verdict is to begin."""
+    course = verdicts.course(world.service, REVERT)
+    plan = next(course)
+    assert isinstance(plan, verdicts.Aside)
+    looked = plan.run(Beside(world))
+    act()
+    begin = course.send(looked)
+    assert isinstance(begin, verdicts.Write)
+    return world.ledger.run_all([begin.job], world.clock.now_ms())[0]
+
+
+def test_who_came_first_while_it_was_planned_is_heeded(world: World) -> None:
+    before, _ = half_done(world)
+    refusal = between_plan_and_begin(world, lambda: world.acquire("bob", "d/new"))
+    assert refusal.code is Code.LOCKED and "bob" in refusal.message
+    world.ask(rq.Release(agent="bob", resources=["d/new"]))
+    keep = rq.ReviewDecide(review="R-1", verdict="keep")
+    refusal = between_plan_and_begin(world, lambda: world.ask(keep))
+    assert refusal.code is Code.BAD_TRANSITION and "kept already" in refusal.message
+    world.ask(UNDO)
+    refusal = between_plan_and_begin(world, lambda: between_plan_and_begin(world, lambda: None))
+    assert refusal.code is Code.BAD_TRANSITION and "carried out" in refusal.message
+    world.resume()
+    assert tree(world) == before and held_by_coord(world) == []
+
+
+def test_a_lease_that_lapsed_on_a_file_is_closed_first(world: World) -> None:
+    half_done(world)
+    world.acquire("bob", "d/changed", ttl_s=5)
+    world.clock.advance(6_000)
+    assert world.ask(REVERT).state == "reverted"
+    assert [e.agent for e in world.ask(rq.Events(kind="lease_lapsed", limit=100)).items][-1] == "bob"
+    assert world.replay_differs() == []
+
+
+def test_files_stay_held_however_long_the_coordinator_was_away(world: World) -> None:
+    before, _ = half_done(world)
+    with FaultyKernel(150, crash), pytest.raises(Crash):
+        world.ask(REVERT)
+    world.clock.advance(3 * 86_400_000)
+    world.restart()
+    assert tree(world) == before and held_by_coord(world) == []
+    assert [r.review for r in world.ask(rq.Reviews(state="all")).items] == ["R-1"]
 
 
 # ---------------------------------------------------------------- crashes and full disks
