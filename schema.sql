@@ -252,14 +252,50 @@ CREATE TABLE review_files (
     scope         TEXT NOT NULL,
     worktree      TEXT,
     change        TEXT NOT NULL CHECK (change IN ('modified', 'created', 'deleted')),
-    kept          INTEGER NOT NULL CHECK (kept IN (0, 1)),  -- 0: over the size limit, hashes only
+    kept          INTEGER NOT NULL CHECK (kept IN (0, 1)),  -- 0: over the budget, hashes only
     baseline_hash TEXT,
     flagged_hash  TEXT,
     verdict_hash  TEXT,                       -- bytes on disk just before a revert
     written_hash  TEXT,                       -- bytes that the revert wrote
+    verdict_mode  INTEGER,                    -- permission bits just before it
+    inode         TEXT,                       -- which file it was at the grant, of a leased file
     PRIMARY KEY (review_id, path)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX review_scopes ON review_files (scope);
+
+-- A verdict that writes files is a journal: recorded whole before the first file is touched, and
+-- gone when it has ended (all its steps done, or all taken back). A crash leaves it here, and the
+-- coordinator goes on with it. Meanwhile the files are held by leases of the holder `coord/R-n`.
+CREATE TABLE verdicts (
+    review_id TEXT PRIMARY KEY,
+    what      TEXT NOT NULL CHECK (what IN ('revert', 'undo')),
+    by        TEXT NOT NULL,
+    note      TEXT NOT NULL,
+    begun_at  TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+-- One file each: its content goes from old to new, if it still is old. All contents are in blobs.
+CREATE TABLE verdict_steps (
+    review_id     TEXT NOT NULL,
+    n             INTEGER NOT NULL,           -- in this order
+    path          TEXT NOT NULL,
+    scope         TEXT NOT NULL,
+    worktree      TEXT,
+    old_hash      TEXT,                       -- NULL: there is no file
+    old_mode      INTEGER NOT NULL,           -- permission bits
+    new_hash      TEXT,
+    new_mode      INTEGER NOT NULL,
+    aside         TEXT NOT NULL,              -- the name, beside the file, of what is being exchanged
+    in_place      INTEGER NOT NULL CHECK (in_place IN (0, 1)),  -- all names of the file are written
+    done          INTEGER NOT NULL CHECK (done IN (0, 1)),
+    PRIMARY KEY (review_id, n)
+) STRICT, WITHOUT ROWID;
+-- What somebody saved in the very moment of a step, and which could not stay where it was saved.
+CREATE TABLE review_saved (
+    review_id TEXT NOT NULL,
+    path      TEXT NOT NULL,
+    hash      TEXT NOT NULL,
+    PRIMARY KEY (review_id, path, hash)
+) STRICT, WITHOUT ROWID;
 
 -- Messages for a running agent: delivered in order, kept until it acknowledges them.
 CREATE TABLE notices (
@@ -290,10 +326,11 @@ CREATE TABLE agent_reads (
     PRIMARY KEY (agent, path)
 ) STRICT, WITHOUT ROWID;
 
--- Content by its name; deflated. Not evented: a blob is immutable, named by its hash, and only
--- compaction removes one that nothing refers to.
+-- Content by its name (bytes, type, and whether it is executable); deflated. Not evented: a blob is
+-- immutable, named by its hash, and only compaction removes one that nothing refers to.
 CREATE TABLE blobs (
     hash TEXT PRIMARY KEY,
     size INTEGER NOT NULL,                    -- bytes before compression
-    data BLOB NOT NULL
+    data BLOB NOT NULL,                       -- empty: they are in a file of .coord/blobs
+    mode INTEGER                              -- permission bits that all files of it had
 ) STRICT;

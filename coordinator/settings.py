@@ -59,7 +59,8 @@ class Reviewing(Section, frozen=True):
     """Partial work. Sizes in bytes."""
 
     quarantine: bool = False  # refuse new leases on files under review
-    file_bytes_max: Count = 5 * 1024 * 1024  # larger files are kept by hash and path only
+    file_bytes_max: Count = 5 * 1024 * 1024  # larger files are neither shown nor merged
+    kept_bytes_max: Count = 2 * 1024**3  # what is kept in .coord/blobs, all together
     files_max: Count = 20_000  # files below one leased directory
 
 

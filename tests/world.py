@@ -17,12 +17,13 @@ from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.operations.in_process import InProcess
-from coordinator.operations.listing import OPERATIONS, decode
-from coordinator.service import sweeping
-from coordinator.service.core import Service
+from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
+from coordinator.service import sweeping, verdicts
+from coordinator.service.core import OPERATOR, Service
+from coordinator.service.engine import decide
 from coordinator.settings import Settings
 from coordinator.store.database import open_writer
-from coordinator.store.ledger import Job, Ledger, View
+from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.store.rebuild import differences, state
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
@@ -73,8 +74,10 @@ class World:
     def restart(self) -> None:
         """As after a crash: everything in memory is gone."""
         self.db.close()
+        self.service.at_work.clear()
         self.open()
         self.run(self.engine.write(lambda tx: sweeping.begin(self.service, tx)))
+        self.resume()
 
     def close(self) -> None:
         self.db.close()
@@ -86,6 +89,9 @@ class World:
         again = decode(operation, msgspec.json.encode(request))
         self.engine.now_ms = self.clock.now_ms()
         try:
+            if operation.verdict is not None:
+                allowed(operation, who(self.view(), token))
+                return self.drive(operation.verdict(self.service, again))
             return self.engine.ask(operation, again, lambda view: who(view, token))
         finally:
             if self.checked:
@@ -112,6 +118,43 @@ class World:
         self.engine.settle()
         if self.checked:
             assert_settled(self)
+
+    def drive(self, course: verdicts.Course) -> Any:
+        """Carry out a verdict, part by part, as the daemon's `Verdicts` does; a refusal is raised."""
+        value: Any = None
+        while True:
+            try:
+                part = course.send(value)
+            except StopIteration as end:
+                if isinstance(end.value, Refusal):
+                    raise end.value from None
+                return end.value
+            try:
+                if isinstance(part, verdicts.Aside):
+                    value = part.run(Beside(self))
+                else:
+                    value = self._written(part.job)
+            except Refusal as refusal:
+                value = refusal
+
+    def _written(self, job: Any) -> Any:
+        def served(tx: Tx) -> Any:
+            return serve_write(self.service, tx, OPERATOR, lambda svc, tx, who, req: job(tx), None)
+
+        value = self.run(decide(self.engine, self.service, served))
+        self.settle()
+        return value
+
+    def resume(self) -> list[Any]:
+        """Go on with verdicts that were cut off, as a daemon does at its start; the answers."""
+        self._written(lambda tx: verdicts.hold(self.service, tx))
+        out = []
+        for review in verdicts.unfinished(self.view()):
+            try:
+                out.append(self.drive(verdicts.resume(self.service, review)))
+            except Refusal as refusal:
+                out.append(refusal)
+        return out
 
     def refused(self, request: rq.Request[Any], token: str | None = None) -> Refusal:
         """The refusal that the request must meet."""
@@ -157,6 +200,20 @@ class World:
     def task(self, title: str, *resources: str, **more: Any) -> str:
         made = self.ask(rq.TaskAdd(title=title, resources=list(resources), **more))
         return str(made.task)
+
+
+class Beside:
+    """What a part of a verdict is given that runs beside the loop."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.view = world.view()
+
+    def report(self, job: Any) -> None:
+        self._world.ledger.run_all([job], self._world.clock.now_ms())
+
+    def halted(self) -> bool:
+        return False
 
 
 class Sabotage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from coordinator.words import filename
 from coordinator.words.clock import from_iso
 
 
@@ -58,5 +59,12 @@ def diff(text: str) -> Text:
 
 
 def printable(text: str) -> str:
-    """Text of strangers without what could steer a terminal."""
-    return "".join(c if c in "\n\t" or (ord(c) >= 32 and ord(c) != 127) else "\ufffd" for c in text)
+    """Text of strangers without what could steer a terminal; a byte of a file's name that is no
+    UTF-8 as `\\xe4`."""
+    return "".join(sign if sign in "\n\t" or (ord(sign) >= 32 and ord(sign) != 127) else "\ufffd"
+                   for sign in filename.shown(text))
+
+
+def path(name: str) -> str:
+    """The name of a file, in one line."""
+    return printable(name).replace("\n", "\\n").replace("\t", "\\t")

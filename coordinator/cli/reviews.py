@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator.cli.app import AsJson, app, ask, one_of, out, person, print_json, say
-from coordinator.cli.render import ago, diff, printable
+from coordinator.cli.render import ago, diff, path, printable
 from coordinator.files.git import Git
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
@@ -44,9 +44,12 @@ def listing(
         return
     now = SystemClock().now_ms()
     for row in found.items:
-        say(f"{row.review}  {row.state}  {ago(row.opened_at, now)}  {row.summary}")
+        doing = f"  ({row.under_way} under way)" if row.under_way else ""
+        said = printable(row.summary)
+        say(f"{row.review}  {row.state}{doing}  {ago(row.opened_at, now)}  {said}")
         for file in row.files[:10]:
-            say(f"    {file.change:<9}{file.path}" + (f"  ({file.note})" if file.note else ""))
+            note = f"  ({file.note})" if file.note else ""
+            say(f"    {file.change:<9}{path(file.path)}{note}")
         if len(row.files) > 10:
             say(f"    … and {len(row.files) - 10} more")
     if state == "open":
@@ -68,7 +71,9 @@ def show(
         return
     console = out()
     say(f"{row.review}  {row.state}  {row.reason}")
-    console.print(row.summary)
+    console.print(Text(printable(row.summary)))
+    if row.under_way:
+        say(f"its {row.under_way} is being carried out: nobody is given these files meanwhile")
     if row.decided_at:
         say(f"{row.state} by {row.decided_by} at {row.decided_at}"
             + (f": {row.note}" if row.note else ""))
@@ -78,8 +83,10 @@ def show(
             console.print(Text("  " + printable(line)), soft_wrap=True)
     for place in dict.fromkeys(file.worktree for file in row.files if file.worktree):
         say(f"\nit lies in {printable(place)}")
+    for line in row.saved:
+        say(printable(line))
     for file in row.files:
-        say(f"\n{file.change} {file.path}" + (f"  ({file.note})" if file.note else ""))
+        say(f"\n{file.change} {path(file.path)}" + (f"  ({file.note})" if file.note else ""))
         if side_by_side and file.kept:
             _beside(file)
         else:
@@ -97,8 +104,9 @@ def _beside(file: rq.ReviewFile) -> None:
     import base64
 
     halves = []
-    for data in (file.baseline, file.flagged):
-        text = base64.b64decode(data).decode("utf-8", "replace") if data is not None else "(absent)"
+    for data, at in ((file.baseline, file.baseline_at), (file.flagged, file.flagged_at)):
+        absent = f"(large: {at})" if at is not None else "(absent)"
+        text = base64.b64decode(data).decode("utf-8", "replace") if data is not None else absent
         halves.append(Text(printable(text)))
     table = Table(box=None, pad_edge=False, expand=True, header_style="bold")
     table.add_column("at the lease", ratio=1, overflow="fold")
@@ -130,7 +138,9 @@ def _decide(review: str, verdict: rq.Verdict, note: str, as_json: bool) -> None:
     if as_json:
         print_json(row)
         return
-    say(f"{row.review} {row.state}: {', '.join(f.path for f in row.files)}")
+    say(f"{row.review} {row.state}: {', '.join(path(f.path) for f in row.files)}")
+    for warning in row.warnings:
+        say(f"  {printable(warning)}")
     place = next((file.worktree for file in row.files if file.worktree), None)
     if verdict == "keep" and place is not None:
         branch = Git(Path(place)).branch() or "refs/heads/ITS-BRANCH"
@@ -145,8 +155,10 @@ def undo(review: ReviewId, as_json: AsJson = False) -> None:
     row = ask(rq.ReviewUndo(review=review, by=person()))
     if as_json:
         print_json(row)
-    else:
-        say(f"{row.review} is open again")
+        return
+    say(f"{row.review} is open again")
+    for warning in row.warnings:
+        say(f"  {printable(warning)}")
 
 
 @app.command("sweep")

@@ -29,6 +29,7 @@ from coordinator.daemon.confinement import Confinement
 from coordinator.daemon.desk import Desk
 from coordinator.daemon.eyes import Eyes
 from coordinator.daemon.guard import Guard
+from coordinator.daemon.landings import Landings
 from coordinator.daemon.local_door import LocalDoor
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.own_command import OwnCommand
@@ -38,7 +39,7 @@ from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.looking.looker import Budget, Looker
 from coordinator.resources import program_version
-from coordinator.service import sweeping
+from coordinator.service import disk, sweeping, verdicts
 from coordinator.service.core import OPERATOR, Service
 from coordinator.settings import Loaded, load
 from coordinator.store import events as ev
@@ -118,9 +119,10 @@ class Daemon:
         look, review = self.settings.look, self.settings.review
         budget = Budget(2 * review.files_max, look.bytes_max, look.seconds_max,
                         review.file_bytes_max)
-        looker = Looker(tree, self.service.ignore, budget, _not_kept, _not_kept_here)
-        self._workers = LookWorkers(self.state.root, self.state.database, budget,
-                                    self._writer.run)
+        looker = Looker(tree, self.service.ignore, budget, _not_kept, _not_kept_here,
+                        self.service.blobs)
+        self._workers = LookWorkers(self.state.root, self.state.database, self.state.blobs,
+                                    review.kept_bytes_max, budget, self._writer.run)
         self.desk = Desk(
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock,
@@ -140,6 +142,8 @@ class Daemon:
     async def _serve(self) -> None:
         self._write(_started(self._started_at))
         self._write(lambda tx: sweeping.begin(self.service, tx))
+        self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
+        self.desk.verdicts.resume()
         confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)
         guard = Guard(self.desk, confinement, OwnCommand(self.state.bin))
         self._heard = guard.heard
@@ -150,6 +154,8 @@ class Daemon:
             self._loop.add_signal_handler(number, self._stop.set)
         self._eyes = Eyes(self._loop, self.service, self.desk, self._refresh_archive)
         self._eyes.open()
+        self._landings = Landings(self._loop, self.state, self._tell_landing)
+        self._landings.look()
         self._sweep()
         scheduler = self._schedule()
         http = await self._open_http()
@@ -192,7 +198,7 @@ class Daemon:
         for job, every_s in (
             (self._sweep, self.settings.sweep.interval_s), (self._tend, 1),
             (self._retry, leases.retry_s), (self._backup, database.backup_every_s),
-            (self._compact, 6 * 3600), (self._refresh_archive, 60),
+            (self._compact, 6 * 3600), (self._refresh_archive, 60), (self._tidy_blobs, 3600),
         ):
             scheduler.add_job(_in_the_loop(job), "interval", seconds=every_s, id=job.__name__,
                               coalesce=True, max_instances=1, misfire_grace_time=None)
@@ -200,7 +206,13 @@ class Daemon:
         return scheduler
 
     def _sweep(self) -> None:
+        self.desk.verdicts.resume()
+        self._landings.look()
         self.desk.sweep()
+
+    def _tell_landing(self, said: str) -> None:
+        event = ev.Noted(what="a landing was cut off", facts={"then": said})
+        self._writer.submit(lambda tx: tx.record(event), lambda value: None)
 
     def _retry(self) -> None:
         """Refused acquisitions are looked at again, whether or not anything was released."""
@@ -216,6 +228,20 @@ class Daemon:
             lambda tx: sweeping.compact(self.service, tx, OPERATOR, rq.Compact()),
             lambda value: None,
         )
+
+    def _tidy_blobs(self) -> None:
+        self._loop.run_in_executor(None, self._tidy_blobs_now)
+
+    def _tidy_blobs_now(self) -> None:
+        """In a worker: it walks a folder."""
+        try:
+            source = open_reader(self.state.database)
+            try:
+                disk.tidy(self.service, View(source, self._clock.now_ms()))
+            finally:
+                source.close()
+        except (Refusal, OSError, *DISK_ERRORS) as bad:
+            log.error("kept contents were not tidied: %s", bad)
 
     def _backup(self) -> None:
         self._loop.run_in_executor(None, self._back_up_now)
@@ -334,7 +360,7 @@ def _not_kept(digest: str) -> bool:
     return False
 
 
-def _not_kept_here(digest: str, size: int, packed: bytes) -> None:
+def _not_kept_here(digest: str, size: int, packed: bytes, mode: int) -> None:
     raise AssertionError("what has to be kept at once is a worker's business")
 
 

@@ -21,6 +21,7 @@ import msgspec
 
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.daemon.verdicts import Verdicts
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.looking.facts import Unready
 from coordinator.looking.looker import Looker
@@ -75,6 +76,7 @@ class Desk:
         self._claims: list[_WaitingClaim] = []
         self._closing = False
         self._on_events: list[Callable[[], None]] = []
+        self.verdicts = Verdicts(loop, service, writer, self._decide_now, open_reader, clock)
         self.engine = LoopEngine(loop, service, writer, ledger, looker, workers, self.look)
         ledger.on_commit = self._committed
 
@@ -101,11 +103,13 @@ class Desk:
             if operation.course is not None:
                 self._run_course(operation, request, token, answer)
                 return
+            if operation.verdict is not None:
+                self.check_allowed(operation, token)
+                self.verdicts.drive(operation.verdict(self.service, request),
+                                    lambda tx: who(tx, token), answer)
+                return
             job = partial(self._serve, operation, operation.handle, request, token)
-            if operation.before is None:
-                self._decide(operation, request, job, answer)
-            else:
-                self._write_twice(operation, request, token, job, answer)
+            self._decide(operation, request, job, answer)
         except Refusal as refusal:
             answer(refusal)
         except Exception as bad:
@@ -123,6 +127,10 @@ class Desk:
         else:
             needs = []
         self.engine.decide(job, needs, answer)
+
+    def _decide_now(self, job: Job, answer: Answer) -> None:
+        """A job that looks at nothing on the disk."""
+        self.engine.decide(job, [], answer)
 
     def _run_course(self, operation: Operation, request: Any, token: str | None,
                     answer: Answer) -> None:
@@ -148,16 +156,15 @@ class Desk:
         if self._closing:
             raise Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
 
-    def _write_twice(self, operation: Operation, request: Any, token: str | None, job: Job,
-                     answer: Answer) -> None:
-        """`before` in a commit of its own, and then the job."""
-        def then(value: Any) -> None:
-            if isinstance(value, Refusal):
-                answer(value)
-            else:
-                self.writer.submit(job, answer)
+    def check_allowed(self, operation: Operation, token: str | None) -> None:
+        """Whether this may be asked at all, before anything is done about it.
 
-        self.writer.submit(partial(self._serve, operation, operation.before, request, token), then)
+        Raises:
+            Refusal: UNAUTHORIZED.
+        """
+        refusal = self.look(lambda view: allowed(operation, who(view, token)))
+        if isinstance(refusal, Refusal):
+            raise refusal
 
     def _serve(self, operation: Operation, handle: Any, request: Any, token: str | None,
                tx: Tx) -> Any:
@@ -369,6 +376,7 @@ class Desk:
     def close(self) -> None:
         """Refuse what comes, answer what waits."""
         self._closing = True
+        self.verdicts.close()
         bye = Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
         self.engine.close()
         for acquisition in list(self._held):

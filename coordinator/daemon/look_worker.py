@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 import apsw
 
+from coordinator.files.blobs import BlobFolder
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.looking import wire
@@ -27,7 +28,10 @@ from coordinator.store.statements import STATEMENTS
 NICENESS = 10
 
 
-def serve(root: Path, database: Path, budget: Budget, source: BinaryIO, sink: BinaryIO) -> None:
+def serve(
+    root: Path, database: Path, blobs: Path, kept_max: int, budget: Budget, source: BinaryIO,
+    sink: BinaryIO,
+) -> None:
     """Answer questions until there are no more."""
     tree = Tree(root)
     db: apsw.Connection | None = None
@@ -43,15 +47,15 @@ def serve(root: Path, database: Path, budget: Budget, source: BinaryIO, sink: Bi
         except apsw.Error:
             return False
 
-    handed: set[str] = set()
+    handed: set[tuple[str, int]] = set()
 
-    def blob(digest: str, size: int, packed: bytes) -> None:
-        if digest not in handed:
-            handed.add(digest)
-            sink.write(wire.frame(wire.BLOB, wire.encode_blob(digest, size, packed)))
+    def blob(digest: str, size: int, packed: bytes, mode: int) -> None:
+        if (digest, mode) not in handed:
+            handed.add((digest, mode))
+            sink.write(wire.frame(wire.BLOB, wire.encode_blob(digest, size, packed, mode)))
             sink.flush()
 
-    looker = Looker(tree, Ignore(tree), budget, kept, blob)
+    looker = Looker(tree, Ignore(tree), budget, kept, blob, BlobFolder(blobs, lambda: kept_max))
     while True:
         head = source.read(wire.HEAD.size)
         if len(head) < wire.HEAD.size:
@@ -70,7 +74,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--database", type=Path, required=True)
-    for name in ("files", "bytes", "file-bytes"):
+    parser.add_argument("--blobs", type=Path, required=True)
+    for name in ("files", "bytes", "file-bytes", "kept"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     args = parser.parse_args()
@@ -78,7 +83,8 @@ def main() -> None:
         os.nice(NICENESS)
     budget = Budget(args.files, args.bytes, args.seconds, args.file_bytes)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-        serve(args.root, args.database, budget, sys.stdin.buffer, sys.stdout.buffer)
+        serve(args.root, args.database, args.blobs, args.kept, budget, sys.stdin.buffer,
+              sys.stdout.buffer)
 
 
 if __name__ == "__main__":

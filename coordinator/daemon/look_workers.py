@@ -38,14 +38,14 @@ READ_AHEAD = 1 << 20
 class LookWorkers:
     """One per daemon; used from the loop's thread only."""
 
-    def __init__(self, root: Path, database: Path, budget: Budget,
+    def __init__(self, root: Path, database: Path, blobs: Path, kept_max: int, budget: Budget,
                  write: Callable[[Job], Awaitable[Any]]) -> None:
         self._budget = budget
         self._command = [
             sys.executable, "-P", "-m", "coordinator.daemon.look_worker", "--root", str(root),
             "--database", str(database), "--files", str(budget.files), "--bytes",
             str(budget.bytes), "--file-bytes", str(budget.file_bytes), "--seconds",
-            str(budget.seconds),
+            str(budget.seconds), "--blobs", str(blobs), "--kept", str(kept_max),
         ]
         self._write = write
         self._lanes = {False: _Lane(), True: _Lane()}
@@ -178,6 +178,6 @@ def _keeping(blobs: Sequence[wire.Blob]) -> Job:
     """A job that keeps these bytes."""
     def job(tx: Tx) -> None:
         for blob in blobs:
-            tx.keep_packed(blob.digest, blob.size, blob.packed)
+            tx.keep_packed(blob.digest, blob.size, blob.packed, blob.mode)
 
     return job

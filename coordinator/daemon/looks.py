@@ -75,16 +75,16 @@ def is_quick(leases: Sequence[LeaseRow]) -> bool:
 def _paths(svc: Service, row: LeaseRow) -> list[Held]:
     name = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
     if row.kind == "glob":
-        root = disk.place(svc, row.worktree, "")
+        root = row.worktree or svc.root
         asked = as_resource(row.file_path, row.kind, row.scope)
         try:
             found = manifest(root, asked, svc.ignore, PROTECTED_MAX)
         except Refusal:
             return []
-        return [Held(str(root / one), one, row.locked_by, "file", row.fencing_token,
+        return [Held(str(disk.place(svc, row.worktree, one)), one, row.locked_by, "file", row.fencing_token,
                      row.locked_at, row.scope, row.worktree) for one in found]
     place = disk.place(svc, row.worktree, name.rstrip("/"))
-    kind = disk.kind_at(place)
+    kind = disk.kind(svc, row.worktree, name.rstrip("/"))
     if kind is None:
         return []
     return [Held(str(place), name, row.locked_by, kind, row.fencing_token, row.locked_at,

@@ -1,8 +1,10 @@
-"""The bytes of files: reading them whole, naming them, comparing them, writing them at once.
+"""The content of files: reading it whole, naming it, comparing it, writing it at once.
 
-A content is named `sha256:…`, which anybody can check with `sha256sum`, and which processors of the
-last years compute faster than the disk reads. A symlink is named by its target (`link:…`), so that
-it never equals a file with that text in it.
+A content is bytes, type and mode, and one name tells all three. A plain file is `sha256:…`, which
+anybody can check with `sha256sum`, and which processors of the last years compute faster than the
+disk reads. An executable file has `+x` after that, so that a `chmod` alone is a change. A symlink
+is named by its target (`link:…`), so that it never equals a file with that text in it. Of the mode,
+only what git keeps is content: whether its owner may execute it.
 
 What is read is what was there at one moment: a file that changes meanwhile is read again. What is
 written replaces the file in one step; a reader sees the old bytes or the new ones. Nothing here
@@ -10,7 +12,7 @@ decides whether a write is allowed.
 """
 
 # Paths are plain strings here, as they come from the canonical layer.
-# ruff: noqa: PTH103, PTH105, PTH108, PTH115, PTH120, PTH123
+# ruff: noqa: PTH103, PTH105, PTH108, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -20,13 +22,15 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 ContentKind = Literal["file", "symlink", "absent", "large", "directory", "special"]
 
+#: What the names of links begin with, and those of executable files end with.
+LINK, EXECUTABLE = "link:", "+x"
 #: The names of what has no bytes.
 ABSENT = "absent"
 DIRECTORY = "directory"
@@ -42,6 +46,13 @@ DIFF_BYTES_MAX = 2 << 20
 BINARY_PROBE_BYTES = 8000
 
 
+#: What tells one state of a file from another without reading it: device, inode, mode, size, and
+#: the times of its last changes in nanoseconds.
+Stamp = tuple[int, int, int, int, int, int]
+#: Takes what can be read from a descriptor (from its beginning), and tells its SHA-256 and size.
+Taker = Callable[[int], tuple[str, int]]
+
+
 @dataclass(frozen=True, slots=True)
 class Content:
     """What was at a path at one moment.
@@ -50,8 +61,11 @@ class Content:
         hash: its name; `absent`, `directory` or `special` for what has no bytes.
         size: in bytes; of a symlink, of its target's name.
         data: the bytes, or a symlink's target; None for all kinds but `file` and `symlink`.
-        kind: `large` is a file over the limit, hashed but not kept.
+        kind: `large` is a file over the limit, hashed but not held in memory.
         mode: permission bits; 0 if absent.
+        stamp: which file it was, and in which state; None if absent.
+        links: how many names the file has.
+        taken: it was handed to the `taker`.
     """
 
     hash: str
@@ -59,30 +73,60 @@ class Content:
     data: bytes | None
     kind: ContentKind
     mode: int = 0
+    stamp: Stamp | None = None
+    links: int = 1
+    taken: bool = False
+
+    @property
+    def name(self) -> str | None:
+        """The name of the content; None where there is no file or link."""
+        return self.hash if self.kind in ("file", "symlink", "large") else None
 
 
 _NOTHING = Content(ABSENT, 0, None, "absent")
 
 
-def digest(data: bytes) -> str:
-    """The name of some bytes: `sha256:` and 64 hexadecimal digits."""
-    return "sha256:" + hashlib.sha256(data).hexdigest()
+def digest(data: bytes, *, executable: bool = False) -> str:
+    """The name of a file of these bytes: `sha256:` and 64 hexadecimal digits, perhaps `+x`."""
+    return "sha256:" + hashlib.sha256(data).hexdigest() + (EXECUTABLE if executable else "")
 
 
 def link_digest(target: bytes) -> str:
     """The name of a symlink that points to `target`."""
-    return "link:" + hashlib.sha256(target).hexdigest()
+    return LINK + hashlib.sha256(target).hexdigest()
 
 
-def snapshot(path: str | os.PathLike[str], size_max: int) -> Content:
-    """What is at `path` now; links are not followed.
+def is_link(name: str) -> bool:
+    """Whether a content of this name is a symlink."""
+    return name.startswith(LINK)
+
+
+def is_executable(name: str) -> bool:
+    """Whether a content of this name is an executable file."""
+    return name.endswith(EXECUTABLE)
+
+
+def stamp_of(found: os.stat_result) -> Stamp:
+    """The stamp of what `stat` has told of."""
+    return (found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns,
+            found.st_ctime_ns)
+
+
+def snapshot(
+    path: str | bytes | os.PathLike[str], size_max: int, *, place: int | None = None,
+    taker: Taker | None = None,
+) -> Content:
+    """What is at `path` now; a link there is not followed.
 
     A file that changes while it is read is read again, `READS_MAX` times at most; one that is
     written to without pause is then taken as it was read last.
 
     Args:
-        path: absolute, or relative to the process.
-        size_max: bytes up to which the data is kept; beyond, only the hash.
+        path: absolute, or relative to the process; with `place`, a name in that directory.
+        size_max: bytes up to which the data is held in memory; beyond, only the hash.
+        place: the descriptor of a directory. (Links above `path` are followed without it: what
+            belongs to a repository is read through `files.beneath`.)
+        taker: takes the bytes of a file over `size_max`.
 
     Raises:
         OSError: the disk refused (permission, input/output error). Absence is no error.
@@ -90,7 +134,7 @@ def snapshot(path: str | os.PathLike[str], size_max: int) -> Content:
     path = os.fspath(path)
     content: Content | None = None
     for _ in range(READS_MAX):
-        content, steady = _read_once(path, size_max)
+        content, steady = _read_once(path, size_max, place, taker)
         if steady:
             break
     assert content is not None, "READS_MAX is positive"
@@ -174,53 +218,63 @@ def sync_directory(path: str) -> None:
         os.close(fd)
 
 
-def _read_once(path: str, size_max: int) -> tuple[Content, bool]:
+def _read_once(
+    path: str | bytes, size_max: int, place: int | None, taker: Taker | None
+) -> tuple[Content, bool]:
     """One reading, and whether the file stood still meanwhile."""
     try:
         # Not blocking: the path may be a pipe that nobody writes to.
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(path, flags, dir_fd=place)
     except (FileNotFoundError, NotADirectoryError):
         return _NOTHING, True
     except OSError as no:
-        return _read_unopened(path, no)
+        return _read_unopened(path, place, no)
     try:
         begun = os.fstat(fd)
-        mode = stat.S_IMODE(begun.st_mode)
-        if stat.S_ISDIR(begun.st_mode):
-            return Content(DIRECTORY, 0, None, "directory", mode), True
         if not stat.S_ISREG(begun.st_mode):
-            return Content(SPECIAL, 0, None, "special", mode), True
-        content = _read_open(fd, begun.st_size, size_max, mode)
+            kind: ContentKind = "directory" if stat.S_ISDIR(begun.st_mode) else "special"
+            return Content(kind, 0, None, kind, stat.S_IMODE(begun.st_mode), stamp_of(begun)), True
+        content = _read_open(fd, begun, size_max, taker)
         ended = os.fstat(fd)
     finally:
         os.close(fd)
-    steady = _stamp(begun) == _stamp(ended) and content.size == ended.st_size
+    steady = stamp_of(begun) == stamp_of(ended) and content.size == ended.st_size
     if steady:
         # An editor may have put another file in its place: then the bytes are yesterday's.
         try:
-            there = os.lstat(path)
+            there = os.stat(path, dir_fd=place, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return content, False
         steady = os.path.samestat(there, ended)
     return content, steady
 
 
-def _read_unopened(path: str, no: OSError) -> tuple[Content, bool]:
+def _read_unopened(path: str | bytes, place: int | None, no: OSError) -> tuple[Content, bool]:
     """What could not be opened as a file: a link, a socket, or an error."""
     if no.errno == errno.ELOOP:
         try:
-            target = os.fsencode(os.readlink(path))
+            target = os.readlink(os.fsencode(path), dir_fd=place)
+            found = os.stat(path, dir_fd=place, follow_symlinks=False)
         except OSError as gone:
             if gone.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR):
                 return _NOTHING, False  # it was a link a moment ago
             raise
-        return Content(link_digest(target), len(target), target, "symlink", 0o777), True
+        return Content(link_digest(target), len(target), target, "symlink", 0o777,
+                       stamp_of(found)), True
     if no.errno in (errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP):
         return Content(SPECIAL, 0, None, "special"), True
     raise no
 
 
-def _read_open(fd: int, size: int, size_max: int, mode: int) -> Content:
+def _read_open(fd: int, begun: os.stat_result, size_max: int, taker: Taker | None) -> Content:
+    mode, size = stat.S_IMODE(begun.st_mode), begun.st_size
+    stamp = stamp_of(begun)
+    mark = EXECUTABLE if mode & stat.S_IXUSR else ""
+    if taker is not None and size > size_max:
+        hexed, done = taker(fd)
+        return Content(f"sha256:{hexed}{mark}", done, None, "large", mode, stamp, begun.st_nlink,
+                       taken=True)
     named = hashlib.sha256()
     chunks: list[bytes] = []
     done = 0
@@ -231,14 +285,10 @@ def _read_open(fd: int, size: int, size_max: int, mode: int) -> Content:
             chunks.append(chunk)
         else:
             chunks.clear()
-    name = "sha256:" + named.hexdigest()
+    name = f"sha256:{named.hexdigest()}{mark}"
     if done > size_max:
-        return Content(name, done, None, "large", mode)
-    return Content(name, done, b"".join(chunks), "file", mode)
-
-
-def _stamp(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        return Content(name, done, None, "large", mode, stamp, begun.st_nlink)
+    return Content(name, done, b"".join(chunks), "file", mode, stamp, begun.st_nlink)
 
 
 def _lines(data: bytes) -> list[str]:

@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, TypeVar
 
 from coordinator.words.refusals import Code, Refusal
 
 #: How long git may take (seconds); a checkout of a large tree may take its time.
 TIMEOUT_S, CHECKOUT_TIMEOUT_S = 120.0, 1800.0
+#: Files that are read at the same time.
+AT_ONCE = 4
 #: Modes of tree entries: a symlink, a submodule, nothing.
-LINK, SUBMODULE, NO_MODE = "120000", "160000", "000000"
+LINK, SUBMODULE, NO_MODE, EXECUTABLE = "120000", "160000", "000000", "100755"
 #: What would make git look at another repository than the one that it is run in.
 ELSEWHERE = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
@@ -31,6 +37,9 @@ _SETTINGS = (
     "-c", "core.hooksPath=/dev/null", "-c", "core.fsync=all", "-c", "gc.auto=0",
     "-c", "maintenance.auto=false", "-c", "core.quotePath=false", "-c", "advice.detachedHead=false",
 )
+
+
+T = TypeVar("T")
 
 
 class GitError(Exception):
@@ -151,27 +160,60 @@ class Git:
             out.append(Entry(path, old_mode, new_mode, old, new))
         return out
 
-    def contents(self, files: Sequence[tuple[str, str]]) -> dict[str, bytes]:
-        """The bytes of these (id, path), as they would lie in the working tree, by path.
+    def contents(self, files: Sequence[tuple[str, str]], take: Callable[[IO[bytes]], T],
+                 ) -> dict[str, T]:
+        """What `take` makes of the bytes of each of these (id, path), as they would lie in the
+        working tree, by path.
+
+        One process for each file, a few at a time: what git prints is all of one file, so nothing
+        depends on a size or on what is in a name. (`cat-file --batch --filters` tells the size
+        before the filters, and prints the bytes after them.)
 
         Raises:
             GitError: git cannot read them.
+            OSError: what `take` raises.
         """
-        asked = [(name, path) for name, path in files if "\n" not in path]
-        lines = b"".join(b"%s %s\n" % (n.encode(), os.fsencode(p)) for n, p in asked)
-        told = self.run("cat-file", "--batch", "--filters", data=lines)
-        out: dict[str, bytes] = {}
-        at = 0
-        for _, path in asked:
-            end = told.index(b"\n", at)
-            head = told[at:end].split(b" ")
-            at = end + 1
-            if head[-1] == b"missing":
-                continue
-            size = int(head[-1])
-            out[path] = told[at : at + size]
-            at += size + 1
-        return out
+        def one(asked: tuple[str, str]) -> T:
+            return self._stream(take, "cat-file", "--filters", f"--path={asked[1]}", asked[0])
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return dict(zip((path for _, path in files), pool.map(one, files), strict=True))
+
+    def blob(self, name: str) -> bytes:
+        """The bytes of a blob as git has them: of a link, its target.
+
+        Raises:
+            GitError: there is none.
+        """
+        return self.run("cat-file", "blob", name)
+
+    def _stream(self, take: Callable[[IO[bytes]], T], *args: str) -> T:
+        with tempfile.TemporaryFile() as errors, self._start(args, errors) as process:
+            assert process.stdout is not None
+            late = threading.Timer(TIMEOUT_S, process.kill)
+            late.start()
+            try:
+                got = take(process.stdout)
+                process.stdout.read()  # should it have stopped early
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                late.cancel()
+            code = process.wait()
+            if code:
+                errors.seek(0)
+                raise GitError(args, code, errors.read().decode("utf-8", "replace"))
+        return got
+
+    def _start(self, args: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                ["git", *_SETTINGS, *args], cwd=self.place, env=self._env,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
+            )
+        except OSError as bad:
+            raise GitError(args, 127, str(bad)) from None
 
     def move(self, ref: str, new: str, old: str, why: str) -> bool:
         """Let a branch that is at `old` be at `new`; whether it was at `old`. One step, on disk."""

@@ -39,9 +39,14 @@ def identity(path: str, found: os.stat_result) -> str:
 
     `found` is what a look at it has told already; it stands where nothing more can be learnt.
     """
+    return identity_beside(_AT_FDCWD, os.fsencode(path), found)
+
+
+def identity_beside(place: int, name: bytes, found: os.stat_result) -> str:
+    """`identity` of the file that has this name in the directory open as `place`."""
     if _statx is not None:
         told = ctypes.create_string_buffer(_SIZE)
-        if _statx(_AT_FDCWD, os.fsencode(path), _AT_SYMLINK_NOFOLLOW, _BASIC_AND_BTIME, told) == 0:
+        if _statx(place, name, _AT_SYMLINK_NOFOLLOW, _BASIC_AND_BTIME, told) == 0:
             mask, inode, seconds, nanoseconds, major, minor = _WANTED.unpack_from(told.raw)
             if mask & _BTIME:
                 return f"{os.makedev(major, minor)}:{inode}:{seconds}.{nanoseconds:09d}"

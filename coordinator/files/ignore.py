@@ -9,7 +9,7 @@ Every question looks at the rule files' time stamps, so a changed `.gitignore` c
 """
 
 # Paths are plain strings here: the watcher asks for each of thousands of events.
-# ruff: noqa: PTH112, PTH116, PTH118, PTH123
+# ruff: noqa: PTH116, PTH118, PTH123
 
 from __future__ import annotations
 
@@ -20,14 +20,19 @@ from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
 
+from coordinator.files.beneath import Root
 from coordinator.files.canonical import Tree
 from coordinator.files.roots import STATE_DIR, checkout
 from coordinator.rules import globs
+from coordinator.words import filename
 from coordinator.words.naming import Resource, normal
 from coordinator.words.refusals import Code, Refusal
 
 #: Rules beyond this size of a file (bytes) are not read: no sane `.gitignore` is so long.
 RULES_BYTES_MAX = 1 << 20
+
+#: How the names of files begin and end that coord writes beside another, for a moment.
+BESIDE, BESIDE_ENDS = STATE_DIR + "-", ".tmp"
 
 _Stamp = tuple[int, int, int] | None
 
@@ -121,9 +126,13 @@ class Ignore:
 
 
 def is_private(relpath: str) -> bool:
-    """Whether a path is git's or coord's own data: never leased, never watched."""
-    if relpath.startswith(STATE_DIR) and relpath.partition("/")[0] == STATE_DIR:
-        return True
+    """Whether a path is git's or coord's own data: never leased, never watched. That is also a
+    file that coord writes beside another, to put it in that one's place."""
+    if STATE_DIR in relpath:
+        if relpath.partition("/")[0] == STATE_DIR:
+            return True
+        if relpath.rpartition("/")[2].startswith(BESIDE) and relpath.endswith(BESIDE_ENDS):
+            return True
     return ".git" in relpath and ".git" in relpath.split("/")
 
 
@@ -132,15 +141,26 @@ def manifest(
 ) -> list[str]:
     """The files that a directory or a glob stands for now, sorted, relative to `root`.
 
-    Symlinks are listed and not followed. Ignored files are left out, unless the resource is itself
-    an ignored directory: then it was asked for by name. Linked worktrees inside are left out (their
-    files are the root's own), and so are directories that may not be read, pipes and the like, and
-    names that are not UTF-8 (no lease can name them).
+    Symlinks are listed and not followed, also where one has taken a directory's place. Ignored
+    files are left out, unless the resource is itself an ignored directory: then it was asked for by
+    name. Linked worktrees inside are left out (their files are the root's own), and so are
+    directories that may not be read, pipes and the like. Names are as `words.filename` writes them:
+    those that no lease can name are listed, too.
 
     Raises:
         Refusal: LIMIT if there are more than `files_max`; nothing is listed then.
     """
-    base = str(root).rstrip("/") + "/"
+    try:
+        with Root(root) as opened:
+            found = _listed(opened, resource, ignore, files_max)
+    except OSError:
+        return []  # the working tree is gone
+    found.sort()
+    return found
+
+
+def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> list[str]:
+    base = root.path.rstrip("/") + "/"
     fold = ignore.tree.fold_case
     pattern = resource.name if resource.kind == "glob" else None
     if pattern is None:
@@ -148,7 +168,7 @@ def manifest(
         start = "" if start == "." else start
     else:
         start = globs.literal_prefix(pattern)
-        if not os.path.isdir(base + start):
+        if start and root.stat(start) is None:
             start = ""  # the disk may spell it in another normal form
     by_name = pattern is None and ignore.ignored(start, True)
     foreign = set(ignore.tree.worktrees())
@@ -157,22 +177,19 @@ def manifest(
     while todo:
         directory = todo.pop()
         prefix = directory + "/" if directory else ""
-        for entry in _entries(base + directory):
-            name = prefix + entry.name
-            is_dir = entry.is_dir(follow_symlinks=False)
-            if is_dir:
+        for part, kind in _entries(root, directory):
+            name = prefix + part
+            if kind == "directory":
                 if base + name in foreign:
                     continue
                 wanted = pattern is None or globs.reaches(pattern, normal(name, fold))
             else:
-                wanted = entry.is_symlink() or entry.is_file(follow_symlinks=False)
-                if wanted and pattern is not None:
-                    wanted = globs.matches(pattern, normal(name, fold))
+                wanted = pattern is None or globs.matches(pattern, normal(name, fold))
             if not wanted:
                 continue
-            if is_private(name) or (not by_name and ignore.ignored(name, is_dir)):
+            if is_private(name) or (not by_name and ignore.ignored(name, kind == "directory")):
                 continue
-            if is_dir:
+            if kind == "directory":
                 todo.append(name)
                 continue
             found.append(name)
@@ -184,20 +201,25 @@ def manifest(
                     resource=resource.name,
                     limit=files_max,
                 )
-    found.sort()
     return found
 
 
-def _entries(directory: str) -> list[os.DirEntry[str]]:
+def _entries(root: Root, directory: str) -> list[tuple[str, str]]:
+    """(name, `directory` or `file`) of what is in a directory and can be listed."""
+    out = []
     try:
-        with os.scandir(directory) as entries:
-            return [entry for entry in entries if _is_utf8(entry.name)]
+        with root.scan(directory) as entries:
+            for entry in entries:
+                name = entry.name
+                if not name.isascii():
+                    name = filename.from_bytes(os.fsencode(name))
+                if entry.is_dir(follow_symlinks=False):
+                    out.append((name, "directory"))
+                elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
+                    out.append((name, "file"))
     except OSError:
-        return []
-
-
-def _is_utf8(name: str) -> bool:
-    return name.isascii() or not any("\udc80" <= sign <= "\udcff" for sign in name)
+        pass  # it may not be read, or something else is there by now
+    return out
 
 
 def _read_rules(path: str, before: _Rules) -> tuple[_Rules, bool]:

@@ -39,6 +39,11 @@ class StateDir:
         return self.path / "backup.sqlite3"
 
     @property
+    def blobs(self) -> Path:
+        """Large contents, one file each, named by the SHA-256 of their bytes."""
+        return self.path / "blobs"
+
+    @property
     def archive(self) -> Path:
         """The index of the context archive (derived, may be deleted)."""
         return self.path / "archive.sqlite3"

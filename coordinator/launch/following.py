@@ -18,13 +18,23 @@ import contextlib
 import os
 import shutil
 import stat
+import sys
 import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from coordinator.files.git import CHECKOUT_TIMEOUT_S, NO_MODE, Entry, Git, GitError
+from coordinator.files.beneath import Root
+from coordinator.files.git import (
+    CHECKOUT_TIMEOUT_S,
+    EXECUTABLE,
+    NO_MODE,
+    Entry,
+    Git,
+    GitError,
+)
+from coordinator.words import filename
 from coordinator.words.refusals import Code, Refusal
 
 #: How long another git in the same working tree is waited for (seconds), and looked for.
@@ -40,7 +50,9 @@ _BUSY = {
 
 class Follower:
     """One working tree, its index locked between `with` and its end. For whoever has the turn to
-    land (`landing.turn`): there is one at a time."""
+    land (`recovery.turn`): there is one at a time, and the turn ends with its process. So a lock
+    that says it is ours, found by whoever has the turn, is a dead process's.
+    """
 
     def __init__(self, top: Path) -> None:
         plain = Git(top)
@@ -63,7 +75,7 @@ class Follower:
         while True:
             try:
                 with self._lock.open("xb") as file:
-                    file.write(MARK)
+                    file.write(MARK + f"pid {os.getpid()}\n".encode())
                 break
             except FileExistsError:
                 if self._is_ours():  # and it is our turn: who took it is dead
@@ -113,7 +125,7 @@ class Follower:
 
     def _is_ours(self) -> bool:
         try:
-            return self._lock.read_bytes() == MARK
+            return self._lock.read_bytes().startswith(MARK)
         except OSError:
             return False
 
@@ -201,11 +213,8 @@ class Follower:
         self._go_back(before, after)
         foreign: list[str] = []
         settled: list[bytes] = []
-        for entry in self._git.changes(before, after):
-            state = self._state(entry, after)
-            if state == "torn":
-                (self.top / entry.path).unlink()
-            elif state in ("new", "foreign"):
+        for entry, state in self._without_torn(before, after):
+            if state in ("new", "foreign"):
                 # The index has it as landed: what a person has there shows as their change to it.
                 settled.append(b"%s %s 0\t%s\0" % (
                     entry.new_mode.replace(NO_MODE, "0").encode(), entry.new.encode(),
@@ -218,6 +227,20 @@ class Follower:
             self._git.run("update-index", "-q", "--refresh", timeout_s=CHECKOUT_TIMEOUT_S)
         self.follow(before, after)
         return foreign
+
+    def _without_torn(self, before: str, after: str) -> list[tuple[Entry, str]]:
+        """What each changed path holds; files that we left half written are removed."""
+        try:
+            with Root(os.path.realpath(self.top)) as root:
+                states = [(entry, self._state(root, entry, after))
+                          for entry in self._git.changes(before, after)]
+                for entry, state in states:
+                    if state == "torn":
+                        with root.above(_text(entry.path)) as (place, name):
+                            os.unlink(name, dir_fd=place)
+        except OSError as bad:
+            raise GitError(("read-tree",), 1, f"{bad.filename}: {bad.strerror}") from None
+        return states
 
     def undo(self, before: str, after: str) -> None:
         """After a crash before the branch moved: no file was written; the index goes back.
@@ -234,22 +257,20 @@ class Follower:
         with contextlib.suppress(GitError):
             self._git.run("update-index", "-q", "--refresh", timeout_s=CHECKOUT_TIMEOUT_S)
 
-    def _state(self, entry: Entry, after: str) -> str:
+    def _state(self, root: Root, entry: Entry, after: str) -> str:
         """`old`, `new`, `absent`, `torn` (a beginning of the new), or `foreign`."""
-        path = self.top / entry.path
-        try:
-            mode = os.lstat(path).st_mode
-        except OSError:
+        found = root.snapshot(_text(entry.path), sys.maxsize)
+        if found.kind == "absent":
             return "new" if entry.new_mode == NO_MODE else "absent"
-        if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+        if found.data is None:
             return "foreign" if entry.new_mode != NO_MODE or entry.old_mode == NO_MODE else "old"
-        if entry.old == entry.new and stat.S_ISREG(mode):  # only the executable bit changes
-            return "new" if bool(mode & stat.S_IXUSR) == (entry.new_mode == "100755") else "old"
-        if stat.S_ISLNK(mode):
-            data = os.fsencode(path.readlink())
+        data, is_file = found.data, found.kind == "file"
+        if entry.old == entry.new and is_file:  # only the executable bit changes
+            executable = bool(found.mode & stat.S_IXUSR)
+            return "new" if executable == (entry.new_mode == EXECUTABLE) else "old"
+        if not is_file:
             now = self._git.run("hash-object", "--stdin", data=data).decode().strip()
         else:
-            data = path.read_bytes()
             now = self._git.run("hash-object", "--stdin", "--path", entry.path,
                                 data=data).decode().strip()
         if now == entry.new:
@@ -260,6 +281,11 @@ class Follower:
             return "foreign"
         wanted = self._git.run("cat-file", "--filters", f"{after}:{entry.path}")
         return "torn" if wanted.startswith(data) else "foreign"
+
+
+def _text(path: str) -> str:
+    """A path of git's as `files.beneath` takes it."""
+    return filename.from_bytes(os.fsencode(path))
 
 
 def in_use(why: str, step: str) -> Refusal:

@@ -13,16 +13,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coordinator.files.content import snapshot, write_atomic
+from coordinator.files.beneath import Root
+from coordinator.files.blobs import BlobFolder
+from coordinator.files.content import is_link
+from coordinator.files.exchange import Exchanger
 from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
+from coordinator.files.steps import Source, Step, fitting_mode
 from coordinator.launch import carried, landing, worktrees
 from coordinator.launch.report import KeptWork, LandedWork
 from coordinator.launch.worktrees import Target, Workplace
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-_BYTES_MAX = 64 * 1024 * 1024
 Ask = Callable[[rq.Request[Any]], Any]
 
 
@@ -61,7 +64,8 @@ class Isolation:
         self._carry(work, there=True)
         ask(rq.TaskWorktree(agent=agent, task=task, worktree=str(work.place)))
         if claimed.partial is not None:
-            _put_in(work, ask(rq.ReviewShow(review=claimed.partial.review, content=True)))
+            _put_in(work, ask(rq.ReviewShow(review=claimed.partial.review, content=True)),
+                    BlobFolder(self._state.blobs))
 
     def gather(self, work: Workplace, claimed: rq.Claimed, agent: str) -> rq.Unlanded:
         """Gather what the agent left into a commit on its branch.
@@ -175,16 +179,38 @@ def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
             for work in left if not trees.drop(work)]
 
 
-def _put_in(work: Workplace, review: rq.Review) -> None:
+def _put_in(work: Workplace, review: rq.Review, blobs: BlobFolder) -> None:
     """Partial work that was reassigned goes on here, file by file, where the file still is what
-    that work was begun from. (The rest stands in the prompt, as a difference.)"""
+    that work was begun from. (The rest stands in the prompt, as a difference.)
+
+    Raises:
+        Refusal: STORAGE.
+    """
+    contents: dict[str, Source] = {}
     for file in review.files:
-        path = work.place / file.path
-        now = snapshot(path, _BYTES_MAX)
-        there = now.hash if now.kind in ("file", "symlink", "large") else None
-        if not file.kept or there != file.baseline_hash:
-            continue
-        if file.flagged is None:
-            path.unlink(missing_ok=True)
-        elif file.flagged_hash is not None and not file.flagged_hash.startswith("link:"):
-            write_atomic(path, base64.b64decode(file.flagged))
+        if file.flagged_hash is not None and file.flagged is not None:
+            contents[file.flagged_hash] = base64.b64decode(file.flagged)
+        elif file.flagged_hash is not None and file.flagged_at is not None:
+            contents[file.flagged_hash] = Path(file.flagged_at)
+    links = frozenset(f.path for f in review.files
+                      if is_link(f.flagged_hash or "") or is_link(f.baseline_hash or ""))
+    try:
+        with Root(work.place) as root:
+            by = Exchanger(root, blobs, contents.__getitem__, own_links=links)
+            # What goes first, so that its place is free for what comes.
+            in_order = sorted(review.files, key=lambda file: file.flagged_hash is not None)
+            for n, file in enumerate(in_order):
+                if not file.kept or file.flagged_hash not in (None, *contents):
+                    continue
+                mode = root.snapshot(file.path, 0).mode or 0o644
+                outcome = by.run(Step(
+                    file.path, file.baseline_hash, file.flagged_hash,
+                    fitting_mode(mode, file.flagged_hash or ""), f".coord-{review.review}-{n}.tmp",
+                ))
+                if outcome.state == "failed":
+                    raise Refusal(
+                        Code.STORAGE, f"The partial work in {file.path} ({review.review}) could "
+                        f"not be put into {work.place}: {outcome.why}.",
+                    )
+    except OSError as bad:
+        raise Refusal(Code.STORAGE, f"{work.place} cannot be read: {bad.strerror}.") from None

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from coordinator.files.beneath import Root
 from coordinator.files.git import NO_MODE, Entry, Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.launch import recovery
 from coordinator.launch.following import Follower, in_use
 from coordinator.launch.worktrees import Target, Workplace, record
 from coordinator.rules.landing import Change, unseen
+from coordinator.words import filename
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -200,7 +202,9 @@ class Lander:
     def _inside(self, path: str) -> str | None:
         """A path of the working tree as one below the repository's root; None beside it."""
         below = self._target.below
-        return path[len(below):] if path.startswith(below) else None
+        if not path.startswith(below):
+            return None
+        return filename.from_bytes(os.fsencode(path[len(below):]))
 
     def _below(self, path: str, work: Work) -> str:
         inside = self._inside(path)
@@ -210,13 +214,11 @@ class Lander:
                 f"{self._target.below}, so no lease covers it. Nothing of it landed.",
                 next="Look at the branch, and merge it by hand.", paths=[path],
             )
-        try:
-            inside.encode()
-        except UnicodeEncodeError:
+        if filename.hides_bytes(inside) is not None:
             raise Refusal(
-                Code.INVALID, f"{work.task} did not land: {inside!a} is not UTF-8, so no lease can "
-                "name it. Nothing of it landed.", next="Rename it on the branch.",
-            ) from None
+                Code.INVALID, f"{work.task} did not land: `{filename.shown(inside)}` is not UTF-8, "
+                "so no lease can name it. Nothing of it landed.", next="Rename it on the branch.",
+            )
         return inside
 
     def _commit(self, work: Work, tip: str, base: str, changes: Sequence[Entry],
@@ -281,11 +283,15 @@ def only_ignored(work: Workplace, main: Path, leases: Sequence[rq.Lease]) -> lis
                                       "--ignored", "--exclude-standard", "--", *names)
     except GitError:
         return []
-    return [name for name in found if not _same(work.place / name, main / name)]
-
-
-def _same(one: Path, other: Path) -> bool:
     try:
-        return one.read_bytes() == other.read_bytes()
+        with Root(work.place) as there, Root(main.resolve()) as here:
+            return [name for name in found if _differs(there, here, name)]
     except OSError:
-        return False
+        return found
+
+
+def _differs(one: Root, other: Root, name: str) -> bool:
+    try:
+        return one.snapshot(name, 0).name != other.snapshot(name, 0).name
+    except OSError:
+        return True

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from coordinator.client.client import Client
 from coordinator.files.content import write_atomic
 from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
@@ -177,6 +179,23 @@ def _unlock(left: Note) -> None:
         Follower(Path(left.top)).clear_crash()
 
 
+def main(root: str) -> int:
+    """`python -m coordinator.launch.recovery ROOT`: what the daemon runs when it finds a landing
+    that was cut off. Prints what was done. Exit code: 0, or that of the refusal."""
+    with Client(Path(root), autostart=False) as client:
+        try:
+            said = recover(StateDir(client.root), client.call)
+        except Refusal as refusal:
+            sys.stderr.write(refusal.message + "\n")
+            return refusal.exit_code
+    sys.stdout.write(f"{said}\n" if said else "")
+    return 0
+
+
 def _happened(git: Git, left: Note) -> bool:
     now = git.commit(left.target)
     return now is not None and git.contains(now, left.after)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

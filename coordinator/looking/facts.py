@@ -97,7 +97,9 @@ class Bytes(msgspec.Struct, frozen=True, gc=False):
     data: bytes | None = None
     size: int = 0
     kept: bool = False
-    """The bytes are in the database already."""
+    """The bytes are kept already: in the database, or in a file beside it."""
+    mode: int | None = None
+    """The file's permission bits."""
 
 
 class Listing(msgspec.Struct, frozen=True, gc=False):

@@ -8,6 +8,7 @@ some bytes are kept already.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import zlib
@@ -15,8 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from coordinator.files.beneath import Root
+from coordinator.files.blobs import FILE_FROM, BlobFolder
 from coordinator.files.canonical import Tree
-from coordinator.files.content import snapshot
+from coordinator.files.content import Content as Found
 from coordinator.files.identity import identity
 from coordinator.files.ignore import Ignore, manifest
 from coordinator.looking.facts import (
@@ -61,20 +64,23 @@ class Looker:
     """Looks, for one repository.
 
     Args:
-        kept: whether the bytes of this hash are in the database already.
-        blob: is handed each content that has to be kept (hash, size, deflated bytes), as it is
-            read, so that nobody needs room for all of them.
+        kept: whether the bytes of this hash are kept already.
+        blob: is handed each content that has to be kept (hash, size, deflated bytes, permission
+            bits), as it is read, so that nobody needs room for all of them. Without bytes: it is
+            kept already, and the bits are to be noted.
+        blobs: where large contents are kept as files, at once.
     """
 
     def __init__(
         self, tree: Tree, ignore: Ignore, budget: Budget, kept: Callable[[str], bool],
-        blob: Callable[[str, int, bytes], None],
+        blob: Callable[[str, int, bytes, int], None], blobs: BlobFolder,
     ) -> None:
         self.tree = tree
         self.ignore = ignore
         self._budget = budget
         self._kept = kept
         self._blob = blob
+        self._blobs = blobs
         self._bytes = 0
         self._files = 0
         self._until = 0.0
@@ -150,12 +156,21 @@ class Looker:
     def _read_whole(self, path: str) -> Bytes:
         """A small file with its bytes."""
         try:
-            content = snapshot(path, min(PASSING_BYTES, self._budget.file_bytes))
+            with Root(self._root_of(path)) as root:
+                content = root.snapshot(self._below(path), PASSING_BYTES)
         except OSError:
             return _UNREADABLE
-        if content.kind in ("file", "symlink", "large"):
-            return Bytes(content.hash, content.data, size=content.size)
-        return _ABSENT
+        if content.name is None:
+            return _ABSENT
+        return Bytes(content.name, content.data, content.size, mode=content.mode)
+
+    def _root_of(self, path: str) -> str:
+        """The working tree that an absolute path lies in."""
+        return (self.tree.worktree_of(path) or str(self.tree.root)).rstrip("/")
+
+    def _below(self, path: str) -> str:
+        """An absolute path, relative to its working tree."""
+        return path[len(self._root_of(path)) + 1:]
 
     # ------------------------------------------------------------ in full
 
@@ -221,51 +236,82 @@ class Looker:
         asked = as_resource(need.name, need.kind, need.scope)
         names = manifest(Path(need.root), asked, self.ignore, min(need.files_max,
                                                                   self._budget.files))
-        base = need.root.rstrip("/") + "/"
         files: dict[str, str] = {}
         stamps: dict[str, tuple[int, ...]] = {}
-        for name in names:
-            self._take_in(base, name, files, stamps)
-        for _ in range(STEADY_TRIES):
-            moved = [name for name in stamps if _stamp(base + name) != stamps[name]]
-            if not moved:
-                break
-            for name in moved:
-                files.pop(name, None)
-                self._take_in(base, name, files, stamps)
-        linked = []
-        for name, stamp in stamps.items():
-            if stamp and stamp[3] > 1:
-                inode = _identity(base + name)
-                if inode is not None:
-                    linked.append((inode, name))
+        with Root(need.root) as root:
+            for name in names:
+                self._take_in(root, name, files, stamps)
+            for _ in range(STEADY_TRIES):
+                moved = [name for name in stamps if _stamp(root, name) != stamps[name]]
+                if not moved:
+                    break
+                for name in moved:
+                    files.pop(name, None)
+                    self._take_in(root, name, files, stamps)
+            linked = []
+            for name, stamp in stamps.items():
+                if stamp and stamp[3] > 1:
+                    inode = root.identity(name)
+                    if inode is not None:
+                        linked.append((inode, name))
         return Listing(files, linked)
 
-    def _take_in(self, base: str, name: str, files: dict[str, str],
+    def _take_in(self, root: Root, name: str, files: dict[str, str],
                  stamps: dict[str, tuple[int, ...]]) -> None:
         self._check_time()
-        stamps[name] = _stamp(base + name)
-        found = self._read(base + name)
+        stamps[name] = _stamp(root, name)
+        found = self._read_in(root, name)
         if found.hash is not None:
             files[name] = found.hash
 
     def _read(self, path: str) -> Bytes:
-        """What is at a path; its bytes are handed on, deflated, unless they are kept already."""
+        """What is at an absolute path."""
         try:
-            content = snapshot(path, self._budget.file_bytes)
+            with Root(self._root_of(path)) as root:
+                return self._read_in(root, self._below(path))
+        except OSError:
+            return _ABSENT
+
+    def _read_in(self, root: Root, name: str) -> Bytes:
+        """What is at a path of a working tree; its bytes are handed on, deflated, or kept as a file
+        at once, unless they are kept already."""
+        try:
+            found = self._snapshot(root, name)
         except OSError:
             return _UNREADABLE
-        self._spend(content.size)
-        if content.kind not in ("file", "symlink", "large"):
+        self._spend(found.size)
+        if found.name is None:
             return _ABSENT
-        if content.data is None:
-            return Bytes(content.hash, size=content.size)
-        if self._kept(content.hash):
-            return Bytes(content.hash, size=content.size, kept=True,
-                         data=content.data if content.size <= PASSING_BYTES else None)
-        self._blob(content.hash, content.size, zlib.compress(content.data, 1))
-        small = content.data if content.size <= PASSING_BYTES else None
-        return Bytes(content.hash, data=small, size=content.size, kept=True)
+        kept = found.taken or self._hand_on(found.name, found)
+        small = found.data if found.size <= PASSING_BYTES else None
+        if found.taken:
+            self._blob(found.name, found.size, b"", found.mode)
+        return Bytes(found.name, small, found.size, kept, found.mode)
+
+    def _snapshot(self, root: Root, name: str) -> Found:
+        try:
+            return root.snapshot(name, self._budget.file_bytes, taker=self._blobs.take)
+        except OSError as no:
+            if no.errno not in _NO_ROOM:
+                raise
+        return root.snapshot(name, self._budget.file_bytes)
+
+    def _hand_on(self, digest: str, found: Found) -> bool:
+        """Have a content kept; whether it is."""
+        if found.data is None:
+            return False
+        if self._kept(digest):
+            self._blob(digest, found.size, b"", found.mode)
+            return True
+        if found.size <= FILE_FROM:
+            self._blob(digest, found.size, zlib.compress(found.data, 1), found.mode)
+            return True
+        try:
+            self._blobs.put(found.data)
+        except OSError:
+            return False
+        self._blob(digest, found.size, b"", found.mode)
+        return True
 
     def _twins(self, path: str) -> list[str]:
         """The file's other names: its directory entries carry its inode's number."""
@@ -313,6 +359,8 @@ class Looker:
             )
 
 
+#: Errors that say that a large content could not be kept, and not that it could not be read.
+_NO_ROOM = frozenset({errno.EDQUOT, errno.ENOSPC, errno.EFBIG, errno.EROFS, errno.EACCES})
 _ABSENT = Bytes(None)
 _UNREADABLE = Bytes("unreadable")
 
@@ -324,10 +372,13 @@ def _identity(path: str) -> str | None:
         return None
 
 
-def _stamp(path: str) -> tuple[int, ...]:
+def _stamp(root: Root, name: str) -> tuple[int, ...]:
     """What tells one state of a file from another; empty if it is not there."""
     try:
-        status = os.lstat(path)
+        status = root.stat(name)
     except OSError:
         return ()
-    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_nlink, status.st_ctime_ns
+    if status is None:
+        return ()
+    return (status.st_mtime_ns, status.st_size, status.st_ino, status.st_nlink,
+            status.st_ctime_ns, status.st_mode)

@@ -75,11 +75,12 @@ _facts = msgspec.msgpack.Decoder(list[_Any])
 
 
 class Blob(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Bytes that are to be kept, deflated; `size`: before that."""
+    """Bytes that are to be kept, deflated; `size`: before that. Empty: they are kept already."""
 
     digest: str
     size: int
     packed: bytes
+    mode: int
 
 
 _blob = msgspec.msgpack.Decoder(Blob)
@@ -100,9 +101,9 @@ def decode_needs(body: bytes) -> list[AnyNeed]:
     return _needs.decode(body)
 
 
-def encode_blob(digest: str, size: int, packed: bytes) -> bytes:
+def encode_blob(digest: str, size: int, packed: bytes, mode: int) -> bytes:
     """A blob's body."""
-    return _encode(Blob(digest, size, packed))
+    return _encode(Blob(digest, size, packed, mode))
 
 
 def decode_blob(body: bytes) -> Blob:

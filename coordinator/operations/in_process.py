@@ -35,12 +35,12 @@ class InProcess:
         self.on_commit: list[Callable[[Tx], None]] = []
         self._woken: dict[str, None] = {}
         self._rippling = False
-        self._blobs: list[tuple[str, int, bytes]] = []
+        self._blobs: list[tuple[str, int, bytes, int]] = []
         review, look = service.settings.review, service.settings.look
         budget = Budget(2 * review.files_max, look.bytes_max, look.seconds_max,
                         review.file_bytes_max)
         self._looker = Looker(service.tree, service.ignore, budget, self._kept,
-                              lambda *blob: self._blobs.append(blob))
+                              lambda *blob: self._blobs.append(blob), service.blobs)
         self.ledger = ledger
         ledger.on_commit = self._committed
 
@@ -136,23 +136,20 @@ class InProcess:
         if operation.course is not None:
             allowed(operation, actor(self.view()))
             return self.run(operation.course(self, self.service, request))
-        answer = None
-        for handle in (operation.before, operation.handle):
-            if handle is None:
-                continue
+        handle = operation.handle
+        assert handle is not None, "verdicts are carried out by whoever drives them"
 
-            def job(tx: Tx, handle: Any = handle) -> Any:
-                who = actor(tx)
-                allowed(operation, who)
-                return serve_write(self.service, tx, who, handle, request)
+        def job(tx: Tx) -> Any:
+            who = actor(tx)
+            allowed(operation, who)
+            return serve_write(self.service, tx, who, handle, request)
 
-            looked = Looked()
-            if operation.needs is not None:
-                self.run(self.look(operation.needs(request), looked))
-            elif operation.needs_of is not None:
-                self.run(self.look(operation.needs_of(self.service, self.view(), request), looked))
-            answer = self.run(engine.decide(self, self.service, job, looked))
-        return answer
+        looked = Looked()
+        if operation.needs is not None:
+            self.run(self.look(operation.needs(request), looked))
+        elif operation.needs_of is not None:
+            self.run(self.look(operation.needs_of(self.service, self.view(), request), looked))
+        return self.run(engine.decide(self, self.service, job, looked))
 
     def _read(self, operation: Operation, request: Any, who: Actor, view: View) -> Any:
         allowed(operation, who)

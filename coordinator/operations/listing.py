@@ -28,6 +28,7 @@ from coordinator.service import (
     reviews,
     sessions,
     sweeping,
+    verdicts,
 )
 from coordinator.service.core import Actor, Service
 from coordinator.service.engine import Engine
@@ -43,18 +44,18 @@ class Operation:
     """One thing that can be asked.
 
     `needs` tells what to look at on the disk before `handle` runs; what that misses is looked at
-    when `handle` asks for it. `course` serves what takes several transactions.
-    `before` is work that must be on disk in a commit of its own before `handle` runs.
-    An operation without `handle` and `course` is the daemon's own (health, shutdown).
+    when `handle` asks for it. `course` serves what takes several transactions, `verdict` what also
+    writes files of the repository. An operation without any of these is the daemon's own (health,
+    shutdown).
     """
 
     request: type[rq.Request[Any]]
     handle: Handler | None
-    before: Handler | None = None
     needs: Callable[[Any], list[AnyNeed]] | None = None
     #: The same, where it has to be read from the database.
     needs_of: Callable[[Service, View, Any], list[AnyNeed]] | None = None
     course: Callable[[Engine, Service, Any], Coroutine[Any, Any, Any]] | None = None
+    verdict: Callable[[Service, Any], verdicts.Course] | None = None
     #: What its request says of itself, and what reads that from JSON: looked up once.
     writes: bool = field(init=False, repr=False)
     operator_only: bool = field(init=False, repr=False)
@@ -119,8 +120,8 @@ _ALL = [
     Operation(rq.Sweep, None, course=sweeping.sweep),
     Operation(rq.Reviews, reviews.listing),
     Operation(rq.ReviewShow, reviews.show_request),
-    Operation(rq.ReviewDecide, reviews.decide, before=reviews.keep_current),
-    Operation(rq.ReviewUndo, reviews.undo, before=reviews.keep_current),
+    Operation(rq.ReviewDecide, None, verdict=verdicts.course),
+    Operation(rq.ReviewUndo, None, verdict=verdicts.course),
     Operation(rq.ArchiveSearch, overview.archive_search),
     Operation(rq.ArchiveShow, overview.archive_show),
     Operation(rq.ArchiveIndexNow, overview.archive_index),

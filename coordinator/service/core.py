@@ -1,5 +1,5 @@
-"""What every use case needs at hand, and who is asking. Keeps nothing but the calls
-that hooks have announced."""
+"""What every use case needs at hand, and who is asking. Keeps nothing but the calls that hooks
+have announced, and which verdicts are being carried out."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 import msgspec
 
 from coordinator.archive.index import ArchiveIndex
+from coordinator.files.blobs import BlobFolder
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
+from coordinator.files.state import StateDir
 from coordinator.settings import Settings
 from coordinator.store.rows import AgentRow
 
@@ -54,11 +56,17 @@ class Service:
     callers: dict[str, str] = field(default_factory=dict)
     #: Tasks whose branches are being moved just now: their leases do not end meanwhile.
     landing: set[str] = field(default_factory=set)
+    #: Large contents, beside the database.
+    blobs: BlobFolder = field(init=False, repr=False)
+    #: Reviews whose verdict is being carried out now, in this process.
+    at_work: set[str] = field(default_factory=set)
     _sealing: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         # Taking in the key is half of a seal's work, and the same for all.
         self._sealing = hashlib.blake2b(key=self.secret, digest_size=16)
+        self.blobs = BlobFolder(StateDir(self.tree.root).blobs,
+                                lambda: self.settings.review.kept_bytes_max)
 
     @property
     def root(self) -> str:

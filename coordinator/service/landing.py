@@ -9,25 +9,29 @@ is touched here, and the leases stay until the task is done.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from coordinator.files.content import digest, link_digest
-from coordinator.files.git import LINK, NO_MODE, Git, GitError
+from coordinator.files.git import EXECUTABLE, LINK, NO_MODE, Git, GitError
 from coordinator.looking.facts import Below, Content
 from coordinator.rules import landing as rule
 from coordinator.rules.leases import as_resource
 from coordinator.service import agents, disk, tasks
 from coordinator.service.core import Actor, Service
+from coordinator.service.disk import Bytes
 from coordinator.service.engine import Engine
 from coordinator.service.granting import lease_reply
 from coordinator.service.rivals import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.words import filename
 from coordinator.words import requests as rq
 from coordinator.words.naming import KINDS, Kind, path_scope, resource
 from coordinator.words.refusals import Code, Refusal
@@ -160,36 +164,61 @@ def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.Work
     return rq.WorkedIn(task=tasks.reply(tx, task), worktree=place, leases=replies)
 
 
-def unlanded(svc: Service, tx: Tx, work: rq.Unlanded) -> list[ev.FlaggedFile]:
-    """All that a branch changed and that did not land, to be flagged; its bytes are kept."""
-    root = Path(work.worktree)
+class Unlanded(NamedTuple):
+    """A path that did not land: its content where the branch began, and now."""
+
+    path: str
+    was: Bytes
+    now: Bytes
+
+
+def look_at_unlanded(svc: Service, work: rq.Unlanded) -> list[Unlanded]:
+    """What a branch changed and did not land. Runs git and reads files: for a worker.
+
+    Raises:
+        Refusal: INVALID: no launch made this worktree; STORAGE: git cannot read it.
+    """
     if not is_launched_worktree(svc, work.worktree):
         raise Refusal(Code.INVALID, f"{work.worktree} is no launch's worktree. Nothing was done.")
-    git = Git(root)
+    git = Git(Path(work.worktree))
     try:
         below = git.text("rev-parse", "--show-prefix")
         entries = [e for e in git.changes(work.began, work.commit)
                    if e.path.startswith(below) and not e.submodule][:FLAGGED_MAX]
-        before = git.contents([(e.old, e.path) for e in entries if e.old_mode != NO_MODE])
+        files = [(e.old, e.path) for e in entries if e.old_mode not in (NO_MODE, LINK)]
+        contents = git.contents(files, partial(disk.pour, svc))
+        links = {e.path: git.blob(e.old) for e in entries if e.old_mode == LINK}
     except GitError as bad:
         raise bad.refusal("What did not land cannot be read") from None
     out = []
     for entry in entries:
-        path = entry.path[len(below):]
-        data = before.get(entry.path)
-        link = entry.old_mode == LINK
-        was = None if data is None else link_digest(data) if link else digest(data)
-        if data is not None and was is not None:
-            tx.keep(was, data)
-        now = _keep(svc, tx, root / path)
-        if now == was:
-            continue
+        path = filename.from_bytes(os.fsencode(entry.path[len(below):]))
+        if entry.path in links:
+            was = disk.link(links[entry.path])
+        else:
+            was = contents.get(entry.path, disk.NOTHING)
+            if entry.old_mode == EXECUTABLE:
+                was = disk.executable(was)
+        now = disk.look(svc, work.worktree, path, keep=True)
+        if now.hash != was.hash:
+            out.append(Unlanded(path, was, now))
+    return out
+
+
+def unlanded(svc: Service, tx: Tx, work: rq.Unlanded,
+             looked: Sequence[Unlanded] | None = None) -> list[ev.FlaggedFile]:
+    """All that a branch changed and that did not land, to be flagged; its bytes are kept.
+    `looked`: what `look_at_unlanded` found, before this transaction."""
+    out = []
+    for path, was, now in look_at_unlanded(svc, work) if looked is None else looked:
+        disk.keep(tx, was)
+        disk.keep(tx, now)
         out.append(
             ev.FlaggedFile(
                 path=path, scope=path_scope(path, svc.fold_case), worktree=work.worktree,
-                change="created" if was is None else "deleted" if now is None else "modified",
-                kept=now is None or tx.row("blob_has", now) is not None, baseline_hash=was,
-                flagged_hash=now,
+                change="created" if was.hash is None else
+                "deleted" if now.hash is None else "modified",
+                kept=was.kept and now.kept, baseline_hash=was.hash, flagged_hash=now.hash,
             )
         )
     return out
@@ -317,13 +346,6 @@ def _baseline(svc: Service, tx: Tx, row: LeaseRow,
         tx.keep_found(found)
         return found.hash, None
     return None, list(tx.looked.below(need).files.items())
-
-
-def _keep(svc: Service, tx: Tx, path: Path) -> str | None:
-    content = disk.read(svc, path)
-    if content.data is not None and content.hash is not None:
-        tx.keep(content.hash, content.data)
-    return content.hash
 
 
 def _move(svc: Service, target: str, new: str, old: str, why: str) -> None:

@@ -319,6 +319,7 @@ def _compare(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], lease: Leas
     found[path] = ev.FlaggedFile(
         path=path, scope=path_scope(path, svc.fold_case), change=change, kept=kept,
         baseline_hash=baseline, flagged_hash=now.hash, worktree=lease.worktree,
+        inode=lease.inode if lease.kind == "file" else None,
     )
 
 

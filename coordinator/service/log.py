@@ -43,6 +43,9 @@ SENTENCES: dict[str, str] = {
     "review_opened": "{review} was opened: {summary}",
     "review_decided": "{review} was {state} by {by}",
     "review_undone": "the verdict on {review} was undone by {by}",
+    "verdict_begun": "{by} began to {what} {review}",
+    "verdict_stepped": "some files of {review} are written",
+    "verdict_ended": "the {what} of {review} is {outcome}",
     "notice_posted": "{agent} is told: {text}",
     "notices_delivered": "{agent} has its messages",
     "versions_seen": "new content was seen",
@@ -81,6 +84,8 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
     if row.kind == "unlock_answered":
         text += " (override)" if data.get("override") else ""
         text += f": {data['answer']}" if data.get("answer") else ""
+    if row.kind == "verdict_ended" and data.get("why"):
+        text += f": {data['why']}"
     if row.kind == "noted" and data.get("facts"):
         text += ": " + ", ".join(f"{k} {v}" for k, v in data["facts"].items())
     return f"{row.at[:19]}Z {text}" if stamp else text

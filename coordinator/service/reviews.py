@@ -1,34 +1,39 @@
-"""Reviews: listing, showing, and a human's verdict: keep, revert, reassign; each can be undone.
+"""Reviews: listing, showing, and what a human's verdict (keep, revert, reassign) means for the
+rows; each can be undone.
 
 Nothing is ever lost by a verdict: bytes at the grant, at flag time, and on disk just before a
-revert are all kept. A revert writes only where nobody changed the file since it was flagged;
-elsewhere it merges three ways, and refuses with the reason when that conflicts. Files are written
-before the verdict is committed, and every step can be repeated: a crash in between leaves an open
-review whose revert finds its work already done.
+revert are all kept. No file is read or written here: a verdict that writes files is planned in
+`service.planning` and carried out by `service.verdicts`, which calls what is here at its end.
 """
 
 from __future__ import annotations
 
 import base64
-import subprocess
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from coordinator.files.content import unified
-from coordinator.rules import leases as lease_rule
-from coordinator.rules.leases import as_resource
-from coordinator.service import disk, log, notices, tasks
+from coordinator.files.content import is_executable, is_link, unified
+from coordinator.service import log, notices, tasks
 from coordinator.service.core import Actor, Service
-from coordinator.service.rivals import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, LogRow, ReviewFileRow, ReviewRow, TaskRow
+from coordinator.store.rows import (
+    LogRow,
+    ReviewFileRow,
+    ReviewRow,
+    StepRow,
+    TaskRow,
+    VerdictRow,
+)
+from coordinator.words import filename
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 #: A diff longer than this (bytes) is cut in replies; the bytes themselves are all kept.
 DIFF_BYTES_MAX = 200_000
 TIMELINE_MAX = 60
+#: Tasks that a refusal names.
+NAMED_MAX = 5
 
 
 def find(view: View, text: str) -> ReviewRow:
@@ -60,103 +65,223 @@ def show(svc: Service, view: View, text: str, *, content: bool) -> rq.Review:
     """A review with its diffs, timeline and the agent's last lines."""
     row = find(view, text)
     reply = _reply(view, row)
+    most = svc.settings.review.file_bytes_max
     for shown, raw in zip(reply.files, view.rows("review_files_of", row.review_id), strict=True):
         file = ReviewFileRow(*raw)
-        before, after = view.blob(file.baseline_hash), view.blob(file.flagged_hash)
         if file.kept:
-            shown.diff = unified(file.path, before, after)[:DIFF_BYTES_MAX]
+            shown.diff = _difference(view, file, most)[:DIFF_BYTES_MAX]
         if content:
-            shown.baseline = _b64(before)
-            shown.flagged = _b64(after)
+            shown.baseline, shown.baseline_at = _told(view, file.baseline_hash, most)
+            shown.flagged, shown.flagged_at = _told(view, file.flagged_hash, most)
     reply.log_tail = row.log_tail
     rows = view.rows("events_of_review", row.events_from, row.task_id, row.agent, TIMELINE_MAX)
     reply.timeline = [log.sentence(LogRow(*event)) for event in reversed(rows)]
     return reply
 
 
-def _b64(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode()
+def _difference(view: View, file: ReviewFileRow, most: int) -> str:
+    """What changed, as a unified diff; of type and mode in git's words."""
+    path = filename.shown(file.path)
+    modes = [_git_mode(name) for name in (file.baseline_hash, file.flagged_hash)]
+    head = ""
+    if None not in modes and modes[0] != modes[1]:
+        head = f"old mode {modes[0]}\nnew mode {modes[1]}\n"
+    before, after = (view.blob(name, most) for name in (file.baseline_hash, file.flagged_hash))
+    for name, data in ((file.baseline_hash, before), (file.flagged_hash, after)):
+        if name is not None and data is None:
+            return f"{head}Large files a/{path} and b/{path} differ\n"
+    return head + unified(path, before, after)
+
+
+def _git_mode(name: str | None) -> str | None:
+    if name is None:
+        return None
+    return "120000" if is_link(name) else "100755" if is_executable(name) else "100644"
+
+
+def _told(view: View, name: str | None, most: int) -> tuple[str | None, str | None]:
+    """A content in base64; of one that is too large for that, the file that has it."""
+    source = view.source(name)
+    if isinstance(source, Path):
+        data = view.blob(name, most)
+        return (None, str(source)) if data is None else (base64.b64encode(data).decode(), None)
+    return (None if source is None else base64.b64encode(source).decode()), None
 
 
 def _reply(view: View, row: ReviewRow) -> rq.Review:
     files = []
     for raw in view.rows("review_files_of", row.review_id):
         file = ReviewFileRow(*raw)
-        note = "" if file.kept else _why_not_kept(view, file)
         files.append(
             rq.ReviewFile(
-                path=file.path, change=file.change, kept=bool(file.kept), note=note,
+                path=file.path, change=file.change, kept=bool(file.kept),
+                note="" if file.kept else why_not_kept(view, file),
                 baseline_hash=file.baseline_hash, flagged_hash=file.flagged_hash,
                 worktree=file.worktree,
             )
         )
+    verdict = view.row("verdict_get", row.review_id)
+    saved = [f"somebody saved {filename.shown(str(path))} in the middle of a verdict: that is "
+             f"kept as {view.blobs.place(str(name))}"
+             for path, name in view.rows("review_saved_of", row.review_id)]
     return rq.Review(
         review=row.review_id, state=row.state, reason=row.reason, agent=row.agent,
         task=row.task_id, summary=row.summary, leased_at=row.leased_at, opened_at=row.opened_at,
         decided_at=row.decided_at, decided_by=row.decided_by, note=row.note, files=files,
+        under_way=None if verdict is None else str(verdict[1]), saved=saved,
     )
 
 
-def _why_not_kept(view: View, file: ReviewFileRow) -> str:
-    if file.flagged_hash is not None and view.row("blob_has", file.flagged_hash) is None:
-        return "over the size limit: hashes are kept, not the bytes"
+def why_not_kept(view: View, file: ReviewFileRow) -> str:
+    """Why a side of a file is not kept, in words."""
+    if file.flagged_hash == "unreadable":
+        return "it could not be read when it was flagged"
+    if file.flagged_hash is not None and view.source(file.flagged_hash) is None:
+        return "over the budget (review.kept_bytes_max): hashes are kept, not the bytes"
     return "its bytes before the change are not known to coord"
 
 
-def keep_current(svc: Service, tx: Tx, actor: Actor, req: rq.ReviewDecide | rq.ReviewUndo) -> None:
-    """Before files are written: keep, in a commit of its own, the bytes that are on disk now."""
-    row = find(tx, req.review)
-    for raw in tx.rows("review_files_of", row.review_id):
+def unkept(view: View, review: str, path: str) -> bool:
+    """Whether partial work on a file lies only where it was done: who wrote there would destroy it
+    without anybody having seen it."""
+    for raw in view.rows("review_files_of", review):
         file = ReviewFileRow(*raw)
-        content = disk.read(svc, disk.place(svc, file.worktree, file.path))
-        if content.data is not None and content.hash is not None:
-            tx.keep(content.hash, content.data)
+        if file.path == path and not file.kept and file.flagged_hash is not None:
+            return view.source(file.flagged_hash) is None
+    return False
 
 
-def decide(svc: Service, tx: Tx, actor: Actor, req: rq.ReviewDecide) -> rq.Review:
-    """See `requests.ReviewDecide`."""
-    row = find(tx, req.review)
+# ------------------------------------------------------------ what a verdict needs
+
+
+def may_decide(view: View, row: ReviewRow, verdict: str) -> TaskRow | None:
+    """Whether a verdict is possible now; the task that waits for it.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
     if row.state != "open":
         raise Refusal(
             Code.BAD_TRANSITION, f"{row.review_id} was {row.state} already; it stays so.",
             next=f"`coord review undo {row.review_id}` takes that back first.", state=row.state,
         )
-    task = _task_under(tx, row)
-    if req.verdict == "reassign" and task is None:
+    task = _task_under(view, row)
+    if verdict == "reassign" and task is None:
         raise Refusal(
             Code.BAD_TRANSITION,
             f"{row.review_id} belongs to no task that waits for it, so there is nothing to "
             "reassign; it stays open.",
             next=f"`coord review keep {row.review_id}` or `coord review revert {row.review_id}`.",
         )
-    written: list[tuple[str, str | None, str | None]] = []
-    if req.verdict == "revert":
-        written = _revert(svc, tx, row)
-    state = {"keep": "kept", "revert": "reverted", "reassign": "reassigned"}[req.verdict]
+    return task
+
+
+def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
+    """Whether a verdict can be undone now; the task that it moved.
+
+    Raises:
+        Refusal: BAD_TRANSITION: nothing was decided, or its task, or one that comes after it, went
+            on since.
+    """
+    if row.state == "open":
+        raise Refusal(Code.BAD_TRANSITION, f"{row.review_id} is open: there is no verdict to undo.")
+    task = tasks.find(view, row.task_id) if row.task_id and row.task_before else None
+    if task is None:
+        return None
+    after = {"kept": "done", "reverted": "ready", "reassigned": "ready"}[row.state]
+    if task.state != after:
+        raise Refusal(
+            Code.BAD_TRANSITION,
+            f"{task.task_id} went on since that verdict (it is {task.state}); undoing it now "
+            "would take work away. Nothing was changed.", state=task.state,
+        )
+    if row.state == "kept":
+        begun = [(str(name), str(state)) for name, state in
+                 view.rows("task_dependents_begun", task.task_id) if state != "ready"]
+        if begun:
+            names = ", ".join(f"{name} (it is {state})" for name, state in begun[:NAMED_MAX])
+            raise Refusal(
+                Code.BAD_TRANSITION,
+                f"{task.task_id} was done with that verdict, and what comes after it has begun "
+                f"since: {names}. Undoing it now would take the ground from that. Nothing was "
+                "changed.", next=f"`coord task show {begun[0][0]}`", tasks=[n for n, _ in begun],
+            )
+    return task
+
+
+# ------------------------------------------------------------ what a verdict does to the rows
+
+
+def decide(tx: Tx, request: rq.ReviewDecide | rq.ReviewUndo,
+           row: ReviewRow) -> rq.Review:
+    """Note a verdict, or its end, for which no file has to be written."""
+    by = request.by or "operator"
+    if isinstance(request, rq.ReviewUndo):
+        return undone(tx, row, by, reopened=False)
+    verdict = VerdictRow(row.review_id, request.verdict, by, request.note[:2000], tx.now)
+    return reverted(tx, row, verdict, ())
+
+
+def reverted(tx: Tx, row: ReviewRow, verdict: VerdictRow,
+             steps: Sequence[StepRow]) -> rq.Review:
+    """Note a verdict (`verdict.what`); `steps` are the files that were written for it."""
+    task = _task_under(tx, row)
+    state = {"keep": "kept", "revert": "reverted", "reassign": "reassigned"}[verdict.what]
     tx.record(
         ev.ReviewDecided(
-            review=row.review_id, agent=row.agent, task=row.task_id, state=state,
-            by=req.by or "operator", note=req.note[:2000],
-            task_before=task.state if task else None, files=written,
+            review=row.review_id, agent=row.agent, task=row.task_id, state=state, by=verdict.by,
+            note=verdict.note, task_before=task.state if task else None,
+            files=[(step.path, step.old_hash, step.new_hash) for step in steps],
+            modes={step.path: step.old_mode for step in steps if step.old_hash is not None},
         )
     )
     if task is not None:
-        _move_task(tx, task, req.verdict, row)
+        _move_task(tx, task, verdict.what, row)
     for raw in tx.rows("review_files_of", row.review_id):
         tx.freed.append((raw[0], "file", raw[1]))
     if row.agent is not None:
-        said = f"A human looked at your partial work {row.review_id} and chose to {req.verdict} it."
-        if task is not None and req.verdict == "reassign":
+        said = (f"A human looked at your partial work {row.review_id} and chose to {verdict.what} "
+                "it.")
+        if task is not None and verdict.what == "reassign":
             said += f" Who claims it next has it: do not go on with {task.task_id} without that."
-        notices.post(tx, row.agent, "verdict", said, review=row.review_id, verdict=req.verdict)
-    return show(svc, tx, row.review_id, content=False)
+        notices.post(tx, row.agent, "verdict", said, review=row.review_id, verdict=verdict.what)
+    return _reply(tx, find(tx, row.review_id))  # without differences: those take their time
 
 
-def _task_under(tx: Tx, row: ReviewRow) -> TaskRow | None:
+def undone(tx: Tx, row: ReviewRow, by: str, *, reopened: bool) -> rq.Review:
+    """Note that a verdict was taken back. `reopened`: its task waits for one again already."""
+    if not reopened:
+        reopen_task(tx, row)
+    tx.record(ev.ReviewUndone(review=row.review_id, agent=row.agent, task=row.task_id, by=by))
+    return _reply(tx, find(tx, row.review_id))
+
+
+def reopen_task(tx: Tx, row: ReviewRow) -> None:
+    """The task waits for a verdict again; what comes after it waits for it again."""
+    task = may_undo(tx, row)
+    if task is None:
+        return
+    why = f"{row.review_id}: verdict undone"
+    ready = [str(name) for name, state in tx.rows("task_dependents_begun", task.task_id)
+             if state == "ready"]
+    counted = task.attempts + 1 if row.state == "reassigned" else task.attempts
+    tasks.move(tx, task, "reopen", why=why, partial=row.review_id, attempts=counted)
+    for name in ready if row.state == "kept" else ():
+        tasks.move(tx, tasks.find(tx, name), "wait", why=f"after {task.task_id}: {why}")
+
+
+def close_task_again(tx: Tx, row: ReviewRow) -> None:
+    """An undo of a revert was taken back itself: the task starts over, as after the revert."""
+    task = _task_under(tx, row)
+    if task is not None:
+        tasks.move(tx, task, "restart", why=f"{row.review_id}: stays reverted", partial=None)
+
+
+def _task_under(view: View, row: ReviewRow) -> TaskRow | None:
     """The task that waits for this verdict, if one does."""
     if row.task_id is None:
         return None
-    task = tasks.find(tx, row.task_id)
+    task = tasks.find(view, row.task_id)
     return task if task.state == "review" and task.partial == row.review_id else None
 
 
@@ -168,125 +293,3 @@ def _move_task(tx: Tx, task: TaskRow, verdict: str, row: ReviewRow) -> None:
         tasks.move(tx, task, "restart", why=why, partial=None)
     else:
         tasks.move(tx, task, "restart", why=why, attempts=max(0, task.attempts - 1))
-
-
-def _revert(
-    svc: Service, tx: Tx, row: ReviewRow
-) -> list[tuple[str, str | None, str | None]]:
-    """Work out every file first, then write them all: a conflict leaves all files as they are."""
-    plan: list[tuple[ReviewFileRow, str | None, bytes | None, bool]] = []
-    for raw in tx.rows("review_files_of", row.review_id):
-        file = ReviewFileRow(*raw)
-        _nobody_holds(tx, row, file)
-        current = disk.read(svc, disk.place(svc, file.worktree, file.path))
-        if current.hash == file.baseline_hash:
-            plan.append((file, current.hash, None, False))
-            continue
-        if not file.kept:
-            raise Refusal(
-                Code.INVALID,
-                f"The earlier bytes of {file.path} were not kept ({_why_not_kept(tx, file)}), so "
-                "coord cannot write them. Nothing was reverted.",
-                next=f"Restore it from git (hash {file.baseline_hash}), then "
-                f"`coord review keep {row.review_id}`.",
-            )
-        before = tx.blob(file.baseline_hash)
-        if current.hash == file.flagged_hash:
-            plan.append((file, current.hash, before, True))
-            continue
-        merged = _merge(before, tx.blob(file.flagged_hash), current.data)
-        if merged is None:
-            raise Refusal(
-                Code.VERSION_CHANGED,
-                f"{file.path} was changed after it was flagged, in the same lines: reverting it "
-                "would destroy that. Nothing was reverted.",
-                next=f"`coord review show {row.review_id}`, settle {file.path} by hand, then "
-                f"`coord review keep {row.review_id}`.",
-                path=file.path,
-            )
-        plan.append((file, current.hash, merged, True))
-    out = []
-    for file, current_hash, data, write in plan:
-        written = current_hash
-        if write:
-            where = disk.place(svc, file.worktree, file.path)
-            written = disk.write(where, file.baseline_hash, data)
-            if data is not None and written is not None:
-                tx.keep(written, data)
-        out.append((file.path, current_hash, written))
-    return out
-
-
-def _nobody_holds(tx: Tx, row: ReviewRow, file: ReviewFileRow) -> None:
-    asked = as_resource(file.path, "file", file.scope)
-    for raw in near(tx, "rivals", asked):
-        lease = LeaseRow(*raw)
-        if lease.expires_at > tx.now and lease_rule.conflicts(asked, "exclusive", "", lease):
-            raise Refusal(
-                Code.LOCKED,
-                f"{file.path} is leased by {lease.locked_by} until {lease.expires_at}; "
-                "nothing was reverted.",
-                next=f"Repeat when it is free, or `coord unlock {file.path} --agent "
-                f"{lease.locked_by} --force`.",
-                conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}],
-            )
-
-
-def _merge(before: bytes | None, flagged: bytes | None, current: bytes | None) -> bytes | None:
-    """Take the partial work (before -> flagged) out of `current`; None when that conflicts.
-
-    A three-way merge with the flagged bytes as the common ancestor, by `git merge-file`.
-    """
-    if before is None or flagged is None or current is None:
-        return None
-    with tempfile.TemporaryDirectory(prefix="coord-merge-") as folder:
-        names = []
-        for name, data in (("current", current), ("flagged", flagged), ("before", before)):
-            (Path(folder) / name).write_bytes(data)
-            names.append(str(Path(folder) / name))
-        try:
-            done = subprocess.run(
-                ["git", "merge-file", "-p", "-q", *names], capture_output=True, timeout=30,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-    return done.stdout if done.returncode == 0 else None
-
-
-def undo(svc: Service, tx: Tx, actor: Actor, req: rq.ReviewUndo) -> rq.Review:
-    """See `requests.ReviewUndo`."""
-    row = find(tx, req.review)
-    if row.state == "open":
-        raise Refusal(Code.BAD_TRANSITION, f"{row.review_id} is open: there is no verdict to undo.")
-    task = tasks.find(tx, row.task_id) if row.task_id and row.task_before else None
-    after = {"kept": "done", "reverted": "ready", "reassigned": "ready"}[row.state]
-    if task is not None and task.state != after:
-        raise Refusal(
-            Code.BAD_TRANSITION,
-            f"{task.task_id} went on since that verdict (it is {task.state}); undoing it now "
-            "would take work away. Nothing was changed.", state=task.state,
-        )
-    files = [ReviewFileRow(*raw) for raw in tx.rows("review_files_of", row.review_id)]
-    if row.state == "reverted":
-        for file in files:
-            _nobody_holds(tx, row, file)
-            current = disk.read(svc, disk.place(svc, file.worktree, file.path))
-            if current.hash not in (file.written_hash, file.verdict_hash):
-                raise Refusal(
-                    Code.VERSION_CHANGED,
-                    f"{file.path} was changed since it was reverted; nothing was undone.",
-                    path=file.path,
-                )
-        for file in files:
-            if file.verdict_hash != file.written_hash:
-                where = disk.place(svc, file.worktree, file.path)
-                disk.write(where, file.verdict_hash, tx.blob(file.verdict_hash))
-    tx.record(
-        ev.ReviewUndone(review=row.review_id, agent=row.agent, task=row.task_id,
-                        by=req.by or "operator")
-    )
-    if task is not None:
-        tasks.move(tx, task, "reopen", why=f"{row.review_id}: verdict undone",
-                   partial=row.review_id)
-    return show(svc, tx, row.review_id, content=False)

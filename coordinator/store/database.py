@@ -16,7 +16,7 @@ from coordinator.resources import packaged
 from coordinator.store.statements import STATEMENTS
 from coordinator.words.refusals import Code, Refusal
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -124,6 +124,56 @@ CREATE TABLE reviews (
 INSERT INTO reviews SELECT * FROM older_reviews;
 DROP TABLE older_reviews;
 CREATE INDEX reviews_by_state ON reviews (state, n);
+""",
+    5: """
+ALTER TABLE blobs ADD COLUMN mode INTEGER;
+ALTER TABLE review_files RENAME TO older_review_files;
+CREATE TABLE review_files (
+    review_id     TEXT NOT NULL,
+    path          TEXT NOT NULL,
+    scope         TEXT NOT NULL,
+    worktree      TEXT,
+    change        TEXT NOT NULL CHECK (change IN ('modified', 'created', 'deleted')),
+    kept          INTEGER NOT NULL CHECK (kept IN (0, 1)),
+    baseline_hash TEXT,
+    flagged_hash  TEXT,
+    verdict_hash  TEXT,
+    written_hash  TEXT,
+    verdict_mode  INTEGER,
+    inode         TEXT,
+    PRIMARY KEY (review_id, path)
+) STRICT, WITHOUT ROWID;
+INSERT INTO review_files SELECT *, NULL, NULL FROM older_review_files;
+DROP TABLE older_review_files;
+CREATE INDEX review_scopes ON review_files (scope);
+CREATE TABLE verdicts (
+    review_id TEXT PRIMARY KEY,
+    what      TEXT NOT NULL CHECK (what IN ('revert', 'undo')),
+    by        TEXT NOT NULL,
+    note      TEXT NOT NULL,
+    begun_at  TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE verdict_steps (
+    review_id     TEXT NOT NULL,
+    n             INTEGER NOT NULL,
+    path          TEXT NOT NULL,
+    scope         TEXT NOT NULL,
+    worktree      TEXT,
+    old_hash      TEXT,
+    old_mode      INTEGER NOT NULL,
+    new_hash      TEXT,
+    new_mode      INTEGER NOT NULL,
+    aside         TEXT NOT NULL,
+    in_place      INTEGER NOT NULL CHECK (in_place IN (0, 1)),
+    done          INTEGER NOT NULL CHECK (done IN (0, 1)),
+    PRIMARY KEY (review_id, n)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE review_saved (
+    review_id TEXT NOT NULL,
+    path      TEXT NOT NULL,
+    hash      TEXT NOT NULL,
+    PRIMARY KEY (review_id, path, hash)
+) STRICT, WITHOUT ROWID;
 """,
 }
 #: The WAL is grown to this once, then overwritten in place: a commit that need not extend the file

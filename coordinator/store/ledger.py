@@ -34,6 +34,7 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
+from coordinator.files.blobs import BlobFolder
 from coordinator.looking.facts import Bytes, Ends, Looked, Unready
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.events import (
@@ -78,6 +79,8 @@ _RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool
 #: Numbers of a counter that are taken from the table at once: a commit then writes one page less.
 #: Those that a stop leaves unused are skipped for ever; only fencing tokens are asked for so often.
 COUNTER_BLOCKS = {"fencing": 64}
+#: The folder of large contents, beside the database; and how much of one is read at once (bytes).
+BLOBS, LOADED_MAX = "blobs", 8 * 1024 * 1024
 #: Agents whose rows are carried from commit to commit.
 AGENTS_MAX = 4096
 
@@ -149,12 +152,37 @@ class View:
         raw = self.row("agent_get", name)
         return AgentRow(*raw) if raw is not None else None
 
-    def blob(self, digest: str | None) -> bytes | None:
-        """The bytes that `digest` names, if they are kept."""
+    def blob(self, digest: str | None, most: int = LOADED_MAX) -> bytes | None:
+        """The bytes that `digest` names, if they are kept and no more than `most`."""
+        found = self.source(digest)
+        if not isinstance(found, Path):
+            return found
+        try:
+            return found.read_bytes() if found.stat().st_size <= most else None
+        except OSError:
+            return None
+
+    def source(self, digest: str | None) -> bytes | Path | None:
+        """The bytes that `digest` names, or the file that has them; None if they are not kept."""
         if digest is None:
             return None
         row = self.db.execute(Q["blob_get"], (digest,)).fetchone()
-        return zlib.decompress(row[0]) if row else None
+        if row is None:
+            return None
+        if row[0]:
+            return zlib.decompress(row[0])
+        kept = self.blobs
+        return kept.place(digest) if kept.has(digest) else None
+
+    def blob_mode(self, digest: str) -> int | None:
+        """Permission bits that all files of this content had; None if that is not known."""
+        row = self.db.execute(Q["blob_get"], (digest,)).fetchone()
+        return None if row is None or row[2] is None else int(row[2])
+
+    @property
+    def blobs(self) -> BlobFolder:
+        """Where large contents are, beside the database."""
+        return BlobFolder(Path(self.db.filename).parent / BLOBS)
 
 
 class Present(msgspec.Struct, frozen=True, gc=False):
@@ -292,10 +320,29 @@ class Tx(View):
             known.counters = dict(known.stored)
         return known.counters
 
-    def keep(self, digest: str, data: bytes) -> None:
-        """Keep bytes under their name."""
-        if not self.cursor.execute(Q["blob_has"], (digest,)).fetchall():
-            self.db.execute(Q["blob_put"], (digest, len(data), zlib.compress(data, 1)))
+    def keep(self, digest: str, data: bytes, mode: int | None = None) -> None:
+        """Keep bytes under their name. `mode`: permission bits of the file that has them."""
+        known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
+        if not known or (known[0][1] == 0 and not self.blobs.has(digest)):
+            packed = zlib.compress(data, 1)
+            self.db.execute(Q["blob_put"], (digest, len(data), packed, mode))
+        elif mode is not None:
+            self._narrow(digest, known[0][0], mode)
+
+    def keep_stored(self, digest: str, size: int, mode: int | None = None) -> None:
+        """Note that a content is kept as a file (`files.blobs`): it is there, and on the disk."""
+        known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
+        if not known:
+            self.db.execute(Q["blob_put"], (digest, size, b"", mode))
+        elif mode is not None:
+            self._narrow(digest, known[0][0], mode)
+
+    def _narrow(self, digest: str, known: int | None, mode: int) -> None:
+        """One content, several files: what is put back for one must not be open to more people
+        than any of them was."""
+        both = mode if known is None else known & mode
+        if both != known:
+            self.db.execute(Q["blob_mode"], (digest, both))
 
     def keep_found(self, found: Bytes) -> bool:
         """Keep what a look has found, if its bytes came along; whether they are kept then."""
@@ -303,12 +350,17 @@ class Tx(View):
             return False
         if found.kept or found.data is None:
             return self.row("blob_has", found.hash) is not None
-        self.keep(found.hash, found.data)
+        self.keep(found.hash, found.data, found.mode)
         return True
 
-    def keep_packed(self, digest: str, size: int, packed: bytes) -> None:
-        """Keep bytes that are deflated already; `size`: before that."""
-        self.db.execute(Q["blob_put"], (digest, size, packed))
+    def keep_packed(self, digest: str, size: int, packed: bytes, mode: int | None) -> None:
+        """Keep bytes that are deflated already (`size`: before that), or note, without any, that
+        they are kept and who may read them."""
+        known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
+        if not known:
+            self.db.execute(Q["blob_put"], (digest, size, packed, mode))
+        elif mode is not None:
+            self._narrow(digest, known[0][0], mode)
 
     def present(self) -> Present:
         """Whether anybody waits, and the like: looked up once a transaction, and again after an

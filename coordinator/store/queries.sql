@@ -419,6 +419,11 @@ SELECT EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
        EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
                WHERE a.task_id = ?1 AND t.state <> 'done');
 
+-- name: task_dependents_begun
+-- Tasks that come after this one and are further than waiting for it.
+SELECT a.task_id, t.state FROM task_after a JOIN tasks t USING (task_id)
+WHERE a.after = ? AND t.state NOT IN ('pending', 'blocked', 'cancelled') ORDER BY t.n;
+
 -- name: ready_enter
 INSERT INTO ready_tasks (task_id, rank, n)
 SELECT task_id, -priority, n FROM tasks WHERE task_id = ?1
@@ -482,7 +487,7 @@ INSERT INTO reviews (review_id, n, state, reason, agent, task_id, summary, log_t
 
 -- name: review_file_insert
 INSERT INTO review_files (review_id, path, scope, worktree, change, kept, baseline_hash,
-    flagged_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+    flagged_hash, inode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: review_get
 SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
@@ -494,8 +499,8 @@ SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at
 FROM reviews WHERE (?1 = 'all' OR state = ?1) ORDER BY n LIMIT ?2;
 
 -- name: review_files_of
-SELECT path, scope, worktree, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash
-FROM review_files WHERE review_id = ? ORDER BY path;
+SELECT path, scope, worktree, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash,
+       verdict_mode, inode FROM review_files WHERE review_id = ? ORDER BY path;
 
 -- name: review_written_last
 -- What a verdict last wrote to a path.
@@ -520,7 +525,40 @@ UPDATE reviews SET state = ?2, decided_at = ?3, decided_by = ?4, note = ?5, task
 WHERE review_id = ?1;
 
 -- name: review_file_set
-UPDATE review_files SET verdict_hash = ?3, written_hash = ?4 WHERE review_id = ?1 AND path = ?2;
+UPDATE review_files SET verdict_hash = ?3, written_hash = ?4, verdict_mode = ?5
+WHERE review_id = ?1 AND path = ?2;
+
+-- name: verdict_insert
+INSERT INTO verdicts (review_id, what, by, note, begun_at) VALUES (?, ?, ?, ?, ?);
+
+-- name: verdict_step_insert
+INSERT INTO verdict_steps (review_id, n, path, scope, worktree, old_hash, old_mode, new_hash,
+    new_mode, aside, in_place, done) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0);
+
+-- name: verdict_step_done
+UPDATE verdict_steps SET done = ?3 WHERE review_id = ?1 AND n = ?2;
+
+-- name: verdict_delete
+DELETE FROM verdicts WHERE review_id = ?;
+
+-- name: verdict_steps_delete
+DELETE FROM verdict_steps WHERE review_id = ?;
+
+-- name: verdict_get
+SELECT review_id, what, by, note, begun_at FROM verdicts WHERE review_id = ?;
+
+-- name: verdicts_open
+SELECT review_id FROM verdicts ORDER BY begun_at, review_id;
+
+-- name: verdict_steps_of
+SELECT n, path, scope, worktree, old_hash, old_mode, new_hash, new_mode, aside, in_place, done
+FROM verdict_steps WHERE review_id = ? ORDER BY n;
+
+-- name: review_saved_insert
+INSERT OR IGNORE INTO review_saved (review_id, path, hash) VALUES (?, ?, ?);
+
+-- name: review_saved_of
+SELECT path, hash FROM review_saved WHERE review_id = ? ORDER BY path, hash;
 
 -- name: notice_insert
 INSERT INTO notices (notice, agent, at, kind, text, data) VALUES (?, ?, ?, ?, ?, ?);
@@ -554,13 +592,21 @@ ON CONFLICT (agent, path) DO UPDATE SET hash = excluded.hash, at = excluded.at;
 DELETE FROM agent_reads WHERE agent = ?;
 
 -- name: blob_has
-SELECT 1 FROM blobs WHERE hash = ?;
+SELECT mode, length(data) FROM blobs WHERE hash = ?;
 
 -- name: blob_put
-INSERT OR IGNORE INTO blobs (hash, size, data) VALUES (?, ?, ?);
+INSERT INTO blobs (hash, size, data, mode) VALUES (?, ?, ?, ?)
+ON CONFLICT (hash) DO UPDATE SET data = excluded.data;
+
+-- name: blob_mode
+UPDATE blobs SET mode = ?2 WHERE hash = ?1;
 
 -- name: blob_get
-SELECT data FROM blobs WHERE hash = ?;
+SELECT data, size, mode FROM blobs WHERE hash = ?;
+
+-- name: blobs_stored
+-- Contents that are kept as files.
+SELECT hash FROM blobs WHERE length(data) = 0;
 
 -- name: blobs_unreferenced
 -- What no lease, no review and no open claim's baseline refers to.
@@ -571,7 +617,10 @@ SELECT hash FROM blobs WHERE hash NOT IN (
     UNION SELECT baseline_hash FROM review_files WHERE baseline_hash IS NOT NULL
     UNION SELECT flagged_hash FROM review_files WHERE flagged_hash IS NOT NULL
     UNION SELECT verdict_hash FROM review_files WHERE verdict_hash IS NOT NULL
-    UNION SELECT written_hash FROM review_files WHERE written_hash IS NOT NULL);
+    UNION SELECT written_hash FROM review_files WHERE written_hash IS NOT NULL
+    UNION SELECT old_hash FROM verdict_steps WHERE old_hash IS NOT NULL
+    UNION SELECT new_hash FROM verdict_steps WHERE new_hash IS NOT NULL
+    UNION SELECT hash FROM review_saved);
 
 -- name: blob_delete
 DELETE FROM blobs WHERE hash = ?;

@@ -23,8 +23,8 @@ from coordinator.store.statements import STATEMENTS as Q
 #: counters are compared apart: they may only be ahead.)
 STATE_TABLES = (
     "agents", "file_locks", "baselines", "waiters", "waiter_resources", "unlock_requests", "tasks",
-    "task_resources", "task_after", "reviews", "review_files", "notices", "file_versions",
-    "agent_reads", "ripples", "set_aside",
+    "task_resources", "task_after", "reviews", "review_files", "verdicts", "verdict_steps",
+    "review_saved", "notices", "file_versions", "agent_reads", "ripples", "set_aside",
 )
 
 

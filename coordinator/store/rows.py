@@ -157,6 +157,34 @@ class ReviewFileRow(Row, frozen=True):
     flagged_hash: str | None
     verdict_hash: str | None
     written_hash: str | None
+    verdict_mode: int | None
+    inode: str | None
+
+
+class VerdictRow(Row, frozen=True):
+    """A row of `verdicts`."""
+
+    review_id: str
+    what: str
+    by: str
+    note: str
+    begun_at: str
+
+
+class StepRow(Row, frozen=True):
+    """A row of `verdict_steps`, without its review."""
+
+    n: int
+    path: str
+    scope: str
+    worktree: str | None
+    old_hash: str | None
+    old_mode: int
+    new_hash: str | None
+    new_mode: int
+    aside: str
+    in_place: int
+    done: int
 
 
 class AsideRow(Row, frozen=True):

@@ -28,6 +28,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from coordinator.words import filename
 from coordinator.words.refusals import Code, Refusal
 
 Kind = Literal["file", "dir", "glob", "region", "key"]
@@ -155,6 +156,12 @@ def check_text(text: str) -> None:
             raise _invalid(text, "it is not valid UTF-8") from None
         if size > NAME_BYTES_MAX:
             raise _invalid(text[:80] + "…", f"it is longer than {NAME_BYTES_MAX} bytes")
+        if sign := filename.hides_bytes(text):
+            raise _invalid(
+                filename.shown(text),
+                f"U+{ord(sign):04X} in it stands for a byte that is no UTF-8. A file with such a "
+                "name is leased with its directory",
+            )
 
 
 def resource(name: str, kind: Kind, *, fold_case: bool = False) -> Resource:

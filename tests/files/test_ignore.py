@@ -10,6 +10,7 @@ import pytest
 
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore, is_private, manifest
+from coordinator.words import filename
 from coordinator.words.naming import Resource, resource
 from coordinator.words.refusals import Code, Refusal
 
@@ -143,11 +144,32 @@ def test_lists_of_directories_and_globs(root: Path, ignore: Ignore) -> None:
     assert listed(ignore, resource("absent/*", "glob")) == []
 
 
-def test_what_no_lease_can_name_is_not_listed(root: Path, ignore: Ignore) -> None:
+def test_what_no_lease_can_name_is_listed_all_the_same(root: Path, ignore: Ignore) -> None:
+    names = [b"b\xe4d", b"-dash", b"new\nline", b"x" * 255, "e\u0301".encode(), b"\xff.log",
+             "\uef80".encode()]
     put(root, "good")
-    with open(os.path.join(os.fsencode(root), b"b\xe4d"), "wb"):
-        pass
-    assert listed(ignore, resource("./", "dir")) == ["good"]
+    (root / ".gitignore").write_text("*.log\n")
+    for name in names:
+        with open(os.path.join(os.fsencode(root), name), "wb"):
+            pass
+    found = listed(ignore, resource("./", "dir"))
+    assert sorted(map(filename.to_bytes, found)) == sorted(
+        [b".gitignore", b"good", *(name for name in names if not name.endswith(b".log"))])
+    "".join(found).encode()  # valid UTF-8, for the database and for JSON
+
+
+def test_a_link_that_took_the_place_of_a_directory_is_not_followed(
+    root: Path, ignore: Ignore, tmp_path: Path
+) -> None:
+    put(tmp_path, "outside/secret")
+    put(root, "d/a", "e/d/b")
+    (root / "d/a").unlink()
+    (root / "d").rmdir()
+    (root / "d").symlink_to(tmp_path / "outside")
+    (root / "e/up").symlink_to(tmp_path)
+    assert listed(ignore, resource("d/", "dir")) == []
+    assert listed(ignore, resource("d/*", "glob")) == []
+    assert listed(ignore, resource("e/", "dir")) == ["e/d/b", "e/up"]
 
 
 def test_an_ignored_directory_can_be_asked_for_by_name(root: Path, ignore: Ignore) -> None:

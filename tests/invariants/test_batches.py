@@ -21,6 +21,7 @@ from msgspec import structs
 
 from coordinator.looking.facts import Looked, Unready
 from coordinator.operations.listing import OPERATIONS, serve_write
+from coordinator.service import planning, verdicts
 from coordinator.service.core import OPERATOR
 from coordinator.service.engine import decide, going_by
 from coordinator.store.ledger import Tx
@@ -87,14 +88,15 @@ def answers(
     jobs: list[tuple[Any, Looked]] = []
     for request in asked:
         operation = OPERATIONS[request.op]
-        if operation.before is not None:
-            refused = world.ledger.run_all([partial(serve, operation.before, request)], now)[0]
-            if isinstance(refused, Refusal):
-                continue
+        handle: Any = operation.handle
+        if isinstance(request, rq.ReviewDecide | rq.ReviewUndo):  # none that writes files
+            plan = planning.Plan(request.review, "")
+            begin = partial(verdicts.begin, world.service, request, plan)
+            handle = lambda svc, tx, actor, req, begin=begin: begin(tx)  # noqa: E731
         looked = Looked()
         needs = operation.needs(request) if operation.needs is not None else []
         world.run(world.engine.look(needs, looked))
-        jobs.append((going_by(looked, partial(serve, operation.handle, request)), looked))
+        jobs.append((going_by(looked, partial(serve, handle, request)), looked))
     got: dict[int, Any] = {}
     if order is None:
         commits: list[Tx] = []

@@ -353,6 +353,52 @@ def test_reassigned_work_goes_on_in_the_next_worktree(repo: Repo, launch: Start)
     assert (repo.root / "a").read_text() == "a\nhalf\nrest\n" and is_clean(repo)
 
 
+def test_reassigned_work_of_every_kind_goes_on(repo: Repo, launch: Start) -> None:
+    os.symlink("a", repo.root / "link")
+    (repo.root / "s.sh").write_text("true\n")
+    (repo.root / "dir").mkdir()
+    (repo.root / "dir/inner").write_text("inner\n")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "more")
+    launch("rm link; ln -s b link; ln -s a new-link; chmod +x s.sh; printf 'false' > t.sh\n"
+           "chmod 755 t.sh; head -c 6000000 /dev/zero > large; rm b; rm -r dir; echo file > dir\n"
+           "rm c; mkdir c; echo inner > c/inner; printf '' > empty; exit 1",
+           ("one", ["./"]), n=1, options=ISOLATED).report()
+    assert repo.coord("review", "reassign", "R-1").returncode == 0
+    going = launch("echo rest >> a", n=1, options=ISOLATED)
+    assert going.report()["tasks"] == {"done": 1}, going.said()
+    assert os.readlink(repo.root / "link") == "b" and os.readlink(repo.root / "new-link") == "a"
+    assert os.access(repo.root / "s.sh", os.X_OK) and os.access(repo.root / "t.sh", os.X_OK)
+    assert (repo.root / "large").stat().st_size == 6_000_000 and not (repo.root / "b").exists()
+    assert (repo.root / "dir").read_text() == "file\n" and (repo.root / "empty").read_bytes() == b""
+    assert (repo.root / "c/inner").read_text() == "inner\n"
+    assert (repo.root / "a").read_text() == "a\nrest\n" and is_clean(repo)
+
+
+def test_what_git_filters_is_reverted_byte_by_byte(repo: Repo, launch: Start) -> None:
+    # Given files whose bytes in the working tree are not those that git has
+    names = ["x.txt", "y.txt", "z\n'.txt", "caf\u00e9.txt"]
+    (repo.root / ".gitattributes").write_text("*.txt text eol=crlf\n")
+    for name in names:
+        (repo.root / name).write_text("one\ntwo\nthree\nfour\nfive\nsix\n")
+    (repo.root / "run.txt").write_text("true\n")
+    (repo.root / "run.txt").chmod(0o755)
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "filtered")
+    going = launch("for f in *.txt; do echo more >> \"$f\"; done; chmod -x run.txt",
+                   ("one", ["a"]), n=1, options=ISOLATED)
+    (kept,) = going.report()["not_landed"]
+    place = repo.root / kept["worktree"]
+    # I expect a revert to give what git's own checkout gives, and an undo what the agent left
+    whole = b"one\r\ntwo\r\nthree\r\nfour\r\nfive\r\nsix\r\n"
+    assert repo.coord("review", "revert", "R-1").returncode == 0
+    assert {(place / name).read_bytes() for name in names} == {whole}
+    assert os.access(place / "run.txt", os.X_OK)
+    repo.coord("review", "undo", "R-1")
+    assert {(place / name).read_bytes() for name in names} == {whole + b"more\n"}
+    assert not os.access(place / "run.txt", os.X_OK)
+
+
 def test_an_agent_cannot_call_its_task_done_before_it_landed(repo: Repo, launch: Start) -> None:
     going = launch(f'echo x >> a; "{sys.executable}" -m coordinator.cli.main task done $COORD_TASK; true',
                    ("one", ["a"]), n=1, options=ISOLATED)
@@ -514,9 +560,21 @@ def shim(repo: Repo, script: str) -> dict[str, str]:
     return {"PATH": f"{folder}:{os.environ['PATH']}"}
 
 
+#: The daemon leaves a landing that was cut off to the next launch, so that it can be looked at.
+no_sweep = pytest.mark.usefixtures("slow_sweep")
+
+
+@pytest.fixture
+def slow_sweep(repo: Repo) -> None:
+    config = repo.root / "coord.toml"
+    config.write_text(config.read_text().replace("interval_s = 1\n", "interval_s = 300\n"))
+    git(repo, "commit", "-qam", "sweep seldom")
+
+
 FOLLOWING = 'case "$*" in *"read-tree -m -u"*) '
 
 
+@no_sweep
 def test_a_launcher_killed_before_the_branch_moved_landed_nothing(
     repo: Repo, launch: Start
 ) -> None:
@@ -551,6 +609,7 @@ def test_a_branch_that_is_pushed_to_in_the_last_moment(repo: Repo, launch: Start
     assert git(repo, "status", "--porcelain") == "D  d/pushed"
 
 
+@no_sweep
 def test_a_launcher_killed_between_index_and_branch_landed_nothing(
     repo: Repo, launch: Start
 ) -> None:
@@ -577,6 +636,7 @@ def test_a_launcher_killed_between_index_and_branch_landed_nothing(
     assert states(repo) == {"one": "review"}
 
 
+@no_sweep
 @pytest.mark.parametrize("moment", ["before", "torn", "after"])
 def test_a_launcher_killed_between_branch_and_files_is_recovered(
     repo: Repo, launch: Start, moment: str
@@ -612,6 +672,59 @@ def test_a_launcher_killed_between_branch_and_files_is_recovered(
     assert is_clean(repo) and left_over(repo) == (0, [])
 
 
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("when", ["sweep", "start"])
+def test_the_daemon_takes_a_dead_launchers_lock_away(
+    repo: Repo, launch: Start, when: str, moved: bool
+) -> None:
+    """A person can commit again without a launch: what was cut off is brought to its end first."""
+    # Given a launcher that is killed while it lands, before or after the branch has moved
+    if when == "sweep":
+        repo.coord("up")  # the daemon has the real git
+    act = "kill -9 $PPID; exit 1;; esac"
+    going = launch("echo x >> a; echo n > new", ("one", ["a", "new"]), n=1, options=ISOLATED,
+                   env=shim(repo, (FOLLOWING if moved else 'case "$*" in *"read-tree -n"*) ') + act))
+    assert going.process.wait(40) == -signal.SIGKILL, going.said()
+    if when == "start":
+        repo.down()
+        assert (repo.root / ".git/index.lock").read_bytes().startswith(b"coord: a landing")
+        repo.coord("up")
+    # I expect the lock to go by itself, and the files to have followed, or nothing to have happened
+    until(lambda: not (repo.state.path / "landing.json").exists())
+    assert not (repo.root / ".git/index.lock").exists() and is_clean(repo)
+    assert (repo.root / "a").read_text() == ("a\nx\n" if moved else "a\n")
+    assert (repo.root / "new").exists() is moved
+    person_commits(repo, "b", "by hand\n")
+    with repo.client() as client:
+        noted = until(lambda: [e for e in client.call(rq.Events(kind="noted", limit=500)).items
+                               if e.data["what"] == "a landing was cut off"])
+        assert ("the files have followed now" in noted[0].text) is moved
+        assert states(repo)["one"] == "done" if moved else "claimed"
+
+
+@no_sweep
+def test_a_foreign_lock_of_the_index_is_left_alone(repo: Repo, launch: Start) -> None:
+    # Given a landing that was cut off, and another git at work by the time it is found
+    repo.coord("up")
+    going = launch("echo x >> a", ("one", ["a"]), n=1, options=ISOLATED,
+                   env=shim(repo, 'case "$*" in *"read-tree -n"*) kill -9 $PPID; exit 1;; esac'))
+    assert going.process.wait(40) == -signal.SIGKILL
+    lock = repo.root / ".git/index.lock"
+    lock.write_bytes(b"DIRC, by some other git")
+    repo.down()
+    repo.coord("up")
+    until(lambda: "cannot be brought to its end" in repo.state.log.read_text(), 30)
+    assert lock.read_bytes() == b"DIRC, by some other git"
+    assert "cut off" in repo.coord("doctor").stdout
+    # When that git is done, so is the landing
+    lock.unlink()
+    repo.down()
+    repo.coord("up")
+    until(lambda: not (repo.state.path / "landing.json").exists())
+    assert is_clean(repo)
+
+
+@no_sweep
 def test_what_a_person_wrote_after_the_crash_stays(repo: Repo, launch: Start) -> None:
     repo.coord("up")
     going = launch("echo x >> a; echo y >> b", ("one", ["a", "b"]), n=1, options=ISOLATED,
@@ -623,6 +736,31 @@ def test_what_a_person_wrote_after_the_crash_stays(repo: Repo, launch: Start) ->
     assert "changed by somebody since" in again.said() and "a" in again.said()
     assert (repo.root / "a").read_text() == "mine\n" and (repo.root / "b").read_text() == "b\ny\n"
     assert git(repo, "status", "--porcelain") == "M a"
+
+
+def test_names_that_are_no_utf8_are_kept_and_no_hindrance(repo: Repo, launch: Start) -> None:
+    # Given a person who commits such a name meanwhile, and an agent that makes another
+    odd = os.fsencode(repo.root) + b"/theirs-\xe4"
+    going = launch(waiting(repo) + "echo x >> a; [ $COORD_TASK = T-1 ] || printf o > \"$(printf 'mine-\\344')\"",
+                   ("one", ["./"]), ("two", ["./"]), n=1, options=ISOLATED)
+    with it_waits(repo):
+        with open(odd, "wb") as file:
+            file.write(b"by hand")
+        subprocess.run([b"git", b"add", odd], cwd=repo.root, check=True)
+        git(repo, "commit", "-qm", "odd")
+    report = going.report()
+    # I expect the first to land beside it, and the second to be refused and kept, in words
+    assert states(repo) == {"one": "done", "two": "review"}, going.said()
+    assert "mine-\\xe4` is not UTF-8" in refusal_of(report)
+    shown = repo.coord("review", "show", "R-1").stdout
+    assert "created mine-\\xe4" in shown
+    place = os.fsencode(repo.root / report["not_landed"][0]["worktree"])
+    repo.coord("review", "revert", "R-1")
+    assert not os.path.exists(place + b"/mine-\xe4")
+    repo.coord("review", "undo", "R-1")
+    with open(place + b"/mine-\xe4", "rb") as file:
+        assert file.read() == b"o"
+    assert is_clean(repo)
 
 
 def test_a_file_changed_in_the_last_moment_takes_the_landing_back(

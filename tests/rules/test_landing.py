@@ -123,6 +123,15 @@ def test_more_to_land_or_less_right_never_helps(given: Facts, data: st.DataObjec
         assert isinstance(rule.decide(after), Refusal)  # other leases than it began with
 
 
+def test_what_moved_above_or_below_a_path_counts() -> None:
+    """A file that became a directory on the target, or the other way round."""
+    moved = [path_scope(path) for path in ("a/b/c", "d", "ab")]
+    for path, unseen in (("a", True), ("a/b", True), ("a/b/c", True), ("a/b/c/x", True),
+                         ("d/e.py", True), ("d", True), ("a/bb", False), ("abc", False),
+                         ("a/b/d", False), ("e", False)):
+        assert rule.unseen([change(path)], moved) == ([path] if unseen else []), path
+
+
 def test_the_instant_of_expiry_is_too_late() -> None:
     lease = Right(1, resource("a", "file"), "exclusive", NOW)
     given = Facts(agent="me", task="T-1", target="main", now=EARLIER, changes=[change("a")],

@@ -34,6 +34,8 @@ class ReviewFile(Reply):
     worktree: str | None = None  # the linked worktree it lies in; None: the main one
     baseline: str | None = None  # base64, only when asked for
     flagged: str | None = None
+    baseline_at: str | None = None  # instead, of what is too large: the file that has the bytes
+    flagged_at: str | None = None
 
 
 class Review(Reply):
@@ -51,6 +53,9 @@ class Review(Reply):
     files: list[ReviewFile]
     log_tail: str = ""
     timeline: list[str] = []
+    under_way: str | None = None  # a verdict that is being carried out now: revert, undo
+    saved: list[str] = []  # what somebody saved in the middle of one, and where it is kept
+    warnings: list[str] = []  # with the answer to a verdict: what it could not do
 
 
 class ReviewList(Reply):

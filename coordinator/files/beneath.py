@@ -1,0 +1,189 @@
+"""A working tree, entered so that no link leads out of it.
+
+What a lease names has no link in it: names are resolved when they are leased. A link that stands in
+the way later was put there meanwhile, and is not followed, whatever it points to: below it there is
+nothing for coord to read, and nowhere to write. Everything that coord reads or writes of a
+repository's files goes through a `Root`.
+
+Paths are relative to the root, as `words.filename` writes them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+from coordinator.files import kernel
+from coordinator.files.content import Content, Stamp, Taker, snapshot, stamp_of
+from coordinator.files.identity import identity_beside
+from coordinator.words import filename
+
+#: What is said of a path where no file can be: it, or something above it, is not there.
+_NOTHING = Content("absent", 0, None, "absent")
+#: Nothing is there, or a file where a directory should be.
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
+
+
+class Root:
+    """One working tree, opened. Use it in a `with`.
+
+    Args:
+        path: its real path: no link in it is followed, either.
+
+    Raises:
+        OSError: it is not there any more.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self._fd = kernel.open_real(os.fsencode(path), kernel.PLACE)
+
+    def __enter__(self) -> Root:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, bad: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self._fd)
+
+    # ------------------------------------------------------------ looking
+
+    def snapshot(self, path: str, size_max: int, *, taker: Taker | None = None,
+                 strict: bool = False) -> Content:
+        """What is at `path` now (see `content.snapshot`); absent, too, where a link stands above,
+        unless that is to be an error (`strict`).
+
+        Raises:
+            OSError: the disk refused; ELOOP: a link stands above.
+        """
+        try:
+            with self.above(path) as (place, name):
+                return snapshot(name, size_max, place=place, taker=taker)
+        except OSError as no:
+            if no.errno in _NOT_THERE or (no.errno == errno.ELOOP and not strict):
+                return _NOTHING
+            raise
+
+    def stat(self, path: str) -> os.stat_result | None:
+        """What the kernel tells of what is at `path`, a link not followed; None if nothing is."""
+        try:
+            with self.above(path) as (place, name):
+                return os.stat(name, dir_fd=place, follow_symlinks=False)
+        except OSError:
+            return None
+
+    def stamp(self, path: str) -> Stamp | None:
+        """What tells one state of a file from another, without reading it; None if absent."""
+        found = self.stat(path)
+        return stamp_of(found) if found is not None else None
+
+    def identity(self, path: str) -> str | None:
+        """Which file it is (`files.identity`); None if there is none."""
+        try:
+            with self.above(path) as (place, name):
+                return identity_beside(place, name,
+                                       os.stat(name, dir_fd=place, follow_symlinks=False))
+        except OSError:
+            return None
+
+    def link_above(self, path: str) -> str | None:
+        """The first directory on the way to `path` that is a link now; None if none is."""
+        parts = path.split("/")[:-1]
+        for end in range(1, len(parts) + 1):
+            directory = "/".join(parts[:end])
+            found = self.stat(directory)
+            if found is None:
+                return None
+            if (found.st_mode & 0o170000) == 0o120000:
+                return directory
+        return None
+
+    @contextmanager
+    def scan(self, directory: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """The entries of a directory (`""`: the root). Their names are as the system gives them:
+        `filename.from_bytes(os.fsencode(entry.name))`.
+
+        Raises:
+            OSError: it is no directory, or may not be read.
+        """
+        flags = os.O_RDONLY | os.O_DIRECTORY
+        name = _checked(directory) if directory else b"."
+        fd = kernel.open_beneath(self._fd, name, flags)
+        try:
+            with os.scandir(fd) as entries:
+                yield entries
+        finally:
+            os.close(fd)
+
+    # ------------------------------------------------------------ for whoever writes
+
+    @contextmanager
+    def above(self, path: str, *, make: bool = False) -> Iterator[tuple[int, bytes]]:
+        """The directory that `path` lies in, as a descriptor to name files beside, and its name
+        there. `make`: missing directories are made.
+
+        Raises:
+            OSError: ELOOP where a link stands on the way, ENOTDIR where a file does; ENOENT.
+        """
+        folder, _, name = _checked(path).rpartition(b"/")
+        if not folder:
+            yield self._fd, name
+            return
+        place = self._directory(folder, make)
+        try:
+            yield place, name
+        finally:
+            os.close(place)
+
+    def _directory(self, folder: bytes, make: bool) -> int:
+        try:
+            return kernel.open_beneath(self._fd, folder, kernel.PLACE)
+        except FileNotFoundError:
+            if not make:
+                raise
+        at = os.dup(self._fd)
+        for part in folder.split(b"/"):
+            try:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=at)
+                below = kernel.open_beneath(at, part, kernel.PLACE)
+            finally:
+                os.close(at)
+            at = below
+        return at
+
+    def sync(self, folder: str) -> None:
+        """Bring a directory's entries to the disk, as far as the file system can.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        name = _checked(folder) if folder else b"."
+        try:
+            fd = kernel.open_beneath(self._fd, name, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as no:
+            if no.errno in _NOT_THERE or no.errno == errno.ELOOP:
+                return  # it is gone, and its entries with it
+            raise
+        try:
+            os.fsync(fd)
+        except OSError as no:
+            if no.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        finally:
+            os.close(fd)
+
+
+def _checked(path: str) -> bytes:
+    """The bytes of a relative path that goes nowhere but down."""
+    name = filename.to_bytes(path)
+    if b"\0" in name or any(part in (b"", b".", b"..") for part in name.split(b"/")):
+        raise OSError(errno.ENOENT, "no path below the root", path)
+    return name

@@ -1,0 +1,202 @@
+"""Large contents, kept as files: `.coord/blobs/`, one file each, named by the SHA-256 of its bytes.
+
+What is small is kept in the database. What is not is kept here, beside it, so that neither memory
+nor the log of a transaction has to hold it. A content is complete and on the disk before anything
+refers to it. The folder has a budget: what would go over it is not taken, and whoever asked says
+so. Which contents are needed is not known here: `tidy` is told.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from coordinator.files import kernel
+from coordinator.files.content import CHUNK_BYTES, EXECUTABLE, digest, sync_directory
+
+#: Contents over this size (bytes) are kept as files.
+FILE_FROM = 64 * 1024
+#: A content that nothing refers to may still be on its way into a transaction: so long (seconds)
+#: it is left alone.
+YOUNG_S = 3600.0
+_NAME = re.compile(r"[0-9a-f]{64}")
+
+
+class OverBudget(OSError):
+    """The folder may not grow by this much."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(errno.EDQUOT, f"{size:,} bytes more than the budget of kept contents")
+
+
+class BlobFolder:
+    """The folder of one coordinator. Safe to use from several threads.
+
+    Args:
+        path: the folder; made when first needed.
+        budget: how large all files in it together may be (bytes), asked each time.
+    """
+
+    def __init__(self, path: Path, budget: Callable[[], int] = lambda: 1 << 62) -> None:
+        self.path = path
+        self._budget = budget
+        self._lock = threading.Lock()
+        self._bytes: int | None = None
+
+    def place(self, name: str) -> Path:
+        """Where the content called `name` (`sha256:…`, or with `+x`) lies, if it is kept here."""
+        return self.path / name.removesuffix(EXECUTABLE).rpartition(":")[2]
+
+    def has(self, name: str) -> bool:
+        """Whether it is kept here."""
+        return self.place(name).is_file()
+
+    def put(self, data: bytes, *, forced: bool = False) -> None:
+        """Keep these bytes; `forced`: whatever the budget.
+
+        Raises:
+            OSError: `OverBudget`, or the disk refused; nothing was kept.
+        """
+        target = self.place(digest(data))
+        if self._again(target):
+            return
+        with self._fresh(0 if forced else len(data)) as (fd, fresh):
+            write_all(fd, data)
+            self._finish(fd, fresh, target, len(data))
+
+    def take(self, source: int, *, forced: bool = False) -> tuple[str, int]:
+        """Keep what can be read from a descriptor: its SHA-256 in hexadecimal, and its size.
+
+        `forced`: whatever the budget. Where the file system can, blocks are shared, and a file is
+        taken from its beginning.
+
+        Raises:
+            OSError: `OverBudget`, or the disk refused; nothing was kept.
+        """
+        expected = 0 if forced else os.fstat(source).st_size
+        with self._fresh(expected) as (fd, fresh):
+            if kernel.clone(source, fd):
+                os.lseek(fd, 0, os.SEEK_SET)
+                return self._poured(_chunks(fd), fd, fresh, None)
+            return self._poured(_chunks(source), fd, fresh, None if forced else expected,
+                                write=True)
+
+    def pour(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Keep what these pieces make together: its SHA-256 in hexadecimal, and its size.
+
+        Raises:
+            OSError: `OverBudget`, or the disk refused; nothing was kept.
+        """
+        with self._fresh(0) as (fd, fresh):
+            return self._poured(chunks, fd, fresh, 0, write=True)
+
+    def tidy(self, needed: Callable[[str], bool], now_s: float | None = None) -> int:
+        """Remove what is not `needed` (asked by its SHA-256) and not young; how many bytes."""
+        now_s = time.time() if now_s is None else now_s
+        freed = 0
+        for entry in self._entries():
+            with self._lock, suppress(OSError):
+                found = entry.stat(follow_symlinks=False)
+                if now_s - found.st_mtime < YOUNG_S:
+                    continue
+                if _NAME.fullmatch(entry.name) and needed(entry.name):
+                    continue
+                os.unlink(entry.path)  # noqa: PTH108
+                freed += found.st_size
+                if self._bytes is not None:
+                    self._bytes -= found.st_size
+        return freed
+
+    def bytes_kept(self) -> int:
+        """How large all files in it together are."""
+        with self._lock:
+            return self._sum()
+
+    # ------------------------------------------------------------ within
+
+    def _again(self, target: Path) -> bool:
+        """Whether it is kept already; then it counts as young, so that nobody removes it now."""
+        with self._lock:
+            try:
+                os.utime(target)
+            except OSError:
+                return False
+        return True
+
+    def _poured(self, chunks: Iterable[bytes], fd: int, fresh: Path, allowed: int | None, *,
+                write: bool = False) -> tuple[str, int]:
+        """`allowed`: so many bytes are within the budget; more are asked for. None: any number."""
+        named, size = hashlib.sha256(), 0
+        for chunk in chunks:
+            named.update(chunk)
+            size += len(chunk)
+            if allowed is not None and size > allowed:
+                self._allow(size)
+            if write:
+                write_all(fd, chunk)
+        self._finish(fd, fresh, self.path / named.hexdigest(), size)
+        return named.hexdigest(), size
+
+    @contextmanager
+    def _fresh(self, size: int) -> Iterator[tuple[int, Path]]:
+        self._allow(size)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = self.path / f"{secrets.token_hex(8)}.new"
+        fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            yield fd, fresh
+        finally:
+            os.close(fd)
+            with suppress(OSError):  # in its place by now, but for a failure
+                fresh.unlink()
+
+    def _finish(self, fd: int, fresh: Path, target: Path, size: int) -> None:
+        os.fsync(fd)
+        with self._lock:
+            known = self._sum()
+            more = 0 if target.exists() else size
+            fresh.rename(target)
+            self._bytes = known + more
+        sync_directory(str(self.path))
+
+    def _allow(self, size: int) -> None:
+        with self._lock:
+            if size and self._sum() + size > self._budget():
+                raise OverBudget(size)
+
+    def _sum(self) -> int:
+        if self._bytes is None:
+            self._bytes = sum(entry.stat(follow_symlinks=False).st_size
+                              for entry in self._entries() if _NAME.fullmatch(entry.name))
+        return self._bytes
+
+    def _entries(self) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(self.path) as entries:
+                return list(entries)
+        except OSError:
+            return []
+
+
+def _chunks(fd: int) -> Iterator[bytes]:
+    while chunk := os.read(fd, CHUNK_BYTES):
+        yield chunk
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of it.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left):]

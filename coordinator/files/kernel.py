@@ -1,0 +1,212 @@
+"""What the kernel can do with files and Python's library does not offer.
+
+Opening below a directory without following any link (`openat2`), renaming without replacing and
+exchanging two names (`renameat2`), sharing the blocks of a file (`FICLONE`), and asking whether
+anybody has a file open for writing (a lease of the kernel's own kind). Each says by an `OSError`,
+or by None, when this kernel or this file system cannot; the caller has another way then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import signal
+import stat
+import struct
+from contextlib import suppress
+
+AT_FDCWD = -100
+_O_PATH = getattr(os, "O_PATH", 0)
+#: How a directory is opened when it is only a place to start from.
+PLACE = (_O_PATH or os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+
+_OPENAT2 = 437  # the same number on every architecture but Alpha
+_RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "armv7l": 382, "i686": 353,
+              "ppc64le": 357, "s390x": 347}
+_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+_NOREPLACE, _EXCHANGE = 1, 2
+_FICLONE = 0x40049409
+#: What says: not here, go another way.
+UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM})
+#: A lookup that was disturbed by a rename elsewhere is tried so often.
+_AGAIN_MAX = 32
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_linux = platform.system() == "Linux"
+_has_openat2 = _linux
+
+
+def open_beneath(place: int, path: bytes, flags: int) -> int:
+    """Open `path` below the directory `place` (a descriptor); no link on the way is followed.
+
+    Raises:
+        OSError: ELOOP where a link stands on the way, ENOTDIR where a file does; else as `open`.
+    """
+    if _has_openat2:
+        try:
+            return _openat2(place, path, flags, _BENEATH | _NO_MAGICLINKS | _NO_SYMLINKS)
+        except OSError as no:
+            if no.errno not in (errno.ENOSYS, errno.EPERM):
+                raise
+    return _step_by_step(place, path, flags)
+
+
+def open_real(path: bytes, flags: int) -> int:
+    """Open an absolute path that is known to have no link in it; one found now is not followed.
+
+    Raises:
+        OSError: as `open_beneath`.
+    """
+    if _has_openat2:
+        try:
+            return _openat2(AT_FDCWD, path, flags, _NO_MAGICLINKS | _NO_SYMLINKS)
+        except OSError as no:
+            if no.errno not in (errno.ENOSYS, errno.EPERM):
+                raise
+    top = os.open(b"/", PLACE)
+    try:
+        return _step_by_step(top, path.strip(b"/") or b".", flags)
+    finally:
+        os.close(top)
+
+
+def _openat2(place: int, path: bytes, flags: int, resolve: int) -> int:
+    global _has_openat2
+    # Without O_NOFOLLOW a link at the end is refused as such, and not as "no directory".
+    how = struct.pack("QQQ", (flags | os.O_CLOEXEC) & ~os.O_NOFOLLOW, 0, resolve)
+    for _ in range(_AGAIN_MAX):
+        fd: int = _libc.syscall(_OPENAT2, place, path, how, ctypes.c_size_t(len(how)))
+        if fd >= 0:
+            return fd
+        code = ctypes.get_errno()
+        if code not in (errno.EAGAIN, errno.EINTR):
+            break
+    if code == errno.ENOSYS:
+        _has_openat2 = False
+    raise OSError(code, os.strerror(code), path)
+
+
+def _step_by_step(place: int, path: bytes, flags: int) -> int:
+    """Part by part, each without following a link."""
+    *above, last = path.split(b"/")
+    at = place
+    try:
+        for part in above:
+            below = _step(at, part, PLACE)
+            if at != place:
+                os.close(at)
+            at = below
+        return _step(at, last, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+    finally:
+        if at != place:
+            os.close(at)
+
+
+def _step(place: int, part: bytes, flags: int) -> int:
+    for _ in range(_AGAIN_MAX):
+        try:
+            return os.open(part, flags, dir_fd=place)
+        except NotADirectoryError:
+            found = os.stat(part, dir_fd=place, follow_symlinks=False)
+            if stat.S_ISLNK(found.st_mode):
+                break
+            if not stat.S_ISDIR(found.st_mode):
+                raise
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
+
+
+def exchange(place: int, one: bytes, other: bytes) -> None:
+    """Let two names of one directory change places, in one step.
+
+    Raises:
+        OSError: one of `UNSUPPORTED` where it cannot be done; ENOENT where one is not there.
+    """
+    _rename(place, one, other, _EXCHANGE)
+
+
+def rename_new(place: int, one: bytes, other: bytes) -> None:
+    """Rename within one directory, only if nothing has the new name.
+
+    Raises:
+        OSError: EEXIST; else as `rename`. (Where the kernel cannot, files and links are linked to
+            the new name first, which refuses a name that is taken just as well.)
+    """
+    try:
+        _rename(place, one, other, _NOREPLACE)
+    except OSError as no:
+        if no.errno not in UNSUPPORTED:
+            raise
+        os.link(one, other, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
+        os.unlink(one, dir_fd=place)
+
+
+def _rename(place: int, one: bytes, other: bytes, flags: int) -> None:
+    number = _RENAMEAT2.get(platform.machine())
+    if hasattr(_libc, "renameat2"):
+        done = _libc.renameat2(place, one, place, other, flags)
+    elif _linux and number is not None:
+        done = _libc.syscall(number, place, one, place, other, flags)
+    else:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), one)
+    if done != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), one, None, other)
+
+
+def clone(source: int, target: int) -> bool:
+    """Let an empty file share all blocks of another, if the file system can; whether it did."""
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+    except OSError:
+        return False
+    return True
+
+
+def has_writer(fd: int) -> bool | None:
+    """Whether anybody has this file (open here for reading only) open for writing. None: the
+    kernel does not tell (another's file, a network drive, not Linux)."""
+    return _busy(fd, fcntl.F_RDLCK)
+
+
+class Alone:
+    """While it is entered, nobody else has the file open, and who opens it waits. `fd` must be the
+    only descriptor of it here.
+
+    Attributes:
+        held: True; False: somebody has it open; None: the kernel does not tell.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.held: bool | None = None
+
+    def __enter__(self) -> Alone:
+        busy = _busy(self._fd, fcntl.F_WRLCK, keep=True)
+        self.held = None if busy is None else not busy
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.held:
+            with suppress(OSError):
+                fcntl.fcntl(self._fd, _lease(), fcntl.F_UNLCK)
+
+
+def _lease() -> int:
+    return int(getattr(fcntl, "F_SETLEASE", -1))
+
+
+def _busy(fd: int, kind: int, *, keep: bool = False) -> bool | None:
+    if _lease() < 0:
+        return None
+    try:
+        # Who opens it meanwhile is announced by a signal; the usual one would end the process.
+        fcntl.fcntl(fd, getattr(fcntl, "F_SETSIG", 10), signal.SIGURG)
+        fcntl.fcntl(fd, _lease(), kind)
+        if not keep:
+            fcntl.fcntl(fd, _lease(), fcntl.F_UNLCK)
+    except OSError as no:
+        return True if no.errno == errno.EAGAIN else None
+    return False

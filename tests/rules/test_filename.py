@@ -1,0 +1,50 @@
+"""File names as text: one text for each name, one name for each text, always valid UTF-8."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from coordinator.words import filename
+from coordinator.words.naming import parse
+from coordinator.words.refusals import Code, Refusal
+
+NAMES = st.one_of(
+    st.binary(min_size=1, max_size=12),
+    st.lists(st.sampled_from([b"a", b"\xe4", b"\xff", b"/", "ü".encode(), "\uef80".encode(),
+                              "\uefff".encode(), "\uef7f".encode(), "\U0001f600".encode(),
+                              b"\xee", b"\xbe", b"\x80", b"\\", b"\n"]), max_size=8).map(b"".join),
+)
+
+
+@given(NAMES)
+@example("\uef80".encode())
+@example(b"\xee\xbe\x80"[:2])
+def test_each_name_has_one_text_that_leads_back(name: bytes) -> None:
+    text = filename.from_bytes(name)
+    text.encode()
+    assert filename.to_bytes(text) == name
+    assert filename.from_bytes(filename.to_bytes(text)) == text
+    if "\uef80" not in name.decode(errors="replace") and b"\xee" not in name and b"\xef" not in name:
+        try:
+            assert text == name.decode()
+        except UnicodeDecodeError:
+            assert filename.hides_bytes(text)
+
+
+@given(NAMES, NAMES)
+def test_two_names_never_have_one_text(one: bytes, other: bytes) -> None:
+    assert (filename.from_bytes(one) == filename.from_bytes(other)) == (one == other)
+
+
+def test_people_are_shown_the_byte() -> None:
+    assert filename.shown(filename.from_bytes(b"b\xe4d \xc3\xbc")) == "b\\xe4d ü"
+
+
+@pytest.mark.parametrize("text", ["b\uefe4d", "\uef80", "d/\uefff"])
+def test_no_lease_can_name_it(text: str) -> None:
+    with pytest.raises(Refusal) as no:
+        parse(text)
+    assert no.value.code is Code.INVALID and "no UTF-8" in no.value.message
+    no.value.message.encode()
