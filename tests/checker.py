@@ -127,10 +127,10 @@ def _new_grants_on_disk(world: World, live: list[LeaseRow]) -> None:
     named = [row for row in live if row.kind == "file"]
     files: dict[tuple[int, int], LeaseRow] = {}
     for row in sorted(named, key=lambda row: row.fencing_token in fresh):
-        try:
-            found = os.stat(world.service.where(row.worktree, row.file_path))
-        except OSError:
-            continue
+        where = world.service.where(row.worktree, row.file_path)
+        if os.path.realpath(where) != where or not os.path.isfile(where):
+            continue  # it became a link since: its lease follows with the next sweep
+        found = os.stat(where)
         other = files.setdefault((found.st_dev, found.st_ino), row)
         if row.fencing_token in fresh and other.locked_by != row.locked_by:
             assert other.mode == row.mode == "shared", f"{other} and {row} are one file"

@@ -52,6 +52,7 @@ class World:
         self.service = Service(self.settings, tree, Ignore(tree), archive, b"k" * 32)
         self.shadow = Shadow()
         self.checked_token = 0
+        self.unsound: AssertionError | None = None
         self.open()
 
     def open(self) -> None:
@@ -61,10 +62,21 @@ class World:
         self.engine = InProcess(self.service, self.ledger, self.clock.now_ms())
         self.engine.on_commit.append(lambda tx: self.check())
 
+    def raise_unsound(self) -> None:
+        """Raise what a check after a commit has found, and look whether anybody waits in vain."""
+        if self.unsound is not None:
+            raise self.unsound
+        if self.checked:
+            assert_settled(self)
+
     def check(self) -> None:
         """Hold the whole state against the invariants; after every commit."""
-        if self.checked:
+        if not self.checked:
+            return
+        try:
             assert_sound(self)
+        except AssertionError as bad:  # raised at the end: the ledger only logs what tellers raise
+            self.unsound = self.unsound or bad
 
     @property
     def granted(self) -> list[str]:
@@ -94,8 +106,7 @@ class World:
                 return self.drive(operation.verdict(self.service, again))
             return self.engine.ask(operation, again, lambda view: who(view, token))
         finally:
-            if self.checked:
-                assert_settled(self)
+            self.raise_unsound()
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine of the service, which here never has to wait."""
@@ -116,8 +127,7 @@ class World:
         """What commits have left to be done, until nothing is."""
         self.engine.now_ms = self.clock.now_ms()
         self.engine.settle()
-        if self.checked:
-            assert_settled(self)
+        self.raise_unsound()
 
     def drive(self, course: verdicts.Course) -> Any:
         """Carry out a verdict, part by part, as the daemon's `Verdicts` does; a refusal is raised."""

@@ -262,12 +262,8 @@ def reopen_task(tx: Tx, row: ReviewRow) -> None:
     if task is None:
         return
     why = f"{row.review_id}: verdict undone"
-    ready = [str(name) for name, state in tx.rows("task_dependents_begun", task.task_id)
-             if state == "ready"]
     counted = task.attempts + 1 if row.state == "reassigned" else task.attempts
     tasks.move(tx, task, "reopen", why=why, partial=row.review_id, attempts=counted)
-    for name in ready if row.state == "kept" else ():
-        tasks.move(tx, tasks.find(tx, name), "wait", why=f"after {task.task_id}: {why}")
 
 
 def close_task_again(tx: Tx, row: ReviewRow) -> None:

@@ -138,6 +138,10 @@ def attempt_over(svc: Service, tx: Tx, task: TaskRow, *, agent: str | None, why:
         return move(tx, task, "flag", agent=agent, why=why, partial=review)
     if blocked:
         return move(tx, task, "defer", agent=agent, why=why, attempts=max(0, task.attempts - 1))
+    if task.attempts >= task.attempts_max and task.partial is not None:
+        # Reassigned work that nobody finished: a human looks at it again.
+        tx.record(ev.ReviewUndone(review=task.partial, agent=agent, task=task.task_id, by="coord"))
+        return move(tx, task, "flag", agent=agent, why=why, partial=task.partial, result=why)
     if task.attempts >= task.attempts_max:
         return move(tx, task, "exhaust", agent=agent, why=why, result=why)
     rest = rule.backoff_ms(task.attempts, ms(limits.backoff_s), ms(limits.backoff_max_s))

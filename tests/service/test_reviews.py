@@ -370,7 +370,6 @@ def test_reassigned_work_gives_its_attempt_back(world: World) -> None:
     assert world.replay_differs() == []
 
 
-@pytest.mark.xfail(strict=True, reason="code-M5: service/leases.release opens no review yet")
 @pytest.mark.parametrize("lapsed", [False, True])
 def test_what_a_forced_release_leaves_half_done_is_flagged(world: World, lapsed: bool) -> None:
     world.write("f.py", "one\n")
@@ -392,7 +391,6 @@ def test_a_forced_release_of_untouched_work_flags_nothing(world: World) -> None:
     assert world.ask(rq.Reviews(state="all")).items == []
 
 
-@pytest.mark.xfail(strict=True, reason="code-M5: service/tasks.attempt_over forgets the review")
 def test_reassigned_work_that_dead_letters_waits_for_a_human_again(world: World) -> None:
     task, review = under_review(world, attempts_max=1)
     world.ask(rq.ReviewDecide(review=review, verdict="reassign"))

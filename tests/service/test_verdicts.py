@@ -505,6 +505,8 @@ def test_files_of_a_verdict_are_given_to_nobody_meanwhile(world: World) -> None:
     half_done(world)
     asked: list[Any] = []
 
+    world.checked = False  # which looks at the disk, between the parts of a verdict
+
     def ask() -> None:
         if held_by_coord(world) and not asked:
             for resource in ("d/changed", "d/", "d/new"):
