@@ -21,7 +21,7 @@ from typing import NamedTuple
 from pathspec import GitIgnoreSpec
 
 from coordinator.files.canonical import Tree
-from coordinator.files.roots import STATE_DIR, checkout
+from coordinator.files.roots import STATE_DIR, checkout, is_prepared
 from coordinator.rules import globs
 from coordinator.words.naming import Resource, normal
 from coordinator.words.refusals import Code, Refusal
@@ -134,8 +134,8 @@ def manifest(
 
     Symlinks are listed and not followed. Ignored files are left out, unless the resource is itself
     an ignored directory: then it was asked for by name. Linked worktrees inside are left out (their
-    files are the root's own), and so are directories that may not be read, pipes and the like, and
-    names that are not UTF-8 (no lease can name them).
+    files are the root's own), folders with a coordinator of their own, directories that may not be
+    read, pipes and the like, and names that are not UTF-8 (no lease can name them).
 
     Raises:
         Refusal: LIMIT if there are more than `files_max`; nothing is listed then.
@@ -161,7 +161,7 @@ def manifest(
             name = prefix + entry.name
             is_dir = entry.is_dir(follow_symlinks=False)
             if is_dir:
-                if base + name in foreign:
+                if base + name in foreign or is_prepared(base + name):
                     continue
                 wanted = pattern is None or globs.reaches(pattern, normal(name, fold))
             else:
