@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,6 +29,11 @@ settings.load_profile("coord")
 for name in list(os.environ):
     if name.startswith("COORD_") and not name.startswith("COORD_AGENTS_"):  # tests/agents
         del os.environ[name]
+#: The coordinators of these tests are told of apart from a person's own.
+NOTES = tempfile.TemporaryDirectory(prefix="coord-test-notes-")
+os.environ["XDG_STATE_HOME"] = NOTES.name
+#: All that a program's environment needs here.
+BARE = {"XDG_STATE_HOME": NOTES.name}
 
 
 @pytest.fixture

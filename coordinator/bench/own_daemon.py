@@ -56,6 +56,7 @@ def own_daemon(
     """
     root = Path(tempfile.mkdtemp(prefix="coord-bench-", dir=folder))
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COORD_")}
+    environment["XDG_STATE_HOME"] = str(root / ".notes")  # it is nobody's business but ours
     if git:
         subprocess.run(["git", "init", "-q", str(root)], check=True)
     state = StateDir(root)
