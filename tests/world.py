@@ -16,9 +16,10 @@ from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
-from coordinator.service import overview, sweeping
+from coordinator.service import compacting, overview, sweeping
 from coordinator.service.core import OPERATOR, Service
 from coordinator.settings import Settings
+from coordinator.store import rebuild
 from coordinator.store.database import open_writer
 from coordinator.store.ledger import Ledger, Tx, View
 from coordinator.store.rebuild import differences, state
@@ -70,6 +71,8 @@ class World:
                 return overview.status(self.service, self.view(), actor, again)
             assert operation.handle is not None
             return operation.handle(self.service, self.view(), actor, again)
+        if operation.name == "compact":
+            return self._compact(again)
         for handle in (operation.before, operation.handle):
             if handle is None:
                 continue
@@ -81,6 +84,22 @@ class World:
 
             answer = self.ledger.run(job, self.clock.now_ms())
         return answer
+
+    def _compact(self, request: rq.Compact) -> rq.Compacted:
+        """The daemon's steps, one after the other."""
+        now_ms = self.clock.now_ms()
+        upto = compacting.cut(self.service, self.view(), request)
+        covered = compacting.covered(self.view())
+        if upto > covered:
+            body = rebuild.snapshot(self.db, upto)
+            self.ledger.run(lambda tx: compacting.put_snapshot(tx, upto, body), now_ms)
+        upto, events = max(upto, covered), 0
+        while some := self.ledger.run(lambda tx: compacting.remove_events(tx, upto, 3), now_ms):
+            events += some
+        useless = [str(row[0]) for row in self.view().rows("blobs_unreferenced")]
+        blobs = self.ledger.run(lambda tx: compacting.remove_blobs(tx, useless, set()), now_ms)
+        self.ledger.run(lambda tx: compacting.told(tx, events, blobs), now_ms)
+        return rq.Compacted(events_removed=events, blobs_removed=blobs)
 
     def refused(self, request: rq.Request[Any], token: str | None = None) -> Refusal:
         """The refusal that the request must meet."""

@@ -41,7 +41,7 @@ class Operation:
     """One thing that can be asked.
 
     `before` is work that must be on disk in a commit of its own before `handle` runs.
-    An operation without `handle` is the daemon's own (health, shutdown).
+    An operation without `handle` is the daemon's own (health, compact, shutdown).
     """
 
     request: type[rq.Request[Any]]
@@ -121,7 +121,7 @@ _ALL = [
     Operation(rq.Explain, log.explain),
     Operation(rq.Replay, log.replay),
     Operation(rq.Health, None),
-    Operation(rq.Compact, sweeping.compact),
+    Operation(rq.Compact, None),
     Operation(rq.Shutdown, None),
 ]
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -69,6 +69,8 @@ _RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool
 }
 
 
+#: All counters. Each number is given once, ever.
+COUNTERS = ("fencing", "task", "review", "notice", "unlock")
 #: Numbers of a counter that are taken from the table at once: a commit then writes one page less.
 #: Those that a stop leaves unused are skipped for ever; only fencing tokens are asked for so often.
 COUNTER_BLOCKS = {"fencing": 64}
@@ -178,6 +180,8 @@ class Tx(View):
         self.freed: list[tuple[str, str, str]] = []
         #: Something became free or ready: whoever waits for a task should look again.
         self.offers = False
+        #: Where compaction wants to know what is kept while it works.
+        self.kept: set[str] | None = None
 
     def record(self, event: Event) -> None:
         """Append the event and apply it: the only way to change state."""
@@ -254,6 +258,8 @@ class Tx(View):
 
     def keep(self, digest: str, data: bytes) -> None:
         """Keep bytes under their name."""
+        if self.kept is not None:
+            self.kept.add(digest)
         if not self.cursor.execute(Q["blob_has"], (digest,)).fetchall():
             self.db.execute(Q["blob_put"], (digest, len(data), zlib.compress(data, 1)))
 
@@ -286,12 +292,13 @@ class Tx(View):
             self._carried.stored[name] = stored
             self.db.execute(Q["counter_put"], (name, stored))
 
-    def raise_counters(self, by: int) -> None:
-        """Skip numbers that may have been given out after the backup this database came from."""
+    def raise_counters(self, above: Mapping[str, int]) -> None:
+        """Go on above these numbers: they may have been given out already."""
         counters = self._counters()
-        for name in list(counters):
-            counters[name] += by
-            self._raised.add(name)
+        for name, value in above.items():
+            if counters.get(name, 0) < value:
+                counters[name] = value
+                self._raised.add(name)
 
 
 Job = Callable[[Tx], Any]
@@ -307,6 +314,8 @@ class Ledger:
         self._version = -1  # of the file, as our last commit left it
         #: Called with the transaction after each commit that recorded something.
         self.on_commit: Callable[[Tx], None] | None = None
+        #: While this is a set, the names of all contents that are kept are added to it.
+        self.kept: set[str] | None = None
 
     def run(self, job: Callable[[Tx], T], now_ms: int) -> T:
         """One job in a transaction of its own.
@@ -328,6 +337,7 @@ class Ledger:
             if self.db.data_version() != self._version:
                 self._carried = Carried()  # nobody else should write; somebody did
             tx = Tx(self.db, now_ms, self._carried)
+            tx.kept = self.kept
             for job in jobs:
                 before = tx.recorded
                 try:
