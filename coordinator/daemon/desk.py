@@ -50,6 +50,7 @@ class Desk:
         open_reader: Callable[[], apsw.Connection],
         clock: Clock,
         own: dict[str, Callable[[Any], Any]],
+        slow: dict[str, Callable[[Any, Answer], None]] | None = None,
     ) -> None:
         self._loop = loop
         self.service = service
@@ -58,6 +59,7 @@ class Desk:
         self._open_reader = open_reader
         self._clock = clock
         self._own = own
+        self._slow = slow or {}
         self._held: dict[str, Answer] = {}
         self._claims: list[_WaitingClaim] = []
         self._closing = False
@@ -79,6 +81,10 @@ class Desk:
             request = decode(operation, params)
             if self._closing and op not in ("health", "status"):
                 self.check_open()
+            if op in self._slow:
+                refused = self.look(lambda view: allowed(operation, who(view, token)))
+                answer(refused) if refused is not None else self._slow[op](request, answer)
+                return
             if not operation.writes:
                 self._read(operation, request, token, answer)
                 return
