@@ -14,6 +14,7 @@ from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
 from coordinator.client.wire import connect, locate_root, start, unwritable
 from coordinator.files.roots import checkout
 from coordinator.files.state import StateDir
+from coordinator.files.tracked import check_untracked
 from coordinator.launch import recovery
 from coordinator.profiles import profiles
 from coordinator.settings import load
@@ -125,6 +126,7 @@ def _prepare(root: Path) -> list[str]:
     try:
         if not state.path.is_dir():
             made.append(str(state.path.relative_to(root)) + "/")
+        check_untracked(root)
         state.create()
         config = root / "coord.toml"
         if not config.exists():

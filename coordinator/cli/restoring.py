@@ -45,6 +45,7 @@ def restore(state: StateDir, as_json: bool) -> int:
         Refusal: BAD_TRANSITION: the coordinator runs; STORAGE: nothing can be had, or no room.
     """
     state.check()
+    state.secret_key()
     try:
         with take_lock(state), tempfile.TemporaryDirectory(
             prefix="salvage-", dir=state.path

@@ -314,6 +314,14 @@ class Wire:
                 self._sock.sendall(line)
                 sent = True
                 return self._receive(self._number)
+            except Refusal as refusal:
+                # A coordinator that has lost its ground has not begun it; the next one will.
+                if refusal.facts.get("begun") is not False or not self.autostart:
+                    raise
+                self.close()
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
             except TimeoutError:
                 self.close()
                 raise Refusal(

@@ -112,7 +112,6 @@ class Daemon:
 
     def _prepare(self) -> None:
         self.state.create()
-        self.state.check()
         check_untracked(self.state.root)
         self._lock = take_lock(self.state)
         self._ground = Ground(self.state, self._lock.fileno())
@@ -133,10 +132,7 @@ class Daemon:
             archive=self._open_archive(), secret=secret,
         )
         self._ledger = Ledger(self._db, self.state.database)
-        before = coordinators.find(self.state.root)
-        if before is not None and self._fencing_given() < before.fencing:
-            # The database is gone, or an older one has been put in its place.
-            self._write(_raised(before.fencing + SKIPPED))
+        self._go_on_above(coordinators.find(self.state.root))
         self._writer = Writer(
             self._loop, self._ledger, self._clock, lambda: checkpoint(self.state.database)
         )
@@ -149,6 +145,15 @@ class Daemon:
         )
         self._compaction = Compaction(self._loop, self.service, self._writer, self._ledger,
                                       self._clock)
+
+    def _go_on_above(self, before: coordinators.Note | None) -> None:
+        """No fencing token is given twice in one root, also where the database is gone, or an
+        older one has been put in its place."""
+        given = self._fencing_given()
+        if before is not None and (given < before.fencing or not self._last_seq()):
+            floor = before.fencing + (0 if before.exact else SKIPPED)
+            if floor > given:
+                self._write(_raised(floor))
 
     def _open_archive(self) -> ArchiveIndex:
         folders = tuple(self.settings.archive.folders)
@@ -291,7 +296,7 @@ class Daemon:
             note = coordinators.Note(
                 root=str(self.state.root), socket=str(self.state.socket()),
                 since=self._started_at, pid=None if ended else os.getpid(),
-                fencing=self._fencing_given(),
+                fencing=self._fencing_given(), exact=ended,
             )
             if note == self._note:
                 return

@@ -18,7 +18,7 @@ from pathlib import Path
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
-#: For so long (seconds) a look at the ground is good for what only reads.
+#: For so long (seconds) a look at the ground is good for the requests that come.
 FRESH_S = 0.005
 _Id = tuple[int, int]
 
@@ -43,11 +43,9 @@ class Ground:
 
     def watch_database(self) -> None:
         """The database is open: from now on it is a part of the ground."""
-        database = self._state.database
-        self._watch("its database", database, os.lstat(database), commits=True)
-        for suffix in ("-wal", "-shm"):
-            beside = database.with_name(database.name + suffix)
-            self._watch("its database's log", beside, os.lstat(beside))
+        for suffix in ("", "-wal", "-shm"):
+            path = self._state.database.with_name(self._state.database.name + suffix)
+            self._watch("its database", path, os.lstat(path), commits=suffix != "-shm")
 
     def watch_socket(self, path: Path) -> None:
         """The socket is bound."""
@@ -64,8 +62,9 @@ class Ground:
                     break
         return self._said
 
-    def check(self) -> None:
-        """Before a commit, and before it is told: that lock and database are this daemon's.
+    def check(self, begun: bool) -> None:
+        """Before a commit, and (`begun`) before it is told: that lock and database are this
+        daemon's.
 
         Raises:
             Refusal: SHUTTING_DOWN.
@@ -75,25 +74,28 @@ class Ground:
                 self.lost()
                 break
         if self._said is not None:
-            raise self.refusal()
+            raise self._refusal(begun)
 
-    def check_fresh(self) -> None:
-        """For what only reads: `check`, unless that was done a moment ago.
+    def check_request(self) -> None:
+        """A request has come: all is in place, as of a moment ago.
 
         Raises:
             Refusal: SHUTTING_DOWN.
         """
         now = time.monotonic()
         if now - self._seen_at > FRESH_S or self._said is not None:
-            self.check()
+            if self.lost() is not None:
+                raise self._refusal(False)
             self._seen_at = now
 
-    def refusal(self) -> Refusal:
-        """What whoever still asks is told."""
+    def _refusal(self, begun: bool) -> Refusal:
+        """What whoever still asks is told. What was not begun may be asked of the next one."""
         return Refusal(
-            Code.SHUTTING_DOWN, f"This coordinator has ended: {self._said} It grants and changes "
-            "nothing any more.",
-            next="Repeat the request: a new coordinator starts, with the state that is there now.",
+            Code.SHUTTING_DOWN, f"This coordinator has ended: {self._said} "
+            + ("Whether this was carried out, the next one knows." if begun
+               else "This was not carried out."),
+            next="Repeat it: a new coordinator starts, with the state that is there now."
+            if not begun else "`coord status` shows what is so.", begun=begun,
         )
 
     def owns(self, path: Path) -> bool:

@@ -25,6 +25,7 @@ from coordinator.daemon.desk import Desk
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.guard import Guard
 from coordinator.files import own
+from coordinator.operations.listing import OPERATIONS
 from coordinator.service.log import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
@@ -47,6 +48,8 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     v: int = PROTOCOL
 
 
+#: What is answered at once, from what is on disk.
+READS = frozenset(name for name, operation in OPERATIONS.items() if not operation.writes)
 _decode = msgspec.json.Decoder(Envelope).decode
 _encoder = msgspec.json.Encoder()
 _encode, _encode_into = _encoder.encode, _encoder.encode_into
@@ -169,7 +172,8 @@ class Conversation(asyncio.Protocol):
             self._subscribe(asked)
             return
         try:
-            self._ground.check_fresh()
+            # What changes anything is looked at again just before its commit (writer.py).
+            self._ground.check_request() if asked.op not in READS else self._ground.check(False)
         except Refusal as gone:
             self._reply(asked.id, gone)
             return

@@ -61,7 +61,7 @@ class Writer:
         self._checkpointing = False
         self._wal_pages = 0
         #: Raises a refusal when the database is not this daemon's any more (ground.py).
-        self.stands: Callable[[], None] = lambda: None
+        self.stands: Callable[[bool], None] = lambda begun: None
         ledger.db.set_wal_hook(self._on_wal)
 
     def submit(self, job: Job, answer: Answer) -> None:
@@ -102,9 +102,9 @@ class Writer:
             return
         started = time.perf_counter()
         try:
-            self.stands()
+            self.stands(False)
             answers = self._ledger.run_all([job for job, _ in batch], self._now())
-            self.stands()
+            self.stands(True)
         except Refusal as gone:
             answers = [gone] * len(batch)
         spent = time.perf_counter() - started

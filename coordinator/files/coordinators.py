@@ -33,6 +33,8 @@ class Note(msgspec.Struct, kw_only=True):
     """Its process, while it runs."""
     fencing: int = 0
     """No fencing token above this was given, when this was written."""
+    exact: bool = False
+    """Nor was any after: it was written when the daemon ended."""
 
 
 def folder() -> Path:
@@ -83,7 +85,7 @@ def tidy(now_s: float) -> None:
     for note in every():
         path = _path(note.root)
         with suppress(OSError):
-            if not os.path.isdir(note.root) and now_s - path.lstat().st_mtime > KEPT_S:
+            if not Path(note.root).is_dir() and now_s - path.lstat().st_mtime > KEPT_S:
                 path.unlink(missing_ok=True)
 
 

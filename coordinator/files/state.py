@@ -156,7 +156,7 @@ class StateDir:
                 # Two first commands, here and above, at one moment: whoever comes second sees it.
                 self.path.rmdir()
                 raise _within(self.root, above)
-        own.check_folder(self.path)
+        self.check()
         self.secret_key()
         ignore = self.path / ".gitignore"
         if not ignore.exists():
