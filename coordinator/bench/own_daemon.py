@@ -61,10 +61,8 @@ def own_daemon(
         subprocess.run(["git", "init", "-q", str(root)], check=True)
     state = StateDir(root)
     state.create()
-    command = [sys.executable, "-P"]
-    if profile is not None:
-        command += ["-m", "cProfile", "-o", str(profile)]
-    command += ["-m", "coordinator.daemon", "--root", str(root)]
+    watched = ["-m", "cProfile", "-o", str(profile)] if profile is not None else []
+    command = [sys.executable, "-P", *watched, "-m", "coordinator.daemon", "--root", str(root)]
     errors = (state.path / "start.err").open("wb")
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=root,

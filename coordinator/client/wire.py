@@ -281,6 +281,13 @@ class Wire:
                 self._sock.close()
         self._sock = None
 
+    def is_over(self) -> bool:
+        """Whether there is no connection, or the daemon has ended the one there is. Only for one
+        that nothing was asked on: what it says would be taken for its end."""
+        if self._sock is not None and select.select([self._sock], [], [], 0)[0]:
+            self.close()
+        return self._sock is None
+
     def hang_up(self) -> None:
         """From another thread: end what waits here now; nothing is asked again."""
         self._over = True
