@@ -93,9 +93,9 @@ def forge(path: Path, heard: Path) -> None:
                     link.sendall(b'{"id":1,"ok":{"items":[],"waiters":[],"next":null}}\n')
 
 
-def hook(repo: Repo, env: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+def hook(repo: Repo, env: dict[str, str], file: str = "x.py") -> subprocess.CompletedProcess[bytes]:
     said = {"session_id": "s", "cwd": str(repo.root), "hook_event_name": "PreToolUse", "tool_name": "Write",
-            "tool_input": {"file_path": "x.py", "content": ""}}
+            "tool_input": {"file_path": file, "content": ""}}
     return subprocess.run(
         [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), "-", "claude-code", "closed", "5"], cwd=repo.root,
         input=json.dumps(said).encode(), capture_output=True, check=False, env={**BARE, "PATH": os.environ["PATH"], **env})
