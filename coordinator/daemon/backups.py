@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -44,6 +45,7 @@ class Backups:
         self._spent_s = 0.0
         self._next_at = loop.time() + self._pause_s(0.0)
         self._running: asyncio.Future[int | None] | None = None
+        self._ending = threading.Event()
         #: The last event that is in the newest copy.
         self._kept = self._in_newest()
 
@@ -52,11 +54,12 @@ class Backups:
         if last_seq == self._kept or self._running is not None:
             return
         if self._loop.time() >= self._next_at:
-            self._running = self._loop.run_in_executor(None, self._copy, _pause)
+            self._running = self._loop.run_in_executor(None, self._copy, self._rest)
             self._running.add_done_callback(self._done)
 
     async def last(self, last_seq: int) -> None:
         """The daemon ends: what is new since the newest copy, if that is quickly done."""
+        self._ending.set()
         if self._running is not None:
             with suppress(Exception):
                 await self._running
@@ -88,11 +91,19 @@ class Backups:
                        roll=self._is_time_to_roll(), pause=pause)
             finally:
                 source.close()
+        except InterruptedError:
+            return None
         except (Refusal, OSError, *DISK_ERRORS) as bad:
             log.error("backup failed: %s", bad)
             return None
         self._spent_s = time.monotonic() - began
         return self._in_newest()
+
+    def _rest(self, spent_s: float) -> None:
+        """In the copying thread, after each piece; a copy that is half done when the daemon ends is
+        given up."""
+        if self._ending.wait(spent_s / DISK_SHARE):
+            raise InterruptedError
 
     def _is_time_to_roll(self) -> bool:
         """Older copies are to be older by `backup_every_s` each, however often the newest is made
@@ -114,7 +125,3 @@ class Backups:
         except (apsw.Error, ValueError, TypeError):
             return -1
 
-
-def _pause(spent_s: float) -> None:
-    """In the copying thread."""
-    time.sleep(spent_s / DISK_SHARE)

@@ -50,6 +50,7 @@ from coordinator.store.database import (
     DISK_ERRORS,
     SCHEMA_VERSION,
     checkpoint,
+    close_writer,
     integrity,
     open_reader,
     open_writer,
@@ -205,7 +206,7 @@ class Daemon:
             self._note_down(ended=True)
             await asyncio.sleep(0)
             self._reader.close()
-            self._db.close()
+            close_writer(self._db)
             log.info("stopped")
 
     async def _leave_in_order(self) -> None:

@@ -103,6 +103,10 @@ class Ground:
         return any(str(path) == known and _identity(known) == identity
                    for _, known, identity in self._things)
 
+    def forget(self, path: Path) -> None:
+        """This daemon removes it itself."""
+        self._things = [thing for thing in self._things if thing[1] != str(path)]
+
     def leave(self) -> None:
         """Let go of the descriptors."""
         for descriptor in self._kept:

@@ -301,6 +301,7 @@ class LocalDoor:
         for conversation in list(self._open):
             conversation.close()
         if mine:
+            self._ground.forget(self.path)
             self.path.unlink(missing_ok=True)
 
     def _converse(self) -> Conversation:

@@ -317,6 +317,12 @@ def in_memory() -> apsw.Connection:
     return db
 
 
+def close_writer(db: apsw.Connection) -> None:
+    """Close the daemon's connection; the warm WAL stays for the next one."""
+    db.execute("PRAGMA journal_size_limit = -1")
+    db.close()
+
+
 def integrity(db: apsw.Connection) -> str:
     """`"ok"`, or the first things that SQLite finds wrong."""
     return "; ".join(str(row[0]) for row in db.execute("PRAGMA integrity_check(10)"))

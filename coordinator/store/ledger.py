@@ -70,7 +70,7 @@ _RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool
 
 
 #: All counters. Each number is given once, ever.
-COUNTERS = ("fencing", "task", "review", "notice", "unlock")
+COUNTERS = ("fencing", "waiter", "task", "review", "notice", "unlock")
 #: Numbers of a counter that are taken from the table at once: a commit then writes one page less.
 #: Those that a stop leaves unused are skipped for ever; only fencing tokens are asked for so often.
 COUNTER_BLOCKS = {"fencing": 64}

@@ -16,6 +16,9 @@ SELECT max(seq) FROM events;
 -- name: has_log
 SELECT 1 FROM sqlite_schema WHERE name = 'events';
 
+-- name: schema_pages
+SELECT pageno FROM dbstat WHERE name IN ('sqlite_schema', 'sqlite_master');
+
 -- name: event_last
 SELECT coalesce(max(seq), (SELECT max(seq) FROM snapshots), 0) FROM events;
 
@@ -108,6 +111,8 @@ SELECT value FROM counters WHERE name = ?;
 -- `ledger.COUNTERS`.
 SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
            (SELECT coalesce(max(data ->> 'fencing_token'), 0) FROM events WHERE kind = 'lease_granted')),
+       (SELECT coalesce(max(CAST(substr(acquisition_id, 3) AS INTEGER)), 0) FROM waiters
+        WHERE acquisition_id LIKE 'W-%'),
        (SELECT coalesce(max(n), 0) FROM tasks), (SELECT coalesce(max(n), 0) FROM reviews),
        (SELECT coalesce(max(notice), 0) FROM notices),
        (SELECT coalesce(max(n), 0) FROM unlock_requests);

@@ -26,6 +26,7 @@ from coordinator.store import rebuild
 from coordinator.store.ledger import COUNTERS
 from coordinator.store.projections import apply
 from coordinator.store.statements import STATEMENTS as Q
+from coordinator.words.clock import from_iso
 
 #: Numbers of each counter that are skipped: more than can have been given since what is known.
 STEP = 1_000_000
@@ -64,7 +65,7 @@ class Wreck:
         folder: an empty folder for the copies.
         damaged: the file; its log (`-wal`) is copied, too.
         pattern: a whole database of the same origin, if there is one: where the damaged file has
-            lost its first page, which says where all else is, this one's is used.
+            lost the pages that say where all else is, this one's are used.
     """
 
     def __init__(self, folder: Path, damaged: Path, pattern: Path | None) -> None:
@@ -77,7 +78,7 @@ class Wreck:
         if not self._copy.exists():
             return
         if not self._open() and pattern is not None:
-            self._give_first_page(pattern)
+            self._give_schema(pattern)
             self._open()
 
     def close(self) -> None:
@@ -133,6 +134,7 @@ class Wreck:
         try:
             if row is None or row[0] != seq:
                 return None
+            from_iso(row[1])
             event = ev.ANY.decode(row[6])
             kind = type(event)
             same = (ev.KIND_OF[kind], *ev.SUBJECT_OF[kind](event)) == tuple(row[2:6])
@@ -170,21 +172,36 @@ class Wreck:
     def _has_tables(self) -> bool:
         return self._row(Q["has_log"]) is not None
 
-    def _give_first_page(self, pattern: Path) -> None:
+    def _give_schema(self, pattern: Path) -> None:
+        """Put the pages of the pattern that say where all else is in the place of its own."""
         if self._db is not None:
             self._db.close()
             self._db = None
-        with pattern.open("rb") as file:
-            head = file.read(_HEADER)
+        logged = self._copy.with_name(self._copy.name + "-wal").exists()
+        pages = _schema_pages(pattern)
+        with pattern.open("rb") as source, self._copy.open("r+b") as target:
+            head = source.read(_HEADER)
             size = int.from_bytes(head[16:18], "big")
             size = 65_536 if size == 1 else size
-            page = bytearray(head + file.read(size - _HEADER))
-        logged = self._copy.with_name(self._copy.name + "-wal").exists()
-        page[18:20] = b"\2\2" if logged else b"\1\1"
-        # A count of pages that belongs to another state of the file is passed over by SQLite.
-        page[92:96] = (int.from_bytes(page[24:28], "big") + 1).to_bytes(4, "big")
-        with self._copy.open("r+b") as file:
-            file.write(page)
+            for number in pages:
+                source.seek((number - 1) * size)
+                page = bytearray(source.read(size))
+                if number == 1:
+                    page[18:20] = b"\2\2" if logged else b"\1\1"
+                    # A count of pages of another state of the file is passed over by SQLite.
+                    page[92:96] = (int.from_bytes(page[24:28], "big") + 1).to_bytes(4, "big")
+                target.seek((number - 1) * size)
+                target.write(page)
+
+
+def _schema_pages(pattern: Path) -> list[int]:
+    db = apsw.Connection(str(pattern), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return sorted(int(str(row[0])) for row in db.execute(Q["schema_pages"]))
+    except apsw.SQLError:
+        return [1]  # an SQLite that cannot tell
+    finally:
+        db.close()
 
 
 def rescue(
