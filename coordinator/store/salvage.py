@@ -30,8 +30,8 @@ from coordinator.words.clock import from_iso
 
 #: Numbers of each counter that are skipped: more than can have been given since what is known.
 STEP = 1_000_000
-#: How far beyond a hole is looked for more of the log, to tell what is lost.
-FAR = 1 << 40
+#: How far beyond a hole is looked for more of the log, to tell what is lost: two to this power.
+FAR = 40
 _HEADER = 100
 #: What reading a damaged file may raise.
 _UNREADABLE = (apsw.Error, ValueError, zlib.error, msgspec.MsgspecError, UnicodeDecodeError)
@@ -95,13 +95,16 @@ class Wreck:
             seq += 1
 
     def beyond(self, seq: int) -> int | None:
-        """The last event after `seq` that is known of; None if there is none."""
-        best = self._number(Q["event_newest"])
-        step = 1
-        while step < FAR and (best is None or best <= seq):
-            best = self._number(Q["event_from"], seq + step)
-            step *= 2
-        return best if best is not None and best > seq else None
+        """An event after `seq` that can be read, the last as far as can be told; None if there is
+        none."""
+        best = None
+        asked: list[tuple[str, tuple[int, ...]]] = [(Q["event_newest"], ())]
+        asked += [(Q["event_from"], (seq + (1 << n),)) for n in range(FAR)]
+        for sql, params in asked:
+            found = self._number(sql, *params)
+            if found is not None and found > max(seq, best or 0) and self._event(found) is not None:
+                best = found
+        return best
 
     def snapshot(self) -> tuple[int, bytes] | None:
         """The newest snapshot, if it can be read whole."""
