@@ -18,7 +18,13 @@ from typing import Any
 from coordinator.daemon.writer import Writer
 from coordinator.service import compacting
 from coordinator.service.core import Service
-from coordinator.store.database import checkpoint, free_pages, give_back_pages, open_reader
+from coordinator.store.database import (
+    checkpoint,
+    file_bytes,
+    free_pages,
+    give_back_pages,
+    open_reader,
+)
 from coordinator.store.ledger import Ledger, Tx, View
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words import requests as rq
@@ -81,7 +87,7 @@ class Compaction:
             task.cancel()
 
     async def _run(self, req: rq.Compact) -> rq.Compacted:
-        before = self._ledger.path.stat().st_size
+        before = file_bytes(self._ledger.db)
         upto, covered = await self._loop.run_in_executor(None, self._look, req)
         if upto > covered:
             body = await self._snapshot(upto)
@@ -91,9 +97,10 @@ class Compaction:
         blobs = await self._remove_blobs()
         await self._in_steps(self._give_back)
         await self._do(lambda tx: compacting.told(tx, events, blobs))
+        after = file_bytes(self._ledger.db)
         await self._loop.run_in_executor(None, checkpoint, self._ledger.path)
-        freed = before - self._ledger.path.stat().st_size
-        return rq.Compacted(events_removed=events, blobs_removed=blobs, bytes_freed=max(freed, 0))
+        return rq.Compacted(events_removed=events, blobs_removed=blobs,
+                            bytes_freed=max(before - after, 0))
 
     def _look(self, req: rq.Compact) -> tuple[int, int]:
         """In a thread: the last event that may go, and the last that has a snapshot."""

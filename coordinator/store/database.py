@@ -111,6 +111,7 @@ STATEMENTS_KEPT = 180
 #: Small pieces of memory (1,200 bytes) that each connection has at hand: enough for those.
 _PIECES = 400
 
+MAKE_ROOM = "Make room (bytes and inodes: `df`, `df -i`), then repeat."
 #: What SQLite raises when the disk (not the statement) is at fault.
 DISK_ERRORS = (
     apsw.FullError,
@@ -135,17 +136,19 @@ def make_room() -> None:
 
 def storage_refusal(path: Path, bad: Exception) -> Refusal:
     """The STORAGE refusal for a disk error that SQLite raised, in words."""
+    barred = isinstance(bad, apsw.ReadOnlyError | apsw.PermissionsError | apsw.CantOpenError)
+    why = _refused_by_disk(path.parent) if barred or isinstance(bad, apsw.IOError) else None
     if isinstance(bad, apsw.FullError):
         said, step = "the disk is full", "Make room; the daemon goes on by itself."
     elif isinstance(bad, apsw.CorruptError | apsw.NotADBError):
         said = "the database is damaged"
         step = "`coord down`, then `coord doctor --restore` brings back what can be had."
-    elif isinstance(bad, apsw.ReadOnlyError | apsw.PermissionsError | apsw.CantOpenError):
+    elif why is not None and why.errno in (errno.ENOSPC, errno.EDQUOT):
+        said, step = f"the disk is full ({why.strerror})", MAKE_ROOM
+    elif barred:
         said, step = "the database may not be written", f"Give write access to {path.parent}."
-        if (why := _refused_by_disk(path.parent)) is not None:
-            said = f"no file can be made beside the database: {why.strerror}"
-            if why.errno in (errno.ENOSPC, errno.EDQUOT):
-                step = "Make room (bytes and inodes: `df`, `df -i`), then repeat."
+        if why is not None:
+            said += f" ({why.strerror})"
     elif isinstance(bad, apsw.BusyError):
         said, step = "another program holds the database", "Close it and repeat."
     else:
@@ -154,10 +157,10 @@ def storage_refusal(path: Path, bad: Exception) -> Refusal:
 
 
 def _refused_by_disk(folder: Path) -> OSError | None:
-    """Why no file can be made in a folder, of which SQLite says only that it could not."""
+    """Why nothing can be written to a folder, of which SQLite says only that it could not."""
     probe = folder / f".probe-{os.getpid()}"
     try:
-        probe.write_bytes(b"?")
+        probe.write_bytes(b"?" * 65_536)
     except OSError as no:
         return no
     finally:
@@ -220,9 +223,14 @@ def open_writer(
         full = bad.errno in (errno.ENOSPC, errno.EDQUOT)
         raise Refusal(
             Code.STORAGE, f"{path.parent} cannot be used: {bad.strerror}.",
-            next="Make room (bytes and inodes: `df`, `df -i`), then repeat." if full
-            else f"Give write access to {path.parent}.",
+            next=MAKE_ROOM if full else f"Give write access to {path.parent}.",
         ) from bad
+
+
+def file_bytes(db: apsw.Connection) -> int:
+    """How long the database's file is, once all that is committed is in it."""
+    pages, size = db.execute("PRAGMA page_count").get, db.execute("PRAGMA page_size").get
+    return int(str(pages)) * int(str(size))
 
 
 def free_pages(db: apsw.Connection) -> int:
