@@ -31,9 +31,9 @@ types: setup
 layers: setup    ## imports go down only
 	@$(BIN)/lint-imports --no-cache
 docs: setup      ## write the generated documents again
-	@$(BIN)/python -m coordinator.cli.documents --write
+	@$(BIN)/python -P -m coordinator.cli.documents --write
 docs-check: setup
-	@$(BIN)/python -m coordinator.cli.documents
+	@$(BIN)/python -P -m coordinator.cli.documents
 
 verify: check test  ## what CI runs first
 

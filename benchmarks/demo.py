@@ -38,8 +38,9 @@ def fetch(folder: Path) -> tuple[Path, Path] | None:
         target = folder / version
         try:
             subprocess.run(
-                [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--retries", "1",
-                 "--timeout", "5", "--disable-pip-version-check", "--only-binary", ":all:",
+                [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps",
+                 "--retries", "1", "--timeout", "5", "--disable-pip-version-check",
+                 "--only-binary", ":all:",
                  "-d", str(target), f"{PACKAGE}=={version}"],
                 check=True, capture_output=True, timeout=30,
             )
@@ -66,6 +67,8 @@ class Audience:
         self._thread.start()
 
     def stop(self) -> None:
+        """Look no more, and wait for a look that has begun: it would start the coordinator again
+        that is about to be stopped."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -85,8 +88,8 @@ class Audience:
     def _coord(self, *words: str) -> None:
         env = {**os.environ, "COORD_ROOT": str(self.root)}
         done = subprocess.run(
-            [sys.executable, "-m", "coordinator.cli.main", *words], env=env, capture_output=True,
-            text=True, check=False,
+            [sys.executable, "-P", "-m", "coordinator.cli.main", *words], env=env,
+            capture_output=True, text=True, check=False,
         )
         if self._over.is_set():
             return
@@ -134,7 +137,7 @@ def main() -> int:
                 Asked(old=found[0], new=found[1], agents=4, think=given.think, seed=SEED, kill=1,
                       discovered=0.7),
                 say=lambda line: print(f"  {line}", flush=True), started=audience.started,
-                show=audience.show,
+                show=audience.show, ending=audience.stop,
             )
         except Refusal as refusal:
             print(f"coord: {refusal.message}\n  next: {refusal.next}", file=sys.stderr)

@@ -40,16 +40,37 @@ def ask(
     Raises:
         OSError: nobody is there, or what came is no answer.
     """
-    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
-    link.settimeout(patience)
     said = b"hook %b %b %d confirm\n%b" % (agent, token, len(payload), payload)
     try:
-        link.connect(path)
-        return talk(link, said)
-    except TimeoutError:
+        return talk(connected(path, patience), said)
+    except (TimeoutError, PermissionError):
         raise
     except OSError:  # it is not there, or was killed just now: all that is asked may be asked again
-        return talk(seldom("started", path, patience), said)
+        return talk(seldom("started", path, patience, connected), said)
+
+
+def connected(path: str, patience: float) -> socket.socket:
+    """A connection to a coordinator of this user, in a folder that only this user writes to. The
+    payload is what an agent is about to write, and the answer may change what it does.
+
+    Raises:
+        PermissionError: the socket or the coordinator is somebody else's.
+        OSError: nobody is there.
+    """
+    me = system.geteuid()
+    folder = system.lstat(path[: path.rfind("/")] or "/")
+    if folder.st_mode & 0o170022 != 0o040000 or folder.st_uid != me:
+        raise PermissionError("the folder of " + path + " is not this user's alone")
+    if system.lstat(path).st_uid != me:
+        raise PermissionError(path + " belongs to another user")
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
+    link.settimeout(patience)
+    link.connect(path)
+    if hasattr(socket, "SO_PEERCRED"):
+        peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        if int.from_bytes(peer[4:8], sys.byteorder) not in (me, 0):
+            raise PermissionError(path + " is served by another user")
+    return link
 
 
 def talk(link: socket.socket, said: bytes) -> "tuple[int, bytes, bytes, socket.socket]":

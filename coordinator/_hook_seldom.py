@@ -13,13 +13,17 @@ except ImportError:  # not Linux (mypy takes one name for one module only)
     import os as system  # type: ignore[no-redef]
     import socket  # type: ignore[no-redef]
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing
+
 #: How long a coordinator that is started now is waited for.
 START_S = 10.0
 #: And one that cannot be started from here.
 ELSEWHERE_S = 0.5
 
 
-def started(path: str, patience: float) -> "socket.socket":
+def started(path: str, patience: float, connected: "typing.Any") -> "socket.socket":
     """A connection to the coordinator of this socket, which is started for it.
 
     Raises:
@@ -29,67 +33,135 @@ def started(path: str, patience: float) -> "socket.socket":
     if _there(failure):
         system.unlink(failure)
     # One that is not ours to start may just be coming up by another hand.
-    until = time.monotonic() + (min(START_S, patience / 2) if start(path) else ELSEWHERE_S)
+    child = start(path)
+    until = time.monotonic() + (min(START_S, patience / 2) if child else ELSEWHERE_S)
     while True:
-        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
-        link.settimeout(patience)
         try:
-            link.connect(path)
+            link: socket.socket = connected(path, patience)
+            return link
         except (FileNotFoundError, ConnectionRefusedError):
-            if _there(failure):
+            if _there(failure) or (child and _failed(child)):
                 raise OSError("it cannot start: `coord up` says why") from None
             if time.monotonic() > until:
                 raise
             time.sleep(0.05)
-        else:
-            return link
 
 
-def start(path: str) -> bool:
-    """Start the coordinator of the repository whose socket this is; whether it lies in one.
+def start(path: str) -> int:
+    """Start the coordinator of the repository whose socket this is; the process that does it, or
+    0: it lies in none.
 
     Raises:
         OSError: no process could be started.
     """
     root = path.rpartition("/.coord/")[0]
     if not root or not _there(root + "/.coord") or system.__name__ == "os":
-        return False
+        return 0
     null = [(system.POSIX_SPAWN_OPEN, 0, "/dev/null", 0, 0),
             (system.POSIX_SPAWN_OPEN, 1, "/dev/null", 1, 0),
             (system.POSIX_SPAWN_OPEN, 2, "/dev/null", 1, 0)]
-    words = [sys.executable, "-m", "coordinator.cli.main", "up"]
+    # -P: a module of the repository that is called like one of ours must not be imported
+    words = [sys.executable, "-P", "-m", "coordinator.cli.main", "up"]
     environment = {k: v for k, v in system.environ.items() if not k.startswith(b"COORD_AGENT")}
     environment[b"COORD_ROOT"] = root.encode("utf-8", "surrogateescape")
-    system.posix_spawn(sys.executable, words, environment, file_actions=null, setsid=False)
-    return True
+    return system.posix_spawn(sys.executable, words, environment, file_actions=null, setsid=False)
+
+
+def _failed(child: int) -> bool:
+    """Whether the process that was to start it has ended, and not well."""
+    try:
+        ended, status = system.waitpid(child, system.WNOHANG)
+    except OSError:
+        return False  # it ended well, and that was seen before
+    return ended == child and status != 0
 
 
 def find() -> "str | None":
     """The socket of the coordinator around the working directory; None where coord is not used.
 
-    A linked worktree's is that of its main one, which git names in the file `.git`.
+    The rule is that of `files/roots.py`: the nearest folder upwards that has a `.coord`, with a
+    linked worktree standing for its place in its main one.
     """
-    at = system.getcwd()
+    at = system.getcwd().rstrip("/")
+    mapped: list[str] = []
     while True:
-        for root in (at, _main_worktree(at)):
-            if root and _there(root + "/.coord"):
+        top, common = _checkout(at)
+        main = _main_worktree(common) if common and top not in mapped else ""
+        if main:
+            mapped.append(top)
+            at = main + at[len(top):]
+            continue
+        while True:
+            if _there(at + "/.coord/") and not _everybodys(at or "/"):
                 try:
-                    with_name = _read(root + "/.coord/socket.path").decode().strip()
+                    with_name = _read(at + "/.coord/socket.path").decode().strip()
                 except OSError:
                     with_name = ""
-                return with_name or root + "/.coord/socket"
-        if at in ("/", ""):
+                return with_name or at + "/.coord/socket"
+            if at in (top, ""):
+                break
+            at = at.rpartition("/")[0]
+        if at == "":
             return None
-        at = at.rpartition("/")[0] or "/"
+        at = at.rpartition("/")[0]
 
 
-def _main_worktree(at: str) -> str:
+def _checkout(at: str) -> "tuple[str, str]":
+    """The top of the git working tree around a directory (`""` for none), and, for a linked
+    worktree, the git directory that it shares."""
+    while True:
+        pointed = _line(at + "/.git")
+        if _there(at + "/.git/"):
+            return at, ""
+        if pointed.startswith("gitdir:"):
+            git_dir = _real(_joined(at, pointed[7:].strip()))
+            shared = _line(git_dir + "/commondir") if git_dir else ""
+            return at, _real(_joined(git_dir, shared)) if shared else ""
+        if at == "":
+            return "", ""
+        at = at.rpartition("/")[0]
+
+
+def _main_worktree(common: str) -> str:
+    """The main worktree of a shared git directory; empty for none."""
+    above, _, name = common.rpartition("/")
+    if name == ".git":
+        return above
+    section = said = ""
+    for line in _text(common + "/config").splitlines():
+        line = line.strip()
+        if line.startswith("["):
+            section = line.strip("[]").strip().lower()
+        elif section == "core" and line.lower().replace(" ", "").startswith("worktree="):
+            said = line.partition("=")[2].strip().strip('"')
+            break
+    main = _real(_joined(common, said)) if said else ""
+    back = _line(main + "/.git") if main else ""
+    if not back.startswith("gitdir:") or _real(_joined(main, back[7:].strip())) != common:
+        return ""
+    return main
+
+
+def _joined(folder: str, path: str) -> str:
+    return path if path.startswith("/") else folder + "/" + path
+
+
+def _real(path: str) -> str:
+    """The true name of a directory, asked of the kernel; empty if it is not there."""
+    here = system.open(".", system.O_RDONLY)
     try:
-        said = _read(at + "/.git").decode("utf-8", "surrogateescape")
+        system.chdir(path)
+        return system.getcwd()
     except OSError:
         return ""
-    found = said.partition("gitdir:")[2].strip().partition("/.git/worktrees/")
-    return found[0] if found[1] else ""
+    finally:
+        system.fchdir(here)
+        system.close(here)
+
+
+def _everybodys(directory: str) -> bool:
+    """Whether it is a folder that all users share, as /tmp: nobody's repository."""
+    return system.stat(directory).st_mode & 0o1002 == 0o1002
 
 
 def _there(path: str) -> bool:
@@ -100,9 +172,20 @@ def _there(path: str) -> bool:
     return True
 
 
-def _read(path: str) -> bytes:
-    descriptor = system.open(path, system.O_RDONLY)
+def _line(path: str) -> str:
+    return _text(path).partition("\n")[0].strip("\r")
+
+
+def _text(path: str) -> str:
     try:
-        return bytes(system.read(descriptor, 4096))
+        return _read(path).decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+
+
+def _read(path: str) -> bytes:
+    descriptor = system.open(path, system.O_RDONLY | system.O_NONBLOCK | system.O_CLOEXEC)
+    try:
+        return bytes(system.read(descriptor, 1 << 20))
     finally:
         system.close(descriptor)

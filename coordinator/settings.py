@@ -103,6 +103,12 @@ class Database(Section, frozen=True):
     keep_days: Annotated[float, Meta(gt=0)] = 30.0
 
 
+class Running(Section, frozen=True):
+    """The coordinator's own process."""
+
+    idle_s: Seconds = 1800.0  # ends by itself when it was not needed for so long
+
+
 class Launching(Section, frozen=True):
     """`coord launch`."""
 
@@ -134,6 +140,7 @@ class Settings(Section, frozen=True):
     archive: Archive = Archive()
     http: Http = Http()
     database: Database = Database()
+    daemon: Running = Running()
     launch: Launching = Launching()
     hooks: Hooks = Hooks()
 

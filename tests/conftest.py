@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from coordinator.cli.coordinators import stop
 from coordinator.client.client import Client
-from coordinator.client.wire import Wire, connect
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Refusal
 from tests.forked import Server
-from tests.waiting import until
 from tests.world import World
 
 FORKS = Server()
@@ -28,6 +29,11 @@ settings.load_profile("coord")
 for name in list(os.environ):
     if name.startswith("COORD_") and not name.startswith("COORD_AGENTS_"):  # tests/agents
         del os.environ[name]
+#: The coordinators of these tests are told of apart from a person's own.
+NOTES = tempfile.TemporaryDirectory(prefix="coord-test-notes-")
+os.environ["XDG_STATE_HOME"] = NOTES.name
+#: All that a program's environment needs here.
+BARE = {"XDG_STATE_HOME": NOTES.name}
 
 
 @pytest.fixture
@@ -78,20 +84,8 @@ class Repo:
 
     def down(self) -> None:
         """As `coord down`, without a process for it."""
-        wire = Wire(self.state, autostart=False)
-        try:
-            wire.ask("shutdown", b"{}", 10)
-        except Refusal:
-            return  # none is running
-        finally:
-            wire.close()
-        assert until(lambda: not self._answers(), 15)
-
-    def _answers(self) -> bool:
-        link = connect(self.state)
-        if link is not None:
-            link.close()
-        return link is not None
+        with contextlib.suppress(Refusal):  # nothing of it may be used
+            stop(self.state)
 
 
 @pytest.fixture

@@ -18,10 +18,11 @@ from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.operations.in_process import InProcess
 from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
-from coordinator.service import sweeping, verdicts
+from coordinator.service import compacting, sweeping, verdicts
 from coordinator.service.core import OPERATOR, Service
 from coordinator.service.engine import decide
 from coordinator.settings import Settings
+from coordinator.store import rebuild
 from coordinator.store.database import open_writer
 from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.store.rebuild import differences, state
@@ -101,6 +102,8 @@ class World:
         again = decode(operation, msgspec.json.encode(request))
         self.engine.now_ms = self.clock.now_ms()
         try:
+            if operation.name == "compact":
+                return self._compact(again)
             if operation.verdict is not None:
                 allowed(operation, who(self.view(), token))
                 return self.drive(operation.verdict(self.service, again))
@@ -165,6 +168,22 @@ class World:
             except Refusal as refusal:
                 out.append(refusal)
         return out
+
+    def _compact(self, request: rq.Compact) -> rq.Compacted:
+        """The daemon's steps, one after the other."""
+        now_ms = self.clock.now_ms()
+        upto = compacting.cut(self.service, self.view(), request)
+        covered = compacting.covered(self.view())
+        if upto > covered:
+            body = rebuild.snapshot(self.db, upto)
+            self.ledger.run(lambda tx: compacting.put_snapshot(tx, upto, body), now_ms)
+        upto, events = max(upto, covered), 0
+        while some := self.ledger.run(lambda tx: compacting.remove_events(tx, upto, 3), now_ms):
+            events += some
+        useless = [str(row[0]) for row in self.view().rows("blobs_unreferenced")]
+        blobs = self.ledger.run(lambda tx: compacting.remove_blobs(tx, useless, set()), now_ms)
+        self.ledger.run(lambda tx: compacting.told(tx, events, blobs), now_ms)
+        return rq.Compacted(events_removed=events, blobs_removed=blobs)
 
     def refused(self, request: rq.Request[Any], token: str | None = None) -> Refusal:
         """The refusal that the request must meet."""

@@ -41,7 +41,7 @@ def install() -> None:
     """
     for name, program in PEERS.items():
         if not (home() / name / "bin" / program).exists():
-            subprocess.run([sys.executable, "-m", "venv", str(home() / name)], check=True)
+            subprocess.run([sys.executable, "-P", "-m", "venv", str(home() / name)], check=True)
             subprocess.run([str(home() / name / "bin/pip"), "install", "-q", name], check=True)
 
 

@@ -58,15 +58,14 @@ def own_daemon(
     """
     root = Path(tempfile.mkdtemp(prefix="coord-bench-", dir=folder))
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COORD_")}
+    environment["XDG_STATE_HOME"] = str(root / ".notes")  # it is nobody's business but ours
     if git:
         subprocess.run(["git", "init", "-q", str(root)], check=True)
     state = StateDir(root)
     state.create()
     before(root)
-    command = [sys.executable, "-P"]
-    if profile is not None:
-        command += ["-m", "cProfile", "-o", str(profile)]
-    command += ["-m", "coordinator.daemon", "--root", str(root)]
+    watched = ["-m", "cProfile", "-o", str(profile)] if profile is not None else []
+    command = [sys.executable, "-P", *watched, "-m", "coordinator.daemon", "--root", str(root)]
     errors = (state.path / "start.err").open("wb")
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=root,

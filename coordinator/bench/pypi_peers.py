@@ -45,7 +45,7 @@ def install() -> None:
     """
     for name in PEERS:
         if not program(name).exists():
-            subprocess.run([sys.executable, "-m", "venv", str(home() / name)], check=True)
+            subprocess.run([sys.executable, "-P", "-m", "venv", str(home() / name)], check=True)
             subprocess.run([str(home() / name / "bin/pip"), "install", "-q", name], check=True)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +11,10 @@ import apsw
 import typer
 
 from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
-from coordinator.client.wire import Wire, connect, locate_root, start
+from coordinator.client.wire import connect, locate_root, start, unwritable
 from coordinator.files.roots import checkout
 from coordinator.files.state import StateDir
+from coordinator.files.tracked import check_untracked
 from coordinator.launch import recovery
 from coordinator.profiles import profiles
 from coordinator.settings import load
@@ -52,6 +51,15 @@ def init(
     no_guard: Annotated[
         bool, typer.Option("--no-guard", help="Leave git's commit and push hooks alone.")
     ] = False,
+    apart: Annotated[
+        bool, typer.Option(
+            "--separate", help="Give this repository a coordinator of its own, apart from the one "
+            "that the folders above have."
+        )
+    ] = False,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Take over a `.coord/` from elsewhere: it is your own.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Prepare this folder: `.coord/`, `coord.toml`, `context_archive/`; keeps what exists.
@@ -60,10 +68,12 @@ def init(
     writes, and git's hooks so that a commit does (`coord guard`); what would change is shown
     first. --remove takes out exactly that.
     """
-    from coordinator.cli import wiring
+    from coordinator.cli import restoring, separating, wiring
     from coordinator.wiring import exclude
 
-    root = locate_root()
+    root, around = separating.separate(Path.cwd()) if apart else (locate_root(), None)
+    if adopt:
+        restoring.adopt(StateDir(root))
     if remove:
         names = agent or []
         wanted = (wiring.chosen(root, names, False) if names
@@ -76,7 +86,7 @@ def init(
     wanted = wiring.chosen(root, agent or [], everything)
     made = _prepare(root)
     git = checkout(str(root)) is not None
-    notes: list[str] = []
+    notes = _whose(root, around)
     if wanted:
         changed = wiring.wire(root, wanted, yes=yes, remove=False, user=user)
         notes += wiring.keep_out_of_commits(root, changed) if git else []
@@ -96,6 +106,19 @@ def init(
             "coord agents profiles lists which there are")
 
 
+def _whose(root: Path, around: Path | None) -> list[str]:
+    """What a person should know where repositories lie in each other."""
+    if around is not None:
+        return [f"{root} has a coordinator of its own now: that of {around} covers nothing in it"]
+    here = checkout(str(Path.cwd()))
+    if here is None or here.linked or Path(here.top) == root:
+        return []
+    if not Path(here.top).is_relative_to(root):
+        return []
+    return [f"{here.top} lies in {root} and shares its coordinator; `coord init --separate` there "
+            "gives it one of its own"]
+
+
 def _prepare(root: Path) -> list[str]:
     """Make what is not there yet; what was made."""
     state = StateDir(root)
@@ -103,6 +126,7 @@ def _prepare(root: Path) -> list[str]:
     try:
         if not state.path.is_dir():
             made.append(str(state.path.relative_to(root)) + "/")
+        check_untracked(root)
         state.create()
         config = root / "coord.toml"
         if not config.exists():
@@ -118,10 +142,7 @@ def _prepare(root: Path) -> list[str]:
             )
             made.append("context_archive/")
     except OSError as bad:
-        raise Refusal(
-            Code.STORAGE, f"{bad.filename} cannot be written: {bad.strerror}.",
-            next=f"Give write access to {root}.",
-        ) from None
+        raise unwritable(state, bad) from None
     load(root)
     return made
 
@@ -136,7 +157,7 @@ def up(http: HttpPort = None, as_json: AsJson = False) -> None:
         already = True
     else:
         already = False
-        start(state, http)
+        start(state, http, asked=True)
     health = ask(rq.Health())
     if as_json:
         print_json(health)
@@ -149,36 +170,6 @@ def up(http: HttpPort = None, as_json: AsJson = False) -> None:
         complain("coord: it was started without the HTTP door; `coord down` first.")
 
 
-@app.command("down")
-def down(as_json: AsJson = False) -> None:
-    """Drain and stop the coordinator. Leases and tasks stay."""
-    state = StateDir(locate_root())
-    wire = Wire(state, autostart=False)
-    try:
-        wire.ask("shutdown", b"{}", 10)
-    except Refusal as refusal:
-        if refusal.code is not Code.DAEMON_DOWN or connect(state) is not None:
-            raise
-        if as_json:
-            print_json({"stopped": False})
-        else:
-            say("No coordinator was running.")
-        return
-    finally:
-        wire.close()
-    deadline = time.monotonic() + 15
-    while time.monotonic() < deadline:
-        sock = connect(state)
-        if sock is None:
-            break
-        sock.close()
-        time.sleep(0.02)
-    if as_json:
-        print_json({"stopped": True})
-    else:
-        say("The coordinator has stopped.")
-
-
 @app.command("serve")
 def serve(http: HttpPort = None) -> int:
     """Run the coordinator in the foreground, for supervisors."""
@@ -186,13 +177,15 @@ def serve(http: HttpPort = None) -> int:
 
     root = locate_root()
     complain(f"coord: serving {root}; Ctrl-C stops it")
-    return run(root, http)
+    return run(root, http, stays=True)
 
 
 @app.command("doctor")
 def doctor(
     restore: Annotated[
-        bool, typer.Option("--restore", help="Put the newest good backup in place.")
+        bool, typer.Option(
+            "--restore", help="Make the database anew from a backup and what can be read."
+        )
     ] = False,
     as_json: AsJson = False,
 ) -> int:
@@ -200,7 +193,9 @@ def doctor(
     root = locate_root()
     state = StateDir(root)
     if restore:
-        return _restore(state)
+        from coordinator.cli.restoring import restore as put_back
+
+        return put_back(state, as_json)
     problems: list[str] = []
     facts: dict[str, object] = {"root": str(root), "python": sys.version.split()[0],
                                 "sqlite": apsw.sqlite_lib_version(), "socket": str(state.socket())}
@@ -300,56 +295,6 @@ def _heard(profile: str) -> str | None:
     return ask(rq.Health()).heard.get(profile)
 
 
-def _restore(state: StateDir) -> int:
-    """Move the damaged database aside and put the newest good backup in its place."""
-    from coordinator.daemon.compose import take_lock
-    from coordinator.store import events as ev
-    from coordinator.store.database import integrity, open_writer
-    from coordinator.store.ledger import Ledger
-    from coordinator.words.clock import SystemClock
-
-    with take_lock(state):
-        copies = [state.backup, *sorted(state.path.glob(state.backup.name + ".[0-9]*"))]
-        for copy in copies:
-            if not copy.exists():
-                continue
-            try:
-                db = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)
-                good = integrity(db) == "ok"
-                db.close()
-            except apsw.Error:
-                good = False
-            if good:
-                break
-        else:
-            raise Refusal(
-                Code.STORAGE, f"There is no good backup in {state.path}; nothing was changed.",
-                next=f"Move {state.database} away to start with an empty one.",
-            )
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        for suffix in ("", "-wal", "-shm"):
-            damaged = state.database.with_name(state.database.name + suffix)
-            if damaged.exists():
-                damaged.rename(damaged.with_name(f"damaged-{stamp}{suffix}"))
-        state.database.write_bytes(copy.read_bytes())
-        os.chmod(state.database, 0o600)  # noqa: PTH101
-        db = open_writer(state.database)
-        skip = 1_000_000
-
-        def job(tx: object) -> None:
-            from coordinator.store.ledger import Tx
-
-            assert isinstance(tx, Tx)
-            tx.raise_counters(skip)
-            tx.record(ev.CountersRaised(by=skip))
-
-        Ledger(db, state.database).run(job, SystemClock().now_ms())
-        db.close()
-    say(f"{copy.name} is in place; the damaged file is kept as {state.path}/damaged-{stamp}.")
-    say("What happened after that backup is lost; fencing tokens go on above all that were given.")
-    return 0
-
-
 @app.command("compact")
 def compact(
     keep_days: Annotated[float | None, typer.Option(help="Default: database.keep_days.")] = None,
@@ -360,7 +305,8 @@ def compact(
     if as_json:
         print_json(done)
     else:
-        say(f"{done.events_removed} events and {done.blobs_removed} blobs were removed")
+        say(f"{done.events_removed} events and {done.blobs_removed} blobs were removed; "
+            f"{done.bytes_freed / 1e6:.1f} MB were given back to the disk")
 
 
 @app.command("help")

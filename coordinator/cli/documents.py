@@ -1,5 +1,5 @@
 """Documents that are made from the code, so that they cannot drift: refusals, settings, operations,
-the life of a task. `python -m coordinator.cli.documents` checks them, `--write` writes them."""
+the life of a task. `python -P -m coordinator.cli.documents` checks them, `--write` writes them."""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ def status(
 
 
 def _watch(events: int) -> None:
-    """Redraw in place each second until Ctrl-C; a coordinator that goes away is waited for."""
+    """Redraw in place each second until Ctrl-C. A coordinator that was stopped is not started
+    again: whoever stopped it meant it. If another hand starts it, the watching goes on."""
     console = out()
     if not console.is_terminal:
         raise Refusal(Code.INVALID, "--watch needs a terminal.", next="`coord status`, or --json.")
@@ -52,13 +53,19 @@ def _watch(events: int) -> None:
             while True:
                 try:
                     reply = session.call(rq.Status(events=events))
+                    session._wire.autostart = False
                     live.update(dashboard(reply, console.size.height), refresh=True)
                 except Refusal as refusal:
-                    live.update(Text(f"{refusal.message}\n{refusal.next}"), refresh=True)
+                    if session._wire.autostart:  # it could not even be begun with
+                        raise
+                    live.update(Text(
+                        f"{refusal.message}\nThis waits until it runs again (`coord up`); "
+                        "Ctrl-C ends the watching."
+                    ), refresh=True)
                 time.sleep(1)
         except KeyboardInterrupt:
             pass
-    complain("coord: watching ended; the coordinator goes on")
+    complain("coord: watching ended")
 
 
 @dataclass(frozen=True, slots=True)

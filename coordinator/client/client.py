@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,6 +29,8 @@ from coordinator.words.refusals import Code, Refusal
 
 R = TypeVar("R")
 _encode = msgspec.json.Encoder().encode
+#: What takes its time where much has to be done (seconds).
+SLOW_S: dict[type[rq.Request[Any]], float] = {rq.Compact: 3600.0}
 #: What may be asked twice without harm, should the connection break while it is answered.
 _REPEATABLE = (rq.Acquire, rq.Renew, rq.Heartbeat, rq.Join, rq.Sweep)
 
@@ -49,6 +51,7 @@ class Client:
         agent: name of the agent to be; default `COORD_AGENT`. Registered at first use.
         token: its token, when it is registered already; default `COORD_AGENT_TOKEN`.
         autostart: start the coordinator when none is running.
+        prepares: make `.coord/` where there is none, also for a question that changes nothing.
     """
 
     def __init__(
@@ -58,12 +61,14 @@ class Client:
         token: str | None = None,
         *,
         autostart: bool = True,
+        prepares: bool = True,
         profile: str = "python",
     ) -> None:
         self.root = locate_root(Path(root) if root is not None else None)
         self.agent = agent or os.environ.get("COORD_AGENT")
         given = token or (os.environ.get("COORD_AGENT_TOKEN") if agent is None else None)
         self._profile = profile
+        self._prepares = prepares
         self._lock = threading.Lock()
         self._wire = Wire(StateDir(self.root), token=given, autostart=autostart)
 
@@ -95,8 +100,10 @@ class Client:
         """
         kind = type(request)
         wait_s = float(getattr(request, "wait_s", 0.0) or 0.0)
+        wait_s += SLOW_S.get(kind, 0.0)
         repeatable = not kind.writes or isinstance(request, _REPEATABLE)
         with self._lock:
+            self._wire.prepares = self._prepares or kind.writes
             raw = self._wire.ask(
                 kind.op, _encode(request), REPLY_TIMEOUT_S + wait_s, repeatable=repeatable
             )

@@ -1,14 +1,18 @@
 """The wire to the daemon: find it, start it if need be, one line out, one line in.
 
-Blocking and small: standard library and msgspec only, for the CLI's start-up time counts.
+Blocking and small: standard library and msgspec only, for the CLI's start-up time counts. It speaks
+only to a socket in a folder of this user's own, and to a daemon that this user runs.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import select
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -17,8 +21,9 @@ from typing import Any
 
 import msgspec
 
+from coordinator.files import own
 from coordinator.files.roots import find_root
-from coordinator.files.state import StateDir
+from coordinator.files.state import StateDir, check_socket
 from coordinator.words.refusals import Code, Refusal
 
 PROTOCOL = 1
@@ -41,58 +46,127 @@ _encode = msgspec.json.Encoder().encode
 
 
 def locate_root(start: Path | None = None) -> Path:
-    """The repository that a command means: `COORD_ROOT`, else found from the working directory."""
+    """The repository that a command means: `COORD_ROOT`, else found from the working directory.
+
+    Raises:
+        Refusal: INVALID: what is named is not there. (What lies above it is another place.)
+    """
     given = os.environ.get("COORD_ROOT")
-    return find_root(Path(given) if given else (start or Path.cwd()))
+    if given and not Path(given).is_dir():
+        raise Refusal(
+            Code.INVALID, f"COORD_ROOT is {given}, which is no directory. Nothing was done.",
+            next="Correct COORD_ROOT, or unset it.",
+        )
+    if start is not None and not given and not start.exists():
+        raise Refusal(Code.INVALID, f"{start} does not exist. Nothing was done.",
+                      next="Name a path in the repository.")
+    try:
+        return find_root(Path(given) if given else (start or Path.cwd()))
+    except FileNotFoundError:
+        raise Refusal(Code.INVALID, "The working directory was removed. Nothing was done.",
+                      next="Go to a directory that exists.") from None
 
 
 def connect(state: StateDir, timeout_s: float = 5.0) -> socket.socket | None:
-    """A connection to the running daemon, or None when there is none (a dead socket included)."""
+    """A connection to the running daemon, or None when there is none (a dead socket included).
+
+    Raises:
+        Refusal: FOREIGN: what is there is another user's; DAEMON_DOWN.
+    """
+    return reach(state.socket(), timeout_s)
+
+
+def reach(path: Path, timeout_s: float = 5.0) -> socket.socket | None:
+    """A connection to the daemon at this socket, or None when there is none.
+
+    Raises:
+        Refusal: FOREIGN: what is there is another user's; DAEMON_DOWN.
+    """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(timeout_s)
     try:
-        sock.connect(str(state.socket()))
+        check_socket(path)
+        sock.connect(str(path))
+        _check_peer(sock, path)
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
         sock.close()
         return None
+    except Refusal:
+        sock.close()
+        raise
     except PermissionError:
         sock.close()
-        raise Refusal(
-            Code.DAEMON_DOWN, f"The socket {state.socket()} belongs to another user.",
-            next="Run coord as the user who started the coordinator.",
-        ) from None
+        raise own.foreign(path, "belongs to another user",
+                          "Run coord as the user who started the coordinator.") from None
     except OSError as bad:
         sock.close()
-        raise Refusal(Code.DAEMON_DOWN, f"{state.socket()}: {bad.strerror or bad}.") from None
+        raise Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror or bad}.") from None
     return sock
 
 
-def start(state: StateDir, http_port: int | None = None) -> None:
-    """Start the daemon in the background and wait until it listens.
+def peer(sock: socket.socket) -> tuple[int, int] | None:
+    """The process and the user at the other end; None where the system does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", raw)
+    return pid, uid
+
+
+def _check_peer(sock: socket.socket, path: Path) -> None:
+    """That the daemon is this user's, or root's: nothing is said to another."""
+    found = peer(sock)
+    if found is not None and found[1] not in (own.user(), 0):
+        raise own.foreign(path, f"is served by another user ({own.name_of(found[1])})",
+                          "Run coord as the user who started the coordinator.")
+
+
+def start(state: StateDir, http_port: int | None = None, *, asked: bool = False) -> None:
+    """Start the daemon in the background and wait until it listens. `asked`: by a person, who has
+    named this folder.
 
     Raises:
         Refusal: what kept it from starting, in its own words; DAEMON_DOWN.
     """
     try:
-        state.create()
+        state.create(asked=asked)
         state.failure.unlink(missing_ok=True)
-        errors = (state.path / "start.err").open("wb")
+        own.write(state.errors, b"")
+        errors = os.fdopen(own.open_own(state.errors, os.O_WRONLY | os.O_APPEND), "wb")
     except OSError as bad:
-        raise Refusal(
-            Code.STORAGE, f"{state.path} cannot be written: {bad.strerror}.",
-            next=f"Give write access to {state.root}.",
-        ) from None
-    command = [sys.executable, "-m", "coordinator.daemon", "--root", str(state.root)]
+        raise unwritable(state, bad) from None
+    # What keeps it from starting is told through a pipe: a disk may be what keeps it.
+    reading, writing = os.pipe()
+    # -P: a module of the repository that is called like one of ours must not be imported
+    command = [sys.executable, "-P", "-m", "coordinator.daemon", "--root", str(state.root),
+               "--tell", str(writing)]
     if http_port is not None:
         command += ["--http", str(http_port)]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COORD_AGENT")}
-    # -P: a module of the repository that is called like one of ours must not be imported
-    command.insert(1, "-P")
-    with errors:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=state.root,
-            start_new_session=True, env=environment,
-        )
+    try:
+        with errors:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=state.root,
+                start_new_session=True, env=environment, pass_fds=(writing,),
+            )
+        os.close(writing)
+        _await(state, process, reading)
+    finally:
+        os.close(reading)
+
+
+def unwritable(state: StateDir, bad: OSError) -> Refusal:
+    """STORAGE for a state directory that cannot be written, with the true reason."""
+    full = bad.errno in (errno.ENOSPC, errno.EDQUOT)
+    return Refusal(
+        Code.STORAGE, f"{bad.filename or state.path} cannot be written: {bad.strerror or bad}. "
+        "No coordinator was started.",
+        next="Make room (bytes and inodes: `df`, `df -i`), then repeat." if full
+        else f"Give write access to {state.root}.",
+    )
+
+
+def _await(state: StateDir, process: subprocess.Popen[bytes], told: int) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
         sock = connect(state)
@@ -102,7 +176,7 @@ def start(state: StateDir, http_port: int | None = None) -> None:
             return
         code = process.poll()
         if code is not None:
-            _explain_failure(state, code)
+            _explain_failure(state, code, told)
             return
         time.sleep(0.02)
     raise Refusal(
@@ -114,16 +188,22 @@ def start(state: StateDir, http_port: int | None = None) -> None:
 def _call_off(state: StateDir, process: subprocess.Popen[bytes]) -> None:
     """Somebody serves. If that is not the daemon that we started, ours came too late: it must not
     sit there, still starting, and take over when the other one is told to stop."""
-    with contextlib.suppress(OSError):
-        if state.lock.read_text("utf-8").strip() != str(process.pid):
+    with contextlib.suppress(OSError, Refusal):
+        if (own.read(state.lock) or b"").strip() != b"%d" % process.pid:
             process.kill()
             process.wait()
 
 
-def _explain_failure(state: StateDir, code: int) -> None:
+def _explain_failure(state: StateDir, code: int, told: int) -> None:
     """Say why the start failed; return if another daemon won the race and serves."""
-    with contextlib.suppress(OSError, ValueError):
-        raise Refusal.from_body(json.loads(state.failure.read_text("utf-8")))
+    said = b""
+    while select.select([told], [], [], 0)[0] and (piece := os.read(told, 65536)):
+        said += piece
+    why = None
+    with contextlib.suppress(ValueError):
+        why = Refusal.from_body(json.loads(said))
+    if why is not None and why.code is not Code.BAD_TRANSITION:
+        raise why
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         sock = connect(state)
@@ -131,13 +211,15 @@ def _explain_failure(state: StateDir, code: int) -> None:
             sock.close()
             return
         time.sleep(0.02)
-    said = ""
-    with contextlib.suppress(OSError):
-        lines = (state.path / "start.err").read_text("utf-8", "replace").strip().splitlines()
-        said = f": {lines[-1]}" if lines else ""
+    if why is not None:
+        raise why
+    last = ""
+    with contextlib.suppress(OSError, Refusal):
+        lines = (own.read(state.errors) or b"").decode("utf-8", "replace").strip().splitlines()
+        last = f": {lines[-1]}" if lines else ""
     raise Refusal(
-        Code.DAEMON_DOWN, f"The coordinator could not start (exit {code}){said}.",
-        next=f"Look at {state.log} and {state.path / 'start.err'}.",
+        Code.DAEMON_DOWN, f"The coordinator could not start (exit {code}){last}.",
+        next=f"Look at {state.log} and {state.errors}.",
     )
 
 
@@ -148,7 +230,10 @@ class Wire:
                  starting: Any = None) -> None:
         self.state = state
         self.token = token
-        self._autostart = autostart
+        #: Whether a daemon is started where none runs; may be changed at any time.
+        self.autostart = autostart
+        #: Whether it is started also where there is no `.coord` yet, which is then made.
+        self.prepares = True
         self._starting = starting
         self._sock: socket.socket | None = None
         self._file: Any = None
@@ -165,9 +250,15 @@ class Wire:
             return
         sock = connect(self.state)
         if sock is None:
-            if not self._autostart:
+            if not self.autostart:
                 raise Refusal(
                     Code.DAEMON_DOWN, f"No coordinator is running for {self.state.root}."
+                )
+            if not self.prepares and not self.state.path.is_dir():
+                raise Refusal(
+                    Code.DAEMON_DOWN, f"{self.state.root} is not prepared for coord (it has no "
+                    f"{self.state.path.name}), so nothing runs there. Nothing was started or made.",
+                    next="`coord init` prepares it, or go to a repository that is.",
                 )
             if self._starting is not None:
                 self._starting()
@@ -175,6 +266,10 @@ class Wire:
             sock = connect(self.state)
             if sock is None:
                 raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
+        self.take(sock)
+
+    def take(self, sock: socket.socket) -> None:
+        """Speak over this connection."""
         self._sock = sock
         self._file = sock.makefile("rb", buffering=1 << 16)
 
@@ -185,6 +280,13 @@ class Wire:
                 self._file.close()
                 self._sock.close()
         self._sock = None
+
+    def is_over(self) -> bool:
+        """Whether there is no connection, or the daemon has ended the one there is. Only for one
+        that nothing was asked on: what it says would be taken for its end."""
+        if self._sock is not None and select.select([self._sock], [], [], 0)[0]:
+            self.close()
+        return self._sock is None
 
     def hang_up(self) -> None:
         """From another thread: end what waits here now; nothing is asked again."""
@@ -219,6 +321,14 @@ class Wire:
                 self._sock.sendall(line)
                 sent = True
                 return self._receive(self._number)
+            except Refusal as refusal:
+                # A coordinator that has lost its ground has not begun it; the next one will.
+                if refusal.facts.get("begun") is not False or not self.autostart:
+                    raise
+                self.close()
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
             except TimeoutError:
                 self.close()
                 raise Refusal(

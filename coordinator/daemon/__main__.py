@@ -1,4 +1,4 @@
-"""`python -m coordinator.daemon --root DIR [--http PORT]`: the coordinator in the foreground."""
+"""`python -P -m coordinator.daemon --root DIR [--http PORT]`: the coordinator in the foreground."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from coordinator.daemon.compose import Daemon
+from coordinator.files import own
 from coordinator.files.state import StateDir
 from coordinator.store.database import make_room
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 
 
 def main() -> int:
@@ -21,12 +23,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="coordinator.daemon")
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--http", type=int, default=None)
+    parser.add_argument("--tell", type=int, default=None, help="a descriptor for why not")
     given = parser.parse_args()
-    return serve(given.root, given.http)
+    return serve(given.root, given.http, tell=given.tell)
 
 
-def serve(root: Path, http_port: int | None = None) -> int:
-    """Run until stopped; a refusal to start is printed and kept for whoever started us."""
+def serve(root: Path, http_port: int | None = None, *, stays: bool = False,
+          tell: int | None = None) -> int:
+    """Run until stopped; a refusal to start is printed and kept for whoever started us.
+
+    Args:
+        stays: it does not end for want of work: somebody watches over it.
+        tell: a descriptor of whoever started us, for the refusal.
+    """
     make_room()
     factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
     with contextlib.suppress(ImportError):
@@ -35,19 +44,28 @@ def serve(root: Path, http_port: int | None = None) -> int:
         factory = uvloop.new_event_loop
 
     async def run() -> None:
-        await Daemon(root, http_port=http_port).run()
+        await Daemon(root, http_port=http_port, stays=stays).run()
 
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
             runner.run(run())
     except Refusal as refusal:
-        print(f"coord: {refusal.message}\n  {refusal.next}", file=sys.stderr)  # noqa: T201
-        state = StateDir(root)
-        if state.path.is_dir() and refusal.code.value != "BAD_TRANSITION":
-            with contextlib.suppress(OSError):
-                state.failure.write_text(json.dumps(refusal.body()), "utf-8")
+        _tell(StateDir(root), refusal, tell)
         return refusal.exit_code
     return 0
+
+
+def _tell(state: StateDir, refusal: Refusal, descriptor: int | None) -> None:
+    """Each way may fail, for what keeps the daemon from starting may be the disk."""
+    body = json.dumps(refusal.body())
+    with contextlib.suppress(OSError):
+        if descriptor is not None:
+            os.write(descriptor, body.encode())
+    with contextlib.suppress(OSError):
+        print(f"coord: {refusal.message}\n  {refusal.next}", file=sys.stderr)  # noqa: T201
+    if refusal.code not in (Code.BAD_TRANSITION, Code.FOREIGN):
+        with contextlib.suppress(OSError, Refusal):
+            own.write(state.failure, body.encode())
 
 
 if __name__ == "__main__":

@@ -1,20 +1,19 @@
 """The daemon, composed in one place: database, service, writer, doors, watcher, schedule.
 
 Starts only if it gets the repository's lock (one daemon each), and says why when it cannot start.
-SIGTERM and SIGINT drain: what was asked is answered, what waits is told, then it goes.
+SIGTERM and SIGINT drain: what was asked is answered, what waits is told, then it goes. It ends by
+itself when what it stands on is not its own any more, and when nobody has needed it for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import gc
 import logging
 import logging.handlers
 import os
 import resource
-import secrets
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -24,35 +23,43 @@ import msgspec
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from coordinator.archive.index import ArchiveIndex
-from coordinator.archive.markdown import Section
+from coordinator.client.wire import unwritable
+from coordinator.daemon.backups import Backups
+from coordinator.daemon.compaction import Compaction
 from coordinator.daemon.confinement import Confinement
 from coordinator.daemon.desk import Desk
 from coordinator.daemon.eyes import Eyes
+from coordinator.daemon.ground import Ground
 from coordinator.daemon.guard import Guard
 from coordinator.daemon.landings import Landings
+from coordinator.daemon.living import Living
 from coordinator.daemon.local_door import LocalDoor
+from coordinator.daemon.lock import take_lock
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.own_command import OwnCommand
 from coordinator.daemon.writer import Writer
+from coordinator.files import coordinators
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
-from coordinator.files.state import StateDir
+from coordinator.files.state import StateDir, database_seal
+from coordinator.files.tracked import check_untracked
 from coordinator.looking.looker import Budget, Looker
 from coordinator.resources import program_version
 from coordinator.service import disk, sweeping, verdicts
-from coordinator.service.core import OPERATOR, Service
+from coordinator.service.core import Service
 from coordinator.settings import Loaded, load
 from coordinator.store import events as ev
 from coordinator.store.database import (
     DISK_ERRORS,
     SCHEMA_VERSION,
-    backup,
     checkpoint,
+    close_writer,
     integrity,
     open_reader,
     open_writer,
 )
 from coordinator.store.ledger import Ledger, View
+from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, SystemClock, iso
 from coordinator.words.refusals import Code, Refusal
@@ -62,20 +69,32 @@ LOG_BYTES_MAX = 1_000_000
 LOGS_KEPT = 3
 
 
+#: Fencing tokens that are skipped where a coordinator was before, of which nothing is left but a
+#: note that may be a second old.
+SKIPPED = 1_000_000
+
+
 class Daemon:
-    """One repository's coordinator. Build, `run`, done."""
+    """One repository's coordinator. Build, `run`, done.
+
+    `stays`: somebody watches over it, so it does not end by itself for want of work.
+    """
 
     def __init__(
-        self, root: Path, clock: Clock | None = None, http_port: int | None = None
+        self, root: Path, clock: Clock | None = None, http_port: int | None = None, *,
+        stays: bool = False,
     ) -> None:
-        self.state = StateDir(root)
+        self.state = StateDir(Path(os.path.realpath(root)))
         self._clock = clock or SystemClock()
         self._http_port = http_port
+        self._stays = stays
         self._lock: IO[str] | None = None
         self._stop = asyncio.Event()
         self._warnings: list[str] = []
+        self._http: Any = None
         self._http_address: str | None = None
-        self._living: list[tuple[Any, ...]] = []
+        self._living = Living()
+        self._note: coordinators.Note | None = None
 
     async def run(self) -> None:
         """Serve until told to stop.
@@ -84,38 +103,44 @@ class Daemon:
             Refusal: it cannot start; nothing was changed.
         """
         self._loop = asyncio.get_running_loop()
-        self._prepare()
+        try:
+            self._prepare()
+        except OSError as bad:
+            raise unwritable(self.state, bad) from None
         try:
             await self._serve()
         finally:
+            self._ground.leave()
             if self._lock is not None:
                 self._lock.close()
 
     def _prepare(self) -> None:
-        try:
-            self.state.create()
-        except OSError as bad:
-            raise Refusal(
-                Code.STORAGE, f"{self.state.path} cannot be made: {bad.strerror}.",
-                next=f"Give write access to {self.state.root}.",
-            ) from None
+        self.state.create()
+        check_untracked(self.state.root)
         self._lock = take_lock(self.state)
+        self._ground = Ground(self.state, self._lock.fileno())
+        self._ground.on_loss = self._ground_lost
+        self.state.note_socket()
         _log_to(self.state.log)
         self._loaded: Loaded = load(self.state.root)
         self.settings = self._loaded.settings
-        self._db = open_writer(self.state.database,
+        secret = self.state.secret_key()
+        self._db = open_writer(self.state.database, seal=database_seal(secret),
                                synchronous=self.settings.database.synchronous)
+        self._ground.watch_database()
         self._reader = open_reader(self.state.database)
         self._started_at = iso(self._clock.now_ms())
         tree = Tree(self.state.root)
         self.service = Service(
             settings=self.settings, tree=tree, ignore=Ignore(tree),
-            archive=self._open_archive(), secret=_secret(self.state.secret),
+            archive=self._open_archive(), secret=secret,
         )
         self._ledger = Ledger(self._db, self.state.database)
+        self._go_on_above(coordinators.find(self.state.root))
         self._writer = Writer(
             self._loop, self._ledger, self._clock, lambda: checkpoint(self.state.database)
         )
+        self._writer.stands = self._ground.check
         look, review = self.settings.look, self.settings.review
         budget = Budget(2 * review.files_max, look.bytes_max, look.seconds_max,
                         review.file_bytes_max)
@@ -128,7 +153,19 @@ class Daemon:
             lambda: open_reader(self.state.database), self._clock,
             {"health": self._health, "shutdown": self._shutdown},
             looker, self._workers,
+            {"compact": lambda req, answer: self._compaction.ask(req, answer)},
         )
+        self._compaction = Compaction(self._loop, self.service, self._writer, self._ledger,
+                                      self._clock)
+
+    def _go_on_above(self, before: coordinators.Note | None) -> None:
+        """No fencing token is given twice in one root, also where the database is gone, or an
+        older one has been put in its place."""
+        given = self._fencing_given()
+        if before is not None and (given < before.fencing or not self._last_seq()):
+            floor = before.fencing + (0 if before.exact else SKIPPED)
+            if floor > given:
+                self._write(_raised(floor))
 
     def _open_archive(self) -> ArchiveIndex:
         folders = tuple(self.settings.archive.folders)
@@ -147,7 +184,7 @@ class Daemon:
         confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)
         guard = Guard(self.desk, confinement, OwnCommand(self.state.bin))
         self._heard = guard.heard
-        door = LocalDoor(self.desk, guard, self.state.socket())
+        self._door = door = LocalDoor(self.desk, guard, self.state.socket(), self._ground)
         await door.open()
         self.state.failure.unlink(missing_ok=True)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -156,10 +193,14 @@ class Daemon:
         self._eyes.open()
         self._landings = Landings(self._loop, self.state, self._tell_landing)
         self._landings.look()
+        self._backups = Backups(self._loop, self.state, self.settings.database, self._ground,
+                                self._clock)
+        self._needed_at = self._loop.time()
+        self._http = await self._open_http()
+        coordinators.tidy(self._clock.now_ms() / 1000)
+        self._note_down()
         self._sweep()
         scheduler = self._schedule()
-        http = await self._open_http()
-        self._backup_if_old()
         # What is there now stays; collecting looks at requests only, and not at every 700 of them.
         gc.collect()
         gc.freeze()
@@ -171,18 +212,26 @@ class Daemon:
             log.info("draining")
             scheduler.shutdown(wait=False)
             self._eyes.close()
+            self._compaction.close()
             self.desk.close()
-            if http is not None:
-                await http.close()
+            if self._http is not None:
+                await self._http.close()
             await door.close()
             await self._workers.close()
-            with contextlib.suppress(Refusal):
-                self._ledger.run(_stopped, self._clock.now_ms())
+            if self._ground.lost() is None:
+                await self._leave_in_order()
+            self._note_down(ended=True)
             await asyncio.sleep(0)
             self._reader.close()
-            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            self._db.close()
+            close_writer(self._db)
             log.info("stopped")
+
+    async def _leave_in_order(self) -> None:
+        with contextlib.suppress(Refusal):
+            self._ledger.run(_stopped, self._clock.now_ms())
+        with contextlib.suppress(OSError):
+            await self._backups.last(self._last_seq())
+        self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _write(self, job: Callable[[Any], Any]) -> None:
         """A job of the daemon's own; a disk that refuses is said in the log and the health."""
@@ -194,11 +243,10 @@ class Daemon:
     def _schedule(self) -> AsyncIOScheduler:
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         scheduler = AsyncIOScheduler(event_loop=self._loop, timezone="UTC")
-        leases, database = self.settings.leases, self.settings.database
         for job, every_s in (
             (self._sweep, self.settings.sweep.interval_s), (self._tend, 1),
-            (self._retry, leases.retry_s), (self._backup, database.backup_every_s),
-            (self._compact, 6 * 3600), (self._refresh_archive, 60), (self._tidy_blobs, 3600),
+            (self._retry, self.settings.leases.retry_s), (self._compact, 6 * 3600),
+            (self._refresh_archive, 60), (self._tidy_blobs, 3600),
         ):
             scheduler.add_job(_in_the_loop(job), "interval", seconds=every_s, id=job.__name__,
                               coalesce=True, max_instances=1, misfire_grace_time=None)
@@ -220,14 +268,38 @@ class Daemon:
             self.desk.tend_now()
 
     def _tend(self) -> None:
+        if self._ground.lost() is not None:
+            return
         self.desk.tend()
-        self._tell_living()
+        made = self.desk.look(self._living.sections)
+        if isinstance(made, list):
+            self.service.archive.living(made)
+        self._backups.tick(self._last_seq())
+        self._note_down()
+        self._end_if_unneeded()
+
+    def _ground_lost(self, said: str) -> None:
+        """From any thread. It stops at once: what still comes is refused (ground.py)."""
+        log.error("stopping: %s", said)
+        self._loop.call_soon_threadsafe(self._stop.set)
+
+    def _end_if_unneeded(self) -> None:
+        """Nothing runs for ever: with nothing held, claimed, waiting or connected for
+        `daemon.idle_s`, it ends; the next command starts it again."""
+        now = self._loop.time()
+        if self._stays or self._is_needed():
+            self._needed_at = now
+        elif now - self._needed_at >= self.settings.daemon.idle_s:
+            log.info("nobody has needed it for %g s (daemon.idle_s)", self.settings.daemon.idle_s)
+            self._stop.set()
+
+    def _is_needed(self) -> bool:
+        came = self._door.came_since()
+        called = self._http is not None and self._http.called_since()
+        return came or called or self.desk.look(lambda view: view.row("needed")) is not None
 
     def _compact(self) -> None:
-        self._writer.submit(
-            lambda tx: sweeping.compact(self.service, tx, OPERATOR, rq.Compact()),
-            lambda value: None,
-        )
+        self._compaction.ask(rq.Compact(), lambda value: None)
 
     def _tidy_blobs(self) -> None:
         self._loop.run_in_executor(None, self._tidy_blobs_now)
@@ -243,58 +315,37 @@ class Daemon:
         except (Refusal, OSError, *DISK_ERRORS) as bad:
             log.error("kept contents were not tidied: %s", bad)
 
-    def _backup(self) -> None:
-        self._loop.run_in_executor(None, self._back_up_now)
+    def _last_seq(self) -> int:
+        return int(str(self._reader.execute(Q["event_last"]).get))
 
-    def _backup_if_old(self) -> None:
-        """At the start: a daemon that is often restarted must not go without a copy."""
-        try:
-            age_s = self._clock.now_ms() / 1000 - self.state.backup.stat().st_mtime
-        except OSError:
-            age_s = float("inf")
-        if age_s > self.settings.database.backup_every_s:
-            self._backup()
+    def _fencing_given(self) -> int:
+        """No fencing token above this was given."""
+        rows: list[Any] = self._reader.execute(Q["counters_all"]).fetchall()
+        return next((int(value) for name, value in rows if name == "fencing"), 0)
 
-    def _back_up_now(self) -> None:
+    def _note_down(self, ended: bool = False) -> None:
+        """For `coord ps`, and for a coordinator that has to begin afresh here (coordinators.py)."""
         try:
-            source = open_reader(self.state.database)
-            try:
-                backup(source, self.state.backup, self.settings.database.backups)
-            finally:
-                source.close()
-        except (Refusal, OSError, *DISK_ERRORS) as bad:
-            log.error("backup failed: %s", bad)
+            note = coordinators.Note(
+                root=str(self.state.root), socket=str(self.state.socket()),
+                since=self._started_at, pid=None if ended else os.getpid(),
+                fencing=self._fencing_given(), exact=ended,
+            )
+            if note == self._note:
+                return
+            self._note = note
+            before = coordinators.find(self.state.root)
+            if ended and before is not None and before.pid not in (None, os.getpid()):
+                return  # another one is here by now
+            coordinators.put(note)
+        except (OSError, Refusal, *DISK_ERRORS) as bad:
+            log.warning("`coord ps` will not know of this coordinator: %s", bad)
 
     def _refresh_archive(self) -> None:
         done = self.service.archive.refresh()
         for remark in done.warnings:
             if str(remark) not in self._warnings:
                 self._warnings.append(str(remark))
-
-    def _tell_living(self) -> None:
-        """Sections on what each holder is doing now, kept in the archive's index."""
-        def reading(view: View) -> list[tuple[Any, ...]]:
-            return [tuple(row[:6]) for row in view.rows("leases_live", view.now, 0, None, 300)]
-
-        rows = self.desk.look(reading)
-        if isinstance(rows, Refusal) or rows == self._living:
-            return
-        self._living = rows
-        holders: dict[str, list[tuple[Any, ...]]] = {}
-        for row in rows:
-            holders.setdefault(row[2], []).append(row)
-        made = [
-            Section(
-                source="(living)", number=f"now.{i}", title=f"What {holder} is doing", level=1,
-                body=" ".join(
-                    f"{holder} holds {row[1]} since {row[3]}"
-                    + (f" ({row[4]})." if row[4] else ".") for row in held
-                ),
-                line=0, paths=tuple(str(row[1]) for row in held),
-            )
-            for i, (holder, held) in enumerate(sorted(holders.items()), 1)
-        ]
-        self.service.archive.living(made)
 
     async def _open_http(self) -> Any:
         if self._http_port is None and not self.settings.http.enabled:
@@ -331,30 +382,6 @@ class Daemon:
         return rq.Stopping(pid=os.getpid())
 
 
-def take_lock(state: StateDir) -> IO[str]:
-    """The lock that makes this the repository's one daemon.
-
-    Raises:
-        Refusal: BAD_TRANSITION: another daemon runs; its pid is among the facts.
-    """
-    file = state.lock.open("a+")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.seek(0)
-        pid = file.read().strip() or "unknown"
-        file.close()
-        raise Refusal(
-            Code.BAD_TRANSITION, f"A coordinator for {state.root} is running already (pid {pid}).",
-            next="`coord status` shows it; `coord down` stops it.", pid=pid,
-        ) from None
-    file.seek(0)
-    file.truncate()
-    file.write(str(os.getpid()))
-    file.flush()
-    return file
-
-
 def _not_kept(digest: str) -> bool:
     """In passing only small files are looked at, whose bytes come along."""
     return False
@@ -385,14 +412,12 @@ def _stopped(tx: Any) -> None:
     tx.record(ev.Noted(what="the coordinator stopped", facts={}))
 
 
-def _secret(path: Path) -> bytes:
-    if not path.exists():
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(32))
-            file.flush()
-            os.fsync(file.fileno())
-    return path.read_bytes()
+def _raised(fencing: int) -> Callable[[Any], None]:
+    def job(tx: Any) -> None:
+        tx.raise_counters({"fencing": fencing})
+        tx.record(ev.CountersRaised(above={"fencing": fencing}))
+
+    return job
 
 
 def _log_to(path: Path) -> None:

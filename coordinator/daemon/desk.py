@@ -60,6 +60,7 @@ class Desk:
         own: dict[str, Callable[[Any], Any]],
         looker: Looker,
         workers: LookWorkers,
+        slow: dict[str, Callable[[Any, Answer], None]] | None = None,
     ) -> None:
         self._loop = loop
         self.service = service
@@ -68,6 +69,7 @@ class Desk:
         self._open_reader = open_reader
         self._clock = clock
         self._own = own
+        self._slow = slow or {}
         self._held: dict[str, _Held] = {}
         #: Waiters that are being served, and whether to look at them once more after that.
         self._serving: dict[str, bool] = {}
@@ -95,6 +97,10 @@ class Desk:
             request = decode(operation, params)
             if self._closing and op not in ("health", "status"):
                 self.check_open()
+            if op in self._slow:
+                refused = self.look(lambda view: allowed(operation, who(view, token)))
+                answer(refused) if refused is not None else self._slow[op](request, answer)
+                return
             if not operation.writes:
                 self._read(operation, request, token, answer)
                 return

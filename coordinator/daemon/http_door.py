@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import secrets
 import socket
@@ -26,6 +25,7 @@ from starlette.routing import Route
 from coordinator.daemon.desk import Desk, who
 from coordinator.daemon.http_entry import Entry, refused, token_of
 from coordinator.daemon.mcp_door import McpDoor
+from coordinator.files import own
 from coordinator.files.state import StateDir
 from coordinator.operations.listing import OPERATIONS, Operation
 from coordinator.service.log import event_reply
@@ -47,6 +47,7 @@ class HttpDoor:
         self._server: uvicorn.Server | None = None
         self._task: asyncio.Task[None] | None = None
         self._bearer = _bearer(state)
+        self._called = 0
         self._mcp = McpDoor(desk, token_of, refused)
 
     async def open(self) -> str:
@@ -75,8 +76,15 @@ class HttpDoor:
         while not self._server.started and not self._task.done():
             await asyncio.sleep(0.005)
         address = f"http://127.0.0.1:{self._port}"
-        self._state.http.write_text(address + "\n", "utf-8")
+        own.write(self._state.http, address.encode() + b"\n")
         return address
+
+    def called_since(self) -> bool:
+        """Whether anybody is connected, or has asked since this was asked last."""
+        assert self._server is not None
+        seen = self._server.server_state
+        before, self._called = self._called, seen.total_requests
+        return bool(seen.connections) or seen.total_requests != before
 
     async def close(self) -> None:
         """Stop listening; open streams end."""
@@ -86,7 +94,9 @@ class HttpDoor:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
         await self._mcp.close()
-        self._state.http.unlink(missing_ok=True)
+        with contextlib.suppress(OSError, Refusal):  # another daemon may be here by now
+            if own.read(self._state.http) == b"http://127.0.0.1:%d\n" % self._port:
+                self._state.http.unlink(missing_ok=True)
 
     def _entry(self) -> Entry:
         """The application, behind the entry that every request passes."""
@@ -236,11 +246,8 @@ async def _no_route(request: Request, bad: Exception) -> Response:
 
 
 def _bearer(state: StateDir) -> str:
-    if not state.bearer.exists():
-        descriptor = os.open(state.bearer, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(24))
-    return state.bearer.read_text("ascii").strip()
+    own.make_once(state.bearer, secrets.token_hex(24).encode())
+    return (own.read(state.bearer) or b"").decode("ascii").strip()
 
 
 def openapi() -> dict[str, Any]:

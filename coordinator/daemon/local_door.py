@@ -22,7 +22,10 @@ import msgspec
 
 from coordinator.daemon import hook_line
 from coordinator.daemon.desk import Desk
+from coordinator.daemon.ground import Ground
 from coordinator.daemon.guard import Guard
+from coordinator.files import own
+from coordinator.operations.listing import OPERATIONS
 from coordinator.service.log import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
@@ -48,6 +51,8 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     v: int = PROTOCOL
 
 
+#: What is answered at once, from what is on disk.
+READS = frozenset(name for name, operation in OPERATIONS.items() if not operation.writes)
 _decode = msgspec.json.Decoder(Envelope).decode
 _encoder = msgspec.json.Encoder()
 _encode, _encode_into = _encoder.encode, _encoder.encode_into
@@ -57,10 +62,12 @@ _NEWLINE = ord("\n")
 class Conversation(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, desk: Desk, guard: Guard, all_of_them: set[Conversation]) -> None:
+    def __init__(self, desk: Desk, guard: Guard, all_of_them: set[Conversation],
+                 ground: Ground) -> None:
         self._desk = desk
         self._guard = guard
         self._all = all_of_them
+        self._ground = ground
         self._transport: asyncio.Transport | None = None
         self._rest = b""
         self._line = bytearray()  # where each reply is encoded
@@ -211,6 +218,12 @@ class Conversation(asyncio.Protocol):
         if asked.op == "subscribe":
             self._subscribe(asked)
             return
+        try:
+            # What changes anything is looked at again just before its commit (writer.py).
+            self._ground.check_request() if asked.op not in READS else self._ground.check(False)
+        except Refusal as gone:
+            self._reply(asked.id, gone)
+            return
         self._asked += 1
         answer = partial(self._answer, asked.id)
         self._desk.ask(asked.op, asked.params, asked.token, answer, self._gone)
@@ -292,30 +305,57 @@ def _same_user(sock: Any) -> bool:
 class LocalDoor:
     """The listening socket and its conversations."""
 
-    def __init__(self, desk: Desk, guard: Guard, path: Path) -> None:
+    def __init__(self, desk: Desk, guard: Guard, path: Path, ground: Ground) -> None:
         self._desk = desk
         self._guard = guard
+        self._ground = ground
         self.path = path
         self._open: set[Conversation] = set()
+        self._came = 0
         self._server: asyncio.AbstractServer | None = None
 
     async def open(self) -> None:
         """Listen. A dead socket of a daemon that was killed is replaced: the caller holds the lock
-        that proves there is no other."""
-        self.path.unlink(missing_ok=True)
+        that proves there is no other.
+
+        Raises:
+            Refusal: FOREIGN: something else is in the socket's place; STORAGE.
+        """
+        try:
+            own.check_entry(self.path, own.SOCKET)
+            self.path.unlink()
+        except FileNotFoundError:
+            pass
         before = os.umask(0o177)
         try:
             self._server = await asyncio.get_running_loop().create_unix_server(
-                lambda: Conversation(self._desk, self._guard, self._open), str(self.path),
-                backlog=512,
+                self._converse, str(self.path), backlog=512,
             )
+        except OSError as bad:
+            raise Refusal(
+                Code.STORAGE, f"{self.path}: no socket can be made there: {bad.strerror or bad}.",
+                next="Make room (bytes and inodes), or give write access to its folder.",
+            ) from None
         finally:
             os.umask(before)
+        self._ground.watch_socket(self.path)
+
+    def came_since(self) -> bool:
+        """Whether anybody is connected, or has been since this was asked last."""
+        came, self._came = self._came, 0
+        return bool(came or self._open)
 
     async def close(self) -> None:
-        """Stop listening, then hang up."""
+        """Stop listening, then hang up. The socket is removed if it is still this daemon's."""
+        mine = self._ground.owns(self.path)
         if self._server is not None:
             self._server.close()
         for conversation in list(self._open):
             conversation.close()
-        self.path.unlink(missing_ok=True)
+        if mine:
+            self._ground.forget(self.path)
+            self.path.unlink(missing_ok=True)
+
+    def _converse(self) -> Conversation:
+        self._came += 1
+        return Conversation(self._desk, self._guard, self._open, self._ground)

@@ -81,8 +81,8 @@ def _paths(svc: Service, row: LeaseRow) -> list[Held]:
             found = manifest(root, asked, svc.ignore, PROTECTED_MAX)
         except Refusal:
             return []
-        return [Held(str(disk.place(svc, row.worktree, one)), one, row.locked_by, "file", row.fencing_token,
-                     row.locked_at, row.scope, row.worktree) for one in found]
+        return [Held(str(disk.place(svc, row.worktree, one)), one, row.locked_by, "file",
+                     row.fencing_token, row.locked_at, row.scope, row.worktree) for one in found]
     place = disk.place(svc, row.worktree, name.rstrip("/"))
     kind = disk.kind(svc, row.worktree, name.rstrip("/"))
     if kind is None:

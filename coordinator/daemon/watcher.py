@@ -33,6 +33,7 @@ from coordinator.files.canonical import Tree
 from coordinator.files.changes import Change, ChangeKind, Changes
 from coordinator.files.ignore import Ignore, is_private
 from coordinator.files.observing import extend, native_observer, polling_observer
+from coordinator.files.roots import is_prepared
 
 __all__ = ["Change", "Health", "Watcher"]
 
@@ -203,7 +204,9 @@ class Watcher(FileSystemEventHandler):
         if not directory.startswith(self._root):
             return False
         path = directory[len(self._root) :]
-        return self._ignore.ignored(path, True) or directory in self._tree.worktrees()
+        if self._ignore.ignored(path, True) or directory in self._tree.worktrees():
+            return True
+        return is_prepared(directory)  # it has a coordinator of its own
 
     def _lose(self, no: OSError) -> None:
         """A directory could not be watched: what happens there would go unseen."""

@@ -21,6 +21,7 @@ import apsw
 from coordinator.service import sweeping
 from coordinator.store.ledger import Job, Ledger
 from coordinator.words.clock import Clock
+from coordinator.words.refusals import Refusal
 
 log = logging.getLogger("coord.writer")
 Answer = Callable[[Any], None]
@@ -59,6 +60,8 @@ class Writer:
         self._last_ms = clock.now_ms()
         self._checkpointing = False
         self._wal_pages = 0
+        #: Raises a refusal when the database is not this daemon's any more (ground.py).
+        self.stands: Callable[[bool], None] = lambda begun: None
         ledger.db.set_wal_hook(self._on_wal)
 
     def submit(self, job: Job, answer: Answer) -> None:
@@ -97,9 +100,13 @@ class Writer:
             self._loop.call_soon(self._maybe_flush)
         if not batch:
             return
-        now_ms = self._now()
         started = time.perf_counter()
-        answers = self._ledger.run_all([job for job, _ in batch], now_ms)
+        try:
+            self.stands(False)
+            answers = self._ledger.run_all([job for job, _ in batch], self._now())
+            self.stands(True)
+        except Refusal as gone:
+            answers = [gone] * len(batch)
         spent = time.perf_counter() - started
         self._commit_s += (spent - self._commit_s) / 8
         self._last_size = len(batch)

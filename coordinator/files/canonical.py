@@ -25,6 +25,7 @@ from pathlib import Path
 
 import msgspec
 
+from coordinator.files.apart import check_ours, separate, separate_trees
 from coordinator.files.identity import identity
 from coordinator.files.reality import (
     PART_BYTES_MAX,
@@ -38,6 +39,7 @@ from coordinator.files.roots import (
     checkout,
     find_root,
     folds_case,
+    is_prepared,
     linked_worktrees,
 )
 from coordinator.rules import globs
@@ -78,6 +80,7 @@ class Tree:
         root: the root's real path.
         fold_case: whether scopes are casefolded.
         alone: whether no worktree is linked to this one, as far as the last look told.
+        apart: the folders that persons have separated from it, when the tree was made.
     """
 
     def __init__(self, root: Path, *, fold_case: bool | None = None) -> None:
@@ -94,6 +97,7 @@ class Tree:
         self._stamp: tuple[int, int, int] | None = None
         self._linked: tuple[str, ...] = ()
         self.alone = True
+        self.apart = separate_trees(self.root)
         #: Where names may begin, longest first: a worktree may lie inside another.
         self._bases: tuple[str, ...] = (self._base,)
         self._look_for_worktrees()
@@ -183,6 +187,8 @@ class Tree:
                         break  # nor is anything below it
                     if found.st_mode & 0o170000 != _DIR:
                         return None
+                    if is_prepared(path[:at]):
+                        raise separate(path[:at], self._base, path)
                     at += 1
                 else:
                     found = _look(path)
@@ -197,6 +203,8 @@ class Tree:
             check_parts(as_file.name)
         if plain.private:
             self._check_private(as_file.name)
+        if path[: plain.start] != self._base:
+            check_ours((self._base,), as_file.name, path)
         if found is None:
             return Located(as_file, None, path, plain.worktree)
         mode = found.st_mode & 0o170000
@@ -204,6 +212,8 @@ class Tree:
             return Located(as_file, identity(path, found), path, plain.worktree, found.st_nlink,
                            found.st_size)
         if mode == _DIR:
+            if is_prepared(path):
+                raise separate(path, self._base, path)
             return Located(naming.resource(as_file.name, "dir"), None, path, plain.worktree)
         return None
 
@@ -263,6 +273,7 @@ class Tree:
                 resource=printable(text),
                 root=self._root,
             )
+        check_ours((real[: len(real) - len(name)], self._base), name, text)
         return name
 
     def _check_private(self, name: str) -> None:

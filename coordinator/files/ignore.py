@@ -22,7 +22,7 @@ from pathspec import GitIgnoreSpec
 
 from coordinator.files.beneath import Root
 from coordinator.files.canonical import Tree
-from coordinator.files.roots import STATE_DIR, checkout
+from coordinator.files.roots import STATE_DIR, checkout, is_prepared
 from coordinator.rules import globs
 from coordinator.words import filename
 from coordinator.words.naming import Resource, normal
@@ -143,9 +143,9 @@ def manifest(
 
     Symlinks are listed and not followed, also where one has taken a directory's place. Ignored
     files are left out, unless the resource is itself an ignored directory: then it was asked for by
-    name. Linked worktrees inside are left out (their files are the root's own), and so are
-    directories that may not be read, pipes and the like. Names are as `words.filename` writes them:
-    those that no lease can name are listed, too.
+    name. Linked worktrees inside are left out (their files are the root's own), and so are folders
+    with a coordinator of their own, directories that may not be read, pipes and the like. Names are
+    as `words.filename` writes them: those that no lease can name are listed, too.
 
     Raises:
         Refusal: LIMIT if there are more than `files_max`; nothing is listed then.
@@ -180,7 +180,7 @@ def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> l
         for part, kind in _entries(root, directory):
             name = prefix + part
             if kind == "directory":
-                if base + name in foreign:
+                if base + name in foreign or is_prepared(base + name):
                     continue
                 wanted = pattern is None or globs.reaches(pattern, normal(name, fold))
             else:

@@ -1,15 +1,21 @@
 """Which directory is the repository: its root, its git directory, its linked worktrees.
 
-Read from the files that git leaves (`.git`, `gitdir`, `commondir`); git itself is never run, so
+One working tree, one coordinator: a root is the nearest folder upwards that has a `.coord`,
+whatever git repositories lie between, for whatever lies below such a folder is its. Read from the
+files that git leaves (`.git`, `gitdir`, `commondir`, `.gitmodules`); git itself is never run, so
 all this works where it is not installed, and costs microseconds. Nothing is ever written.
+`_hook_seldom.find` follows the same rule with less (a test compares the two).
 """
 
 # Paths are plain strings here: this runs before every write of an agent, and Path is slow.
-# ruff: noqa: PTH112, PTH118, PTH120, PTH123
+# ruff: noqa: PTH112, PTH116, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
 import os
+import re
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,61 +32,112 @@ class Checkout(NamedTuple):
     """The git directory that all worktrees of the repository share."""
     linked: bool
     """Whether it is a linked worktree (not the main one, nor a submodule)."""
+    own: str = ""
+    """The git directory of this working tree alone."""
 
 
 def find_root(start: Path) -> Path:
     """The root of the repository that `start` (a directory, or a file in one) lies in.
 
-    The nearest directory upwards that has a `.coord`, but not beyond the git top level; else that
-    top level; else `start` itself. A linked worktree stands for its place in the main worktree. A
-    submodule is a repository of its own, and so is a worktree of a bare repository.
+    The nearest directory upwards that is prepared (`is_prepared`). Where none is: the top level of
+    the git repository (of a submodule: of the repository that it is a part of), else `start`
+    itself. A linked worktree stands for its place in the main worktree, of a submodule too; a
+    worktree of a bare repository stands for itself.
     """
     here = os.path.realpath(start)
     if not os.path.isdir(here):
         here = os.path.dirname(here)
-    found = checkout(here)
-    if found is not None and found.linked:
-        main = main_worktree(found.common)
-        if main is not None:
-            here = os.path.normpath(os.path.join(main, os.path.relpath(here, found.top)))
-            found = Checkout(main, found.common, False)
-    top = found.top if found is not None else None
-    at = here
+    at, own, mapped = here, "", set[str]()
     while True:
-        if os.path.isdir(os.path.join(at, STATE_DIR)):
-            return Path(at)
-        if at == top:
-            return Path(at)
-        above = os.path.dirname(at)
-        if above == at:
-            return Path(here)
+        found = checkout(at)
+        if found is not None and found.linked and found.top not in mapped:
+            main = main_worktree(found.common)
+            if main is not None:
+                mapped.add(found.top)
+                at = os.path.normpath(os.path.join(main, os.path.relpath(at, found.top)))
+                continue
+        top = found.top if found is not None else "/"
+        for directory in _upwards(at, top):
+            if is_prepared(directory):
+                return Path(directory)
+        if found is not None and not own and not _is_submodule(found):
+            own = found.top
+        above = os.path.dirname(top)
+        if above == top:
+            return Path(own or here)
         at = above
+
+
+def prepared_above(root: Path) -> Path | None:
+    """The prepared folder that everything at `root` would belong to, were `root` not prepared
+    itself; None where there is none."""
+    above = root.parent
+    found = find_root(above)
+    return found if above != root and is_prepared(str(found)) else None
+
+
+def is_prepared(directory: str) -> bool:
+    """Whether a directory is the root of a coordinator: it has a `.coord`.
+
+    One that everybody may write to, as `/tmp`, never is: anybody could catch others' repositories.
+    """
+    return os.access(f"{directory}/{STATE_DIR}/", os.F_OK) and not is_everybodys(directory)
+
+
+def is_everybodys(directory: str) -> bool:
+    """Whether it is a folder that all users of the machine share."""
+    try:
+        mode = os.stat(directory).st_mode
+    except OSError:
+        return False
+    return bool(mode & stat.S_IWOTH and mode & stat.S_ISVTX)
+
+
+def foreign_root(base: str, name: str) -> str | None:
+    """The directory at or above the path `name` (relative to `base`, which ends with a slash) that
+    has a coordinator of its own, absolute; None if there is none below `base`."""
+    at = name.find("/")
+    while at > 0:
+        if is_prepared(base + name[:at]):
+            return base + name[:at]
+        at = name.find("/", at + 1)
+    return base + name if name and is_prepared(base + name) else None
 
 
 def checkout(directory: str) -> Checkout | None:
     """The git working tree that a directory lies in; None outside of any."""
-    at = directory
-    while True:
+    for at in _upwards(directory, "/"):
         dot_git = os.path.join(at, ".git")
         if os.path.isdir(dot_git):
-            return Checkout(at, os.path.realpath(dot_git), False)
+            real = os.path.realpath(dot_git)
+            return Checkout(at, real, False, real)
         pointed = _read_line(dot_git)
         if pointed.startswith("gitdir:"):
             git_dir = os.path.realpath(os.path.join(at, pointed[len("gitdir:") :].strip()))
             shared = _read_line(os.path.join(git_dir, "commondir"))
             if shared:
-                return Checkout(at, os.path.realpath(os.path.join(git_dir, shared)), True)
-            return Checkout(at, git_dir, False)
-        above = os.path.dirname(at)
-        if above == at:
-            return None
-        at = above
+                common = os.path.realpath(os.path.join(git_dir, shared))
+                return Checkout(at, common, True, git_dir)
+            return Checkout(at, git_dir, False, git_dir)
+    return None
 
 
 def main_worktree(common: str) -> str | None:
     """The main worktree of a shared git directory; None if there is none (a bare repository)."""
     above, name = os.path.split(common)
-    return above if name == ".git" else None
+    if name == ".git":
+        return above
+    # A submodule's git directory lies in that of the repository around it, and says where its
+    # files are.
+    said = _core_worktree(os.path.join(common, "config"))
+    if not said:
+        return None
+    main = os.path.realpath(os.path.join(common, said))
+    back = _read_line(os.path.join(main, ".git"))
+    if not back.startswith("gitdir:"):
+        return None
+    there = os.path.realpath(os.path.join(main, back[len("gitdir:") :].strip()))
+    return main if there == common else None
 
 
 def linked_worktrees(common: str) -> tuple[list[str], bool]:
@@ -125,6 +182,55 @@ def _same_inode(one: str, two: str) -> bool:
         return os.path.samestat(os.lstat(one), os.lstat(two))
     except OSError:
         return False
+
+
+def _upwards(directory: str, last: str) -> Iterator[str]:
+    """A directory and those above it, up to `last` or the root of the file system."""
+    at = directory
+    while True:
+        yield at
+        above = os.path.dirname(at)
+        if at == last or above == at:
+            return
+        at = above
+
+
+def _is_submodule(found: Checkout) -> bool:
+    """Whether a working tree is a part of the one around it, as git sees it."""
+    around = checkout(os.path.dirname(found.top))
+    if around is None or around.top == found.top:
+        return False
+    if found.own.startswith(around.own + "/modules/"):
+        return True
+    # One that keeps its git directory to itself is known by its name alone.
+    return os.path.relpath(found.top, around.top) in _submodules(around.top)
+
+
+def _submodules(top: str) -> set[str]:
+    """The paths in `.gitmodules`."""
+    text = _read(os.path.join(top, ".gitmodules"))
+    return {path.strip().strip('"') for path in re.findall(r"(?m)^[ \t]*path[ \t]*=(.*)$", text)}
+
+
+def _core_worktree(config: str) -> str:
+    """`core.worktree` of a git configuration as git itself writes it."""
+    section = ""
+    for line in _read(config).splitlines():
+        line = line.strip()
+        if line.startswith("["):
+            section = line.strip("[]").strip().lower()
+        elif section == "core" and line.lower().replace(" ", "").startswith("worktree="):
+            return line.partition("=")[2].strip().strip('"')
+    return ""
+
+
+def _read(path: str) -> str:
+    """A small text file; empty if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return os.fsdecode(file.read(1 << 20))
+    except OSError:
+        return ""
 
 
 def _read_line(path: str) -> str:

@@ -1,18 +1,26 @@
 """`.coord/`: where the coordinator keeps its state, and how clients find its socket.
 
-Owns the names of the files in it and nothing else. The directory ignores itself in git.
+Owns the names of the files in it, and how it is known that this user's coord has made it: the
+secret in it is sealed with a key that lies outside of every repository (own.py), and the database
+is sealed with that secret. So a `.coord` out of a clone or an archive is refused, and one that was
+moved or copied by its own user is taken as it is. The directory ignores itself in git.
 """
+
+# ruff: noqa: PTH111
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from coordinator.files.roots import STATE_DIR
+from coordinator.files import own
+from coordinator.files.roots import STATE_DIR, is_everybodys, prepared_above
+from coordinator.words.refusals import Code, Refusal
 
+SECRET_BYTES = 32
 #: Longest path that a Unix socket address takes, with room for its final NUL.
 SOCKET_PATH_MAX = 100
 
@@ -64,9 +72,30 @@ class StateDir:
         return self.path / "start-failed.json"
 
     @property
+    def errors(self) -> Path:
+        """What the last daemon wrote to its standard output and error."""
+        return self.path / "start.err"
+
+    @property
     def secret(self) -> Path:
-        """The key that lease tokens are made with (0600)."""
+        """The key that lease tokens are made with, and its seal (0600)."""
         return self.path / "secret"
+
+    @property
+    def separate(self) -> Path:
+        """There where a person has said that this folder, which lies in the ground of another
+        coordinator, has one of its own: the root of that other one."""
+        return self.path / "separate"
+
+    @property
+    def apart(self) -> Path:
+        """The roots below this one that persons have separated from it, a line each."""
+        return self.path / "apart"
+
+    @property
+    def socket_path(self) -> Path:
+        """Where the socket is, for hooks, and for clients with another environment."""
+        return self.path / "socket.path"
 
     @property
     def bearer(self) -> Path:
@@ -106,21 +135,160 @@ class StateDir:
         inside = self.path / "socket"
         if len(os.fsencode(inside)) <= SOCKET_PATH_MAX:
             return inside
-        runtime = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-        name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
-        return Path(runtime) / f"coord-{os.getuid()}" / f"{name}.sock"
+        name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16] + ".sock"
+        with suppress(OSError, Refusal):
+            # As the daemon has it: it was started with another XDG_RUNTIME_DIR, perhaps.
+            known = os.fsdecode(own.read(self.socket_path) or b"")
+            if known.endswith(f"/{name}"):
+                return Path(known)
+        return own.temporary_folder() / name
 
-    def create(self) -> None:
-        """Make the directory, ignoring itself.
+    def create(self, *, asked: bool = True, separate: Path | None = None) -> None:
+        """Make the directory, ignoring itself; or see that the one there is this user's own.
+
+        Args:
+            asked: a person has named this folder; it is not just where a command was typed.
+            separate: the root of the coordinator around, which this one is separated from.
 
         Raises:
-            OSError: no permission, read-only disk.
+            OSError: no permission, read-only disk, no room.
+            Refusal: FOREIGN: it is not this user's own; INVALID: no place for a coordinator.
         """
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._made(asked):
+            if separate is not None:
+                own.write(self.separate, os.fsencode(separate))
+            elif (above := prepared_above(self.root)) is not None:
+                # Two first commands, here and above, at one moment: whoever comes second sees it.
+                self.path.rmdir()
+                raise _within(self.root, above)
+        self.check()
+        self.secret_key()
         ignore = self.path / ".gitignore"
         if not ignore.exists():
-            ignore.write_text("*\n", "utf-8")
+            own.write(ignore, b"*\n")
+
+    def _made(self, asked: bool) -> bool:
+        """Whether the directory had to be made."""
+        if self.path.exists():
+            return False
+        root = str(self.root)
+        at_home = root == os.path.realpath(os.path.expanduser("~")) and not asked
+        if root == "/" or at_home or is_everybodys(root):
+            raise Refusal(
+                Code.INVALID, f"{root} holds more than one repository, so it gets no coordinator"
+                f"{' by itself' if at_home else ''}; nothing was made.",
+                next="Go to your repository" + (", or `coord init` here." if at_home else "."),
+            )
+        with suppress(FileExistsError):
+            self.path.mkdir(mode=0o700, parents=True)
+            return True
+        return False
+
+    def secret_key(self) -> bytes:
+        """The secret that lease tokens are made with; made in a directory that holds nothing yet.
+
+        Raises:
+            OSError.
+            Refusal: FOREIGN: the directory was not made by this user's coord.
+        """
+        found = own.read(self.secret)
+        if found is None:
+            theirs = sorted(
+                entry for entry in os.listdir(self.path)
+                if entry != ".gitignore" and entry != self.separate.name
+                and not entry.startswith(f".{self.secret.name}-")
+            )
+            found = own.read(self.secret)  # another first command may just have made it
+            if found is None and theirs:
+                raise _not_ours(self, f"holds {theirs[0]}, but no key of this user's")
+        if found is None:
+            own.make_once(self.secret, own.sealed(os.urandom(SECRET_BYTES)))
+            found = own.read(self.secret) or b""
+        key = own.unsealed(found)
+        if key is None:
+            raise _not_ours(self, "was not made by your coord (its key lacks your seal)")
+        return key
+
+    def next_secret(self) -> bytes:
+        """Make the secret that is to come; `renew_secret` puts it in the place of the old one.
+
+        Raises:
+            OSError.
+        """
+        self._next_secret.unlink(missing_ok=True)
+        key = os.urandom(SECRET_BYTES)
+        own.make_once(self._next_secret, own.sealed(key))
+        return key
+
+    def renew_secret(self) -> None:
+        """From now on no lease token that was made before is valid any more.
+
+        Raises:
+            OSError.
+        """
+        self._next_secret.replace(self.secret)
+
+    @property
+    def _next_secret(self) -> Path:
+        return self.secret.with_name(f".{self.secret.name}-next")
+
+    def check(self) -> None:
+        """That all that lies in the directory is this user's own, and no link.
+
+        Raises:
+            OSError.
+            Refusal: FOREIGN.
+        """
+        own.check_folder(self.path)
+        own.check_all(self.path)
+
+    def note_socket(self) -> None:
+        """Make the folder of the socket, and write down where it is.
+
+        Raises:
+            OSError.
+            Refusal: FOREIGN: that folder is not this user's alone.
+        """
         socket = self.socket()
-        socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Hooks that serve every repository look here for where the socket is.
-        (self.path / "socket.path").write_bytes(os.fsencode(socket))
+        if socket.parent != self.path:
+            own.make_folder(socket.parent, _bits(socket))
+        own.write(self.socket_path, os.fsencode(socket))
+
+
+def check_socket(path: Path) -> None:
+    """That a socket and its folder are this user's alone; a client asks before it says anything
+    there.
+
+    Raises:
+        FileNotFoundError: there is none; other OSError.
+        Refusal: FOREIGN.
+    """
+    own.check_folder(path.parent, _bits(path))
+    own.check_entry(path, own.SOCKET)
+
+
+def database_seal(secret: bytes) -> str:
+    """What the database of the state with this secret says of itself."""
+    seal = hashlib.blake2b(b"database", key=secret, digest_size=16, person=b"coord-state")
+    return seal.hexdigest()
+
+
+def _bits(socket: Path) -> int:
+    """What others may not have of the folder of a socket. One that a person has named need not be
+    closed to them."""
+    named = socket.parent.name != own.temporary_folder().name
+    return own.OTHERS_WRITE if named else own.OTHERS
+
+
+def _within(root: Path, above: Path) -> Refusal:
+    return Refusal(
+        Code.INVALID, f"{root} lies within {above}, which has been given a coordinator just now; "
+        "nothing was made.", next="Repeat the command: that coordinator serves this folder, too.",
+    )
+
+
+def _not_ours(state: StateDir, why: str) -> Refusal:
+    return own.foreign(
+        state.path, f"{why}: it came with the files, from another machine, or from an older coord",
+        next=f"`coord init --adopt` if it is your own; else remove {state.path}.",
+    )

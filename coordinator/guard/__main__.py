@@ -1,4 +1,4 @@
-"""`python -m coordinator.guard pre-commit|pre-push …`: what git's hooks run. Light to start.
+"""`python -P -m coordinator.guard pre-commit|pre-push …`: what git's hooks run. Light to start.
 
 Exit code 0: go on; 1: stop, with the reason on standard error. Where nobody can tell, it stops
 with words: a person goes on with COORD_GUARD=off.

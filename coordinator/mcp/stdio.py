@@ -24,8 +24,9 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 
 from coordinator.client.client import Client
-from coordinator.client.wire import locate_root
+from coordinator.client.wire import Wire, locate_root
 from coordinator.files.roots import STATE_DIR
+from coordinator.files.state import StateDir
 from coordinator.mcp.server import Caller, carry_out, make_server
 from coordinator.mcp.tools import Tool
 from coordinator.profiles import McpTable, Profile, profiles
@@ -60,6 +61,8 @@ class Door:
         self._own_lock = anyio.Lock()
         self._slots = anyio.CapacityLimiter(CALLS_MAX)
         self._profiles: dict[str, Profile] | None = None
+        #: A connection that says nothing: a coordinator does not end while an agent has its tools.
+        self._presence = Wire(StateDir(root), autostart=False)
 
     def server(self) -> Server[Any]:
         """The server that answers this client."""
@@ -99,8 +102,9 @@ class Door:
             with suppress(Refusal):
                 await self._ask(
                     rq.Leave(agent=self._own.agent, clean=False, reason="its connection ended"),
-                    self._own.token,
+                    self._own.token, autostart=False,
                 )
+        self._presence.close()
 
     # ------------------------------------------------------------ who
 
@@ -151,14 +155,20 @@ class Door:
                 self._own = Speaker(made.agent, made.token)
             return self._own
 
-    async def _ask(self, request: rq.Request[R], token: str | None = None) -> R:
+    async def _ask(self, request: rq.Request[R], token: str | None = None, *,
+                   autostart: bool = True) -> R:
         """One question on a connection of its own: calls may wait beside each other, and a call
         that its client takes back hangs up."""
-        client = Client(self._root, agent="", token=token)  # nobody, unless there is a token
+        # nobody, unless there is a token
+        client = Client(self._root, agent="", token=token, autostart=autostart)
         try:
-            return await anyio.to_thread.run_sync(
+            reply = await anyio.to_thread.run_sync(
                 client.call, request, abandon_on_cancel=True, limiter=self._slots
             )
+            if self._presence.is_over():
+                with suppress(Refusal):
+                    self._presence.open()
+            return reply
         except anyio.get_cancelled_exc_class():
             client.hang_up()
             raise

@@ -46,7 +46,7 @@ class Operation:
     `needs` tells what to look at on the disk before `handle` runs; what that misses is looked at
     when `handle` asks for it. `course` serves what takes several transactions, `verdict` what also
     writes files of the repository. An operation without any of these is the daemon's own (health,
-    shutdown).
+    compact, shutdown).
     """
 
     request: type[rq.Request[Any]]
@@ -130,7 +130,7 @@ _ALL = [
     Operation(rq.Explain, log.explain),
     Operation(rq.Replay, log.replay),
     Operation(rq.Health, None),
-    Operation(rq.Compact, sweeping.compact),
+    Operation(rq.Compact, None),
     Operation(rq.Shutdown, None),
 ]
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}

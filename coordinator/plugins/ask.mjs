@@ -1,13 +1,27 @@
 // COORD_PLUGIN: one question to the coordinator, for plugins that run inside an agent. Its answer is
 // any of `deny`, `command`, `context`; rejected when nobody answers.
+import { lstatSync } from "node:fs"
 import net from "node:net"
+import { dirname } from "node:path"
 
 const PATIENCE_MS = 600_000
+
+// The answer may change what the agent does: it is taken only from a socket of this user's own, in a
+// folder that nobody else can write to.
+function check(socket) {
+  const me = process.geteuid()
+  const folder = lstatSync(dirname(socket))
+  if (!folder.isDirectory() || folder.uid !== me || folder.mode & 0o022) {
+    throw new Error(`the folder of ${socket} is not this user's alone`)
+  }
+  if (lstatSync(socket).uid !== me) throw new Error(`${socket} belongs to another user`)
+}
 
 export function ask(socket, profile, event, said) {
   const body = Buffer.from(JSON.stringify(said))
   const token = process.env.COORD_AGENT_TOKEN || "-"
   return new Promise((resolve, reject) => {
+    check(socket)
     const link = net.createConnection(socket)
     const parts = []
     link.setTimeout(PATIENCE_MS, () => link.destroy(new Error("no answer in time")))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import uuid
 from typing import Any
 
@@ -31,7 +32,10 @@ def ask(profile: str, event: str, **said: Any) -> dict[str, Any]:
     try:
         with socket.socket(socket.AF_UNIX) as link:
             link.settimeout(PATIENCE_S)
-            link.connect(_socket())
+            path = _socket()
+            _check(path)
+            link.connect(path)
+            _check_peer(link)
             link.sendall(f"hook {profile}:{event} {token} {len(body)} confirm\n".encode() + body)
             with link.makefile("rb") as answer:
                 code, out, err = (int(part) for part in answer.readline().split())
@@ -45,6 +49,23 @@ def ask(profile: str, event: str, **said: Any) -> dict[str, Any]:
         return {"deny": words.decode("utf-8", "replace")}
     found = json.loads(text) if text else {}
     return found if isinstance(found, dict) else {}
+
+
+def _check(path: str) -> None:
+    """The answer may change what the agent does: it is taken only from a socket of this user's
+    own, in a folder that nobody else can write to."""
+    folder = os.lstat(os.path.dirname(path))
+    if folder.st_mode & 0o170022 != 0o040000 or folder.st_uid != os.geteuid():
+        raise PermissionError(f"the folder of {path} is not this user's alone")
+    if os.lstat(path).st_uid != os.geteuid():
+        raise PermissionError(f"{path} belongs to another user")
+
+
+def _check_peer(link: socket.socket) -> None:
+    if hasattr(socket, "SO_PEERCRED"):
+        peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        if int.from_bytes(peer[4:8], sys.byteorder) not in (os.geteuid(), 0):
+            raise PermissionError("another user serves it")
 
 
 def _socket() -> str:

@@ -27,7 +27,7 @@ export const CoordPlugin = async (ctx) => {
   try {
     await ask("hello", { cwd: ctx.directory })
   } catch {
-    spawnSync(PYTHON, ["-m", "coordinator.cli.main", "up"], { cwd: ctx.directory, stdio: "ignore" })
+    spawnSync(PYTHON, ["-P", "-m", "coordinator.cli.main", "up"], { cwd: ctx.directory, stdio: "ignore" })
   }
   return {
     event: async ({ event }) => {

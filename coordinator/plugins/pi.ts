@@ -15,7 +15,7 @@ const ask = (event: string, said: object): Promise<any> => question(SOCKET, "{pr
 export default function (pi: any) {
   const who = (ctx: any) => ({ session_id: SESSION, cwd: ctx?.cwd ?? process.cwd() })
   const started = ask("hello", {}).catch(() => {
-    spawnSync(PYTHON, ["-m", "coordinator.cli.main", "up"], { stdio: "ignore" })
+    spawnSync(PYTHON, ["-P", "-m", "coordinator.cli.main", "up"], { stdio: "ignore" })
   })
   pi.on("tool_call", async (event: any, ctx: any) => {
     await started

@@ -8,7 +8,7 @@
     value = '{"matcher": "Edit", "hooks": [{"type": "command", "command": "{guard}"}]}'
     [[wire.set]]                             # a key of its own
     at = ["mcpServers", "coord"]
-    value = '{"command": "{python}", "args": ["-m", "coordinator.cli.main", "mcp"]}'
+    value = '{"command": "{python}", "args": ["-P", "-m", "coordinator.cli.main", "mcp"]}'
 
     [[wire]]
     file = ".opencode/plugins/coord.js"

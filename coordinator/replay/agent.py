@@ -1,6 +1,6 @@
 """The stand-in agent under coord: carries one task, leases what it discovers, takes redirects.
 
-    python -m coordinator.replay.agent T-3        (started by the launcher, with its environment)
+    python -P -m coordinator.replay.agent T-3        (started by the launcher, with its environment)
 
 It behaves as an agent is asked to: it writes only what it holds; told LOCKED, it takes the task
 that it is offered and comes back; caught in a circle, it gives its own task back before it has
@@ -219,7 +219,7 @@ def _say(line: str) -> None:
 def main(arguments: list[str]) -> int:
     """0: done; 75: given back; 2: usage."""
     if len(arguments) != 1 or "COORD_ROOT" not in os.environ:
-        sys.stderr.write("usage: python -m coordinator.replay.agent TASK (started by coord)\n")
+        sys.stderr.write("usage: python -P -m coordinator.replay.agent TASK (started by coord)\n")
         return 2
     agent = StandIn(Path(os.environ["COORD_ROOT"]))
     try:

@@ -98,9 +98,10 @@ def run(
     say: Callable[[str], None] = lambda line: None,
     started: Callable[[Path], None] = lambda root: None,
     show: Callable[[rq.Review], None] = lambda review: None,
+    ending: Callable[[], None] = lambda: None,
 ) -> Result:
     """Replay. `started` gets the repository once agents work in it, `show` each review before its
-    verdict.
+    verdict; `ending` is called before the coordinator is stopped and the repository goes.
 
     Raises:
         Refusal: INVALID: OLD or NEW cannot be read, nothing differs, a malformed option.
@@ -127,7 +128,7 @@ def run(
     with ground:
         if asked.uncoordinated:
             return _uncoordinated(asked, plan, ground, started)
-        return _coordinated(asked, plan, ground, say, started, show)
+        return _coordinated(asked, plan, ground, say, started, show, ending)
 
 
 def _uncoordinated(
@@ -141,7 +142,7 @@ def _uncoordinated(
     def agent(names: Sequence[str]) -> None:
         for name in names:
             done = subprocess.run(
-                [sys.executable, "-m", "coordinator.replay.worker", str(file), name],
+                [sys.executable, "-P", "-m", "coordinator.replay.worker", str(file), name],
                 cwd=ground.root, capture_output=True, text=True, check=False,
             )
             if done.returncode != 0:
@@ -163,6 +164,7 @@ def _uncoordinated(
 def _coordinated(
     asked: Asked, plan: Plan, ground: Ground, say: Callable[[str], None],
     started: Callable[[Path], None], show: Callable[[rq.Review], None],
+    ending: Callable[[], None],
 ) -> Result:
     with Client(ground.root) as client:
         human: Human | None = None
@@ -199,6 +201,7 @@ def _coordinated(
             if human is not None and human.is_alive():
                 human.stop()
                 human.join()
+            ending()
             client.call(rq.Shutdown())
 
 

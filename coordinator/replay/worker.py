@@ -1,6 +1,6 @@
 """The program that stands in for a coding agent: it reads, thinks, and writes whole files back.
 
-    python -m coordinator.replay.worker PLAN.json TASK_ID      (in the repository)
+    python -P -m coordinator.replay.worker PLAN.json TASK_ID      (in the repository)
 
 Owns how one task is carried out, in the way agents do it: every file is read before the thinking
 and written whole after it, so whatever somebody else wrote meanwhile is lost, unless somebody
@@ -167,7 +167,7 @@ def _remove(root: Path, path: str) -> None:
 def main(arguments: list[str]) -> int:
     """Carry out one task, uncoordinated. 0: done; 2: no such plan or task."""
     if len(arguments) != 2:
-        sys.stderr.write("usage: python -m coordinator.replay.worker PLAN.json TASK_ID\n")
+        sys.stderr.write("usage: python -P -m coordinator.replay.worker PLAN.json TASK_ID\n")
         return 2
     try:
         plan = Plan.load(Path(arguments[0]))

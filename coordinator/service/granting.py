@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coordinator.files import apart
 from coordinator.rules import leases as rule
 from coordinator.service import unlocks
 from coordinator.service.core import Service, ms
@@ -78,6 +79,11 @@ def grant(
         f"{path} holds partial work under review {review}; see `coord review show {review}`."
         for review, path, _ in dict.fromkeys(weighing.reviews)
     ] if weighing.reviews else []
+    for located, _ in wanted if svc.tree.apart else ():
+        warnings += [
+            f"{located.resource.name} does not cover {name}: that folder has a coordinator of its "
+            "own." for name in apart.not_covered(svc.tree.apart, located.resource)
+        ]
     acquisition = acquisition or leases[0].acquisition_id  # all of it was held already
     return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
 

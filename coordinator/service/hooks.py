@@ -158,14 +158,14 @@ def located_in(
     svc: Service, tx: Tx, paths: Sequence[str], cwd: str | None
 ) -> tuple[list[Located], Refusal | None]:
     """Where these paths lie; those outside the repository are left out. A path that can name
-    nothing is refused."""
+    nothing is refused, and so is one that another coordinator guards."""
     found: dict[str, Located] = {}
     tx.looked.require(Place(path, cwd, True) for path in paths)
     for path in paths:
         try:
             located = tx.looked.place(path, cwd, literal=True)
         except Refusal as refusal:
-            if refusal.code is Code.OUTSIDE_REPO:
+            if refusal.code is Code.OUTSIDE_REPO and "coordinator" not in refusal.facts:
                 continue
             return [], refusal
         found.setdefault(located.resource.scope, located)

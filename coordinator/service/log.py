@@ -54,7 +54,7 @@ SENTENCES: dict[str, str] = {
     "unleased_write": "{resource} was changed without a lease",
     "target_moved": "{target} went from {before:.12} to {after:.12}: {why}",
     "noted": "{what}",
-    "counters_raised": "counters were raised after a restore",
+    "counters_raised": "numbers go on above all that may have been given before",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from coordinator.looking.facts import Unready
 from coordinator.service import aside, granting, lapse, line, tasks, watching
-from coordinator.service.core import Actor, Service, ms
+from coordinator.service.core import Service
 from coordinator.service.engine import (
     Engine,
     close_lapsed,
@@ -157,21 +157,3 @@ def give_back(tx: Tx, jumped_ms: int, last_ms: int) -> None:
     for name, seen_at, silence_ms in tx.rows("agents_silent"):
         if from_iso(seen_at) + silence_ms > last_ms:
             tx.record(ev.AgentSeen(agent=name))
-
-
-def compact(svc: Service, tx: Tx, actor: Actor, req: rq.Compact) -> rq.Compacted:
-    """See `requests.Compact`."""
-    from coordinator.store.rebuild import compact as cut_log
-
-    days = req.keep_days if req.keep_days is not None else svc.settings.database.keep_days
-    cut = int((tx.row("events_older_than", tx.later(-ms(days * 86_400))) or (0,))[0])
-    needed = (tx.row("oldest_needed") or (None,))[0]
-    if needed is not None:
-        cut = min(cut, int(needed) - 1)
-    removed = cut_log(tx.db, cut, tx.now)
-    blobs = [str(row[0]) for row in tx.rows("blobs_unreferenced")]
-    for digest in blobs:
-        tx.rows("blob_delete", digest)
-    if removed or blobs:
-        tx.record(ev.Noted(what="compacted", facts={"events": removed, "blobs": len(blobs)}))
-    return rq.Compacted(events_removed=removed, blobs_removed=len(blobs))

@@ -7,7 +7,12 @@ newer version is never touched: opening it is refused with words on what to do.
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -176,9 +181,16 @@ CREATE TABLE review_saved (
 ) STRICT, WITHOUT ROWID;
 """,
 }
+#: A database up to this size (bytes) that cannot give free pages back to the disk is brought to do
+#: so when it is opened. That rewrites it whole: some seconds for this size.
+REWRITTEN_BYTES_MAX = 1 << 30
+#: Where the database says whose it is (see files/state.py).
+SEAL = "seal"
 #: The WAL is grown to this once, then overwritten in place: a commit that need not extend the file
 #: costs about one fdatasync instead of two (benchmarks/README.md).
 WAL_WARM_BYTES = 4 * 1024 * 1024
+#: One that has grown larger is cut to this when it starts over.
+WAL_KEPT_BYTES = 4 * WAL_WARM_BYTES
 
 #: A connection is used by one thread at a time: SQLite need not lock it at each value that is bound
 #: or read (77 times in a grant and its release).
@@ -189,6 +201,7 @@ STATEMENTS_KEPT = 180
 #: Small pieces of memory (1,200 bytes) that each connection has at hand: enough for those.
 _PIECES = 400
 
+MAKE_ROOM = "Make room (bytes and inodes: `df`, `df -i`), then repeat."
 #: What SQLite raises when the disk (not the statement) is at fault.
 DISK_ERRORS = (
     apsw.FullError,
@@ -213,13 +226,19 @@ def make_room() -> None:
 
 def storage_refusal(path: Path, bad: Exception) -> Refusal:
     """The STORAGE refusal for a disk error that SQLite raised, in words."""
+    barred = isinstance(bad, apsw.ReadOnlyError | apsw.PermissionsError | apsw.CantOpenError)
+    why = _refused_by_disk(path.parent) if barred or isinstance(bad, apsw.IOError) else None
     if isinstance(bad, apsw.FullError):
         said, step = "the disk is full", "Make room; the daemon goes on by itself."
     elif isinstance(bad, apsw.CorruptError | apsw.NotADBError):
         said = "the database is damaged"
-        step = "`coord down`, then `coord doctor --restore` puts the newest good backup in place."
-    elif isinstance(bad, apsw.ReadOnlyError | apsw.PermissionsError | apsw.CantOpenError):
+        step = "`coord down`, then `coord doctor --restore` brings back what can be had."
+    elif why is not None and why.errno in (errno.ENOSPC, errno.EDQUOT):
+        said, step = f"the disk is full ({why.strerror})", MAKE_ROOM
+    elif barred:
         said, step = "the database may not be written", f"Give write access to {path.parent}."
+        if why is not None:
+            said += f" ({why.strerror})"
     elif isinstance(bad, apsw.BusyError):
         said, step = "another program holds the database", "Close it and repeat."
     else:
@@ -227,24 +246,50 @@ def storage_refusal(path: Path, bad: Exception) -> Refusal:
     return Refusal(Code.STORAGE, f"Nothing was changed: {said} ({path}).", next=step)
 
 
-def open_writer(path: Path, *, synchronous: str = "FULL") -> apsw.Connection:
+def _refused_by_disk(folder: Path) -> OSError | None:
+    """Why nothing can be written to a folder, of which SQLite says only that it could not."""
+    probe = folder / f".probe-{os.getpid()}"
+    try:
+        probe.write_bytes(b"?" * 65_536)
+    except OSError as no:
+        return no
+    finally:
+        with suppress(OSError):
+            probe.unlink()
+    return None
+
+
+def open_writer(
+    path: Path, *, synchronous: str = "FULL", seal: str | None = None
+) -> apsw.Connection:
     """The daemon's connection; creates the database when there is none.
 
+    Args:
+        seal: what the database must say of itself, or is made to say when it is created: one that
+            says anything else is not ours, and nothing of it is run.
+
     Raises:
-        Refusal: STORAGE (damaged, no permission, full), VERSION_SKEW (a newer schema).
+        Refusal: STORAGE (damaged, no permission, full), VERSION_SKEW (a newer schema), FOREIGN.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and seal is not None:
+            check_seal(path, seal)
         db = apsw.Connection(
             str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | _ONE_THREAD,
             statementcachesize=STATEMENTS_KEPT,
         )
-        _configure(db, synchronous)
         version = db.execute("PRAGMA user_version").get
-        if version == 0 and not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get:
+        fresh = version == 0 and not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get
+        if fresh:
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # possible before the first page only
+        _configure(db, synchronous)
+        if fresh:
             with db:
                 db.execute(packaged("schema.sql").read_text("utf-8"))
                 db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                if seal is not None:
+                    put_seal(db, seal)
         elif version > SCHEMA_VERSION or version == 0:
             db.close()
             raise Refusal(
@@ -254,19 +299,88 @@ def open_writer(path: Path, *, synchronous: str = "FULL") -> apsw.Connection:
             )
         else:
             migrate(db, version)
-        if db.execute("PRAGMA quick_check(1)").get != "ok":
+        found = str(db.execute("PRAGMA quick_check(1)").get)
+        if found != "ok":
             db.close()
-            raise apsw.CorruptError("quick_check failed")
+            raise as_read(found)
+        _let_shrink(db, path)
         _warm(db, path)
         path.chmod(0o600)
         return db
     except DISK_ERRORS as bad:
         raise storage_refusal(path, bad) from bad
     except OSError as bad:
+        full = bad.errno in (errno.ENOSPC, errno.EDQUOT)
         raise Refusal(
             Code.STORAGE, f"{path.parent} cannot be used: {bad.strerror}.",
-            next=f"Give write access to {path.parent}.",
+            next=MAKE_ROOM if full else f"Give write access to {path.parent}.",
         ) from bad
+
+
+def file_bytes(db: apsw.Connection) -> int:
+    """How long the database's file is, once all that is committed is in it."""
+    pages, size = db.execute("PRAGMA page_count").get, db.execute("PRAGMA page_size").get
+    return int(str(pages)) * int(str(size))
+
+
+def free_pages(db: apsw.Connection) -> int:
+    """Pages of the file that hold nothing."""
+    return int(str(db.execute("PRAGMA freelist_count").get))
+
+
+def give_back_pages(db: apsw.Connection, pages: int) -> int:
+    """Make the file shorter by up to so many free pages (inside a transaction); by how many."""
+    before = free_pages(db)
+    db.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+    return before - free_pages(db)
+
+
+def check_seal(path: Path, seal: str) -> None:
+    """That a database is the one that was made for this state directory.
+
+    Raises:
+        apsw.Error: it cannot be read.
+        Refusal: FOREIGN.
+    """
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        db.set_busy_timeout(2000)
+        db.execute("PRAGMA trusted_schema = OFF")
+        if not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get:
+            return  # nothing is in it yet
+        meta = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta'"
+        if db.execute(meta).get and db.execute(STATEMENTS["meta_get"], (SEAL,)).get == seal:
+            return
+    finally:
+        db.close()
+    raise Refusal(
+        Code.FOREIGN, f"{path} was not made by the coordinator of this folder (it came with the "
+        "files, or from elsewhere). It was left as it is, and nothing of it is used.",
+        next=f"`coord init --adopt` if it is your own; else move {path} away.",
+    )
+
+
+def put_seal(db: apsw.Connection, seal: str) -> None:
+    """Let a database say that it belongs to a state directory."""
+    db.execute(STATEMENTS["meta_put"], (SEAL, seal))
+
+
+def as_read(found: str) -> Exception:
+    """The error behind what a check of the pages has found: a disk that does not read is not a
+    database that is damaged."""
+    codes = [int(code) & 0xFF for code in re.findall(r"error code=(\d+)", found)]
+    if apsw.SQLITE_IOERR in codes:
+        return apsw.IOError(f"disk I/O error ({found.splitlines()[-1]})")
+    return apsw.CorruptError(found)
+
+
+def _let_shrink(db: apsw.Connection, path: Path) -> None:
+    """Let free pages be given back to the disk; databases of older versions cannot do that."""
+    if db.execute("PRAGMA auto_vacuum").get == 2 or path.stat().st_size > REWRITTEN_BYTES_MAX:
+        return
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    with suppress(apsw.FullError):  # no room to rewrite it: it goes on as it is
+        db.execute("VACUUM")
 
 
 def migrate(db: apsw.Connection, version: int) -> None:
@@ -301,27 +415,46 @@ def in_memory() -> apsw.Connection:
     return db
 
 
+def close_writer(db: apsw.Connection) -> None:
+    """Close the daemon's connection; the warm WAL stays for the next one."""
+    db.execute("PRAGMA journal_size_limit = -1")
+    db.close()
+
+
 def integrity(db: apsw.Connection) -> str:
     """`"ok"`, or the first things that SQLite finds wrong."""
     return "; ".join(str(row[0]) for row in db.execute("PRAGMA integrity_check(10)"))
 
 
-def backup(source: apsw.Connection, target: Path, keep: int) -> Path:
+def backup(
+    source: apsw.Connection, target: Path, keep: int, *, roll: bool = True,
+    pause: Callable[[float], None] = lambda spent_s: None,
+) -> Path:
     """Copy the database with SQLite's backup API to `target`; older copies become `.1`, `.2`, …
 
-    The copy is complete or absent: it is written beside and renamed. `keep` counts all copies.
+    The copy is complete or absent: it is written beside and renamed. `keep` counts all copies;
+    without `roll` the newest is replaced and the older ones stay as they are. `pause` is called
+    after each megabyte with the seconds that it took: the disk is others', too.
     """
     fresh = target.with_name(target.name + ".new")
     fresh.unlink(missing_ok=True)
     copy = apsw.Connection(str(fresh))
-    with copy.backup("main", source, "main") as job:
-        while not job.done:
-            job.step(2000)
+    # One snapshot from the first page to the last: the copying would begin anew at each write.
+    source.execute("BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+    try:
+        with copy.backup("main", source, "main") as job, fresh.open("rb") as file:
+            while not job.done:
+                began = time.perf_counter()
+                job.step(256)
+                os.fdatasync(file.fileno())
+                pause(time.perf_counter() - began)
+    finally:
+        source.execute("COMMIT")
     copy.execute("PRAGMA journal_mode = DELETE")
     copy.close()
     with fresh.open("rb") as file:
         os.fsync(file.fileno())
-    for age in range(keep - 1, 0, -1):
+    for age in range(keep - 1, 0, -1) if roll else ():
         older = target.with_name(f"{target.name}.{age - 1}") if age > 1 else target
         if older.exists():
             older.replace(target.with_name(f"{target.name}.{age}"))
@@ -338,6 +471,7 @@ def _configure(db: apsw.Connection, synchronous: str) -> None:
     db.execute("PRAGMA journal_mode = WAL")
     db.execute(f"PRAGMA synchronous = {synchronous}")
     db.execute("PRAGMA wal_autocheckpoint = 0")  # beside the writer, see `checkpoint`
+    db.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}")
     db.execute("PRAGMA foreign_keys = ON")
     db.execute("PRAGMA temp_store = MEMORY")
     db.execute("PRAGMA cache_size = -16000")

@@ -435,9 +435,11 @@ class Noted(Event, tag="noted"):
 
 
 class CountersRaised(Event, tag="counters_raised"):
-    """After a restore from a backup: tokens given out since then must never come again."""
+    """After a restore from a backup, or where a coordinator was before: numbers that may have been
+    given out must never come again. `above`: counter -> all that are skipped."""
 
-    by: int
+    by: int = 0
+    above: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 ANY = msgspec.json.Decoder(

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -76,6 +76,8 @@ _RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool
 }
 
 
+#: All counters. Each number is given once, ever.
+COUNTERS = ("fencing", "waiter", "task", "review", "notice", "unlock")
 #: Numbers of a counter that are taken from the table at once: a commit then writes one page less.
 #: Those that a stop leaves unused are skipped for ever; only fencing tokens are asked for so often.
 COUNTER_BLOCKS = {"fencing": 64}
@@ -225,6 +227,8 @@ class Tx(View):
         self.rippled = 0
         #: Something became free or ready: whoever waits for a task should look again.
         self.offers = False
+        #: Where compaction wants to know what is kept while it works.
+        self.kept: set[str] | None = None
 
     def record(self, event: Event) -> None:
         """Append the event and apply it: the only way to change state."""
@@ -322,6 +326,7 @@ class Tx(View):
 
     def keep(self, digest: str, data: bytes, mode: int | None = None) -> None:
         """Keep bytes under their name. `mode`: permission bits of the file that has them."""
+        self._note_kept(digest)
         known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
         if not known or (known[0][1] == 0 and not self.blobs.has(digest)):
             packed = zlib.compress(data, 1)
@@ -331,11 +336,16 @@ class Tx(View):
 
     def keep_stored(self, digest: str, size: int, mode: int | None = None) -> None:
         """Note that a content is kept as a file (`files.blobs`): it is there, and on the disk."""
+        self._note_kept(digest)
         known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
         if not known:
             self.db.execute(Q["blob_put"], (digest, size, b"", mode))
         elif mode is not None:
             self._narrow(digest, known[0][0], mode)
+
+    def _note_kept(self, digest: str) -> None:
+        if self.kept is not None:
+            self.kept.add(digest)
 
     def _narrow(self, digest: str, known: int | None, mode: int) -> None:
         """One content, several files: what is put back for one must not be open to more people
@@ -356,6 +366,7 @@ class Tx(View):
     def keep_packed(self, digest: str, size: int, packed: bytes, mode: int | None) -> None:
         """Keep bytes that are deflated already (`size`: before that), or note, without any, that
         they are kept and who may read them."""
+        self._note_kept(digest)
         known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
         if not known:
             self.db.execute(Q["blob_put"], (digest, size, packed, mode))
@@ -399,12 +410,13 @@ class Tx(View):
             self._carried.stored[name] = stored
             self.db.execute(Q["counter_put"], (name, stored))
 
-    def raise_counters(self, by: int) -> None:
-        """Skip numbers that may have been given out after the backup this database came from."""
+    def raise_counters(self, above: Mapping[str, int]) -> None:
+        """Go on above these numbers: they may have been given out already."""
         counters = self._counters()
-        for name in list(counters):
-            counters[name] += by
-            self._raised.add(name)
+        for name, value in above.items():
+            if counters.get(name, 0) < value:
+                counters[name] = value
+                self._raised.add(name)
 
 
 Job = Callable[[Tx], Any]
@@ -421,6 +433,8 @@ class Ledger:
         self.ends = Ends()
         #: Called with the transaction after each commit that recorded something.
         self.on_commit: Callable[[Tx], None] | None = None
+        #: While this is a set, the names of all contents that are kept are added to it.
+        self.kept: set[str] | None = None
 
     def run(self, job: Callable[[Tx], T], now_ms: int) -> T:
         """One job in a transaction of its own.
@@ -444,6 +458,7 @@ class Ledger:
             if self.db.data_version() != self._version:
                 self._carried = Carried()  # nobody else should write; somebody did
             tx = Tx(self.db, now_ms, self._carried, self.ends)
+            tx.kept = self.kept
             for at, job in enumerate(jobs):  # noqa: B007 - it tells which one failed
                 before = tx.recorded
                 tx.begin_job()

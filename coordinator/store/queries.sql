@@ -4,6 +4,21 @@
 -- The log's only insert.
 INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?);
 
+-- name: event_get
+SELECT seq, at, kind, agent, task, resource, data FROM events WHERE seq = ?;
+
+-- name: event_from
+SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1;
+
+-- name: event_newest
+SELECT max(seq) FROM events;
+
+-- name: has_log
+SELECT 1 FROM sqlite_schema WHERE name = 'events';
+
+-- name: schema_pages
+SELECT pageno FROM dbstat WHERE name IN ('sqlite_schema', 'sqlite_master');
+
 -- name: event_last
 SELECT coalesce(max(seq), (SELECT max(seq) FROM snapshots), 0) FROM events;
 
@@ -29,7 +44,7 @@ SELECT seq, at, kind, agent, task, resource, data FROM (
     ORDER BY seq DESC LIMIT ?1) ORDER BY seq;
 
 -- name: events_all
-SELECT seq, at, data FROM events WHERE seq > ? AND seq <= ? ORDER BY seq;
+SELECT seq, at, data FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
 
 -- name: rights_ended_since
 -- Rights that ended from an instant on, the latest first: who could write before, the watcher asks.
@@ -67,14 +82,14 @@ ORDER BY seq DESC LIMIT ?4;
 -- name: events_older_than
 SELECT coalesce(max(seq), 0) FROM events WHERE at < ?;
 
--- name: events_delete_to
-DELETE FROM events WHERE seq <= ?;
-
--- name: event_count
-SELECT count(*) FROM events;
+-- name: events_delete_some
+DELETE FROM events WHERE seq <= min(?1, (SELECT min(seq) FROM events) + ?2 - 1);
 
 -- name: snapshot_latest
 SELECT seq, at, state FROM snapshots ORDER BY seq DESC LIMIT 1;
+
+-- name: snapshot_seq
+SELECT max(seq) FROM snapshots;
 
 -- name: snapshot_put
 INSERT INTO snapshots (seq, at, state) VALUES (?, ?, ?);
@@ -82,8 +97,25 @@ INSERT INTO snapshots (seq, at, state) VALUES (?, ?, ?);
 -- name: snapshots_delete_before
 DELETE FROM snapshots WHERE seq < ?;
 
+-- name: meta_get
+SELECT value FROM meta WHERE key = ?;
+
 -- name: meta_put
 INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: counter_get
+SELECT value FROM counters WHERE name = ?;
+
+-- name: numbers_shown
+-- The highest number of each counter that the state and the log still show, in the order of
+-- `ledger.COUNTERS`.
+SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
+           (SELECT coalesce(max(data ->> 'fencing_token'), 0) FROM events WHERE kind = 'lease_granted')),
+       (SELECT coalesce(max(CAST(substr(acquisition_id, 3) AS INTEGER)), 0) FROM waiters
+        WHERE acquisition_id LIKE 'W-%'),
+       (SELECT coalesce(max(n), 0) FROM tasks), (SELECT coalesce(max(n), 0) FROM reviews),
+       (SELECT coalesce(max(notice), 0) FROM notices),
+       (SELECT coalesce(max(n), 0) FROM unlock_requests);
 
 -- name: counters_all
 SELECT name, value FROM counters;
@@ -465,6 +497,11 @@ SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, 
 -- name: parked_best
 SELECT task_id, rank, n FROM ready_tasks WHERE parked_on = ? ORDER BY rank, n LIMIT 1;
 
+-- name: needed
+-- Is anything held (or lapsed and not tidied yet), claimed, or waited for?
+SELECT 1 FROM file_locks UNION ALL SELECT 1 FROM tasks WHERE state = 'claimed'
+UNION ALL SELECT 1 FROM waiters LIMIT 1;
+
 -- name: presence
 -- Is there anybody in line, any partial work that is not settled, any parked task?
 -- (The index is named, for by state this would read every ready task at each request.)
@@ -607,6 +644,20 @@ SELECT data, size, mode FROM blobs WHERE hash = ?;
 -- name: blobs_stored
 -- Contents that are kept as files.
 SELECT hash FROM blobs WHERE length(data) = 0;
+
+-- name: blob_row
+SELECT hash, size, data FROM blobs WHERE hash = ?;
+
+-- name: blobs_missing
+-- Content that the state refers to and that is not here; and whether a review relies on it.
+SELECT hash, max(needed) FROM (
+    SELECT content_hash AS hash, 0 AS needed FROM file_locks
+    UNION ALL SELECT hash, 0 FROM baselines
+    UNION ALL SELECT hash, 0 FROM agent_reads
+    UNION ALL SELECT baseline_hash, kept FROM review_files
+    UNION ALL SELECT flagged_hash, kept FROM review_files
+    UNION ALL SELECT verdict_hash, kept FROM review_files)
+WHERE hash LIKE '%:%' AND hash NOT IN (SELECT hash FROM blobs) GROUP BY hash;
 
 -- name: blobs_unreferenced
 -- What no lease, no review and no open claim's baseline refers to.

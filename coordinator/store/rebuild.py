@@ -1,7 +1,7 @@
 """The log as the source of the state: rebuild it, compare it, and cut the log without losing it.
 
 `differences` replays the log (over the newest snapshot) into a fresh database and names every row
-that is not the same. `compact` replaces the log's old part by a snapshot made in the same way, so
+that is not the same. A `snapshot` that stands for the log's old part is made in the same way, so
 that what is left still gives the state.
 """
 
@@ -19,6 +19,8 @@ from coordinator.store.database import in_memory
 from coordinator.store.projections import apply
 from coordinator.store.statements import STATEMENTS as Q
 
+#: Events that are read at once.
+AT_ONCE = 2000
 #: The state: what a replay must give. (blobs are content by name, ready_tasks is derived, and
 #: counters are compared apart: they may only be ahead.)
 STATE_TABLES = (
@@ -44,12 +46,15 @@ def rebuild(source: apsw.Connection, up_to: int | None = None) -> tuple[apsw.Con
     snapshot = source.execute(Q["snapshot_latest"]).fetchone()
     if snapshot:
         start = int(snapshot[0])
-        _restore(fresh, snapshot[2])
+        restore_into(fresh, snapshot[2])
     applied = 0
     last = up_to if up_to is not None else 2**62
-    for _, at, data in source.execute(Q["events_all"], (start, last)):
-        apply(fresh, at, ev.ANY.decode(data))
-        applied += 1
+    # A few at a time: a reading that goes on for long keeps the WAL from starting over.
+    while rows := list[Any](source.execute(Q["events_all"], (start, last, AT_ONCE))):
+        for _, at, data in rows:
+            apply(fresh, at, ev.ANY.decode(data))
+        applied += len(rows)
+        start = int(rows[-1][0])
     return fresh, applied
 
 
@@ -66,26 +71,26 @@ def differences(source: apsw.Connection, most: int = 20) -> tuple[int, list[str]
     return applied, found[:most]
 
 
-def compact(db: apsw.Connection, cut: int, at: str) -> int:
-    """Replace events up to `cut` by a snapshot, inside a transaction; how many were removed."""
-    snapshot = db.execute(Q["snapshot_latest"]).fetchone()
-    if cut <= (int(snapshot[0]) if snapshot else 0):
-        return 0
-    fresh, _ = rebuild(db, cut)
+def snapshot(source: apsw.Connection, upto: int) -> bytes:
+    """The state after event `upto`, as a row of `snapshots` holds it."""
+    fresh, _ = rebuild(source, upto)
     body = zlib.compress(msgspec.json.encode(state(fresh), enc_hook=_bytes))
     fresh.close()
-    before = db.execute(Q["event_count"]).get
-    db.execute(Q["snapshot_put"], (cut, at, body))
-    db.execute(Q["snapshots_delete_before"], (cut,))
-    db.execute(Q["events_delete_to"], (cut,))
-    return int(before - db.execute(Q["event_count"]).get)
+    return body
 
 
 def _bytes(value: Any) -> Any:
     return base64.b64encode(value).decode()
 
 
-def _restore(db: apsw.Connection, body: bytes) -> None:
+def clear(db: apsw.Connection) -> None:
+    """Empty the state tables."""
+    for table in STATE_TABLES:
+        db.execute(f"DELETE FROM {table}")
+
+
+def restore_into(db: apsw.Connection, body: bytes) -> None:
+    """Fill empty state tables with what a snapshot holds."""
     tables: dict[str, list[list[Any]]] = msgspec.json.decode(zlib.decompress(body))
     for table, rows in tables.items():
         if rows:

@@ -227,7 +227,7 @@ class Wirer:
                 "notice": lambda: self.hook_command(profile.name, "open", event, patience),
                 "begin": lambda: " ".join(
                     shlex.quote(word) for word in
-                    (sys.executable, "-m", "coordinator.cli.main", "hook",
+                    (sys.executable, "-P", "-m", "coordinator.cli.main", "hook",
                      f"{profile.name}:{event}" if event else profile.name)),
                 "python": lambda: sys.executable,
                 "root": lambda: str(self._state.root),

@@ -18,6 +18,7 @@ class Code(StrEnum):
 
     INVALID = "INVALID"
     UNAUTHORIZED = "UNAUTHORIZED"
+    FOREIGN = "FOREIGN"
     OUTSIDE_REPO = "OUTSIDE_REPO"
     LIMIT = "LIMIT"
     UNKNOWN_AGENT = "UNKNOWN_AGENT"
@@ -62,6 +63,11 @@ CATALOGUE: dict[Code, Row] = {
     Code.UNAUTHORIZED: Row(
         401, 6, False, "The token is missing, unknown, or belongs to another agent.",
         "Act with the token that the agent got when it registered.",
+    ),
+    Code.FOREIGN: Row(
+        403, 6, False, "State, a socket or a daemon that is not this user's own (another user's, a "
+        "link, out of a clone or an archive): nothing of it is used.",
+        "Look at what the message names; `coord init --adopt` takes your own state over.",
     ),
     Code.OUTSIDE_REPO: Row(
         400, 2, False, "The path, once resolved, is not inside this repository.",

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -88,8 +88,11 @@ def test_the_dashboard_says_what_matters(busy: Repo) -> None:
         assert part in shown, part
 
 
-def terminal(repo: Repo, *words: str, env: dict[str, str] | None = None, stop: str = "") -> str:
-    """What a terminal 80 columns wide shows of a command; it gets Ctrl-C once `stop` is seen."""
+def terminal(repo: Repo, *words: str, env: dict[str, str] | None = None, stop: str = "",
+             at: dict[str, Callable[[], None]] | None = None) -> str:
+    """What a terminal 80 columns wide shows of a command; it gets Ctrl-C once `stop` is seen. `at`:
+    what is done once a text is seen."""
+    at = dict(at or {})
     main, child = pty.openpty()
     import fcntl
     import struct
@@ -115,6 +118,8 @@ def terminal(repo: Repo, *words: str, env: dict[str, str] | None = None, stop: s
         if not data:
             break
         shown += data
+        for text in [text for text in at if text.encode() in shown]:
+            at.pop(text)()
         if stop and stop.encode() in shown:
             os.write(main, b"\x03")
             stop = ""

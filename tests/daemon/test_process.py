@@ -170,6 +170,7 @@ def test_bad_settings_are_named(repo: Repo) -> None:
 
 
 def test_settings_from_the_environment_are_shown_with_their_source(repo: Repo) -> None:
+    repo.coord("init")
     done = repo.coord("doctor", env={"COORD_LEASES_TTL_S": "77"})
     line = next(x for x in done.stdout.splitlines() if "leases.ttl_s " in x)
     assert "77.0" in line and "COORD_LEASES_TTL_S" in line

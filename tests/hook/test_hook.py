@@ -13,7 +13,7 @@ from typing import Any
 
 import coordinator._hook as hook_file
 from coordinator.words import requests as rq
-from tests.conftest import Repo
+from tests.conftest import BARE, Repo
 
 
 def payload(root: Path, file: object = "src/a.py", **more: Any) -> bytes:
@@ -33,7 +33,7 @@ def guard(
                str(repo.state.socket()), "claude-code"]
     return subprocess.run(
         [*command, *([mode] if mode else [])], input=given, capture_output=True, check=False,
-        timeout=60, env={"COORD_AGENT_TOKEN": token} if token else {},
+        timeout=60, env={**BARE, "COORD_AGENT_TOKEN": token} if token else BARE,
     )
 
 

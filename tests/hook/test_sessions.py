@@ -20,7 +20,7 @@ import coordinator._hook as hook_file
 from coordinator.daemon.confinement import _possible
 from coordinator.files.content import digest
 from coordinator.words import requests as rq
-from tests.conftest import Repo
+from tests.conftest import BARE, Repo
 from tests.waiting import until
 
 confined = pytest.mark.skipif(not _possible(), reason="no user namespaces on this machine")
@@ -45,7 +45,7 @@ class Claude:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-E", str(hook_file.__file__),
              str(self.repo.state.socket()), self.profile],
-            input=json.dumps(said).encode(), capture_output=True, check=False, timeout=60, env={},
+            input=json.dumps(said).encode(), capture_output=True, check=False, timeout=60, env=BARE,
         )
         assert done.returncode == 0, done.stderr
         if not done.stdout:
@@ -385,10 +385,10 @@ def test_the_socket_is_found_from_within(up: Repo, tmp_path_factory: pytest.Temp
     given = json.dumps({"session_id": "ann", "cwd": str(up.root / "deep/er"), "hook_event_name": "PreToolUse",
                         "tool_name": "Write", "tool_input": {"file_path": "x.py", "content": ""}}).encode()
     command = [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), "-", "claude-code"]
-    assert subprocess.run(command, input=given, cwd=up.root / "deep/er", env={}, check=False).returncode == 0
+    assert subprocess.run(command, input=given, cwd=up.root / "deep/er", env=BARE, check=False).returncode == 0
     assert held(up) == {"deep/er/x.py": "claude-code-ann"}
     elsewhere: Path = tmp_path_factory.mktemp("elsewhere")
-    assert subprocess.run(command, input=given, cwd=elsewhere, env={}, check=False).returncode == 0
+    assert subprocess.run(command, input=given, cwd=elsewhere, env=BARE, check=False).returncode == 0
 
 
 def test_gemini_and_copilot_speak_their_own_dialects(up: Repo) -> None:
@@ -397,7 +397,7 @@ def test_gemini_and_copilot_speak_their_own_dialects(up: Repo) -> None:
     def call(profile: str, said: dict[str, Any]) -> dict[str, Any]:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(up.state.socket()), profile],
-            input=json.dumps(said).encode(), capture_output=True, check=True, timeout=60, env={})
+            input=json.dumps(said).encode(), capture_output=True, check=True, timeout=60, env=BARE)
         out: dict[str, Any] = json.loads(done.stdout or b"{}")
         return out
 
@@ -418,7 +418,7 @@ def test_gemini_and_copilot_speak_their_own_dialects(up: Repo) -> None:
 def test_an_unhooked_profile_is_said_so(up: Repo) -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(up.state.socket()), "shell"],
-        input=b"{}", capture_output=True, check=False, timeout=60, env={})
+        input=b"{}", capture_output=True, check=False, timeout=60, env=BARE)
     assert done.returncode == 2 and b"[hooks]" in done.stderr
 
 
@@ -438,14 +438,14 @@ def test_where_it_cannot_be_started_the_write_is_stopped(up: Repo) -> None:
     given = json.dumps({"session_id": "ann", "cwd": str(up.root), "hook_event_name": "PreToolUse",
                         "tool_name": "Write", "tool_input": {"file_path": "x.py", "content": ""}}).encode()
     command = [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(up.state.socket()), "claude-code", "closed", "4"]
-    done = subprocess.run(command, input=given, capture_output=True, env={"PATH": os.environ["PATH"]}, check=False)
+    done = subprocess.run(command, input=given, capture_output=True, env={**BARE, "PATH": os.environ["PATH"]}, check=False)
     assert done.returncode == 2 and b"stopped" in done.stderr
     (up.root / "coord.toml").unlink()
 
 
 def test_what_a_refusal_names_can_be_typed_as_it_stands(repo: Repo) -> None:
     """With `coord` on nobody's PATH; the shell of a session knows whose it is without being told."""
-    bare = {"PATH": "/usr/bin:/bin"}
+    bare = {**BARE, "PATH": "/usr/bin:/bin"}
     repo.coord("up", env=bare)
     ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
     qwen = Claude(repo, "quinn", profile="qwen")  # whose commands cannot be changed

@@ -20,6 +20,7 @@ from coordinator.resources import packaged
 from coordinator.service.log import SENTENCES
 from coordinator.store import database
 from coordinator.store.events import Event
+from coordinator.store.ledger import COUNTERS
 from coordinator.store.projections import APPLY
 from coordinator.store.rows import LeaseRow, LogRow
 from coordinator.store.statements import STATEMENTS, TERMS_MAX, many
@@ -59,6 +60,11 @@ def test_every_statement_fits_the_schema_and_is_used() -> None:
                 text = many(name, count)
                 db.execute("EXPLAIN " + text, [None] * text.count("?"))
         assert f'"{name}"' in code, f"{name} is never used"
+
+
+def test_every_counter_is_among_those_that_a_restore_raises() -> None:
+    used = {name for path in SOURCES for name in re.findall(r"""\.number\(["'](\w+)["']\)""", path.read_text("utf-8"))}
+    assert used == set(COUNTERS)
 
 
 def test_no_sql_outside_its_place() -> None:

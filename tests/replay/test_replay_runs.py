@@ -18,6 +18,7 @@ from coordinator.replay.ground import Ground, priorities
 from coordinator.replay.planning import plan
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from tests.conftest import BARE
 
 DATA = Path(__file__).parent.parent / "data" / "replay"
 
@@ -114,7 +115,7 @@ def test_the_demonstration_works_without_a_network(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(demo), "--think", "lognormal:500ms"], capture_output=True, text=True,
         timeout=60, check=False,
-        env={"PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "HOME": str(tmp_path)},
+        env={**BARE, "PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "HOME": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr + done.stdout[-3000:]
     assert "tidemark" in done.stdout and "$ coord review show R-1" in done.stdout

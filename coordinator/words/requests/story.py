@@ -154,6 +154,8 @@ class Shutdown(Request[Stopping]):
 class Compacted(Reply):
     events_removed: int
     blobs_removed: int
+    bytes_freed: int = 0
+    """By how much the database's file is shorter."""
 
 
 class Compact(Request[Compacted]):

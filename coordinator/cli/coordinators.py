@@ -1,0 +1,216 @@
+"""`coord ps`, `coord down`: this user's coordinators, all of them or the repository's own."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.table import Table
+
+from coordinator.cli.app import AsJson, app, complain, out, print_json, say
+from coordinator.client.wire import Wire, connect, locate_root, peer, reach
+from coordinator.files import coordinators, own
+from coordinator.files.coordinators import Note
+from coordinator.files.state import StateDir
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: How long a coordinator may take to drain, and one without a socket to see that (seconds).
+DRAIN_S, ALONE_S = 15.0, 5.0
+
+
+class Running(msgspec.Struct, kw_only=True):
+    """One coordinator that runs."""
+
+    root: str
+    pid: int
+    since: str
+    resident_bytes: int
+    leases: int
+    agents: int
+    http: str | None
+
+
+@app.command("ps")
+def ps(as_json: AsJson = False) -> None:
+    """The coordinators that you run, of all repositories."""
+    found = []
+    coordinators.tidy(time.time())
+    for note in coordinators.every():
+        with contextlib.suppress(Refusal), _wire(note) as wire:
+            found.append(_about(note, wire))
+    if as_json:
+        print_json({"items": found, "next": None})
+        return
+    if not found:
+        say("No coordinator runs.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("pid", "since", "memory", "leases", "agents", "repository"):
+        table.add_column(name, no_wrap=True, overflow="fold",
+                         justify="right" if name in ("pid", "memory", "leases") else "left")
+    for one in found:
+        table.add_row(str(one.pid), one.since[:16].replace("T", " ") + "Z",
+                      f"{one.resident_bytes / 1e6:.0f} MB", str(one.leases), str(one.agents),
+                      one.root)
+    out().print(table)
+
+
+@app.command("down")
+def down(
+    everyone: Annotated[
+        bool, typer.Option("--all", help="All that you run, of all repositories.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Drain and stop the coordinator. Leases and tasks stay."""
+    if everyone:
+        return _all_down(as_json)
+    state = StateDir(locate_root())
+    stopped = stop(state)
+    if as_json:
+        print_json({"stopped": stopped})
+    else:
+        say("The coordinator has stopped." if stopped else "No coordinator was running.")
+    return 0
+
+
+def stop(state: StateDir) -> bool:
+    """Stop the coordinator of a state directory and wait until it has ended; False if none runs.
+
+    Raises:
+        Refusal: DAEMON_DOWN: it does not end.
+    """
+    return _stop(state, lambda: connect(state), Wire(state, autostart=False))
+
+
+def _all_down(as_json: bool) -> int:
+    items, code = [], 0
+    for note in coordinators.every():
+        state = StateDir(Path(note.root))
+        try:
+            with _wire(note) as wire:
+                _stop(state, lambda note=note: reach(Path(note.socket)), wire)  # type: ignore[misc]
+        except Refusal as refusal:
+            if refusal.code is Code.DAEMON_DOWN:
+                continue  # it does not run
+            complain(f"coord: {note.root}: {refusal.message}")
+            code = refusal.exit_code
+            continue
+        items.append({"root": note.root, "pid": note.pid})
+        if not as_json:
+            say(f"stopped  {note.root}")
+    if as_json:
+        print_json({"items": items, "next": None})
+    elif not items and not code:
+        say("No coordinator was running.")
+    return code
+
+
+def _stop(state: StateDir, again: Callable[[], Any], wire: Wire) -> bool:
+    """Stop a coordinator and wait until it has ended; False if none runs."""
+    try:
+        wire.ask("shutdown", b"{}", 10)
+    except Refusal as refusal:
+        if refusal.code is Code.SHUTTING_DOWN:
+            pass  # it is at it already
+        elif refusal.code is not Code.DAEMON_DOWN or _answers(again):
+            raise
+        elif holder(state) is None:
+            return False
+        else:
+            _stop_without_socket(state)
+            return True
+    finally:
+        wire.close()
+    if not _until(lambda: not _answers(again) and holder(state) is None, DRAIN_S):
+        raise Refusal(Code.DAEMON_DOWN, f"The coordinator of {state.root} has not ended within "
+                      f"{DRAIN_S:g} s.", next=f"Look at {state.log}, or wait.")
+    return True
+
+
+def _stop_without_socket(state: StateDir) -> None:
+    """Nobody can ask it; it ends by itself when it sees that its socket is gone."""
+    if _until(lambda: holder(state) is None, ALONE_S):
+        return
+    pid = holder(state)
+    if pid:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    if not _until(lambda: holder(state) is None, DRAIN_S):
+        raise Refusal(Code.DAEMON_DOWN, f"The coordinator of {state.root} (pid {pid}) holds its "
+                      "lock, answers nobody, and has not ended.", next=f"`kill {pid}`")
+
+
+def holder(state: StateDir) -> int | None:
+    """The process that holds the lock of a state directory (0: its number cannot be read); None if
+    nobody does."""
+    try:
+        descriptor = own.open_own(state.lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return 0
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return None
+    except OSError:
+        said = os.read(descriptor, 32).strip()
+        return int(said) if said.isdigit() else 0
+    finally:
+        os.close(descriptor)
+
+
+def _until(over: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not over():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _answers(again: Callable[[], Any]) -> bool:
+    sock = again()
+    if sock is not None:
+        sock.close()
+    return sock is not None
+
+
+@contextlib.contextmanager
+def _wire(note: Note) -> Any:
+    """A connection to the coordinator that a note is about, if it is still that one.
+
+    Raises:
+        Refusal: DAEMON_DOWN: it does not run any more (the note is put right); FOREIGN.
+    """
+    sock = reach(Path(note.socket)) if note.pid is not None else None
+    found = peer(sock) if sock is not None else None
+    if sock is None or (found is not None and found[0] not in (note.pid, 0)):
+        if sock is not None:
+            sock.close()
+        coordinators.ended(note)
+        raise Refusal(Code.DAEMON_DOWN, f"No coordinator runs for {note.root}.")
+    wire = Wire(StateDir(Path(note.root)), autostart=False)
+    wire.take(sock)
+    try:
+        yield wire
+    finally:
+        wire.close()
+
+
+def _about(note: Note, wire: Wire) -> Running:
+    status = msgspec.json.decode(wire.ask("status", b'{"events":1}'), type=rq.StatusReply)
+    return Running(
+        root=note.root, pid=note.pid or 0, since=status.health["started_at"],
+        resident_bytes=status.health["resident_bytes"], leases=len(status.leases),
+        agents=len(status.agents), http=status.health["http"],
+    )

@@ -1,0 +1,127 @@
+"""`coord init --separate`: a coordinator of its own for a folder that lies in another's ground.
+
+The one around is stopped meanwhile and its lock is held, so that it cannot grant anything in that
+folder between the look at what it has granted there and the moment from which it is apart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from coordinator.cli.coordinators import stop
+from coordinator.client.wire import unwritable
+from coordinator.daemon.lock import take_lock
+from coordinator.files import own
+from coordinator.files.roots import checkout, find_root, is_prepared, prepared_above
+from coordinator.files.state import StateDir
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.store.database import DISK_ERRORS, open_reader, storage_refusal
+from coordinator.store.ledger import View
+from coordinator.store.rows import LeaseRow
+from coordinator.words import naming
+from coordinator.words.clock import SystemClock
+from coordinator.words.refusals import Code, Refusal
+
+_TRIES = 5
+_LEASES_MAX = 1_000_000
+
+
+def separate(start: Path) -> tuple[Path, Path]:
+    """Give the git repository around `start` (outside of any: `start` itself) a coordinator of its
+    own; its root, and that of the coordinator around.
+
+    Raises:
+        Refusal: INVALID: nothing is around it; LOCKED: something in it is held there; STORAGE.
+    """
+    here = Path(os.path.realpath(start))
+    found = checkout(str(here))
+    around = find_root(here)
+    if found is not None and found.linked:
+        raise Refusal(
+            Code.INVALID, f"{found.top} is a linked worktree: it shares the coordinator of its "
+            "main worktree. Nothing was done.", next="Repeat it in the main worktree.",
+        )
+    root = Path(found.top) if found is not None and Path(found.top) != around else here
+    if root == around:
+        return root, _already(root)
+    state, upper = StateDir(root), StateDir(around)
+    try:
+        with _standing_still(upper) if is_prepared(str(around)) else nullcontext():
+            name = str(root.relative_to(around))
+            _check_free(upper, name)
+            state.create(separate=around)
+            _note(upper, name)
+    except OSError as bad:
+        raise unwritable(state, bad) from None
+    except DISK_ERRORS as bad:
+        raise storage_refusal(upper.database, bad) from None
+    return root, around
+
+
+def _already(root: Path) -> Path:
+    """It has a `.coord`: then it is apart from whatever is around it, and both may know."""
+    above = prepared_above(root)
+    if above is None or not is_prepared(str(root)):
+        raise Refusal(
+            Code.INVALID, f"{root} does not lie in the ground of another coordinator, so there is "
+            "nothing to be separated from.", next="`coord init` prepares it.",
+        )
+    own.write(StateDir(root).separate, os.fsencode(above))
+    _note(StateDir(above), str(root.relative_to(above)))
+    return above
+
+
+@contextmanager
+def _standing_still(state: StateDir) -> Iterator[None]:
+    """No coordinator runs there, and none can start."""
+    for left in reversed(range(_TRIES)):
+        stop(state)
+        try:
+            with take_lock(state):
+                yield
+                return
+        except Refusal as refusal:  # somebody has started it again at once
+            if refusal.code is not Code.BAD_TRANSITION or not left:
+                raise
+
+
+def _check_free(upper: StateDir, name: str) -> None:
+    """That nobody holds, or waits for, anything in the folder, or a lease that covers it."""
+    if not upper.database.exists():
+        return
+    wanted = naming.resource(name, "dir")
+    db = open_reader(upper.database)
+    try:
+        view = View(db, SystemClock().now_ms())
+        held = [(row.file_path, row.locked_by, row.expires_at)
+                for row in (LeaseRow(*raw) for raw in
+                            view.rows("leases_live", view.now, 0, None, _LEASES_MAX))
+                if overlaps(wanted, as_resource(row.file_path, row.kind, row.scope))]
+        held += [(str(resource), str(waiter[1]), "")
+                 for waiter in view.rows("waiters_all")
+                 for resource, kind, scope in view.rows("waiter_resources_of", waiter[0])
+                 if overlaps(wanted, as_resource(resource, kind, scope))]
+    finally:
+        db.close()
+    if held:
+        resource, holder, until = held[0]
+        raise Refusal(
+            Code.LOCKED, f"{holder} {'holds' if until else 'waits for'} {resource} in the "
+            f"coordinator of {upper.root}, which would not cover {name} any more. Nothing was "
+            "done.",
+            next=f"`coord unlock {resource} --agent {holder} --force` there, or wait; then repeat.",
+            conflicts=[{"resource": r, "holder": h, "until": u or None} for r, h, u in held],
+        )
+
+
+def _note(upper: StateDir, name: str) -> None:
+    """For the words of the one around; it sees the folder's `.coord` by itself."""
+    if not upper.path.is_dir():
+        return
+    known = (own.read(upper.apart) or b"").split(b"\n")
+    lines = sorted({line for line in (*known, os.fsencode(name)) if line})
+    own.write(upper.apart, b"\n".join(lines) + b"\n")

@@ -1,0 +1,127 @@
+"""When the database is copied: soon after the first writes, then ever more seldom.
+
+Owns the copies and their rhythm; they are made in a thread. Never touches the database itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import apsw
+
+from coordinator.daemon.ground import Ground
+from coordinator.files.state import StateDir
+from coordinator.settings import Database
+from coordinator.store.database import DISK_ERRORS, backup, open_reader
+from coordinator.store.statements import STATEMENTS as Q
+from coordinator.words.clock import Clock
+from coordinator.words.refusals import Refusal
+
+log = logging.getLogger("coord.backup")
+#: Seconds between a copy and the next, while there is something new; after these, `backup_every_s`.
+STEPS_S = (2.0, 10.0, 60.0, 600.0, 3600.0)
+#: Copying takes no more than this share of the time; and while it goes on, of the disk's.
+SHARE, DISK_SHARE = 0.02, 0.2
+#: A database up to this size (bytes) is copied once more when the daemon ends.
+LAST_BYTES_MAX = 64 * 1024 * 1024
+
+
+class Backups:
+    """One daemon's. Used from the loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, state: StateDir, settings: Database,
+                 ground: Ground, clock: Clock) -> None:
+        self._loop = loop
+        self._state = state
+        self._settings = settings
+        self._ground = ground
+        self._clock = clock
+        self._made = 0
+        self._spent_s = 0.0
+        self._next_at = loop.time() + self._pause_s(0.0)
+        self._running: asyncio.Future[int | None] | None = None
+        self._ending = threading.Event()
+        #: The last event that is in the newest copy.
+        self._kept = self._in_newest()
+
+    def tick(self, last_seq: int) -> None:
+        """Once a second: begin to copy, if there is something new and it is time."""
+        if last_seq == self._kept or self._running is not None:
+            return
+        if self._loop.time() >= self._next_at:
+            self._running = self._loop.run_in_executor(None, self._copy, self._rest)
+            self._running.add_done_callback(self._done)
+
+    async def last(self, last_seq: int) -> None:
+        """The daemon ends: what is new since the newest copy, if that is quickly done."""
+        self._ending.set()
+        if self._running is not None:
+            with suppress(Exception):
+                await self._running
+        if last_seq != self._kept and self._state.database.stat().st_size <= LAST_BYTES_MAX:
+            await self._loop.run_in_executor(None, self._copy, lambda spent_s: None)
+
+    def _pause_s(self, spent_s: float) -> float:
+        every_s = self._settings.backup_every_s
+        step = STEPS_S[self._made] if self._made < len(STEPS_S) else every_s
+        return max(min(step, every_s), spent_s / SHARE)
+
+    def _done(self, done: asyncio.Future[int | None]) -> None:
+        self._running = None
+        spent = 0.0
+        if done.exception() is None and (copied := done.result()) is not None:
+            self._kept, spent = copied, self._spent_s
+            self._made += 1
+        self._next_at = self._loop.time() + self._pause_s(spent)
+
+    def _copy(self, pause: Callable[[float], None]) -> int | None:
+        """In a thread: the last event that the copy has; None if none could be made."""
+        began = time.monotonic()
+        try:
+            source = open_reader(self._state.database)
+            try:
+                if self._ground.lost() is not None:
+                    return None
+                backup(source, self._state.backup, self._settings.backups,
+                       roll=self._is_time_to_roll(), pause=pause)
+            finally:
+                source.close()
+        except InterruptedError:
+            return None
+        except (Refusal, OSError, *DISK_ERRORS) as bad:
+            log.error("backup failed: %s", bad)
+            return None
+        self._spent_s = time.monotonic() - began
+        return self._in_newest()
+
+    def _rest(self, spent_s: float) -> None:
+        """In the copying thread, after each piece; a copy that is half done when the daemon ends is
+        given up."""
+        if self._ending.wait(spent_s / DISK_SHARE):
+            raise InterruptedError
+
+    def _is_time_to_roll(self) -> bool:
+        """Older copies are to be older by `backup_every_s` each, however often the newest is made
+        anew."""
+        older = self._state.backup.with_name(self._state.backup.name + ".1")
+        try:
+            age_s = self._clock.now_ms() / 1000 - older.lstat().st_mtime
+        except OSError:
+            return True
+        return age_s > self._settings.backup_every_s
+
+    def _in_newest(self) -> int:
+        try:
+            copy = apsw.Connection(str(self._state.backup), flags=apsw.SQLITE_OPEN_READONLY)
+            try:
+                return int(copy.execute(Q["event_last"]).get)
+            finally:
+                copy.close()
+        except (apsw.Error, ValueError, TypeError):
+            return -1
+

@@ -1,0 +1,188 @@
+"""The daemon's compaction: makes the snapshot beside everything else, then takes small steps.
+
+The state of a long log takes seconds of computing, so another process makes it. What is removed,
+and the space that is given back to the disk, goes in steps of about a millisecond, with pauses.
+Only the order of the steps is decided here (service/compacting.py says what each one does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from coordinator.daemon.writer import Writer
+from coordinator.service import compacting
+from coordinator.service.core import Service
+from coordinator.store.database import (
+    checkpoint,
+    file_bytes,
+    free_pages,
+    give_back_pages,
+    open_reader,
+)
+from coordinator.store.ledger import Ledger, Tx, View
+from coordinator.store.statements import STATEMENTS as Q
+from coordinator.words import requests as rq
+from coordinator.words.clock import Clock
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.compaction")
+#: A step takes about so long (seconds), and steps take no more than this share of the time.
+STEP_S, SHARE = 0.001, 0.2
+#: What a step begins with, and its bounds: events or pages.
+FIRST, LEAST, MOST = 100, 10, 5000
+#: Free pages (4 KiB) that stay in the file: it would only grow again by them.
+FREE_KEPT = 256
+
+
+class Pace:
+    """How much is done in a step, so that it takes about `STEP_S`."""
+
+    def __init__(self) -> None:
+        self.size = FIRST
+
+    def took(self, spent_s: float) -> None:
+        """The last step has taken so long."""
+        factor = min(2.0, STEP_S / max(spent_s, 1e-6))
+        self.size = max(LEAST, min(MOST, int(self.size * factor)))
+
+
+class Compaction:
+    """One daemon's. Used from the loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, writer: Writer,
+                 ledger: Ledger, clock: Clock) -> None:
+        self._loop = loop
+        self._service = service
+        self._writer = writer
+        self._ledger = ledger
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ask(self, req: rq.Compact, answer: Callable[[Any], None]) -> None:
+        """Compact; `answer` gets the reply when it is done, or the refusal."""
+        async def run() -> None:
+            async with self._turn:
+                try:
+                    answer(await self._run(req))
+                except Refusal as refusal:
+                    answer(refusal)
+                except Exception as bad:
+                    log.exception("compaction failed")
+                    answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
+
+        task = self._loop.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Stop where it is: what is done is done, and the next one goes on."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _run(self, req: rq.Compact) -> rq.Compacted:
+        before = file_bytes(self._ledger.db)
+        upto, covered = await self._loop.run_in_executor(None, self._look, req)
+        if upto > covered:
+            body = await self._snapshot(upto)
+            await self._do(lambda tx: compacting.put_snapshot(tx, upto, body))
+        upto = max(upto, covered)
+        events = await self._in_steps(lambda tx, n: compacting.remove_events(tx, upto, n))
+        blobs = await self._remove_blobs()
+        await self._in_steps(self._give_back)
+        await self._do(lambda tx: compacting.told(tx, events, blobs))
+        after = file_bytes(self._ledger.db)
+        await self._loop.run_in_executor(None, checkpoint, self._ledger.path)
+        return rq.Compacted(events_removed=events, blobs_removed=blobs,
+                            bytes_freed=max(before - after, 0))
+
+    def _look(self, req: rq.Compact) -> tuple[int, int]:
+        """In a thread: the last event that may go, and the last that has a snapshot."""
+        db = open_reader(self._ledger.path)
+        try:
+            view = View(db, self._clock.now_ms())
+            return compacting.cut(self._service, view, req), compacting.covered(view)
+        finally:
+            db.close()
+
+    async def _snapshot(self, upto: int) -> bytes:
+        """The state after event `upto`, as another process makes it from the log."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "coordinator.store.snapshotting", str(self._ledger.path),
+            str(upto), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE, cwd="/",
+        )
+        try:
+            body, said = await process.communicate()
+        except asyncio.CancelledError:
+            process.kill()
+            raise
+        if process.returncode:
+            last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise Refusal(Code.STORAGE, f"The log could not be summed up ({last}); nothing was "
+                          "removed.", next="`coord doctor` checks the database.")
+        return body
+
+    async def _remove_blobs(self) -> int:
+        """What the ledger keeps meanwhile is noted, for it may be one of those found useless."""
+        self._ledger.kept = kept = set[str]()
+        try:
+            found = await self._loop.run_in_executor(None, self._useless)
+            pace, removed = Pace(), 0
+            while found:
+                some, found = found[: pace.size], found[pace.size :]
+                step = partial(compacting.remove_blobs, digests=some, kept=kept)
+                removed += await self._step(pace, step)
+            return removed
+        finally:
+            self._ledger.kept = None
+
+    def _useless(self) -> list[str]:
+        db = open_reader(self._ledger.path)
+        try:
+            return [str(row[0]) for row in db.execute(Q["blobs_unreferenced"])]
+        finally:
+            db.close()
+
+    def _give_back(self, tx: Tx, pages: int) -> int:
+        spare = free_pages(tx.db) - FREE_KEPT
+        return give_back_pages(tx.db, min(pages, spare)) if spare > 0 else 0
+
+    async def _in_steps(self, step: Callable[[Tx, int], int]) -> int:
+        """Take steps until one finds nothing to do; the sum of what they did."""
+        pace, done = Pace(), 0
+        while did := await self._step(pace, lambda tx: step(tx, pace.size)):
+            done += did
+        return done
+
+    async def _step(self, pace: Pace, step: Callable[[Tx], int]) -> int:
+        spent = 0.0
+
+        def job(tx: Tx) -> int:
+            nonlocal spent
+            began = time.perf_counter()
+            did = step(tx)
+            spent = time.perf_counter() - began
+            return did
+
+        did: int = await self._do(job)
+        pace.took(spent)
+        await asyncio.sleep(spent / SHARE)
+        return did
+
+    async def _do(self, job: Callable[[Tx], Any]) -> Any:
+        """A transaction's answer.
+
+        Raises:
+            Refusal.
+        """
+        answer = await self._writer.run(job)
+        if isinstance(answer, Refusal):
+            raise answer
+        return answer

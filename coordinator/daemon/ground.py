@@ -1,0 +1,132 @@
+"""What the daemon stands on: its root, its state directory, its lock, its database, its socket.
+
+Each is known by identity (device and inode). One that was removed, renamed or replaced is not this
+daemon's any more: another daemon may be serving already what it thinks is its own. Looks only; what
+follows from it is the daemon's business. A descriptor of each is kept open, so that no other file
+can get its number.
+"""
+
+# Paths are plain strings here: two of them are looked at before each commit, and Path is slow.
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from coordinator.files.state import StateDir
+from coordinator.words.refusals import Code, Refusal
+
+#: For so long (seconds) a look at the ground is good for the requests that come.
+FRESH_S = 0.005
+_Id = tuple[int, int]
+
+
+class Ground:
+    """One daemon's. Used from the loop's thread; `lost` from any."""
+
+    def __init__(self, state: StateDir, lock: int) -> None:
+        self._state = state
+        self._kept: list[int] = []
+        self._things: list[tuple[str, str, _Id]] = []
+        self._before_commit: list[tuple[str, _Id]] = []
+        self._seen_at = 0.0
+        self._said: str | None = None
+        #: Called once, with a sentence, as soon as something is seen to be gone.
+        self.on_loss: Callable[[str], None] = lambda said: None
+        for what, path in (("the repository", state.root), ("its state directory", state.path)):
+            descriptor = os.open(path, getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._kept.append(descriptor)
+            self._watch(what, path, os.fstat(descriptor))
+        self._watch("its lock", state.lock, os.fstat(lock), commits=True)
+
+    def watch_database(self) -> None:
+        """The database is open: from now on it is a part of the ground."""
+        for suffix in ("", "-wal", "-shm"):
+            path = self._state.database.with_name(self._state.database.name + suffix)
+            self._watch("its database", path, os.lstat(path), commits=suffix != "-shm")
+
+    def watch_socket(self, path: Path) -> None:
+        """The socket is bound."""
+        self._watch("its socket", path, os.lstat(path))
+
+    def lost(self) -> str | None:
+        """What is gone, as a sentence; None while all is in place. Looks at everything."""
+        if self._said is None:
+            for what, path, known in self._things:
+                found = _identity(path)
+                if found != known:
+                    state = "was removed" if found is None else "was replaced by another"
+                    self._lose(f"{what[0].upper()}{what[1:]} ({path}) {state}.")
+                    break
+        return self._said
+
+    def check(self, begun: bool) -> None:
+        """Before a commit, and (`begun`) before it is told: that lock and database are this
+        daemon's.
+
+        Raises:
+            Refusal: SHUTTING_DOWN.
+        """
+        for path, known in self._before_commit:
+            if _identity(path) != known:
+                self.lost()
+                break
+        if self._said is not None:
+            raise self._refusal(begun)
+
+    def check_request(self) -> None:
+        """A request has come: all is in place, as of a moment ago.
+
+        Raises:
+            Refusal: SHUTTING_DOWN.
+        """
+        now = time.monotonic()
+        if now - self._seen_at > FRESH_S or self._said is not None:
+            if self.lost() is not None:
+                raise self._refusal(False)
+            self._seen_at = now
+
+    def _refusal(self, begun: bool) -> Refusal:
+        """What whoever still asks is told. What was not begun may be asked of the next one."""
+        return Refusal(
+            Code.SHUTTING_DOWN, f"This coordinator has ended: {self._said} "
+            + ("Whether this was carried out, the next one knows." if begun
+               else "This was not carried out."),
+            next="Repeat it: a new coordinator starts, with the state that is there now."
+            if not begun else "`coord status` shows what is so.", begun=begun,
+        )
+
+    def owns(self, path: Path) -> bool:
+        """Whether what is there is what this daemon has put there."""
+        return any(str(path) == known and _identity(known) == identity
+                   for _, known, identity in self._things)
+
+    def forget(self, path: Path) -> None:
+        """This daemon removes it itself."""
+        self._things = [thing for thing in self._things if thing[1] != str(path)]
+
+    def leave(self) -> None:
+        """Let go of the descriptors."""
+        for descriptor in self._kept:
+            os.close(descriptor)
+        self._kept.clear()
+
+    def _watch(self, what: str, path: Path, found: os.stat_result, commits: bool = False) -> None:
+        identity = (found.st_dev, found.st_ino)
+        self._things.append((what, str(path), identity))
+        if commits:
+            self._before_commit.append((str(path), identity))
+
+    def _lose(self, said: str) -> None:
+        self._said = said
+        self.on_loss(said)
+
+
+def _identity(path: str) -> _Id | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

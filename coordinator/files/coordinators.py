@@ -1,0 +1,100 @@
+"""This user's coordinators: one small file for each root that had one, in the user's own folder.
+
+Owns these notes. They serve to find daemons (`coord ps`, `coord down --all`), who are then asked
+themselves, for a note proves nothing. And they outlive `.coord`: a coordinator that begins afresh
+where there was one goes on above the fencing tokens that were given there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from coordinator.files import own
+from coordinator.words.refusals import Refusal
+
+#: A note whose root is gone is kept for so long (seconds): the root may come back at once, out of a
+#: clone or a backup, while somebody still thinks to hold a lease there.
+KEPT_S = 86_400.0
+
+
+class Note(msgspec.Struct, kw_only=True):
+    """What is known of one root's coordinator."""
+
+    root: str
+    socket: str
+    since: str
+    """When it started (UTC)."""
+    pid: int | None = None
+    """Its process, while it runs."""
+    fencing: int = 0
+    """No fencing token above this was given, when this was written."""
+    exact: bool = False
+    """Nor was any after: it was written when the daemon ended."""
+
+
+def folder() -> Path:
+    """Where the notes are: XDG_STATE_HOME, or the user's own place (own.py)."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) / "coord" if base else own.home_folder()) / "coordinators"
+
+
+def put(note: Note) -> None:
+    """Write a note, in place of the one that this root has.
+
+    Raises:
+        OSError; Refusal: FOREIGN: there is no place that is this user's alone.
+    """
+    own.make_folder(folder())
+    path = _path(note.root)
+    fresh = path.with_suffix(f".{os.getpid()}.new")
+    own.write(fresh, msgspec.json.encode(note))
+    fresh.replace(path)
+
+
+def find(root: Path) -> Note | None:
+    """The note of a root, if there is one that can be read."""
+    return _read(_path(str(root)))
+
+
+def every() -> list[Note]:
+    """All notes, by root."""
+    try:
+        own.check_folder(folder())
+        names = sorted(folder().glob("*.json"))
+    except (OSError, Refusal):
+        return []
+    found = [note for note in map(_read, names) if note is not None]
+    return sorted(found, key=lambda note: note.root)
+
+
+def ended(note: Note) -> None:
+    """Its daemon was found not to run any more; what else is known of the root stays."""
+    if note.pid is not None:
+        note.pid = None
+        with suppress(OSError, Refusal):
+            put(note)
+
+
+def tidy(now_s: float) -> None:
+    """Remove the notes of roots that have been gone for long."""
+    for note in every():
+        path = _path(note.root)
+        with suppress(OSError):
+            if not Path(note.root).is_dir() and now_s - path.lstat().st_mtime > KEPT_S:
+                path.unlink(missing_ok=True)
+
+
+def _path(root: str) -> Path:
+    return folder() / f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:16]}.json"
+
+
+def _read(path: Path) -> Note | None:
+    try:
+        return msgspec.json.decode(own.read(path) or b"", type=Note)
+    except (OSError, Refusal, msgspec.DecodeError):
+        return None

@@ -1,0 +1,268 @@
+"""What is this user's own: files and folders that nobody else can have put there.
+
+Whoever writes into a repository (a clone, an archive, a commit that is checked out) can put a
+`.coord` there, with links to other files, or with a database and a secret of its own. So state is
+opened without following links, must belong to this user, and is sealed with a key that lies outside
+of every repository. Owns that key, and the checks. Decides nothing about what is in the files.
+"""
+
+# Paths are plain strings here: a client asks this before each connection.
+# ruff: noqa: PTH115
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from coordinator.words.refusals import Code, Refusal
+
+KEY_BYTES = 32
+SOCKET = stat.S_IFSOCK
+#: Bits that let others write; and bits that let others do anything at all.
+OTHERS_WRITE, OTHERS = 0o022, 0o077
+
+
+def foreign(path: Path | str, why: str, next: str | None = None) -> Refusal:  # noqa: A002
+    """The refusal of what is not this user's own; `why` ends the sentence that names it."""
+    return Refusal(Code.FOREIGN, f"{path} {why}. It was left as it is, and nothing of it is used.",
+                   next=next)
+
+
+def user() -> int:
+    """Whose files are ours."""
+    return os.geteuid()
+
+
+def check_folder(path: Path | str, bits: int = OTHERS_WRITE) -> None:
+    """That this is a folder (no link) of this user's, and that others lack these `bits`.
+
+    Raises:
+        FileNotFoundError; other OSError.
+        Refusal: FOREIGN.
+    """
+    found = os.lstat(path)
+    if stat.S_ISLNK(found.st_mode):
+        raise foreign(path, f"is a link (to {_target(path)})", next=f"Remove the link {path}.")
+    if not stat.S_ISDIR(found.st_mode):
+        raise foreign(path, "is no folder", next=f"Move {path} away.")
+    if found.st_uid != user():
+        raise foreign(path, f"belongs to another user ({name_of(found.st_uid)})",
+                      next=f"Run coord as {name_of(found.st_uid)}, or in a repository of your own.")
+    if found.st_mode & bits:
+        raise foreign(path, f"may be changed by others (mode {found.st_mode & 0o777:o})",
+                      next=f"chmod {'700' if bits == OTHERS else 'go-w'} {path}")
+
+
+def check_entry(path: Path | str, *kinds: int) -> None:
+    """That this belongs to this user and is of one of these kinds (`stat.S_IFREG` …), no link.
+
+    Raises:
+        FileNotFoundError; other OSError.
+        Refusal: FOREIGN.
+    """
+    _check(path, os.lstat(path), kinds)
+
+
+def check_all(folder: Path) -> None:
+    """The same of everything that lies directly in a folder: files, folders and sockets.
+
+    Raises:
+        OSError.
+        Refusal: FOREIGN.
+    """
+    for entry in os.scandir(folder):
+        with suppress(FileNotFoundError):  # another program has just tidied it away
+            check_entry(entry.path, stat.S_IFREG, stat.S_IFDIR, stat.S_IFSOCK)
+
+
+def open_own(path: Path | str, flags: int) -> int:
+    """A descriptor of a regular file of this user's; made with mode 0600 under `O_CREAT`.
+
+    No link is followed, and what is no regular file is not waited for. Do not ask for `O_TRUNC`:
+    what is foreign would be emptied before it is looked at.
+
+    Raises:
+        OSError.
+        Refusal: FOREIGN.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as no:
+        if no.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            _check(path, os.lstat(path), (stat.S_IFREG,))
+        raise
+    try:
+        _check(path, os.fstat(descriptor), (stat.S_IFREG,))
+    except Refusal:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read(path: Path | str, most: int = 1 << 20) -> bytes | None:
+    """What an own file holds, up to `most` bytes; None if there is none.
+
+    Raises:
+        OSError.
+        Refusal: FOREIGN.
+    """
+    try:
+        descriptor = open_own(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(most)
+
+
+def write(path: Path | str, data: bytes) -> None:
+    """Put this into an own file, in place of what it held.
+
+    Raises:
+        OSError.
+        Refusal: FOREIGN.
+    """
+    with os.fdopen(open_own(path, os.O_WRONLY | os.O_CREAT), "wb") as file:
+        file.truncate()
+        file.write(data)
+
+
+def make_once(path: Path, data: bytes) -> None:
+    """Make an own file whole, with mode 0600 and on the disk, unless there is one already.
+
+    Raises:
+        OSError.
+    """
+    fresh = path.with_name(f".{path.name}-{os.urandom(6).hex()}")
+    try:
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(fresh, path)
+    finally:
+        with suppress(OSError):
+            os.unlink(fresh)  # noqa: PTH108
+
+
+def make_folder(path: Path, bits: int = OTHERS_WRITE) -> None:
+    """Make a folder that only this user can use, or see that the one there is such a folder.
+
+    Raises:
+        OSError.
+        Refusal: FOREIGN.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    check_folder(path, bits)
+
+
+# ------------------------------------------------------------ outside of every repository
+
+
+def temporary_folder() -> Path:
+    """This user's folder below the system's runtime or temporary one: gone after a restart."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    if not base:
+        import tempfile
+
+        base = tempfile.gettempdir()
+    return Path(base) / f"coord-{user()}"
+
+
+def home_folder() -> Path:
+    """Where coord keeps what outlives repositories: in the user's own home, whatever `HOME` says.
+
+    A daemon is started from shells, editors and hooks, whose environments differ.
+    """
+    import pwd
+
+    try:
+        home = pwd.getpwuid(user()).pw_dir
+    except KeyError:  # a container's user without a name
+        home = os.environ.get("HOME", "")
+    return Path(home or "/nonexistent") / ".local" / "state" / "coord"
+
+
+def sealed(data: bytes) -> bytes:
+    """`data` with a seal after it that only this user's key can make; the key is made at its first
+    use.
+
+    Raises:
+        OSError: there is no place for the key.
+        Refusal: FOREIGN: such a place is not the user's own.
+    """
+    return data + _seal(data, next(_keys(), None) or _new_key())
+
+
+def unsealed(raw: bytes) -> bytes | None:
+    """What was sealed by this user; None if this is nothing that was."""
+    data, seal = raw[:-KEY_BYTES], raw[-KEY_BYTES:]
+    return data if data and any(_seal(data, key) == seal for key in _keys()) else None
+
+
+def _seal(data: bytes, key: bytes) -> bytes:
+    return hashlib.blake2b(data, key=key, digest_size=KEY_BYTES, person=b"coord-state").digest()
+
+
+def _places() -> list[tuple[Path, int]]:
+    return [(home_folder(), OTHERS_WRITE), (temporary_folder(), OTHERS)]
+
+
+def _keys() -> Iterator[bytes]:
+    """The keys that there are, the one to seal with first."""
+    for folder, bits in _places():
+        with suppress(OSError):
+            check_folder(folder, bits)
+            found = read(folder / "key")
+            if found is not None and len(found) == KEY_BYTES:
+                yield found
+
+
+def _new_key() -> bytes:
+    refused: OSError | None = None
+    for folder, bits in _places():
+        try:
+            make_folder(folder, bits)
+            make_once(folder / "key", os.urandom(KEY_BYTES))
+        except OSError as no:
+            refused = no
+            continue
+        if (found := next(_keys(), None)) is not None:
+            return found
+    raise refused or OSError(errno.EINVAL, "the key is damaged", str(_places()[0][0] / "key"))
+
+
+def name_of(uid: int) -> str:
+    """A user's name, for sentences."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _check(path: Path | str, found: os.stat_result, kinds: tuple[int, ...]) -> None:
+    kind = stat.S_IFMT(found.st_mode)
+    if kind not in kinds:
+        if kind == stat.S_IFLNK:
+            raise foreign(path, f"is a link (to {_target(path)})", next=f"Remove the link {path}.")
+        raise foreign(path, "is not what coord has made there", next=f"Move {path} away.")
+    if found.st_uid != user():
+        raise foreign(path, f"belongs to another user ({name_of(found.st_uid)})",
+                      next=f"Run coord as {name_of(found.st_uid)}, or move {path} away.")
+
+
+def _target(path: Path | str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return "elsewhere"

@@ -1,0 +1,294 @@
+"""What can still be read of a damaged database, and a new one made from that.
+
+The log is read event by event: a page that cannot be read costs the events on it and no others.
+They are applied, as the daemon itself applies them, to a state that is known: a backup, or a
+snapshot out of the damaged file, or nothing at all where the log goes back to its beginning. Only
+events that follow each other without a gap are taken, for a state with a hole in it never was.
+
+Works on copies; the damaged file stays as it is. Decides nothing about where files lie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from coordinator.store import events as ev
+from coordinator.store import rebuild
+from coordinator.store.ledger import COUNTERS
+from coordinator.store.projections import apply
+from coordinator.store.statements import STATEMENTS as Q
+from coordinator.words.clock import from_iso
+
+#: Numbers of each counter that are skipped: more than can have been given since what is known.
+STEP = 1_000_000
+#: How far beyond a hole is looked for more of the log, to tell what is lost: two to this power.
+FAR = 40
+_HEADER = 100
+#: What reading a damaged file may raise.
+_UNREADABLE = (apsw.Error, ValueError, zlib.error, msgspec.MsgspecError, UnicodeDecodeError)
+
+
+@dataclass(slots=True)
+class Rescue:
+    """What came back, and what did not."""
+
+    base: str
+    """What it begins with: the name of a backup, `snapshot` or `nothing`."""
+    base_seq: int
+    last_seq: int = 0
+    """The last event that came back."""
+    last_at: str = ""
+    events: int = 0
+    """Events that came back after the base."""
+    lost_from: int | None = None
+    """The first event that is known to be lost; None: the log was read to its end."""
+    lost_to: int | None = None
+    """The last event that is known of."""
+    blobs_lost: int = 0
+    """Contents that reviews rely on and that are gone."""
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+class Wreck:
+    """A copy of a damaged database, opened as well as it can be.
+
+    Args:
+        folder: an empty folder for the copies.
+        damaged: the file; its log (`-wal`) is copied, too.
+        pattern: a whole database of the same origin, if there is one: where the damaged file has
+            lost the pages that say where all else is, this one's are used.
+    """
+
+    def __init__(self, folder: Path, damaged: Path, pattern: Path | None) -> None:
+        self._db: apsw.Connection | None = None
+        self._copy = folder / "wreck.sqlite3"
+        for suffix in ("", "-wal"):
+            source = damaged.with_name(damaged.name + suffix)
+            if source.exists():
+                shutil.copyfile(source, self._copy.with_name(self._copy.name + suffix))
+        if not self._copy.exists():
+            return
+        if not self._open() and pattern is not None:
+            self._give_schema(pattern)
+            self._open()
+
+    def close(self) -> None:
+        """Let go of the copies."""
+        if self._db is not None:
+            self._db.close()
+
+    def events(self, after: int) -> Iterator[tuple[Any, ...]]:
+        """The events after `after`, in order, up to the first that cannot be read or is not there.
+        Each is what the log's row says; it is read as an event and agrees with itself."""
+        seq = after + 1
+        while (row := self._event(seq)) is not None:
+            yield row
+            seq += 1
+
+    def beyond(self, seq: int) -> int | None:
+        """An event after `seq` that can be read, the last as far as can be told; None if there is
+        none."""
+        best = None
+        asked: list[tuple[str, tuple[int, ...]]] = [(Q["event_newest"], ())]
+        asked += [(Q["event_from"], (seq + (1 << n),)) for n in range(FAR)]
+        for sql, params in asked:
+            found = self._number(sql, *params)
+            if found is not None and found > max(seq, best or 0) and self._event(found) is not None:
+                best = found
+        return best
+
+    def snapshot(self) -> tuple[int, bytes] | None:
+        """The newest snapshot, if it can be read whole."""
+        row = self._row(Q["snapshot_latest"])
+        try:
+            if row is not None:
+                msgspec.json.decode(zlib.decompress(row[2]))
+                return int(row[0]), bytes(row[2])
+        except (*_UNREADABLE, TypeError):
+            pass
+        return None
+
+    def counter(self, name: str) -> int:
+        """What the damaged file says of a counter; 0 if it cannot be read."""
+        return self._number(Q["counter_get"], name) or 0
+
+    def blob(self, digest: str) -> tuple[Any, ...] | None:
+        """The row of this content, if its bytes are what its name says."""
+        row = self._row(Q["blob_row"], digest)
+        try:
+            if row is None or len(data := zlib.decompress(row[2])) != row[1]:
+                return None
+        except (*_UNREADABLE, TypeError):
+            return None
+        named = not digest.startswith("sha256:") or digest[7:] == hashlib.sha256(data).hexdigest()
+        return row if named else None
+
+    def _event(self, seq: int) -> tuple[Any, ...] | None:
+        row = self._row(Q["event_get"], seq)
+        try:
+            if row is None or row[0] != seq:
+                return None
+            from_iso(row[1])
+            event = ev.ANY.decode(row[6])
+            kind = type(event)
+            same = (ev.KIND_OF[kind], *ev.SUBJECT_OF[kind](event)) == tuple(row[2:6])
+        except (*_UNREADABLE, TypeError):
+            return None
+        return row if same else None
+
+    def _number(self, sql: str, *params: Any) -> int | None:
+        row = self._row(sql, *params)
+        return row[0] if row is not None and isinstance(row[0], int) else None
+
+    def _row(self, sql: str, *params: Any) -> tuple[Any, ...] | None:
+        if self._db is None:
+            return None
+        try:
+            row: tuple[Any, ...] | None = self._db.execute(sql, params).fetchone()
+            return row
+        except _UNREADABLE:
+            return None
+
+    def _open(self) -> bool:
+        """Whether it can be read at all."""
+        try:
+            db = apsw.Connection(str(self._copy), flags=apsw.SQLITE_OPEN_READWRITE)
+            self._db = db
+            for line in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON"):
+                db.execute(f"PRAGMA {line}")
+            db.execute(Q["event_from"], (0,)).fetchone()
+            return True
+        except apsw.SQLError:
+            return False  # it has no such table
+        except apsw.Error as bad:
+            return isinstance(bad, apsw.CorruptError) and self._has_tables()
+
+    def _has_tables(self) -> bool:
+        return self._row(Q["has_log"]) is not None
+
+    def _give_schema(self, pattern: Path) -> None:
+        """Put the pages of the pattern that say where all else is in the place of its own."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+        logged = self._copy.with_name(self._copy.name + "-wal").exists()
+        pages = _schema_pages(pattern)
+        with pattern.open("rb") as source, self._copy.open("r+b") as target:
+            head = source.read(_HEADER)
+            size = int.from_bytes(head[16:18], "big")
+            size = 65_536 if size == 1 else size
+            for number in pages:
+                source.seek((number - 1) * size)
+                page = bytearray(source.read(size))
+                if number == 1:
+                    page[18:20] = b"\2\2" if logged else b"\1\1"
+                    # A count of pages of another state of the file is passed over by SQLite.
+                    page[92:96] = (int.from_bytes(page[24:28], "big") + 1).to_bytes(4, "big")
+                target.seek((number - 1) * size)
+                target.write(page)
+
+
+def _schema_pages(pattern: Path) -> list[int]:
+    db = apsw.Connection(str(pattern), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return sorted(int(str(row[0])) for row in db.execute(Q["schema_pages"]))
+    except apsw.SQLError:
+        return [1]  # an SQLite that cannot tell
+    finally:
+        db.close()
+
+
+def rescue(
+    db: apsw.Connection, wreck: Wreck, base: str, floor: dict[str, int], at: str
+) -> Rescue:
+    """Fill `db` with what came back, in one transaction, and let its counters go on above all that
+    may have been given.
+
+    Args:
+        db: a copy of the newest good backup, or a fresh database (`base` is `nothing` then).
+        floor: counter -> a number that is known, from elsewhere, to have been given.
+        at: the instant, as ISO text.
+    """
+    with db:
+        done = Rescue(base, _last_seq(db))
+        done.last_seq = done.base_seq
+        snapshot = wreck.snapshot()
+        if snapshot is not None and snapshot[0] > done.base_seq:
+            # A log that was compacted since: what is older than the snapshot is in it.
+            reached = sum(1 for _ in wreck.events(done.base_seq)) + done.base_seq
+            if reached < snapshot[0]:
+                _begin_with(db, *snapshot, at)
+                done = Rescue("snapshot", snapshot[0], last_seq=snapshot[0])
+        for row in wreck.events(done.last_seq):
+            if not _applied(db, row):
+                break
+            done.events += 1
+            done.last_seq, done.last_at = row[0], row[1]
+        done.lost_to = wreck.beyond(done.last_seq)
+        done.lost_from = done.last_seq + 1 if done.lost_to is not None else None
+        done.blobs_lost = _bring_blobs(db, wreck)
+        db.execute(Q["ready_clear"])
+        db.execute(Q["ready_fill"])
+        _raise_counters(db, wreck, floor, done, at)
+    return done
+
+
+def _last_seq(db: apsw.Connection) -> int:
+    return int(str(db.execute(Q["event_last"]).get))
+
+
+def _begin_with(db: apsw.Connection, seq: int, body: bytes, at: str) -> None:
+    rebuild.clear(db)
+    rebuild.restore_into(db, body)
+    db.execute(Q["snapshots_delete_before"], (seq,))
+    db.execute(Q["snapshot_put"], (seq, at, body))
+
+
+def _applied(db: apsw.Connection, row: tuple[Any, ...]) -> bool:
+    try:
+        with db:
+            apply(db, row[1], ev.ANY.decode(row[6]))
+            db.execute(Q["event_append"], row)
+        return True
+    except (*_UNREADABLE, TypeError, KeyError):
+        return False
+
+
+def _bring_blobs(db: apsw.Connection, wreck: Wreck) -> int:
+    """Contents that the state refers to and does not have; how many of those that a review relies
+    on are gone for good."""
+    gone = 0
+    for digest, needed in list[Any](db.execute(Q["blobs_missing"])):
+        row = wreck.blob(str(digest))
+        if row is None:
+            gone += int(needed)
+        else:
+            db.execute(Q["blob_put"], row)
+    return gone
+
+
+def _raise_counters(
+    db: apsw.Connection, wreck: Wreck, floor: dict[str, int], done: Rescue, at: str
+) -> None:
+    known = {str(name): int(value) for name, value in list[Any](db.execute(Q["counters_all"]))}
+    shown = dict(zip(COUNTERS, db.execute(Q["numbers_shown"]).fetchone() or (), strict=True))
+    for name in COUNTERS:
+        seen = max(known.get(name, 0), wreck.counter(name), floor.get(name, 0), int(shown[name]))
+        done.counters[name] = seen + STEP
+        db.execute(Q["counter_put"], (name, seen + STEP))
+    event = ev.CountersRaised(above=done.counters)
+    seq = max(done.last_seq, done.lost_to or 0) + 1
+    db.execute(Q["event_append"], (
+        seq, at, ev.KIND_OF[ev.CountersRaised], None, None, None,
+        msgspec.json.encode(event).decode(),
+    ))
+
