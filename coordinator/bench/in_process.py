@@ -15,8 +15,8 @@ import msgspec
 
 from coordinator.bench.measure import Slice
 from coordinator.store import events as ev
+from coordinator.store.carried import COUNTER_BLOCKS
 from coordinator.store.database import open_writer
-from coordinator.store.ledger import COUNTER_BLOCKS
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.store.statements import many
 

@@ -51,7 +51,6 @@ from coordinator.settings import Loaded, load
 from coordinator.store import events as ev
 from coordinator.store.database import (
     DISK_ERRORS,
-    SCHEMA_VERSION,
     checkpoint,
     close_writer,
     integrity,
@@ -59,6 +58,7 @@ from coordinator.store.database import (
     open_writer,
 )
 from coordinator.store.ledger import Ledger, View
+from coordinator.store.migrations import SCHEMA_VERSION
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, SystemClock, iso

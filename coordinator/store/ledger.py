@@ -26,7 +26,6 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +35,7 @@ import msgspec
 
 from coordinator.files.blobs import BlobFolder
 from coordinator.looking.facts import Bytes, Ends, Looked, Unready
+from coordinator.store.carried import COUNTER_BLOCKS, Carried, Present
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.events import (
     KIND_OF,
@@ -78,42 +78,8 @@ _RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool
 
 #: All counters. Each number is given once, ever.
 COUNTERS = ("fencing", "waiter", "task", "review", "notice", "unlock")
-#: Numbers of a counter that are taken from the table at once: a commit then writes one page less.
-#: Those that a stop leaves unused are skipped for ever; only fencing tokens are asked for so often.
-COUNTER_BLOCKS = {"fencing": 64}
 #: The folder of large contents, beside the database; and how much of one is read at once (bytes).
 BLOBS, LOADED_MAX = "blobs", 8 * 1024 * 1024
-#: Agents whose rows are carried from commit to commit.
-AGENTS_MAX = 4096
-
-
-@dataclass(slots=True)
-class Carried:
-    """What a commit leaves for the next transaction, so that it need not be read again."""
-
-    seq: int | None = None
-    #: Counter -> the last number given; None until they are read.
-    counters: dict[str, int] | None = None
-    #: Counter -> what the table says: nothing above it was ever given.
-    stored: dict[str, int] = field(default_factory=dict)
-    agents: dict[str, AgentRow] = field(default_factory=dict)
-    #: The same rows, by the hash of the agent's token.
-    speakers: dict[str, AgentRow] = field(default_factory=dict)
-
-    def learn(self, row: AgentRow) -> None:
-        """Carry an agent's row."""
-        if len(self.agents) >= AGENTS_MAX:
-            self.agents.clear()
-            self.speakers.clear()
-        self.agents[row.agent] = row
-        if row.token_hash is not None:
-            self.speakers[row.token_hash] = row
-
-    def forget(self, agent: str) -> None:
-        """An agent's row has changed."""
-        row = self.agents.pop(agent, None)
-        if row is not None and row.token_hash is not None:
-            self.speakers.pop(row.token_hash, None)
 
 
 class View:
@@ -185,17 +151,6 @@ class View:
     def blobs(self) -> BlobFolder:
         """Where large contents are, beside the database."""
         return BlobFolder(Path(self.db.filename).parent / BLOBS)
-
-
-class Present(msgspec.Struct, frozen=True, gc=False):
-    """What is seldom there and often asked for."""
-
-    waiters: int
-    """Somebody stands in line."""
-    reviews: int
-    """Partial work is not settled."""
-    parked: int
-    """A task is parked on what somebody holds."""
 
 
 class Tx(View):

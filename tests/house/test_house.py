@@ -18,7 +18,7 @@ from coordinator.cli.documents import stale
 from coordinator.operations.listing import OPERATIONS
 from coordinator.resources import packaged
 from coordinator.service.log import SENTENCES
-from coordinator.store import database
+from coordinator.store import database, migrations
 from coordinator.store.events import Event
 from coordinator.store.ledger import COUNTERS
 from coordinator.store.projections import APPLY
@@ -105,7 +105,7 @@ def test_make_targets_in_documents_exist() -> None:
 
 def test_a_fresh_schema_equals_a_migrated_one() -> None:
     """From the first version (kept beside this file's data) through every migration."""
-    assert set(database.MIGRATIONS) == set(range(1, database.SCHEMA_VERSION))
+    assert set(migrations.MIGRATIONS) == set(range(1, migrations.SCHEMA_VERSION))
     old = apsw.Connection(":memory:")
     old.execute((ROOT / "tests/data/schema-1.sql").read_text("utf-8"))
     old.execute("INSERT INTO counters VALUES ('task', 7)")
@@ -116,7 +116,7 @@ def test_a_fresh_schema_equals_a_migrated_one() -> None:
     database.migrate(old, 1)
     assert old.execute("SELECT file_path, locked_by, max_until, warned FROM file_locks").fetchall() == [
         ("a.py", "ann", "t2", 0)]
-    assert old.execute("PRAGMA user_version").get == database.SCHEMA_VERSION
+    assert old.execute("PRAGMA user_version").get == migrations.SCHEMA_VERSION
     assert old.execute("SELECT value FROM counters").get == 7, "what was there stays"
     assert _shape(old) == _shape(database.in_memory())
 
