@@ -180,7 +180,7 @@ def _unlock(left: Note) -> None:
 
 
 def main(root: str) -> int:
-    """`python -m coordinator.launch.recovery ROOT`: what the daemon runs when it finds a landing
+    """`python -I -m coordinator.launch.recovery ROOT`: what the daemon runs when it finds a landing
     that was cut off. Prints what was done. Exit code: 0, or that of the refusal."""
     with Client(Path(root), autostart=False) as client:
         try:
