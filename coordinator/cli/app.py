@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import sys
 from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
@@ -65,6 +66,14 @@ def out() -> Console:
         width=(width or 80) if piped else width, highlight=False, soft_wrap=False, emoji=False,
         markup=False,
     )
+
+
+def width() -> int | None:
+    """How wide lists may be; None when piped: whoever filters them needs all of it."""
+    given = int(os.environ.get("COLUMNS", "0") or 0) or None
+    if not sys.stdout.isatty():
+        return given
+    return given or shutil.get_terminal_size().columns
 
 
 def say(text: str) -> None:

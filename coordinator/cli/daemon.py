@@ -84,11 +84,20 @@ def init(
             wiring.guard_out(root, yes=yes)
         return
     wanted = wiring.chosen(root, agent or [], everything)
-    made = _prepare(root)
     git = checkout(str(root)) is not None
-    notes = _whose(root, around)
-    if wanted:
-        changed = wiring.wire(root, wanted, yes=yes, remove=False, user=user)
+    made: list[str] = []
+    notes: list[str] = []
+    if not wanted:
+        made = _prepare(root)
+        notes += _whose(root, around)
+    else:
+        plans = wiring.agreed(root, wanted, yes=yes, user=user)
+        if plans is None:
+            say("Nothing was written.")
+            return
+        made = _prepare(root)
+        notes += _whose(root, around)
+        changed = wiring.apply(root, plans, user=user)
         notes += wiring.keep_out_of_commits(root, changed) if git else []
         notes += wiring.guard_in(root, yes=yes) if not no_guard else []
     if as_json:

@@ -54,10 +54,10 @@ def launch(
     ] = None,
     timeout: Annotated[str | None, typer.Option(help="For one attempt (default 1h).")] = None,
     stall: Annotated[
-        str | None, typer.Option(help="Silence after which an agent is stopped (default 10m).")
+        str | None, typer.Option(help="Silence that ends an agent (launch.stall_s: 8m).")
     ] = None,
     ttl: Annotated[
-        str | None, typer.Option(help="Silence after which its leases end (default 2m).")
+        str | None, typer.Option(help="Silence that ends its leases (launch.ttl_s: 10m).")
     ] = None,
     grace: Annotated[
         str | None, typer.Option(help="Between SIGTERM and SIGKILL (default 10s).")

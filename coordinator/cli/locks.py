@@ -6,7 +6,6 @@ import os
 from typing import Annotated, Literal
 
 import typer
-from rich.table import Table
 
 from coordinator.cli.app import (
     AgentName,
@@ -14,12 +13,12 @@ from coordinator.cli.app import (
     agent_or_refuse,
     app,
     ask,
-    out,
     print_json,
     say,
     seconds,
+    width,
 )
-from coordinator.cli.render import ago, left
+from coordinator.cli.render import ago, columns, left
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Code, Refusal
@@ -129,15 +128,13 @@ def locks(
         say("Nothing is leased.")
         return
     now = SystemClock().now_ms()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("resource", "mode", "holder", "left", "for"):
-        table.add_column(name, overflow="fold" if name == "resource" else "ellipsis",
-                         no_wrap=name != "resource")
-    for lease in found.items:
-        why = " ".join(p for p in (lease.task or "", lease.description) if p)
-        table.add_row(lease.resource, lease.mode[:6], lease.locked_by,
-                      left(lease.expires_at, now), why)
-    out().print(table)
+    rows = [
+        (lease.resource, lease.mode, lease.locked_by, left(lease.expires_at, now),
+         " ".join(p for p in (lease.task or "", lease.description) if p))
+        for lease in found.items
+    ]
+    for line in columns(("resource", "mode", "holder", "left", "for"), rows, "/=/=~", width()):
+        say(line)
     for waiter in found.waiters:
         say(
             f"waiting {waiter.position}. {waiter.agent} for {', '.join(waiter.resources)} "

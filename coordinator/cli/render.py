@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from coordinator.words import filename
@@ -33,6 +36,46 @@ def span(seconds: float) -> str:
     if hours >= 48:
         return f"{hours // 24}d"
     return f"{hours}h{rest // 60:02d}m" if rest >= 60 else f"{hours}h"
+
+
+def middle(text: str, width: int) -> str:
+    """`text` in at most `width` signs: what is cut is cut in the middle, for a path tells most at
+    its ends."""
+    if len(text) <= width:
+        return text
+    if width < 3:
+        return text[:width]
+    head = (width - 1) // 3
+    return text[:head] + "…" + text[len(text) - (width - 1 - head):]
+
+
+def columns(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], kinds: str, width: int | None
+) -> list[str]:
+    """A table's lines. `kinds`: one sign a column: `=` is never cut (an id, a state, a time), `/`
+    is a path, cut in the middle, `~` is text, cut at its end. `width`: of the terminal; None (a
+    pipe): nothing is cut."""
+    shown = [[printable(cell).replace("\n", " ") for cell in row] for row in (heads, *rows)]
+    wide = [max(cell_len(row[at]) for row in shown) for at in range(len(heads))]
+    if width is not None:
+        left = width - 2 * (len(heads) - 1) - sum(
+            w for w, kind in zip(wide, kinds, strict=True) if kind == "=")
+        soft = [at for at, kind in enumerate(kinds) if kind != "="]
+        # The narrowest first: what they do not need is for the others.
+        for done, at in enumerate(sorted(soft, key=lambda at: wide[at])):
+            wide[at] = min(wide[at], max(8, left // (len(soft) - done)))
+            left -= wide[at]
+    out = []
+    for row in shown:
+        cells = []
+        for cell, most, kind in zip(row, wide, kinds, strict=True):
+            if kind == "/" and cell_len(cell) > most:
+                cell = middle(cell, most)
+            elif cell_len(cell) > most:
+                cell = set_cell_size(cell, max(0, most - 1)).rstrip() + "…"
+            cells.append(cell + " " * (most - cell_len(cell)))
+        out.append("  ".join(cells).rstrip())
+    return out
 
 
 def bar(done: int, total: int, width: int) -> str:

@@ -14,8 +14,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from coordinator.cli.app import AsJson, app, ask, client, complain, out, print_json
-from coordinator.cli.render import ago, bar, left, printable, span
+from coordinator.cli.app import AsJson, app, ask, client, complain, out, print_json, width
+from coordinator.cli.render import ago, bar, left, middle, path, printable, span
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
@@ -165,9 +165,12 @@ def _leases(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType
             waits.setdefault(name, []).append(waiter.agent)
     table = _table(("resource", 4), ("holder", 2), ("left", None), ("waiting", 2), ("for", 3))
     ranked = sorted(reply.leases, key=lambda x: (x.resource not in waits, x.expires_at))
+    most_wide = width()
+    room_for_path = 4096 if most_wide is None else max(16, most_wide * 4 // 11 - 4)
     for lease in ranked[:most]:
         soon = from_iso(lease.expires_at) - now < 60_000
-        name = lease.resource + (" (shared)" if lease.mode == "shared" else "")
+        name = middle(path(lease.resource), room_for_path) + (
+            " (shared)" if lease.mode == "shared" else "")
         why = " ".join(p for p in (lease.task or "", lease.description) if p)
         table.add_row(
             name, lease.locked_by,
@@ -210,7 +213,7 @@ def _reviews(reply: rq.StatusReply, now: int, most: int | None) -> RenderableTyp
     table = _table(("review", None), ("age", None), ("files", 3), ("what happened", 4))
     for row in reply.reviews[:most]:
         table.add_row(Text(row.review, style="magenta"), ago(row.opened_at, now),
-                      ", ".join(f.path for f in row.files), printable(row.summary))
+                      ", ".join(path(f.path) for f in row.files), printable(row.summary))
     return _section(f"reviews waiting ({len(reply.reviews)})", table,
                     len(reply.reviews) - len(reply.reviews[:most]))
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import typer
-from rich.table import Table
 
 from coordinator.cli.app import (
     AgentName,
@@ -17,11 +16,12 @@ from coordinator.cli.app import (
     app,
     ask,
     one_of,
-    out,
     print_json,
     say,
     seconds,
+    width,
 )
+from coordinator.cli.render import columns
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -74,15 +74,10 @@ def listing(
     if not found.items:
         say("The backlog is empty." if state is None else f"No task is {state}.")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("task", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    table.add_column("title", overflow="ellipsis", no_wrap=True, ratio=3)
-    table.add_column("by / resources", overflow="ellipsis", no_wrap=True, ratio=2)
-    for row in found.items:
-        table.add_row(row.task, row.state, row.title,
-                      row.claimed_by or " ".join(row.resources))
-    out().print(table)
+    rows = [(row.task, row.state, row.title, row.claimed_by or " ".join(row.resources))
+            for row in found.items]
+    for line in columns(("task", "state", "title", "by / resources"), rows, "==~/", width()):
+        say(line)
     if found.next:
         say(f"… more; `coord task list --limit {limit * 10}`")
 
@@ -206,7 +201,17 @@ def import_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add many tasks, all or none."""
+    """Add many tasks, all or none.
+
+    A task has these fields: title, prompt, files (what it writes: paths, dir/, globs, key:…;
+    shared:PATH to read), after (ids), priority, attempts, id. In YAML:
+
+    - {title: Add the parser, files: [parsers/aoi.py], id: p}
+
+    - {title: Use it, files: [main.py], after: p, priority: 2}
+
+    In Markdown: - [ ] Use it (files: main.py) (after: p) (priority: 2), the prompt indented below.
+    """
     added = ask(import_request(file, form))
     if as_json:
         print_json(added)

@@ -19,7 +19,7 @@ from coordinator.files.state import StateDir
 from coordinator.guard import hooks
 from coordinator.profiles import Profile, load, profiles
 from coordinator.wiring import exclude
-from coordinator.wiring.wire import HOOK, Wirer
+from coordinator.wiring.wire import HOOK, Change, Wirer
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -38,6 +38,44 @@ def chosen(root: Path, names: Sequence[str], everything: bool) -> list[Profile]:
                 next="`coord agents profiles` lists them; name one with --agent.",
             )
     return found
+
+
+Plans = list[tuple[Profile, list[Change]]]
+
+
+def agreed(root: Path, wanted: Sequence[Profile], *, yes: bool, user: bool) -> Plans | None:
+    """Show what would change and ask, for each; nothing is written. None: no to all of it.
+
+    Raises:
+        Refusal: INVALID: nobody is there to be asked.
+    """
+    wirer = Wirer(StateDir(root), Path.home(), user=user)
+    out: Plans = []
+    for profile in wanted:
+        changes = list(wirer.plan(profile))
+        if not changes:
+            say(f"{profile.name}: wired already")
+            out.append((profile, []))
+            continue
+        for change in changes:
+            sys.stdout.write(change.shown())
+        if yes or _agreed(profile.name, len(changes)):
+            out.append((profile, changes))
+        else:
+            say(f"{profile.name}: left as it was")
+    return out or None
+
+
+def apply(root: Path, plans: Plans, *, user: bool) -> list[Path]:
+    """Write what was agreed to; the files that were changed."""
+    wirer = Wirer(StateDir(root), Path.home(), user=user)
+    changed: list[Path] = []
+    for profile, changes in plans:
+        if changes:
+            wirer.apply(profile, changes)
+            changed += [change.path for change in changes]
+            say(f"{profile.name}: wired")
+    return changed
 
 
 def wire(

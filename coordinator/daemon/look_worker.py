@@ -1,4 +1,6 @@
-"""A process that looks at the disk for the coordinator: `python -P -m coordinator.daemon.look_worker`.
+"""A process that looks at the disk for the coordinator.
+
+Started as `python -P -m coordinator.daemon.look_worker` by `daemon.look_workers`.
 
 Reads questions on its standard input and writes blobs and facts on its standard output
 (`looking.wire`), until its input ends. It is nobody's neighbour: what it costs, nobody who talks to

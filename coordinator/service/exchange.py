@@ -2,7 +2,8 @@
 
 YAML is a list of tasks (or `tasks:` with one), each a title or a mapping; a JSON line is one such
 mapping; in Markdown each `- [ ] Title` is a task, with `(files: a, b)`, `(after: T-1)`,
-`(priority: 3)`, `(id: x)` at its end and its prompt indented below.
+`(priority: 3)`, `(id: x)` at its end and its prompt indented below. `resources`, the word of the
+API, is taken for `files`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from coordinator.words.refusals import Code, Refusal
 
 Format = Literal["yaml", "jsonl", "markdown"]
 _BOX = re.compile(r"^[-*+] \[( |x|X)\] +(.*)$")
-_FACT = re.compile(r"\s*\((files|file|after|priority|id|attempts): *([^()]*)\)\s*$")
+_FACT = re.compile(r"(\w+): *(.*)", re.DOTALL)
+#: Words of a fact in Markdown, as people write them -> the field.
+_FIELDS = {
+    "files": "files", "file": "files", "resources": "files", "resource": "files",
+    "after": "after", "priority": "priority", "prio": "priority", "id": "id",
+    "attempts": "attempts",
+}
+#: What a task in a file may say, for `--help` and for whoever mistypes it.
+FIELDS_TOLD = ("title, prompt, files (what it writes: paths, dir/, globs, key:…; shared:PATH to "
+               "read), after (ids), priority, attempts, id")
 
 
 class Item(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
@@ -104,6 +114,9 @@ def _item(entry: Any, where: str) -> Item:
     if isinstance(entry, str):
         entry = {"title": entry}
     if isinstance(entry, dict):
+        if "resources" in entry and "files" not in entry:
+            entry = {**entry, "files": entry["resources"]}
+            del entry["resources"]
         for name in ("files", "after"):
             if isinstance(entry.get(name), str):
                 entry[name] = [entry[name]]
@@ -114,7 +127,10 @@ def _item(entry: Any, where: str) -> Item:
     try:
         item = msgspec.convert(entry, Item)
     except msgspec.ValidationError as bad:
-        raise Refusal(Code.INVALID, f"{where}: {bad}. Nothing was added.", where=where) from None
+        raise Refusal(
+            Code.INVALID, f"{where}: {bad}. Nothing was added.", where=where,
+            next=f"A task has these fields: {FIELDS_TOLD}.",
+        ) from None
     item.done = item.done or item.state == "done"
     return item
 
@@ -126,19 +142,27 @@ def _markdown(text: str) -> list[Item]:
         if box:
             items.append(_from_box(box[2], box[1] != " ", number))
         elif items and line.startswith(("  ", "\t")) and line.strip():
-            last = items[-1]
-            last.prompt = f"{last.prompt}\n{line.strip()}".strip()
+            _prompt_line(items[-1], line)
+        elif items and not line.strip() and items[-1].prompt:
+            items[-1].prompt += "\n"
+    for item in items:
+        item.prompt = item.prompt.strip("\n")
     return items
+
+
+def _prompt_line(item: Item, line: str) -> None:
+    """One more line of a prompt, without the two signs (or the tab) by which all of it is
+    indented; what is beyond them is the prompt's own."""
+    own = line[1:] if line.startswith("\t") else line[2:]
+    item.prompt += ("\n" if item.prompt else "") + own.rstrip()
 
 
 def _from_box(title: str, done: bool, number: int) -> Item:
     facts: dict[str, Any] = {}
-    while fact := _FACT.search(title):
-        title = title[: fact.start()]
-        name = "files" if fact[1] == "file" else fact[1]
-        value: Any = fact[2].strip()
+    while (found := _last_fact(title)) is not None:
+        title, name, value = found
         if name in ("files", "after"):
-            value = [part.strip().strip("`") for part in value.split(",") if part.strip()]
+            value = [part.strip().strip("`'\"") for part in value.split(",") if part.strip()]
         elif name in ("priority", "attempts"):
             try:
                 value = int(value)
@@ -149,6 +173,22 @@ def _from_box(title: str, done: bool, number: int) -> Item:
                 ) from None
         facts[name] = value
     return _item({"title": title.strip(), "done": done, **facts}, f"line {number}")
+
+
+def _last_fact(title: str) -> tuple[str, str, Any] | None:
+    """(what is before it, its field, its value) of a fact in parentheses at the end of a title.
+    Parentheses within it belong to it: `(files: app/(auth)/page.tsx)`."""
+    text = title.rstrip()
+    if not text.endswith(")"):
+        return None
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(text[at], 0)
+        if depth == 0:
+            fact = _FACT.fullmatch(text[at + 1 : -1])
+            name = _FIELDS.get(fact[1].lower()) if fact else None
+            return (text[:at], name, fact[2].strip()) if fact and name else None
+    return None
 
 
 def _as_markdown(item: Item) -> str:
@@ -163,6 +203,6 @@ def _as_markdown(item: Item) -> str:
         facts += f" (attempts: {item.attempts})"
     if item.id:
         facts += f" (id: {item.id})"
-    prompt = "".join(f"  {line}\n" for line in item.prompt.splitlines() if line.strip())
+    prompt = "".join(f"  {line}\n" if line.strip() else "\n" for line in item.prompt.splitlines())
     title = " ".join(item.title.split())
     return f"- [{'x' if item.done else ' '}] {title}{facts}\n{prompt}"
