@@ -58,12 +58,17 @@ AgentName = Annotated[
 ]
 
 
+#: What is taken for the width of a pipe.
+PIPE_COLUMNS = 4000
+
+
 def out() -> Console:
-    """Standard output; plain when piped or under NO_COLOR, 80 columns wide when piped."""
+    """Standard output; plain when piped or under NO_COLOR. A pipe is as wide as its longest line:
+    whoever filters it needs all of it."""
     piped = not sys.stdout.isatty()
     width = int(os.environ.get("COLUMNS", "0") or 0) or None
     return Console(
-        width=(width or 80) if piped else width, highlight=False, soft_wrap=False, emoji=False,
+        width=(width or PIPE_COLUMNS) if piped else width, highlight=False, soft_wrap=False, emoji=False,
         markup=False,
     )
 

@@ -134,7 +134,7 @@ def _head(reply: rq.StatusReply, now: int) -> RenderableType:
 
 
 def _table(*columns: tuple[str, int | None]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=width() is not None)
     for name, ratio in columns:
         table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio)
     return table
