@@ -222,6 +222,8 @@ class Daemon:
                 await self._leave_in_order()
             self._note_down(ended=True)
             await asyncio.sleep(0)
+            # Once the lock is free nothing of ours touches a file there any more.
+            self.service.archive.close()
             self._reader.close()
             close_writer(self._db)
             log.info("stopped")

@@ -334,7 +334,8 @@ class LocalDoor:
         except OSError as bad:
             raise Refusal(
                 Code.STORAGE, f"{self.path}: no socket can be made there: {bad.strerror or bad}.",
-                next="Make room (bytes and inodes), or give write access to its folder.",
+                next="Make room (bytes and inodes), or give write access to its folder."
+                if bad.errno is not None else "Set XDG_RUNTIME_DIR to a folder with a short name.",
             ) from None
         finally:
             os.umask(before)
