@@ -50,12 +50,12 @@ class World:
         self.db = open_writer(self.state_dir.database, synchronous="NORMAL")
         self.ledger = Ledger(self.db, self.state_dir.database)
 
-    def restart(self) -> None:
-        """As after a crash: everything in memory is gone."""
+    def restart(self) -> list[Any]:
+        """As after a crash: everything in memory is gone. What `resume` answers."""
         self.db.close()
         self.service.at_work.clear()
         self.open()
-        self.resume()
+        return self.resume()
 
     def close(self) -> None:
         self.db.close()

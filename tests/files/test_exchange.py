@@ -374,6 +374,28 @@ def test_a_disk_that_refuses_once_is_no_harm(tmp_path: Path, way: str, step: Ste
         assert set(os.listdir(tree)) <= {"f", "second"}, faults.said
 
 
+def test_what_is_put_in_place_is_on_the_disk_before(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def noted(module: Any, name: str, said: str) -> None:
+        real = getattr(module, name)
+
+        def call(*args: Any, **more: Any) -> Any:
+            order.append(said)
+            return real(*args, **more)
+
+        monkeypatch.setattr(module, name, call)
+
+    for module, name in ((os, "write"), (os, "fsync"), (kernel, "exchange"), (os, "unlink")):
+        noted(module, name, name)
+    put(tree, digest(OLD))
+    run(tree, step_for(digest(OLD), digest(NEW)))
+    assert [name for name in order if name != "unlink"] == ["write", "fsync", "exchange", "fsync"]
+    assert order.index("exchange") < len(order) - 1 - order[::-1].index("unlink")
+
+
 def test_a_damaged_kept_content_is_not_written(tree: Path, tmp_path: Path) -> None:
     blobs = BlobFolder(tmp_path / "blobs")
     blobs.put(NEW)

@@ -242,6 +242,20 @@ def test_permission_bits_come_back_with_an_undo(world: World) -> None:
     assert (world.root / "f").stat().st_mode & 0o7777 == 0o600
 
 
+def test_an_undo_gives_each_file_its_own_permission_bits(world: World) -> None:
+    world.write("d/keep", "x")
+    world.acquire("ann", "d/", ttl_s=5)
+    for name, mode in (("a", 0o600), ("b", 0o644), ("c", 0o640), ("d", 0o755), ("e", 0o700)):
+        world.write(f"d/{name}", "the same\n")
+        (world.root / f"d/{name}").chmod(mode)
+    lapse(world)
+    world.ask(REVERT)
+    assert os.listdir(world.root / "d") == ["keep"]
+    world.ask(UNDO)
+    assert {name: (world.root / f"d/{name}").stat().st_mode & 0o7777 for name in "abcde"} == {
+        "a": 0o600, "b": 0o644, "c": 0o640, "d": 0o755, "e": 0o700}
+
+
 def test_names_that_no_lease_can_have(world: World) -> None:
     # Given files with names of all kinds below a leased directory
     names = [b"b\xe4d", b"-dash", b"new\nline", b"x" * 255, "e\u0301".encode(), "\u00e9".encode(),
@@ -698,6 +712,30 @@ def test_what_a_person_builds_on_a_half_done_verdict_stays(world: World) -> None
     assert now.pop("d/005")[1] == b"built on that\n" and {t[1] for t in now.values()} == {b"one\n"}
     refusal = world.refused(UNDO)
     assert refusal.facts["paths"] == ["d/005"]
+
+
+def test_what_nobody_knows_to_be_done_is_taken_back_with_the_rest(world: World) -> None:
+    """As above, but the coordinator died before it had noted how far it was: one file was changed
+    since, by whoever and on whatever, so all others go back."""
+    for i in range(20):
+        world.write(f"d/{i:02}", "one\n")
+    world.acquire("ann", "d/", ttl_s=5)
+    for i in range(20):
+        world.write(f"d/{i:02}", "half\n")
+    lapse(world)
+
+    def late() -> None:
+        if (world.root / "d/12").read_text() == "one\n":
+            raise Crash
+
+    with FaultyKernel(1, late, for_good=True), pytest.raises(Crash):
+        world.ask(REVERT)
+    world.write("d/03", "somebody's\n")
+    (said,) = world.restart()
+    assert isinstance(said, Refusal) and "d/03" in said.message
+    now = tree(world)
+    assert now.pop("d/03")[1] == b"somebody's\n" and {t[1] for t in now.values()} == {b"half\n"}
+    assert world.ask(rq.ReviewShow(review="R-1")).state == "open" and not held_by_coord(world)
 
 
 def test_a_database_that_refuses_at_the_end_is_no_harm(world: World) -> None:
