@@ -84,13 +84,13 @@ class World:
         """Waiters that were granted after a request of somebody else, in order."""
         return self.engine.granted
 
-    def restart(self) -> None:
-        """As after a crash: everything in memory is gone."""
+    def restart(self) -> list[Any]:
+        """As after a crash: everything in memory is gone. What `resume` answers."""
         self.db.close()
         self.service.at_work.clear()
         self.open()
         self.run(self.engine.write(lambda tx: sweeping.begin(self.service, tx)))
-        self.resume()
+        return self.resume()
 
     def close(self) -> None:
         self.db.close()

@@ -61,9 +61,9 @@ class Exchanger:
         except _Changed as other:
             outcome = Outcome("changed", str(other))
         except OSError as no:
-            in_the_way = no.errno in (errno.ELOOP, errno.ENOTDIR)
-            outcome = (Outcome("changed", "a link or a file stands where its directory was")
-                       if in_the_way else Outcome("failed", (no.strerror or str(no)).lower()))
+            barred = no.errno in (errno.ELOOP, errno.ENOTDIR)
+            outcome = (Outcome("barred", "a link or a file stands where its directory was")
+                       if barred else Outcome("failed", (no.strerror or str(no)).lower()))
         with suppress(OSError):  # if it cannot be tidied now, the next try does
             self.settle(step)
         return outcome

@@ -91,8 +91,8 @@ class Performed:
     """How carrying out went.
 
     Attributes:
-        state: `done`; `back`: all that was written was taken back, but for `left`; `stuck`: the
-            disk refused even that; `halted`: the coordinator stops.
+        state: `done`; `back`: all that was written was taken back, but for `left`; `stuck`: even
+            that could not be done for all; `halted`: the coordinator stops.
         first: why it is not done: (path, outcome).
         left: (path, why) of what was written and could not be taken back.
         undone: numbers of the steps that were taken back.
@@ -262,11 +262,11 @@ def perform(svc: Service, beside: Beside, journal: Journal, after_crash: bool) -
             outcome = writers.run(row, _forward(row))
             if outcome.state == "changed" and row.done:
                 outcome = Outcome("done")  # it was written before; what was built on it stays
-            if outcome.state != "changed":
+            if outcome.state in ("done", "failed") or (outcome.state == "barred" and after_crash):
                 reached.append(row)
             if outcome.state != "done":
                 out.first = (row.path, outcome)
-                if after_crash:  # those that follow may have been written before the crash
+                if after_crash:  # those that follow may have been written before, too
                     reached += journal.steps[journal.steps.index(row) + 1 :]
                 break
             if outcome.out is not None:
@@ -298,7 +298,7 @@ def _take_back(out: Performed, beside: Beside, journal: Journal, writers: _Write
             out.undone.append(row.n)
         else:
             out.left.append((row.path, outcome.why))
-            if outcome.state == "failed":
+            if outcome.state != "changed":
                 out.state = "stuck"
     if writers.sync() is not None:
         out.state = "stuck"
@@ -414,7 +414,7 @@ def _taken_back(svc: Service, journal: Journal, done: Performed) -> Refusal:
     assert done.first is not None
     path, outcome = done.first
     what = "reverted" if journal.verdict.what == "revert" else "undone"
-    changed = outcome.state == "changed"
+    changed = outcome.state != "failed"
     said = [f"{filename.shown(path)} was not written: {outcome.why}." if changed
             else f"{filename.shown(path)} could not be written: {outcome.why}."]
     if done.left:
@@ -438,11 +438,12 @@ def _stuck(journal: Journal, done: Performed) -> Refusal:
     left = "; ".join(f"{filename.shown(path)}: {why}" for path, why in done.left[:10])
     path, outcome = done.first
     return Refusal(
-        Code.STORAGE,
+        Code.STORAGE if outcome.state == "failed" else Code.VERSION_CHANGED,
         f"The {what} of {journal.review} is half done: {filename.shown(path)} could not be "
         f"written ({outcome.why}), and these could not be put back ({left}). All contents are "
         "kept, nobody is given these files, and coord tries again at each sweep.",
-        next=f"Restore access to the disk; then repeat the {what}.",
+        next=f"Put right what it names (the disk, or a link in the place of a directory); then "
+        f"repeat the {what}.",
         path=path, left=[name for name, _ in done.left],
     )
 

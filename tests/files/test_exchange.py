@@ -209,7 +209,7 @@ def test_no_link_above_is_written_through(tree: Path) -> None:
     (tree / "d").symlink_to(outside)
     for old, new in ((digest(OLD), digest(NEW)), (digest(OLD), None), (None, digest(NEW))):
         outcome, _ = run(tree, Step("d/f", old, new, 0o644, ASIDE))
-        assert outcome.state in ("changed", "done")
+        assert outcome.state == "barred"
         assert (outside / "f").read_bytes() == OLD and os.listdir(outside) == ["f"]
 
 
@@ -372,6 +372,28 @@ def test_a_disk_that_refuses_once_is_no_harm(tmp_path: Path, way: str, step: Ste
         outcome, _ = run(tree, reverse(step), after_crash=True)
         assert outcome.state == "done" and there(tree) == old, (faults.said, outcome)
         assert set(os.listdir(tree)) <= {"f", "second"}, faults.said
+
+
+def test_what_is_put_in_place_is_on_the_disk_before(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def noted(module: Any, name: str, said: str) -> None:
+        real = getattr(module, name)
+
+        def call(*args: Any, **more: Any) -> Any:
+            order.append(said)
+            return real(*args, **more)
+
+        monkeypatch.setattr(module, name, call)
+
+    for module, name in ((os, "write"), (os, "fsync"), (kernel, "exchange"), (os, "unlink")):
+        noted(module, name, name)
+    put(tree, digest(OLD))
+    run(tree, step_for(digest(OLD), digest(NEW)))
+    assert [name for name in order if name != "unlink"] == ["write", "fsync", "exchange", "fsync"]
+    assert order.index("exchange") < len(order) - 1 - order[::-1].index("unlink")
 
 
 def test_a_damaged_kept_content_is_not_written(tree: Path, tmp_path: Path) -> None:

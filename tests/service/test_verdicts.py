@@ -185,6 +185,7 @@ def test_a_link_swapped_in_while_it_writes_is_not_followed(world: World) -> None
     world.resume()
     assert held_by_coord(world) == [] and world.replay_differs() == []
     texts = {(world.root / f"dd/{n}").read_text() for n in ("a", "b")}
+    texts |= {path.read_text() for path in (world.root / "dd").glob("new")}
     state = world.ask(rq.ReviewShow(review="R-1")).state
     assert texts == {"half\n" if state == "open" else "one\n"}
 
@@ -240,6 +241,20 @@ def test_permission_bits_come_back_with_an_undo(world: World) -> None:
     assert (world.root / "f").stat().st_mode & 0o7777 == 0o600, "what is not content stays"
     world.ask(UNDO)
     assert (world.root / "f").stat().st_mode & 0o7777 == 0o600
+
+
+def test_an_undo_gives_each_file_its_own_permission_bits(world: World) -> None:
+    world.write("d/keep", "x")
+    world.acquire("ann", "d/", ttl_s=5)
+    for name, mode in (("a", 0o600), ("b", 0o644), ("c", 0o640), ("d", 0o755), ("e", 0o700)):
+        world.write(f"d/{name}", "the same\n")
+        (world.root / f"d/{name}").chmod(mode)
+    lapse(world)
+    world.ask(REVERT)
+    assert os.listdir(world.root / "d") == ["keep"]
+    world.ask(UNDO)
+    assert {name: (world.root / f"d/{name}").stat().st_mode & 0o7777 for name in "abcde"} == {
+        "a": 0o600, "b": 0o644, "c": 0o640, "d": 0o755, "e": 0o700}
 
 
 def test_names_that_no_lease_can_have(world: World) -> None:
@@ -605,6 +620,37 @@ def test_a_crash_in_any_moment_is_gone_on_from(tmp_path: Path, start: int) -> No
     assert went_on == {"open", "reverted"}
 
 
+def test_a_link_in_the_way_of_taking_back_is_waited_for(world: World) -> None:
+    """In the middle of a verdict a directory is replaced by a link: what is behind it is neither
+    taken back blindly nor given up; it is gone on with when the directory is back."""
+    outside = world.root.parent / "outside"
+    outside.mkdir()
+    for name in ("a/f", "b/f", "c/f"):
+        world.write(name, "one\n")
+    world.acquire("ann", "a/f", "b/f", "c/f", ttl_s=5)
+    for name in ("a/f", "b/f", "c/f"):
+        world.write(name, "half\n")
+    lapse(world)
+
+    def swap() -> None:
+        if (world.root / "b/f").read_text() == "one\n" and not (world.root / "a").is_symlink():
+            (world.root / "a").rename(world.root / "moved")
+            (world.root / "a").symlink_to(outside)
+            world.write("c/f", "somebody's\n")
+
+    with FaultyKernel(1, swap, for_good=True):
+        refusal = world.refused(REVERT)
+    assert "half done" in refusal.message and "a/f: a link" in refusal.message
+    assert refusal.code is Code.VERSION_CHANGED and held_by_coord(world)
+    assert os.listdir(outside) == []
+    assert world.refused(REVERT).code is Code.VERSION_CHANGED, "it is no better yet"
+    (world.root / "a").unlink()
+    (world.root / "moved").rename(world.root / "a")
+    refusal = world.refused(REVERT)
+    assert "c/f" in refusal.message and held_by_coord(world) == []
+    assert [(world.root / f"{d}/f").read_text() for d in "abc"] == ["half\n", "half\n", "somebody's\n"]
+
+
 def test_a_crash_while_it_is_taken_back_or_undone(tmp_path: Path) -> None:
     for nth, world, before, partial in worlds(tmp_path):
         world.ask(REVERT)
@@ -700,6 +746,55 @@ def test_what_a_person_builds_on_a_half_done_verdict_stays(world: World) -> None
     assert now.pop("d/005")[1] == b"built on that\n" and {t[1] for t in now.values()} == {b"one\n"}
     refusal = world.refused(UNDO)
     assert refusal.facts["paths"] == ["d/005"]
+
+
+def test_what_nobody_knows_to_be_done_is_taken_back_with_the_rest(world: World) -> None:
+    """As above, but the coordinator died before it had noted how far it was: one file was changed
+    since, by whoever and on whatever, so all others go back."""
+    for i in range(20):
+        world.write(f"d/{i:02}", "one\n")
+    world.acquire("ann", "d/", ttl_s=5)
+    for i in range(20):
+        world.write(f"d/{i:02}", "half\n")
+    lapse(world)
+
+    def late() -> None:
+        if (world.root / "d/12").read_text() == "one\n":
+            raise Crash
+
+    with FaultyKernel(1, late, for_good=True), pytest.raises(Crash):
+        world.ask(REVERT)
+    world.write("d/03", "somebody's\n")
+    (said,) = world.restart()
+    assert isinstance(said, Refusal) and "d/03" in said.message
+    now = tree(world)
+    assert now.pop("d/03")[1] == b"somebody's\n" and {t[1] for t in now.values()} == {b"half\n"}
+    assert world.ask(rq.ReviewShow(review="R-1")).state == "open" and not held_by_coord(world)
+
+
+def test_compaction_spares_what_a_half_done_verdict_needs(world: World) -> None:
+    """What is there now, and what was merged for it, is in no review: the journal needs it."""
+    lines = [f"line {i}\n" for i in range(20)]
+    world.write("a.py", "".join(lines))
+    world.write("b.py", "one\n")
+    world.acquire("ann", "a.py", "b.py", ttl_s=5)
+    world.write("a.py", "".join(["HALF\n", *lines[1:]]))
+    world.write("b.py", "half\n")
+    lapse(world)
+    theirs = "".join(["HALF\n", *lines[1:19], "after\n"])
+    world.write("a.py", theirs)
+    for nth in range(1, 400):
+        with FaultyKernel(nth, crash), contextlib.suppress(Crash):
+            world.ask(REVERT)
+        world.service.at_work.clear()
+        if world.view().row("verdict_get", "R-1"):
+            break
+    world.ask(rq.Compact(keep_days=1))
+    assert world.restart()[0].state == "reverted"
+    assert (world.root / "a.py").read_text() == "".join([*lines[:19], "after\n"])
+    world.ask(UNDO)
+    assert (world.root / "a.py").read_text() == theirs
+    assert (world.root / "b.py").read_text() == "half\n"
 
 
 def test_a_database_that_refuses_at_the_end_is_no_harm(world: World) -> None:
