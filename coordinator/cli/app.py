@@ -68,8 +68,8 @@ def out() -> Console:
     piped = not sys.stdout.isatty()
     width = int(os.environ.get("COLUMNS", "0") or 0) or None
     return Console(
-        width=(width or PIPE_COLUMNS) if piped else width, highlight=False, soft_wrap=False, emoji=False,
-        markup=False,
+        width=(width or PIPE_COLUMNS) if piped else width, highlight=False, soft_wrap=False,
+        emoji=False, markup=False,
     )
 
 
