@@ -30,7 +30,8 @@ class Ground:
         self._state = state
         self._kept: list[int] = []
         self._things: list[tuple[str, str, _Id]] = []
-        self._before_commit: list[tuple[str, _Id]] = []
+        #: What is looked at before a commit (False) and after it (True); bytes are quicker.
+        self._around_commit: dict[bool, list[tuple[bytes, _Id]]] = {False: [], True: []}
         self._seen_at = 0.0
         self._said: str | None = None
         #: Called once, with a sentence, as soon as something is seen to be gone.
@@ -39,13 +40,14 @@ class Ground:
             descriptor = os.open(path, getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_CLOEXEC)
             self._kept.append(descriptor)
             self._watch(what, path, os.fstat(descriptor))
-        self._watch("its lock", state.lock, os.fstat(lock), commits=True)
+        self._watch("its lock", state.lock, os.fstat(lock), when=False)
 
     def watch_database(self) -> None:
         """The database is open: from now on it is a part of the ground."""
         for suffix in ("", "-wal", "-shm"):
             path = self._state.database.with_name(self._state.database.name + suffix)
-            self._watch("its database", path, os.lstat(path), commits=suffix != "-shm")
+            self._watch("its database", path, os.lstat(path),
+                        when=True if suffix != "-shm" else None)
 
     def watch_socket(self, path: Path) -> None:
         """The socket is bound."""
@@ -63,25 +65,29 @@ class Ground:
         return self._said
 
     def check(self, begun: bool) -> None:
-        """Before a commit, and (`begun`) before it is told: that lock and database are this
-        daemon's.
+        """Before a commit: that the lock is this daemon's, so that nobody else writes. Before what
+        was committed is told (`begun`): that the database is the one that others will read.
 
         Raises:
             Refusal: SHUTTING_DOWN.
         """
-        for path, known in self._before_commit:
+        for path, known in self._around_commit[begun]:
             if _identity(path) != known:
                 self.lost()
                 break
         if self._said is not None:
             raise self._refusal(begun)
 
-    def check_request(self) -> None:
-        """A request has come: all is in place, as of a moment ago.
+    def check_request(self, reads: bool = False) -> None:
+        """A request has come: all is in place, as of a moment ago. Lock and database as of now, if
+        it only `reads`: nothing else is looked at before that is answered.
 
         Raises:
             Refusal: SHUTTING_DOWN.
         """
+        for around in (False, True) if reads else ():
+            if any(_identity(path) != known for path, known in self._around_commit[around]):
+                self.lost()
         now = time.monotonic()
         if now - self._seen_at > FRESH_S or self._said is not None:
             if self.lost() is not None:
@@ -113,18 +119,19 @@ class Ground:
             os.close(descriptor)
         self._kept.clear()
 
-    def _watch(self, what: str, path: Path, found: os.stat_result, commits: bool = False) -> None:
+    def _watch(self, what: str, path: Path, found: os.stat_result,
+               when: bool | None = None) -> None:
         identity = (found.st_dev, found.st_ino)
         self._things.append((what, str(path), identity))
-        if commits:
-            self._before_commit.append((str(path), identity))
+        if when is not None:
+            self._around_commit[when].append((os.fsencode(path), identity))
 
     def _lose(self, said: str) -> None:
         self._said = said
         self.on_loss(said)
 
 
-def _identity(path: str) -> _Id | None:
+def _identity(path: str | bytes) -> _Id | None:
     try:
         found = os.lstat(path)
     except OSError:

@@ -220,7 +220,7 @@ class Conversation(asyncio.Protocol):
             return
         try:
             # What changes anything is looked at again just before its commit (writer.py).
-            self._ground.check_request() if asked.op not in READS else self._ground.check(False)
+            self._ground.check_request(asked.op in READS)
         except Refusal as gone:
             self._reply(asked.id, gone)
             return
