@@ -61,9 +61,12 @@ def columns(
         left = width - 2 * (len(heads) - 1) - sum(
             w for w, kind in zip(wide, kinds, strict=True) if kind == "=")
         soft = [at for at, kind in enumerate(kinds) if kind != "="]
-        # The narrowest first: what they do not need is for the others.
-        for done, at in enumerate(sorted(soft, key=lambda at: wide[at])):
-            wide[at] = min(wide[at], max(8, left // (len(soft) - done)))
+        # Paths before texts, and the narrowest first: what they do not need is for the others.
+        texts = kinds.count("~")
+        for done, at in enumerate(sorted(soft, key=lambda at: (kinds[at] == "~", wide[at]))):
+            alike = texts if kinds[at] == "/" else 0
+            share = (left - 8 * alike) // (len(soft) - alike - done)
+            wide[at] = min(wide[at], max(8, share))
             left -= wide[at]
     out = []
     for row in shown:

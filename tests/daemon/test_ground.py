@@ -117,8 +117,8 @@ def test_never_two_holders_and_never_one_token_twice(repo: Repo, lose: Loss) -> 
         assert b'"error"' in line and b"SHUTTING_DOWN" in line, line
     until(lambda: gone(old))
     tokens = [x.fencing_token for x in first]
-    for agent, resource in (("two", "g"), ("cyd", "f2")):
-        with repo.client(agent) as client:
+    with repo.client("cyd") as cyd:
+        for client, resource in ((two, "g"), (cyd, "f2")):
             tokens.append(client.acquire(resource).leases[0].fencing_token)
     assert len(set(tokens)) == len(tokens)
     with repo.client() as client:
@@ -149,8 +149,8 @@ def test_the_next_command_alone_works(repo: Repo, lose: Loss) -> None:
 
 
 def test_what_is_on_disk_stays_where_only_lock_or_socket_went(repo: Repo) -> None:
-    for lose in (only_socket, only_lock, lock_and_socket):
-        with repo.client("one") as one:
+    with repo.client("one") as one:
+        for lose in (only_socket, only_lock, lock_and_socket):
             one.acquire("f")
             old = repo.pid()
             lose(repo)
