@@ -66,7 +66,7 @@ def out() -> Console:
     """Standard output; plain when piped or under NO_COLOR. A pipe is as wide as its longest line:
     whoever filters it needs all of it."""
     piped = not sys.stdout.isatty()
-    width = int(os.environ.get("COLUMNS", "0") or 0) or None
+    width = _columns_given()
     return Console(
         width=(width or PIPE_COLUMNS) if piped else width, highlight=False, soft_wrap=False,
         emoji=False, markup=False,
@@ -75,10 +75,15 @@ def out() -> Console:
 
 def width() -> int | None:
     """How wide lists may be; None when piped: whoever filters them needs all of it."""
-    given = int(os.environ.get("COLUMNS", "0") or 0) or None
+    given = _columns_given()
     if not sys.stdout.isatty():
         return given
     return given or shutil.get_terminal_size().columns
+
+
+def _columns_given() -> int | None:
+    given = os.environ.get("COLUMNS", "")
+    return int(given) or None if given.isascii() and given.isdigit() else None
 
 
 def say(text: str) -> None:

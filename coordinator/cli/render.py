@@ -61,13 +61,14 @@ def columns(
         left = width - 2 * (len(heads) - 1) - sum(
             w for w, kind in zip(wide, kinds, strict=True) if kind == "=")
         soft = [at for at, kind in enumerate(kinds) if kind != "="]
-        # Paths before texts, and the narrowest first: what they do not need is for the others.
-        texts = kinds.count("~")
-        for done, at in enumerate(sorted(soft, key=lambda at: (kinds[at] == "~", wide[at]))):
-            alike = texts if kinds[at] == "/" else 0
-            share = (left - 8 * alike) // (len(soft) - alike - done)
-            wide[at] = min(wide[at], max(8, share))
-            left -= wide[at]
+        # Paths before texts, and each by what it wants.
+        for kind in "/~":
+            alike = [at for at in soft if kinds[at] == kind]
+            room = left - (8 * kinds.count("~") if kind == "/" else 0)
+            wanted = sum(wide[at] for at in alike)
+            for at in alike if wanted > room else ():
+                wide[at] = min(wide[at], max(8, room * wide[at] // wanted))
+            left -= sum(wide[at] for at in alike)
     out = []
     for row in shown:
         cells = []

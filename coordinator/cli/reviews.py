@@ -10,7 +10,7 @@ from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
 
-from coordinator.cli.app import AsJson, app, ask, one_of, out, person, print_json, say
+from coordinator.cli.app import AsJson, app, ask, one_of, out, person, print_json, say, width
 from coordinator.cli.render import ago, diff, path, printable
 from coordinator.files.git import Git
 from coordinator.words import requests as rq
@@ -112,7 +112,8 @@ def _beside(file: rq.ReviewFile) -> None:
     table.add_column("at the lease", ratio=1, overflow="fold")
     table.add_column("when flagged", ratio=1, overflow="fold")
     table.add_row(*halves)
-    out().print(Columns([table], expand=True))
+    # Two halves need a middle: a pipe has no width, so that of a plain terminal is taken.
+    out().print(Columns([table], expand=True), width=width() or 80)
 
 
 @review_app.command("keep")

@@ -82,7 +82,8 @@ def test_lists_keep_ids_states_and_file_names(
         return
     if command == ["locks"]:
         names = [f"file_{i}_{j}.py" for i in range(4) for j in range(5)]
-        assert all(name in shown for name in names) and shown.count("exclusive") >= 20
+        assert all(name in shown for name in names), shown
+        assert shown.count("exclusive") >= 20
         return
     for number in range(1, 13):
         (line,) = [row for row in shown.splitlines() if row.split()[:1] == [f"T-{number}"]]
