@@ -179,7 +179,7 @@ class Daemon:
         self._eyes = Eyes(self._loop, self.service, self._writer, self._refresh_archive)
         self._eyes.open()
         self._backups = Backups(self._loop, self.state, self.settings.database, self._ground,
-                                self._clock)
+                                self._clock, self._last_seq())
         self._needed_at = self._loop.time()
         self._http = await self._open_http()
         coordinators.tidy(self._clock.now_ms() / 1000)
