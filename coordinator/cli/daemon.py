@@ -75,6 +75,7 @@ def init(
     if adopt:
         restoring.adopt(StateDir(root))
     if remove:
+        StateDir(root).check_ours()
         names = agent or []
         wanted = (wiring.chosen(root, names, False) if names
                   else [p for p in profiles(root) if p.wire])
@@ -205,6 +206,10 @@ def doctor(
         from coordinator.cli.restoring import restore as put_back
 
         return put_back(state, as_json)
+    try:
+        state.check_ours()
+    except Refusal as refusal:
+        return _doctor_ends(root, refusal, as_json)
     problems: list[str] = []
     facts: dict[str, object] = {"root": str(root), "python": sys.version.split()[0],
                                 "sqlite": apsw.sqlite_lib_version(), "socket": str(state.socket())}
@@ -251,6 +256,17 @@ def doctor(
     if not problems:
         say("No problem was found.")
     return 1 if problems else 0
+
+
+def _doctor_ends(root: Path, refusal: Refusal, as_json: bool) -> int:
+    """What lies there is not to be touched: nothing more can be told of it."""
+    said = f"{refusal.code.value}: {refusal.message} {refusal.next}"
+    if as_json:
+        print_json({"root": str(root), "problems": [said]})
+    else:
+        say(f"repository   {root}")
+        say(f"problem: {said}")
+    return 1
 
 
 def _wiring(root: Path, problems: list[str]) -> dict[str, str]:

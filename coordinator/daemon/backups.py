@@ -27,6 +27,8 @@ log = logging.getLogger("coord.backup")
 STEPS_S = (2.0, 10.0, 60.0, 600.0, 3600.0)
 #: Copying takes no more than this share of the time; and while it goes on, of the disk's.
 SHARE, DISK_SHARE = 0.02, 0.2
+#: Events that a daemon records by itself when it ends and begins.
+OWN_NOTES = 2
 #: A database up to this size (bytes) is copied once more when the daemon ends.
 LAST_BYTES_MAX = 64 * 1024 * 1024
 
@@ -35,7 +37,7 @@ class Backups:
     """One daemon's. Used from the loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, state: StateDir, settings: Database,
-                 ground: Ground, clock: Clock) -> None:
+                 ground: Ground, clock: Clock, last_seq: int) -> None:
         self._loop = loop
         self._state = state
         self._settings = settings
@@ -48,6 +50,8 @@ class Backups:
         self._ending = threading.Event()
         #: The last event that is in the newest copy.
         self._kept = self._in_newest()
+        if 0 <= last_seq - self._kept <= OWN_NOTES:
+            self._kept = last_seq  # nothing but that this daemon has started
 
     def tick(self, last_seq: int) -> None:
         """Once a second: begin to copy, if there is something new and it is time."""

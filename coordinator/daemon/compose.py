@@ -194,7 +194,7 @@ class Daemon:
         self._landings = Landings(self._loop, self.state, self._tell_landing)
         self._landings.look()
         self._backups = Backups(self._loop, self.state, self.settings.database, self._ground,
-                                self._clock)
+                                self._clock, self._last_seq())
         self._needed_at = self._loop.time()
         self._http = await self._open_http()
         coordinators.tidy(self._clock.now_ms() / 1000)

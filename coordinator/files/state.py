@@ -242,6 +242,18 @@ class StateDir:
         own.check_folder(self.path)
         own.check_all(self.path)
 
+    def check_ours(self) -> None:
+        """That the directory, if there is one, is what this user's coord has made.
+
+        Raises:
+            OSError.
+            Refusal: FOREIGN.
+        """
+        if os.path.lexists(self.path):
+            self.check()
+            if os.listdir(self.path):
+                self.secret_key()
+
     def note_socket(self) -> None:
         """Make the folder of the socket, and write down where it is.
 

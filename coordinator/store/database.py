@@ -43,6 +43,7 @@ STATEMENTS_KEPT = 180
 _PIECES = 400
 
 MAKE_ROOM = "Make room (bytes and inodes: `df`, `df -i`), then repeat."
+_sync = getattr(os, "fdatasync", os.fsync)  # not everywhere
 #: What SQLite raises when the disk (not the statement) is at fault.
 DISK_ERRORS = (
     apsw.FullError,
@@ -287,7 +288,7 @@ def backup(
             while not job.done:
                 began = time.perf_counter()
                 job.step(256)
-                os.fdatasync(file.fileno())
+                _sync(file.fileno())
                 pause(time.perf_counter() - began)
     finally:
         source.execute("COMMIT")

@@ -86,6 +86,14 @@ def test_clients_without_a_name_exclude_each_other(repo: Repo) -> None:
             two.acquire("a.py")
 
 
+def test_a_root_that_does_not_exist_is_an_error(repo: Repo) -> None:
+    """It does not mean the folder above."""
+    with pytest.raises(Refusal) as met:
+        Client(repo.root / "mistyped")
+    assert met.value.code is Code.INVALID and "mistyped" in met.value.message
+    assert not repo.state.path.exists()
+
+
 def test_one_client_in_many_threads(repo: Repo) -> None:
     ann = repo.client("ann")
     ann.register()

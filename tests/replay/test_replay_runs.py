@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 import typer
 
@@ -115,11 +116,13 @@ def test_the_demonstration_works_without_a_network(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(demo), "--think", "lognormal:500ms"], capture_output=True, text=True,
         timeout=60, check=False,
-        env={**BARE, "PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "HOME": str(tmp_path)},
+        env={**BARE, "PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr + done.stdout[-3000:]
     assert "tidemark" in done.stdout and "$ coord review show R-1" in done.stdout
     assert "the result equals NEW, byte for byte" in done.stdout
+    left = [one for one in psutil.process_iter(["cmdline"]) if any(str(tmp_path) in word for word in one.info["cmdline"] or [])]
+    assert psutil.wait_procs(left, timeout=10)[1] == [], "no coordinator outlives it"
 
 
 def test_json_on_the_command_line(
