@@ -75,7 +75,7 @@ def test_questions_are_on_the_dashboard_and_fit(repo: Repo) -> None:
     for name in names:
         repo.coord("request", "file", name, "--agent", "another-agent-with-a-name", "-m", LONG * 3)
     for words in (("status",), ("request", "list")):
-        shown = repo.coord(*words).stdout
+        shown = repo.coord(*words, env={"COLUMNS": "80"}).stdout
         assert max(map(len, shown.splitlines())) <= 80, shown
         assert "U-1" in shown
     shown = repo.coord("status").stdout

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import coordinator._hook as hook_file
+from coordinator.client.client import Client
 from coordinator.words import requests as rq
 from tests.conftest import BARE, Repo
 from tests.waiting import until
@@ -62,22 +63,22 @@ def test_a_lease_a_claim_a_waiter_and_a_connection_keep_it(brief: Repo) -> None:
     with brief.client("ann") as ann, brief.client("bob") as bob:
         pid = (ann.call(rq.Health()), brief.pid())[1]
         stays(brief)
-    lease = brief.client("ann").acquire("a.py", ttl=60)
-    assert lease.leases
+        assert ann.acquire("a.py", ttl=60).leases
     stays(brief)
-    with brief.client("ann") as ann:
+    with Client(brief.root, "ann", ann.token) as ann:
         ann.release("a.py")
         task = ann.call(rq.TaskAdd(title="t")).task
         ann.claim(task)
     stays(brief)
-    with brief.client("ann") as ann, brief.client("bob") as bob:
+    with Client(brief.root, "ann", ann.token) as ann, brief.client("bob") as bob:
         ann.done(task)
         ann.acquire("b.py", ttl=60)
         assert not bob.call(rq.Locks()).waiters
     assert brief.pid() == pid
-    with brief.client("ann") as ann:
+    with Client(brief.root, "ann", ann.token) as ann:
         ann.release("b.py")
     ends(brief, pid)
+
 
 
 def test_a_lapsed_lease_is_tidied_first(brief: Repo) -> None:

@@ -115,15 +115,16 @@ def test_separated_they_never_meet(outer: Repo, apart: Repo) -> None:
             assert "belongs to the coordinator of" in refused.stderr and f"next: Repeat it in {apart.root}" in refused.stderr
         assert held(outer) == {}
         # what looks as if it covered the folder says that it does not
+        a = outer.client("A")
         for name in ("vendor/", "vendor/**/*.py", "."):
-            got = outer.client("A").acquire(name)
+            got = a.acquire(name)
             assert got.warnings == [f"{got.leases[0].resource} does not cover vendor/lib: that folder has a coordinator of its own."]
-            outer.client("A").release(name)
-        got = outer.client("A").acquire("vendor/clone/")
+            a.release(name)
+        got = a.acquire("vendor/clone/")
         assert got.warnings == []
-        outer.client("A").release("vendor/clone/")
+        a.release("vendor/clone/")
         # and what changes there is no partial work of its
-        outer.client("A").acquire("vendor/", ttl=0.1)
+        a.acquire("vendor/", ttl=0.1)
         (apart.root / "l.py").write_text("two\n")
         with outer.client() as client:
             until(lambda: client.call(rq.Sweep()).lapsed)
@@ -149,13 +150,11 @@ def test_what_is_held_there_is_not_separated(outer: Repo) -> None:
     outer.coord("init")
     inside = Repo(outer.root / "vendor/lib")
     for name in ("vendor/lib/l.py", "vendor/", "**/*.py"):
-        with outer.client("A") as client:
-            client.acquire(name)
+        outer.coord("lock", name, "--agent", "A")
         refused = inside.coord("init", "--separate")
         assert refused.returncode == 3 and "A holds" in refused.stderr, (name, refused)
         assert not inside.state.path.exists()
-        with outer.client("A") as client:
-            client.release(name)
+        outer.coord("unlock", name, "--agent", "A")
     with outer.client("A") as client, outer.client("B") as waiter:
         client.acquire("vendor/x")
         with pytest.raises(Refusal):

@@ -26,6 +26,15 @@ from tests.waiting import until
 confined = pytest.mark.skipif(not _possible(), reason="no user namespaces on this machine")
 
 
+def all_served(repo: Repo) -> bool:
+    """Whether everybody in line waits for something that another has. Who is freed is served after
+    the answer that freed it."""
+    with repo.client() as client:
+        locks = client.call(rq.Locks())
+    return all(any(lease.resource in waiter.resources and lease.holder != waiter.agent for lease in locks.items)
+               for waiter in locks.waiters)
+
+
 class Claude:
     """One session of Claude Code, as far as its hooks go."""
 
@@ -48,6 +57,8 @@ class Claude:
             input=json.dumps(said).encode(), capture_output=True, check=False, timeout=60, env=BARE,
         )
         assert done.returncode == 0, done.stderr
+        if event == "SessionEnd":
+            until(lambda: all_served(self.repo))
         if not done.stdout:
             return {}
         out: dict[str, Any] = json.loads(done.stdout)
