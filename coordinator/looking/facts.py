@@ -108,6 +108,8 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
     files: dict[str, str]
     linked: list[tuple[str, str]] = []
     """(identity, path) of those that have another name somewhere."""
+    unkept: list[str] = []
+    """Paths of those whose bytes could not be kept."""
 
 
 Fact = Located | Bytes | Listing | str | bool | list[str] | Refusal | None

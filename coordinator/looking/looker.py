@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from coordinator.files.beneath import Root
 from coordinator.files.blobs import FILE_FROM, BlobFolder
 from coordinator.files.canonical import Tree
@@ -236,7 +238,7 @@ class Looker:
         asked = as_resource(need.name, need.kind, need.scope)
         names = manifest(Path(need.root), asked, self.ignore, min(need.files_max,
                                                                   self._budget.files))
-        files: dict[str, str] = {}
+        files: dict[str, Bytes] = {}
         stamps: dict[str, tuple[int, ...]] = {}
         with Root(need.root) as root:
             for name in names:
@@ -254,15 +256,18 @@ class Looker:
                     inode = root.identity(name)
                     if inode is not None:
                         linked.append((inode, name))
-        return Listing(files, linked)
+        return Listing(
+            {name: found.hash for name, found in files.items() if found.hash is not None}, linked,
+            [name for name, found in files.items() if not found.kept],
+        )
 
-    def _take_in(self, root: Root, name: str, files: dict[str, str],
+    def _take_in(self, root: Root, name: str, files: dict[str, Bytes],
                  stamps: dict[str, tuple[int, ...]]) -> None:
         self._check_time()
         stamps[name] = _stamp(root, name)
         found = self._read_in(root, name)
         if found.hash is not None:
-            files[name] = found.hash
+            files[name] = msgspec.structs.replace(found, data=None)
 
     def _read(self, path: str) -> Bytes:
         """What is at an absolute path."""

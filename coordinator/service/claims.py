@@ -68,7 +68,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         return redirect.locked(
             svc, tx, req.agent, located, weighing, None, other, task=named.task_id
         )
-    if weighing.reviews and svc.settings.review.quarantine:
+    if weighing.closed:
         return granting.quarantined(weighing)
     return _take(svc, tx, req.agent, named, wanted, weighing, ttl_ms)
 

@@ -73,9 +73,8 @@ def choose(
         try:
             wanted = wanted_by(svc, tx, task_id)
             weighing = weigh(svc, tx, agent, wanted, task=task_id)
-            quarantined = bool(weighing.reviews) and svc.settings.review.quarantine
             touches_own = beside and bool(weighing.mine)
-            if not weighing.blocked and not quarantined and not touches_own:
+            if not weighing.blocked and not weighing.closed and not touches_own:
                 if not beside:
                     check_looked(svc, tx, wanted, weighing)
                 return tasks.find(tx, task_id), wanted, weighing

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from coordinator.files import apart
 from coordinator.rules import leases as rule
 from coordinator.service import unlocks
-from coordinator.service.core import Service, ms
+from coordinator.service.core import Service, listed, ms
 from coordinator.service.weighing import Wanted, Weighing, below
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
+from coordinator.words import filename
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.naming import Located
@@ -41,6 +42,7 @@ def grant(
             expires, max_until = min(expires, bound), min(max_until, bound)
     check_looked(svc, tx, wanted, weighing)
     leases: list[rq.Lease] = []
+    unkept: list[str] = []
     for located, mode in wanted:
         asked = located.resource
         own = weighing.own.get(asked.scope + "\n" + asked.name) if weighing.own else None
@@ -65,7 +67,8 @@ def grant(
         )
         event.worktree = located.worktree
         if located.inode is not None or asked.kind != "file":
-            event.content_hash, event.baselines = _baseline(svc, tx, located)
+            event.content_hash, event.baselines, lost = _baseline(svc, tx, located)
+            unkept += lost
         tx.record(event)
         leases.append(
             rq.Lease(
@@ -79,6 +82,11 @@ def grant(
         f"{path} holds partial work under review {review}; see `coord review show {review}`."
         for review, path, _ in dict.fromkeys(weighing.reviews)
     ] if weighing.reviews else []
+    if unkept:
+        warnings.append(
+            f"{listed(unkept)} cannot be kept as now (over review.kept_bytes_max, or not "
+            "readable): coord could not bring that back after a change."
+        )
     for located, _ in wanted if svc.tree.apart else ():
         warnings += [
             f"{located.resource.name} does not cover {name}: that folder has a coordinator of its "
@@ -116,18 +124,20 @@ def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], weighing: Weigh
 
 def _baseline(
     svc: Service, tx: Tx, located: Located
-) -> tuple[str | None, list[tuple[str, str]] | None]:
-    """Keep the bytes that the holder starts from (invariant 6)."""
+) -> tuple[str | None, list[tuple[str, str]] | None, list[str]]:
+    """Keep the bytes that the holder starts from (invariant 6); also what could not be kept."""
     asked = located.resource
     if asked.kind in ("file", "region"):
         if located.inode is None or located.path is None:
-            return None, None
+            return None, None, []
         found = tx.looked.content(located.path)
-        tx.keep_found(found)
-        return found.hash, None
+        kept = tx.keep_found(found) or found.hash is None
+        return found.hash, None, [] if kept else [asked.name]
     if asked.kind not in ("dir", "glob"):
-        return None, None
-    return None, list(tx.looked.below(below(svc, located)).files.items())
+        return None, None, []
+    listing = tx.looked.below(below(svc, located))
+    lost = [filename.shown(path) for path in listing.unkept]
+    return None, list(listing.files.items()), lost
 
 
 def checked_ttl(svc: Service, ttl_s: float | None) -> int:
@@ -149,15 +159,23 @@ def checked_ttl(svc: Service, ttl_s: float | None) -> int:
 
 
 def quarantined(weighing: Weighing) -> Refusal:
-    """REVIEW_OPEN for a set that touches files under review."""
-    review, path, _ = weighing.reviews[0]
-    return Refusal(
-        Code.REVIEW_OPEN,
-        f"{path} holds partial work ({review}) that waits for a human's verdict, or for its task "
-        "to go on with it; nothing was leased.",
-        next=f"`coord review show {review}`, then keep, revert or reassign.",
-        reviews=sorted({r for r, _, _ in weighing.reviews}),
-    )
+    """REVIEW_OPEN for a set that touches files under review that are given to nobody."""
+    review, path, _ = weighing.closed[0]
+    told = filename.shown(path)
+    if weighing.unkept:
+        message = (
+            f"{told} holds partial work ({review}) that coord could not keep (over "
+            "review.kept_bytes_max, or not readable): it lies there and nowhere else, and a write "
+            "would destroy it before a person has seen it. Nothing was leased."
+        )
+        following = (f"A person looks with `coord review show {review}`, copies what is wanted, "
+                     f"then `coord review keep {review}`.")
+    else:
+        message = (f"{told} holds partial work ({review}) that waits for a human's verdict, or for "
+                   "its task to go on with it; nothing was leased.")
+        following = f"`coord review show {review}`, then keep, revert or reassign."
+    return Refusal(Code.REVIEW_OPEN, message, next=following,
+                   reviews=sorted({r for r, _, _ in weighing.closed}))
 
 
 def end(tx: Tx, row: LeaseRow, by: str | None = None) -> None:

@@ -73,7 +73,7 @@ def acquire_located(
     else:
         check_looked(svc, tx, wanted, weighing)
     agents.acting(svc, tx, actor, req.agent)
-    if weighing.reviews and svc.settings.review.quarantine and not weighing.blocked:
+    if weighing.closed and not weighing.blocked:
         return quarantined(weighing)
     asks = None
     if before is not None:

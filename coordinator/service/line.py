@@ -122,7 +122,7 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
         _waited_in_vain(tx, waiter)
         return False
     wanted, weighing = _weighed(svc, tx, waiter)
-    if weighing.blocked or (weighing.reviews and svc.settings.review.quarantine):
+    if weighing.blocked or weighing.closed:
         unlocks.lost_its_holder(svc, tx, acquisition)
         return False
     _give(svc, tx, waiter, wanted, weighing)
@@ -178,9 +178,7 @@ def serve_approved(
     except Refusal as refusal:  # the holder's answer stands; the asker is tried again later
         set_aside(svc, tx, waiter.acquisition_id, refusal.message)
         return False
-    if weighing.leases or (weighing.waiters and no_longer_than is None):
-        return False
-    if weighing.reviews and svc.settings.review.quarantine:
+    if weighing.leases or weighing.closed or (weighing.waiters and no_longer_than is None):
         return False
     _give(svc, tx, waiter, wanted, weighing, said,
           no_longer_than if weighing.waiters else None)

@@ -141,16 +141,6 @@ def why_not_kept(view: View, file: ReviewFileRow) -> str:
     return "its bytes before the change are not known to coord"
 
 
-def unkept(view: View, review: str, path: str) -> bool:
-    """Whether partial work on a file lies only where it was done: who wrote there would destroy it
-    without anybody having seen it."""
-    for raw in view.rows("review_files_of", review):
-        file = ReviewFileRow(*raw)
-        if file.path == path and not file.kept and file.flagged_hash is not None:
-            return view.source(file.flagged_hash) is None
-    return False
-
-
 # ------------------------------------------------------------ what a verdict needs
 
 

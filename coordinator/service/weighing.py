@@ -38,6 +38,8 @@ class Weighing(msgspec.Struct):
     leases: list[LeaseRow] = []
     waiters: list[NearWaiter] = []
     reviews: list[tuple[str, str, str]] = []  # (review, path, scope)
+    closed: list[tuple[str, str, str]] = []  # those of them that forbid it
+    unkept: bool = False  # the partial work of the first of these is kept nowhere
     mine: list[LeaseRow] = []  # its own live leases that overlap
     own: dict[str, LeaseRow] = {}  # its own leases at the same scope
     #: The scope, as it stands in the database, of the first lease in the way.
@@ -58,7 +60,7 @@ class Weighing(msgspec.Struct):
             return self.held_at
         if self.waiters:
             return self.waiters[0].scope
-        return self.reviews[0][2] if self.reviews else self.mine[0].scope
+        return self.closed[0][2] if self.closed else self.mine[0].scope
 
 
 def locate(svc: Service, view: View, texts: Sequence[str], cwd: str | None) -> list[Located]:
@@ -177,10 +179,16 @@ def weigh(
                                   ms(svc.settings.leases.age_step_s))
             _ahead(svc, tx, out, holder, asked, mode, place, acquisition)
         if present.reviews:
-            for review, path, scope, state, left_by in near(tx, "reviews_near", asked):
+            for review, path, scope, state, left_by, unkept in near(tx, "reviews_near", asked):
                 if state == "reassigned" and task in (None, left_by):
                     continue
-                out.reviews.append((str(review), str(path), str(scope)))
+                found = str(review), str(path), str(scope)
+                out.reviews.append(found)
+                # Partial work that lies only where it was done is given to nobody: who writes there
+                # would destroy it before a person has seen it.
+                if unkept or svc.settings.review.quarantine:
+                    out.unkept = out.unkept or (bool(unkept) and not out.closed)
+                    out.closed.append(found)
     if lapsed:
         raise Unready(lapsed=lapsed)
     if not out.blocked:

@@ -546,13 +546,17 @@ WHERE f.path = ? AND f.written_hash IS NOT NULL ORDER BY v.n DESC LIMIT 1;
 
 -- name: reviews_near
 -- Files under open review, or whose reassigned task has not gone on yet, that may overlap a
--- resource (parameters as for `rivals`).
-SELECT f.review_id, f.path, f.scope, v.state, v.task_id FROM review_files f
+-- resource (parameters as for `rivals`); the last column: their partial work is kept nowhere.
+SELECT f.review_id, f.path, f.scope, v.state, v.task_id,
+       f.kept = 0 AND f.flagged_hash IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.hash = f.flagged_hash) FROM review_files f
 JOIN reviews v USING (review_id) WHERE (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (
     SELECT 1 FROM tasks t WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))
   AND f.scope IN ({scopes})
 UNION ALL
-SELECT f.review_id, f.path, f.scope, v.state, v.task_id FROM review_files f
+SELECT f.review_id, f.path, f.scope, v.state, v.task_id,
+       f.kept = 0 AND f.flagged_hash IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.hash = f.flagged_hash) FROM review_files f
 JOIN reviews v USING (review_id) WHERE (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (
     SELECT 1 FROM tasks t WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))
   AND f.scope >= ? AND f.scope < ?;

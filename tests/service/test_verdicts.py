@@ -366,18 +366,60 @@ def test_over_the_budget_it_is_said_and_nothing_is_destroyed(world: World) -> No
     assert (world.root / "f").read_bytes() == two
 
 
-@pytest.mark.xfail(strict=True, reason="to be asked where leases are weighed: reviews.unkept")
-def test_a_file_whose_partial_work_is_kept_nowhere_is_given_to_nobody(world: World) -> None:
-    """A new holder would destroy it without anybody having seen it."""
+def over_the_budget(world: World) -> None:
+    """Partial work of ann's on `f` that is kept nowhere but in `f`."""
     large(world, kept_bytes_max=150_000)
     (world.root / "f").write_bytes(os.urandom(100_000))
     world.acquire("ann", "f", ttl_s=5)
     (world.root / "f").write_bytes(os.urandom(100_000))
+
+
+def test_a_file_whose_partial_work_is_kept_nowhere_is_given_to_nobody(world: World) -> None:
+    """A new holder would destroy it without anybody having seen it."""
+    over_the_budget(world)
     assert not lapse(world).files[0].kept
     refusal = world.refused(rq.Acquire(agent="bob", resources=["f"]))
-    assert refusal.code is Code.REVIEW_OPEN
+    assert refusal.code is Code.REVIEW_OPEN and "kept_bytes_max" in refusal.message
     world.ask(rq.ReviewDecide(review="R-1", verdict="keep"))
     assert world.acquire("bob", "f").leases
+
+
+def test_nor_with_a_claim_a_place_in_line_or_an_approval(world: World) -> None:
+    # Given a task and a waiter for such a file
+    over_the_budget(world)
+    task = world.task("wants it", "f")
+    waits = world.refused(rq.Acquire(agent="bob", resources=["f"], retry=True))
+    assert waits.code is Code.LOCKED
+    world.clock.advance(6_000)
+    world.ask(rq.Sweep())
+    # I expect none of them to get it
+    assert [row.locked_by for row in world.live()] == []
+    named = world.refused(rq.TaskClaim(agent="bob", task=task))
+    assert named.code is Code.REVIEW_OPEN and named.facts["reviews"] == ["R-1"]
+    assert world.refused(rq.TaskClaim(agent="bob")).code is Code.NOTHING_TO_DO
+    # until a person has looked
+    world.ask(rq.ReviewDecide(review="R-1", verdict="keep"))
+    assert [row.locked_by for row in world.live()] == ["bob"]
+    # and an approval after the verdict was undone to give it to nobody either
+    world.ask(rq.RequestFile(agent="eve", resource="f", reason="I need it"))
+    world.ask(rq.ReviewUndo(review="R-1"))
+    world.ask(rq.RequestAnswer(agent="bob", request="U-1", verdict="approve"))
+    assert [row.locked_by for row in world.live()] == []
+    assert world.replay_differs() == []
+
+
+def test_whoever_leases_what_cannot_be_kept_is_told(world: World) -> None:
+    """No revert could bring it back."""
+    large(world, kept_bytes_max=150_000)
+    for name in ("f", "d/one", "d/two"):
+        world.write(name, "")
+        (world.root / name).write_bytes(os.urandom(100_000))
+    assert world.acquire("ann", "f").warnings == []
+    (warning,) = world.acquire("bob", "d/one").warnings
+    assert "d/one" in warning and "kept_bytes_max" in warning
+    assert world.acquire("bob", "d/one").warnings == []  # told once
+    (warning,) = world.acquire("bob", "d/").warnings
+    assert "d/one and d/two" in warning
 
 
 # ------------------------------------------------------------------- several names, one file
