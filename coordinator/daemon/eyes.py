@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from coordinator.daemon.desk import Desk
 from coordinator.daemon.watcher import Change, Watcher
-from coordinator.files.content import snapshot
-from coordinator.service import watching
+from coordinator.files.git import Git, GitError
+from coordinator.service import disk, watching
 from coordinator.service.core import Service
+from coordinator.service.disk import NOTHING, Bytes
 from coordinator.service.engine import decide
 from coordinator.store.ledger import Tx
 
@@ -37,6 +36,8 @@ class Eyes:
         self._desk = desk
         self._archive_changed = archive_changed
         self._watcher: Watcher | None = None
+        #: Whether what an unleased write changed is kept for a review.
+        self._keeps = service.settings.watch.unleased == "review"
         self._folders = tuple(f.rstrip("/") + "/" for f in service.settings.archive.folders)
 
     def open(self) -> None:
@@ -63,7 +64,9 @@ class Eyes:
 
     def _batch(self, changes: Sequence[Change]) -> None:
         """In the watcher's thread."""
-        seen = []
+        seen: list[watching.Seen] = []
+        before = self._committed([c.to or c.path for c in changes
+                                  if not c.is_dir and c.kind != "overflow"])
         for change in changes:
             if change.kind == "overflow":
                 log.warning("more changes at once than could be told one by one")
@@ -72,39 +75,27 @@ class Eyes:
             moved = change.path if change.kind == "moved" else None
             if change.is_dir:
                 if moved is not None:
-                    seen.append(watching.Seen(path, None, moved_from=moved, is_dir=True))
+                    seen.append(watching.Seen(path, NOTHING, moved_from=moved, is_dir=True))
                 continue
-            seen.append(self._look(path, moved))
+            now = disk.look(self._service, None, path, keep=self._keeps)
+            seen.append(watching.Seen(path, now, before.get(path, NOTHING), moved))
         if seen:
             self._loop.call_soon_threadsafe(self._tell, seen)
         if any(one.path.startswith(self._folders) for one in seen):
             self._loop.call_soon_threadsafe(self._archive_changed)
 
-    def _committed(self, path: str) -> bytes | None:
-        """What git has of the path, when the policy is to show what an unleased write changed."""
-        if self._service.settings.watch.unleased != "review":
-            return None
+    def _committed(self, paths: Sequence[str]) -> dict[str, Bytes]:
+        """What git has of these, when the policy is to show what an unleased write changed."""
+        if not self._keeps:
+            return {}
+        git = Git(self._service.tree.root)
         try:
-            done = subprocess.run(
-                ["git", "show", f"HEAD:./{path}"], cwd=self._service.tree.root, timeout=10,
-                capture_output=True, check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.stdout if done.returncode == 0 else None
-
-    def _look(self, path: str, moved: str | None) -> watching.Seen:
-        try:
-            content = snapshot(self._service.tree.root / path,
-                               self._service.settings.review.file_bytes_max)
-        except OSError:
-            return watching.Seen(path, "unreadable", moved_from=moved)
-        if content.kind in ("file", "symlink", "large"):
-            before = self._committed(path)
-            return watching.Seen(path, content.hash, content.data, before, moved,
-                                 changed_ms=_changed_ms(self._service.tree.root / path),
-                                 link=content.kind == "symlink")
-        return watching.Seen(path, None, before=self._committed(path), moved_from=moved)
+            above = git.text("rev-parse", "--show-prefix")  # the root may lie below git's own
+            entries = {above + path: of for path, of in git.entries("HEAD", paths).items()}
+            found = disk.from_git(self._service, git, entries)
+        except GitError:
+            return {}
+        return {path.removeprefix(above): content for path, content in found.items()}
 
     def _tell(self, seen: list[watching.Seen]) -> None:
         self._desk.engine.task(self._record(seen))
@@ -129,10 +120,3 @@ def _follow(service: Service, old: str, new: str, tx: Tx) -> None:
 
 def _see(service: Service, seen: Sequence[watching.Seen], tx: Tx) -> None:
     watching.seen(service, tx, seen)
-
-
-def _changed_ms(file: Path) -> int | None:
-    try:
-        return file.lstat().st_mtime_ns // 1_000_000
-    except OSError:
-        return None

@@ -23,8 +23,11 @@ from coordinator.words.refusals import Code, Refusal
 TIMEOUT_S, CHECKOUT_TIMEOUT_S = 120.0, 1800.0
 #: Files that are read at the same time.
 AT_ONCE = 4
-#: Modes of tree entries: a symlink, a submodule, nothing.
+#: Paths that are given to git in one command.
+PATHS_AT_ONCE = 200
+#: Modes of tree entries: a symlink, a submodule, nothing, an executable file, files.
 LINK, SUBMODULE, NO_MODE, EXECUTABLE = "120000", "160000", "000000", "100755"
+FILES = frozenset({"100644", "100664", EXECUTABLE})
 #: What would make git look at another repository than the one that it is run in.
 ELSEWHERE = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
@@ -158,6 +161,22 @@ class Git:
         for about, path in zip(fields[::2], fields[1::2], strict=True):
             old_mode, new_mode, old, new, _ = about.removeprefix(":").split(" ")
             out.append(Entry(path, old_mode, new_mode, old, new))
+        return out
+
+    def entries(self, commit: str, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """What a commit has at these paths (relative to the directory that git runs in): path ->
+        (mode, id); without those that it does not have.
+
+        Raises:
+            GitError: there is no such commit.
+        """
+        out = {}
+        for start in range(0, len(paths), PATHS_AT_ONCE):
+            some = paths[start : start + PATHS_AT_ONCE]
+            for line in self.names("ls-tree", "-z", commit, "--", *some):
+                about, _, path = line.partition("\t")
+                mode, _, name = about.split(" ")
+                out[path] = mode, name
         return out
 
     def contents(self, files: Sequence[tuple[str, str]], take: Callable[[IO[bytes]], T],

@@ -13,7 +13,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,6 +32,8 @@ from coordinator.files.content import (
     is_link,
     link_digest,
 )
+from coordinator.files.git import EXECUTABLE as EXECUTABLE_MODE
+from coordinator.files.git import FILES, LINK, Git
 from coordinator.service.core import Service
 from coordinator.store.ledger import Tx, View
 from coordinator.words import filename
@@ -166,14 +168,22 @@ def pour(svc: Service, stream: IO[bytes]) -> Bytes:
     return Bytes(f"sha256:{named.hexdigest()}", None, 0, size, stored)
 
 
-def link(target: bytes) -> Bytes:
-    """The content of a symlink."""
-    return Bytes(link_digest(target), target, 0o777, len(target))
+def from_git(svc: Service, git: Git, entries: Mapping[str, tuple[str, str]]) -> dict[str, Bytes]:
+    """What git has, as it would lie in the working tree, by path. `entries`: path (from git's own
+    root) -> (mode, id). What is neither a file nor a link is left out.
 
-
-def executable(content: Bytes) -> Bytes:
-    """The same bytes, as those of an executable file."""
-    return replace(content, hash=f"{content.hash}{EXECUTABLE}") if content.hash else content
+    Raises:
+        GitError: git cannot read them.
+    """
+    files = [(name, path) for path, (mode, name) in entries.items() if mode in FILES]
+    out = git.contents(files, partial(pour, svc))
+    for path, (mode, name) in entries.items():
+        if mode == LINK:
+            target = git.blob(name)
+            out[path] = Bytes(link_digest(target), target, 0o777, len(target))
+        elif mode == EXECUTABLE_MODE and (found := out[path]).hash is not None:
+            out[path] = replace(found, hash=f"{found.hash}{EXECUTABLE}")
+    return out
 
 
 def keep(tx: Tx, content: Bytes) -> None:

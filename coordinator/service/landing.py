@@ -12,13 +12,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from coordinator.files.git import EXECUTABLE, LINK, NO_MODE, Git, GitError
+from coordinator.files.git import Git, GitError
 from coordinator.looking.facts import Below, Content
 from coordinator.rules import landing as rule
 from coordinator.rules.leases import as_resource
@@ -185,20 +184,13 @@ def look_at_unlanded(svc: Service, work: rq.Unlanded) -> list[Unlanded]:
         below = git.text("rev-parse", "--show-prefix")
         entries = [e for e in git.changes(work.began, work.commit)
                    if e.path.startswith(below) and not e.submodule][:FLAGGED_MAX]
-        files = [(e.old, e.path) for e in entries if e.old_mode not in (NO_MODE, LINK)]
-        contents = git.contents(files, partial(disk.pour, svc))
-        links = {e.path: git.blob(e.old) for e in entries if e.old_mode == LINK}
+        before = disk.from_git(svc, git, {e.path: (e.old_mode, e.old) for e in entries})
     except GitError as bad:
         raise bad.refusal("What did not land cannot be read") from None
     out = []
     for entry in entries:
         path = filename.from_bytes(os.fsencode(entry.path[len(below):]))
-        if entry.path in links:
-            was = disk.link(links[entry.path])
-        else:
-            was = contents.get(entry.path, disk.NOTHING)
-            if entry.old_mode == EXECUTABLE:
-                was = disk.executable(was)
+        was = before.get(entry.path, disk.NOTHING)
         now = disk.look(svc, work.worktree, path, keep=True)
         if now.hash != was.hash:
             out.append(Unlanded(path, was, now))

@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
-from coordinator.files.content import digest
+from coordinator.files.content import is_link
 from coordinator.looking.facts import Lapsed, Looked, Unready
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource, conflicts, slot
-from coordinator.service import lapse, notices
+from coordinator.service import disk, lapse, notices
 from coordinator.service.core import Service
+from coordinator.service.disk import NOTHING, Bytes
 from coordinator.service.engine import Engine, decide
 from coordinator.service.granting import end
 from coordinator.service.rivals import near
@@ -37,20 +38,31 @@ _ENDINGS = frozenset({"lease_released", "lease_lapsed"})
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One path that changed: its content now (None: gone), and where it was moved from, if so.
+    """One path that changed: its content now, and where it was moved from, if so.
 
-    `before` is what git has of it, for policies that want to show the difference. `changed_ms` is
-    when it was written (the file's own time); None: unknown, as of a file that is gone.
+    `before` is what git has of it, for policies that want to show the difference.
     """
 
     path: str
-    hash: str | None
-    data: bytes | None = None
-    before: bytes | None = None
+    now: Bytes
+    before: Bytes = NOTHING
     moved_from: str | None = None
     is_dir: bool = False
-    changed_ms: int | None = None
-    link: bool = False
+
+    @property
+    def hash(self) -> str | None:
+        """The name of its content; None: it is gone."""
+        return self.now.hash
+
+    @property
+    def changed_ms(self) -> int | None:
+        """When it was written (the file's own time); None: unknown, as of a file that is gone."""
+        return None if self.now.stamp is None else self.now.stamp[4] // 1_000_000
+
+    @property
+    def link(self) -> bool:
+        """Whether it is a symlink by now."""
+        return self.hash is not None and is_link(self.hash)
 
 
 def seen(svc: Service, tx: Tx, changes: Sequence[Seen]) -> None:
@@ -118,16 +130,13 @@ def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str
     tx.record(ev.UnleasedWrite(resource=change.path, hash=change.hash))
     if policy != "review":
         return
-    if change.data is not None and change.hash is not None:
-        tx.keep(change.hash, change.data)
-    if known is None and change.before is not None:
-        known = digest(change.before)
-        tx.keep(known, change.before)
+    if known is None:
+        known = change.before.hash
         if known == change.hash:
             return  # back to what is committed
-    kept = (change.hash is None or change.data is not None) and (
-        known is None or tx.row("blob_has", known) is not None
-    )
+        disk.keep(tx, change.before)
+    disk.keep(tx, change.now)
+    kept = change.now.kept and (known is None or tx.row("blob_has", known) is not None)
     kind = "created" if known is None else "deleted" if change.hash is None else "modified"
     file = ev.FlaggedFile(
         path=change.path, scope=path_scope(change.path, svc.fold_case), change=kind,

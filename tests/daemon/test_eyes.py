@@ -101,6 +101,48 @@ def test_what_git_has_is_shown_and_can_be_restored(make_repo: Callable[..., Repo
     assert (repo.root / "old.py").read_text() == "committed\n"
 
 
+def test_what_is_as_git_has_it_is_no_change(make_repo: Callable[..., Repo]) -> None:
+    """Type, mode and line endings are part of what git has."""
+    repo = make_repo(config='[watch]\ndebounce_s = 0.05\nunleased = "review"\n')
+    run, ends, link = (repo.root / name for name in ("run.sh", "ends.txt", "link"))
+    (repo.root / ".gitattributes").write_text("*.txt text eol=crlf\n")
+    run.write_text("true\n")
+    run.chmod(0o755)
+    ends.write_bytes(b"one\r\ntwo\r\n")
+    link.symlink_to("run.sh")
+    git = ["git", "-C", str(repo.root), "-c", "user.name=n", "-c", "user.email=e@x"]
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    repo.client("ann").register()
+    # If each is written as it was
+    run.write_text("true\n")
+    ends.write_bytes(b"one\r\ntwo\r\n")
+    link.unlink()
+    link.symlink_to("run.sh")
+    until(lambda: {e.resource for e in kinds(repo, "unleased_write")} >= {"run.sh", "ends.txt", "link"})
+    (repo.root / "new.py").write_text("new")
+    # I expect a review of what is new alone
+    until(lambda: repo.client().call(rq.Reviews()).items)
+    assert [r.files[0].path for r in repo.client().call(rq.Reviews()).items] == ["new.py"]
+
+
+def test_a_mode_that_nobody_had_leased_comes_back(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config='[watch]\ndebounce_s = 0.05\nunleased = "review"\n')
+    run = repo.root / "run.sh"
+    run.write_text("true\n")
+    run.chmod(0o755)
+    git = ["git", "-C", str(repo.root), "-c", "user.name=n", "-c", "user.email=e@x"]
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    repo.client("ann").register()
+    run.unlink()
+    run.write_text("false\n")
+    until(lambda: repo.client().call(rq.Reviews()).items)
+    assert "old mode 100755" in repo.coord("review", "show", "R-1").stdout
+    assert repo.coord("review", "revert", "R-1").returncode == 0
+    assert run.read_text() == "true\n" and os.access(run, os.X_OK)
+
+
 def test_with_no_agent_about_nothing_is_said(make_repo: Callable[..., Repo]) -> None:
     repo = make_repo(config=QUICK)
     repo.coord("up")
