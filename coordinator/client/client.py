@@ -29,6 +29,8 @@ from coordinator.words.refusals import Code, Refusal
 
 R = TypeVar("R")
 _encode = msgspec.json.Encoder().encode
+#: Connections beside the first that are kept for the next question.
+IDLE_MAX = 4
 #: What takes its time where much has to be done (seconds).
 SLOW_S: dict[type[rq.Request[Any]], float] = {rq.Compact: 3600.0}
 #: What may be asked twice without harm, should the connection break while it is answered.
@@ -69,8 +71,12 @@ class Client:
         given = token or (os.environ.get("COORD_AGENT_TOKEN") if agent is None else None)
         self._profile = profile
         self._prepares = prepares
-        self._lock = threading.Lock()
         self._wire = Wire(StateDir(self.root), token=given, autostart=autostart)
+        #: Who asks while another thread waits for its answer does so on a connection of its own.
+        self._first = threading.Lock()
+        self._idle: list[Wire] = []
+        self._busy: set[Wire] = set()
+        self._closed = 0
 
     def __enter__(self) -> Client:
         return self
@@ -79,13 +85,20 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Hang up. Leases stay until they are released, or lapse."""
-        self._wire.close()
+        """Hang up; what other threads wait for they still get. Leases stay until they are
+        released, or lapse."""
+        self._closed += 1
+        while self._idle:
+            self._idle.pop().close()
+        if self._first.acquire(blocking=False):
+            self._wire.close()
+            self._first.release()
 
     def hang_up(self) -> None:
-        """From another thread: the question that waits for its answer ends now, DAEMON_DOWN, and
+        """From another thread: the questions that wait for their answers end now, DAEMON_DOWN, and
         the coordinator sees that nobody listens any more."""
-        self._wire.hang_up()
+        for wire in (self._wire, *tuple(self._busy)):
+            wire.hang_up()
 
     @property
     def token(self) -> str | None:
@@ -102,12 +115,41 @@ class Client:
         wait_s = float(getattr(request, "wait_s", 0.0) or 0.0)
         wait_s += SLOW_S.get(kind, 0.0)
         repeatable = not kind.writes or isinstance(request, _REPEATABLE)
-        with self._lock:
-            self._wire.prepares = self._prepares or kind.writes
-            raw = self._wire.ask(
+        with self._connection() as wire:
+            wire.prepares = self._prepares or kind.writes
+            raw = wire.ask(
                 kind.op, _encode(request), REPLY_TIMEOUT_S + wait_s, repeatable=repeatable
             )
         return msgspec.json.decode(raw, type=request.reply_shape())
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[Wire]:
+        """A connection that no other thread uses meanwhile: the first one, if it is free."""
+        closed = self._closed
+        if self._first.acquire(blocking=False):
+            try:
+                yield self._wire
+            finally:
+                if closed != self._closed:
+                    self._wire.close()
+                self._first.release()
+            return
+        try:
+            wire = self._idle.pop()
+            wire.token, wire.autostart = self._wire.token, self._wire.autostart
+        except IndexError:
+            wire = self._wire.another()
+        self._busy.add(wire)
+        if self._wire.ended:  # perhaps since it was made
+            wire.hang_up()
+        try:
+            yield wire
+        finally:
+            self._busy.discard(wire)
+            if closed == self._closed and len(self._idle) < IDLE_MAX:
+                self._idle.append(wire)
+            else:
+                wire.close()
 
     def register(self, *, unique: bool = True, silence_s: float | None = None,
                  description: str = "") -> str:
@@ -218,6 +260,7 @@ class Held:
         self._stall_s = stall_s
         self._moved_at = time.monotonic()
         self._lost: str | None = None
+        self._process = os.getpid()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="coord-renew", daemon=True)
         self._confirmed_at = time.monotonic()
@@ -239,8 +282,12 @@ class Held:
 
     def check(self) -> None:
         """Raises:
-        LeaseLost: the lease has ended.
+        LeaseLost: the lease has ended, or its renewal was not confirmed in time.
         """
+        late = time.monotonic() - self._confirmed_at > self._ttl_s
+        ours = self._process == os.getpid() and not self._done.is_set()  # a fork renews nothing
+        if late and ours and self._lost is None:
+            self._lost = "it was not renewed in time"
         if self._lost is not None:
             raise LeaseLost([lease.resource for lease in self.leases], self._lost)
 
@@ -268,6 +315,8 @@ class Held:
                     return
 
     def _finish(self) -> None:
+        if self._process != os.getpid():
+            return  # a forked child leaves the body: the lease is its parent's
         self._done.set()
         self._thread.join()
         mine = [lease.resource for lease in self.leases if not lease.reentrant]

@@ -223,6 +223,11 @@ def _explain_failure(state: StateDir, code: int, told: int) -> None:
     )
 
 
+#: Connections that came with a fork: they are the parent's, and nothing of them is closed here
+#: that the parent may be using.
+_PARENTS: list[Any] = []
+
+
 class Wire:
     """One connection. Not for several threads at once."""
 
@@ -239,6 +244,17 @@ class Wire:
         self._file: Any = None
         self._number = 0
         self._over = False
+        self._process = os.getpid()
+
+    def another(self) -> Wire:
+        """A connection of its own, for the same agent."""
+        return Wire(self.state, token=self.token, autostart=self.autostart,
+                    starting=self._starting)
+
+    @property
+    def ended(self) -> bool:
+        """Whether `hang_up` was called."""
+        return self._over
 
     def open(self) -> None:
         """Connect, starting the daemon when there is none.
@@ -246,6 +262,8 @@ class Wire:
         Raises:
             Refusal: DAEMON_DOWN, or why it could not start.
         """
+        if self._sock is not None and self._process != os.getpid():
+            self._leave_to_parent()
         if self._sock is not None:
             return
         sock = connect(self.state)
@@ -272,9 +290,19 @@ class Wire:
         """Speak over this connection."""
         self._sock = sock
         self._file = sock.makefile("rb", buffering=1 << 16)
+        self._process = os.getpid()
+
+    def _leave_to_parent(self) -> None:
+        """This process was forked from the one that connected: its answers are not for us."""
+        assert self._sock is not None
+        _PARENTS.append(self._file)  # a thread that is not here may have been reading it
+        os.close(self._sock.detach())
+        self._sock = None
 
     def close(self) -> None:
         """Hang up."""
+        if self._sock is not None and self._process != os.getpid():
+            self._leave_to_parent()
         if self._sock is not None:
             with contextlib.suppress(OSError):
                 self._file.close()

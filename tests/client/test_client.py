@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import psutil
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from coordinator import Client, Code, LeaseLost, Refusal
 from coordinator.client.wire import start
 from coordinator.words import requests as rq
+from coordinator.words.clock import iso
 from tests.conftest import Repo
 from tests.waiting import until
 
@@ -112,6 +114,88 @@ def test_one_client_in_many_threads(repo: Repo) -> None:
     for thread in threads:
         thread.join()
     assert not wrong and len(held_by(repo)) == 160
+
+
+def test_a_lease_is_renewed_while_its_body_waits(repo: Repo) -> None:
+    # Given a lease, and a body that waits for another one for longer than the lease lasts
+    ann, bob = repo.client("ann"), repo.client("bob")
+    bob.acquire("key:b")
+    with ann.lease("key:a", ttl=0.6) as held:
+        waiting = threading.Thread(target=lambda: ann.acquire("key:b", wait=60))
+        waiting.start()
+        until(lambda: bob.call(rq.Locks()).waiters)
+        first = next(x.expires_at for x in bob.call(rq.Locks()).items if x.resource == "key:a")
+        # I expect it to be renewed beyond its first end
+        until(lambda: iso(time.time_ns() // 1_000_000) > first)
+        held.check()
+        assert {x.resource for x in bob.call(rq.Locks()).items} == {"key:a", "key:b"}
+        bob.release("key:b")
+        waiting.join(30)
+    ann.close()
+
+
+def test_threads_of_one_client_do_not_wait_for_each_other(repo: Repo) -> None:
+    ann, bob = repo.client("ann"), repo.client("bob")
+    ann.register()
+    bob.acquire("key:b")
+    waiting = threading.Thread(target=lambda: ann.acquire("key:b", wait=20))
+    waiting.start()
+    until(lambda: bob.call(rq.Locks()).waiters)
+    ann.acquire("key:a")
+    assert bob.call(rq.Locks()).waiters, "it was served beside the one that waits"
+    bob.release("key:b")
+    waiting.join(30)
+    assert {x.locked_by for x in bob.call(rq.Locks()).items} == {"ann"}
+
+
+def test_hanging_up_ends_every_question_and_closing_leaves_no_connection(repo: Repo) -> None:
+    ann, bob = repo.client("ann"), repo.client("bob")
+    ann.register()
+    bob.acquire("key:b")
+    met: list[Code] = []
+
+    def ask() -> None:
+        with pytest.raises(Refusal) as no:
+            ann.acquire("key:b", wait=60)
+        met.append(no.value.code)
+
+    asking = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in asking:
+        thread.start()
+    until(lambda: connections(repo) == 4)
+    until(lambda: bob.call(rq.Locks()).waiters)
+    ann.hang_up()
+    for thread in asking:
+        thread.join(10)
+    assert met == [Code.DAEMON_DOWN] * 3
+    ann.close()
+    bob.close()
+    until(lambda: connections(repo) == 0)
+
+
+def connections(repo: Repo) -> int:
+    """How many the coordinator has."""
+    path = str(repo.state.socket())
+    found = psutil.Process(repo.pid()).net_connections(kind="unix")
+    return [one.laddr for one in found].count(path) - 1  # it listens with one
+
+
+def test_a_forked_child_speaks_for_itself_and_ends_no_lease_of_its_parent(repo: Repo) -> None:
+    with repo.client("ann") as ann, ann.lease("key:a", ttl=2) as held:
+        child = os.fork()
+        if child == 0:  # as `multiprocessing` does; the child leaves the body by an exception
+            code = 1
+            try:
+                ann.acquire("key:child")
+                held._finish()
+                code = 0
+            finally:
+                os._exit(code)
+        for n in range(20):  # answers would be taken by the wrong one
+            assert ann.acquire(f"key:{n}").leases[0].resource == f"key:{n}"
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        held.check()
+        assert "key:a" in {x.resource for x in ann.call(rq.Locks()).items}
 
 
 def test_who_starts_it_in_vain_leaves_nobody_behind_to_take_over(repo: Repo) -> None:
