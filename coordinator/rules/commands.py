@@ -7,6 +7,7 @@ the whole work tree (`git stash`), and which files it plainly names as its targe
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -23,6 +24,20 @@ _READS = frozenset({"cd", "pwd", "ls", "cat", "head", "tail", "grep", "rg", "fin
                     "wc", "file", "stat", "which", "type", "diff", "du", "cut"})
 _GIT_READS = frozenset({"status", "diff", "log", "show", "blame", "ls-files", "rev-parse", "grep"})
 _EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
+#: Options by which readers write, or run other programs.
+_RUNS_OTHERS = {
+    "find": ("-exec", "-delete", "-ok", "-fprint", "-fls"),
+    "rg": ("--pre", "--hostname-bin"),
+    "file": ("-C", "--compile"),
+    "git": ("--output", "--open-files-in-pager", "-O", "--ext-diff"),
+}
+#: One piece of a word, as the shell reads it: quoted, after a backslash, a plain variable, a sign
+#: that means nothing to it.
+_QUOTED = re.compile(
+    r"""'[^']*'|"(?:[^"\\$`]|\\.|\$(?=[A-Za-z_]))*"|\\.|\$(?=[A-Za-z_])|[^\s'"\\$`;&|<>(){}]"""
+)
+_BETWEEN = re.compile(r"&&|\|\||;|\|")
+_ESCAPED = re.compile(r"""\\([\\"$`])""")
 
 
 def git_wide(command: str) -> str | None:
@@ -64,27 +79,74 @@ def targets(command: str) -> tuple[str, ...]:
 
 
 def reads_only(command: str) -> bool:
-    """Whether it certainly writes nothing: only well-known reading commands, no redirection, no
-    substitution. These run as they are; so `cd` keeps its effect on the agent's shell."""
-    if any(sign in command for sign in ("$(", "`", ">", "<(", "\n", "&")) and (
-        "&&" not in command or any(s in command.replace("&&", "") for s in ("$(", "`", ">", "&"))
-    ):
+    """Whether it certainly writes nothing: only well-known reading commands, called by their bare
+    names, without redirection, substitution or settings. These run as they are; so `cd` keeps its
+    effect on the agent's shell."""
+    found = _plain(command)
+    return bool(found) and all(_reads(words) for words in found or ())
+
+
+def _reads(words: Sequence[str]) -> bool:
+    """Whether one simple command only reads."""
+    name, args = words[0], words[1:]
+    if name == "git":
+        known, args = args[:1] and args[0] in _GIT_READS, args[1:]
+    else:
+        known = name in _READS
+    if not known:
         return False
-    for words in simple_commands(command):
-        if not words:
+    forbidden = _RUNS_OTHERS.get(name, ())
+    return not forbidden or not any(
+        "$" in word or _may_mean(word, option) for word in args for option in forbidden
+    )
+
+
+def _may_mean(word: str, option: str) -> bool:
+    """Whether a word may be this option: a long one cut short or with its value, a letter among
+    others, or (for programs with long options after one dash) how it begins."""
+    if not option.startswith("--"):
+        if len(option) == 2:
+            return word[:1] == "-" and word[:2] != "--" and option[1] in word
+        return word.startswith(option)
+    name = word.split("=", 1)[0]
+    return len(name) > 2 and (option.startswith(name) or name.startswith(option))
+
+
+def _plain(command: str) -> list[list[str]] | None:
+    """The words of each simple command, where `;`, `|`, `&&` and `||` between them, quotes and
+    plain `$NAME` are all that the shell has to understand; None where there is more."""
+    if any(sign < " " and sign != "\t" for sign in command):
+        return None
+    out: list[list[str]] = [[]]
+    at = 0
+    word: str | None = None
+    while at < len(command):
+        sign = command[at]
+        quoted = _QUOTED.match(command, at)
+        if sign in " \t" or quoted is None:
+            if word is not None:
+                out[-1].append(word)
+                word = None
+            if sign in " \t":
+                at += 1
+                continue
+            between = _BETWEEN.match(command, at)
+            if between is None or not out[-1]:
+                return None
+            out.append([])
+            at = between.end()
             continue
-        if words[0] == "git":
-            rest = _git(words)
-            if not rest or rest[0] not in _GIT_READS or any(
-                word.startswith(("--output", "--open", "-O", "--ext-diff")) for word in rest
-            ):
-                return False
-        elif words[0] not in _READS or (
-            words[0] == "find" and any(w.startswith(("-exec", "-delete", "-ok", "-fprint", "-fls"))
-                                       for w in words)
-        ):
-            return False
-    return True
+        piece = quoted[0]
+        if piece == "#" and word is None:
+            return None
+        text = piece[1:-1] if piece[0] in "'\"" else piece[1:] if piece[0] == "\\" else piece
+        if piece[0] == '"':
+            text = _ESCAPED.sub(r"\1", text)
+        word = (word or "") + text
+        at = quoted.end()
+    if word is not None:
+        out[-1].append(word)
+    return out if all(out) else None
 
 
 def simple_commands(command: str) -> Iterator[list[str]]:
@@ -137,6 +199,10 @@ def _wide(rest: Sequence[str]) -> bool:
     if name in _WHOLE_TREE:
         return "--abort" not in flags
     if name == "stash":
+        if "--" in args and (not plain or plain[0] == "push" or args[0].startswith("-")):
+            named = args[args.index("--") + 1 :]
+            return not named or any(word in _EVERYTHING or word.rstrip("/").endswith("/.")
+                                    for word in named)
         return not plain or plain[0] not in ("list", "show", "create", "store")
     if name == "reset":
         return any(flag in flags for flag in ("--hard", "--merge", "--keep"))
@@ -220,6 +286,6 @@ def _git_written(name: str, args: list[str]) -> list[str]:
         return plain
     if name == "restore":
         return plain
-    if name == "checkout" and "--" in args:
+    if name in ("checkout", "stash") and "--" in args:
         return args[args.index("--") + 1 :]
     return []

@@ -82,7 +82,8 @@ def git_wide(
             Code.LOCKED,
             f"`{said[:200]}` touches the whole work tree, and others are at work in it: {names}. "
             "It was not run. Name your own files instead: `git add -- FILE…`, "
-            "`git commit -m … -- FILE…`, `git checkout -- FILE`, `git stash push -- FILE…`.",
+            "`git commit -m … -- FILE…`, `git checkout -- FILE…`, `git stash push -- FILE…` (and "
+            "back with `git checkout stash@{0} -- FILE…`).",
             next="Repeat it with your own files named.",
         )
     request = rq.Acquire(agent=agent, resources=[GIT_INDEX], ttl_s=GIT_S, retry=False,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -213,6 +214,22 @@ def test_git_wide_commands_wait_for_a_quiet_tree(up: Repo) -> None:
     ann.hook("SessionEnd")
     assert bob.shell("git stash")[1] != -1
     assert held(up) == {}
+
+
+def test_what_a_refused_git_command_advises_is_let_through(up: Repo) -> None:
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    up.write("held.py", "1\n")
+    ann.edit("held.py", "2\n")
+    up.write("own.py", "1\n")
+    told, _, _ = bob.shell("git stash")
+    advice = re.findall("`([^`]*FILE…)`", told)
+    assert len(advice) == 5
+    for command in advice:
+        said, code, _ = bob.shell(command.replace("FILE…", "own.py").replace("-m …", "-m x"))
+        assert code != -1, (command, said)
+    assert "own.py" in held(up), "its lease is taken, as for an edit"
+    told, code, _ = bob.shell("git stash push -- held.py")
+    assert code == -1 and "leased by" in told
 
 
 def test_a_change_that_got_through_is_a_violation(up: Repo) -> None:

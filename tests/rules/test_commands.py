@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.rules import commands
@@ -12,23 +15,37 @@ from coordinator.rules.versions import Known, Watched, replaced, violated
 WIDE = ["git stash", "git stash push", "git reset --hard", "git -C sub reset --hard HEAD~1", "git checkout -- .",
         "git checkout main", "git checkout .", "git restore .", "git clean -fd", "git add -A", "git add .", "git add -u",
         "git commit -am x", "git commit -qam x", "git commit --all", "git switch x", "git rebase main", "git pull",
-        "cd sub && git stash", "FOO=1 sudo git stash", "/usr/bin/git stash", "true; git merge x", "git apply p.diff"]
+        "cd sub && git stash", "git stash push -- .", "git stash push --", "git stash pop", "git stash push -m a.py",
+        "git stash push -- a.py :/", "git stash push -a -- sub/.", "FOO=1 sudo git stash", "/usr/bin/git stash", "true; git merge x", "git apply p.diff"]
 NOT_WIDE = ["git status", "git stash list", "git commit -m 'all a'", "git commit -m msg -- a.py", "git add a.py",
             "git checkout -- a.py", "git checkout -b new", "git restore a.py", "git clean -n", "git rebase --abort",
-            "echo git stash", "git log --all", "git reset a.py", "git diff", "gitk stash"]
+            "echo git stash", "git log --all", "git reset a.py", "git diff", "gitk stash",
+            "git stash push -- a.py", "git stash push -m mine -- a.py b.py", "git stash -q -- a.py"]
 TARGETS = [
     ("echo a > f", ["f"]), ("echo a>>f", ["f"]), ("cmd &> log", ["log"]), ("a 2>&1 | tee x y", ["x", "y"]),
     ("sed -i s/a/b/ f", ["f"]), ("sed -i -e 's/a/b/' f g", ["f", "g"]), ("perl -pi -e 's/x/y/' f", ["f"]),
     ("mv a b", ["a", "b"]), ("cp a b c", ["c"]), ("rm -rf d -- -f", ["d"]), ("git mv a b", ["a", "b"]),
     ("git rm a", ["a"]), ("git checkout -- a b", ["a", "b"]), ("git restore a", ["a"]), ("dd if=a of=b", ["b"]),
     ("touch 'a b'", ["a b"]), ("cd src && echo x > a.py", ["src/a.py"]), ("cd $X; echo x > a", []),
+    ("git stash push -m x -- a b", ["a", "b"]), ("git stash -- a", ["a"]), ("git stash list", []),
     ("truncate -s 0 a", ["a"]), ("cat <<EOF > new\nbody > no\nEOF", ["new", "no"]), ("echo $A > $B", []),
     ("cat a", []), ("sed s/a/b/ f", []), ("ls > /dev/null", ["/dev/null"]),
 ]
-READS = ["ls", "cat a | grep b", "cd src && ls", "git status", "git diff | head", "find . -name x"]
+READS = ["ls", "cat a | grep b", "cd src && ls", "git status", "git diff | head", "find . -name x", "grep 'a > b' f",
+         "ls; pwd", "git log --oneline -3 || true", 'cat "$HOME/x"', "rg -n 'f(x) && y' src", "grep \"it's\" f"]
 NOT_READS = ["python -c 'x'", "ls > a", "echo $(touch a)", "find . -delete", "find . -exec rm {} +", "make", "cat `x`",
              "git diff --output=x", "ls & rm a", "sort -o a b", "uniq a b", "./ls",
-             "find . -fls x", "git grep -Osh x", "git diff --ext-diff"]
+             "find . -fls x", "git grep -Osh x", "git diff --ext-diff", "cd X && diff a <(python3 gen.py)",
+             "ls && cat <(evil)", "true || tee >(evil)", "git log --outp=x", "git grep --open x", "git grep -nO x",
+             "rg --pre ./evil x", "rg --pre=./evil x", "file -C -m m", "file --comp -m m", "node_modules/.bin/rg x",
+             "GIT_EXTERNAL_DIFF=./evil git diff", "git -c diff.external=./evil diff", "git --exec-path=. status",
+             "nohup ls", "rg ';' ls --pre=./evil", "echo $'\\'' ; rm x #'", "echo ${X@P}", "find . $HOW", "echo 'a", "ls #",
+             "ls &", "(ls)", "{ ls; }", "! ls", "ls\nrm a", "find . -{delete,x}", "echo \"`evil`\"", "ls &&", "; ls", ""]
+ALPHABET = ["ls", "cat", "cd .", "diff", "find", "rg", "git", "status", "diff", "a", "'", '"', ";", "&&", "||", "|", "&",
+            "$(evil)", "`evil`", "<(evil)", ">(evil)", ">f", ">>f", "<<a", "evil", "\\", "$'", "#", "{", "}", "(", ")",
+            "\n", " ", " ", " ", "$X", "X=evil", "exec", "env", "-delete", "--pre=evil", "-c", "!", "then", "*"]
+#: Programs that do nothing, but what an argument makes the real ones do.
+STUBS = {"ls": "", "cat": "", "diff": "", "find": "-delete", "rg": "--pre=*", "git": "-c", "env": "evil"}
 
 
 @pytest.mark.parametrize("command", WIDE)
@@ -54,6 +71,39 @@ def test_reads_only(command: str) -> None:
 @pytest.mark.parametrize("command", NOT_READS)
 def test_not_reads_only(command: str) -> None:
     assert not commands.reads_only(command)
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of programs; all that can be seen of them is that `evil` was run."""
+    made = tmp_path_factory.mktemp("stubs")
+    for name, word in STUBS.items():
+        (made / name).write_text(f'#!/bin/sh\nfor word in "$@"; do case "$word" in {word or "-"}) evil;; esac; done\n')
+    (made / "evil").write_text(f"#!/bin/sh\necho > '{made}/hit'\n")
+    for file in made.iterdir():
+        file.chmod(0o755)
+    return made
+
+
+@settings(max_examples=1500)
+@given(st.lists(st.sampled_from(ALPHABET), max_size=9).map(lambda some: " ".join(some))
+       | st.lists(st.sampled_from(ALPHABET), max_size=12).map("".join))
+def test_what_only_reads_runs_nothing_else_and_writes_nothing(stubs: Path, command: str) -> None:
+    """The shell itself is asked: what is called a reader is run."""
+    if not commands.reads_only(command):
+        return
+    place = stubs / "place"
+    place.mkdir(exist_ok=True)
+    (stubs / "hit").unlink(missing_ok=True)
+    subprocess.run(["/bin/bash", "-c", command], cwd=place, capture_output=True, timeout=20, check=False,
+                   stdin=subprocess.DEVNULL, env={"PATH": str(stubs), "X": "evil"})
+    assert not (stubs / "hit").exists() and not list(place.iterdir()), command
+
+
+@given(st.sampled_from(READS), st.sampled_from(["&&", "||", ";", "|", "&&  "]), st.sampled_from(NOT_READS), st.booleans())
+def test_one_branch_that_does_not_only_read_is_enough(reads: str, sign: str, other: str, first: bool) -> None:
+    both = f"{other} {sign} {reads}" if first else f"{reads} {sign} {other}"
+    assert not commands.reads_only(both)
 
 
 @given(st.text(max_size=200))
