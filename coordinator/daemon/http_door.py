@@ -31,9 +31,10 @@ from coordinator.operations.listing import OPERATIONS, Operation
 from coordinator.service.log import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.requests.base import REQUEST_BYTES_MAX, Whole
 
 #: Largest request body, in bytes.
-BODY_BYTES_MAX = 8 * 1024 * 1024
+BODY_BYTES_MAX = REQUEST_BYTES_MAX
 _JSON = msgspec.json.Encoder()
 
 
@@ -149,10 +150,12 @@ class HttpDoor:
 
     async def _stream(self, request: Request) -> Response:
         after = request.headers.get("last-event-id") or request.query_params.get("after")
-        if after is not None and not after.isdigit():
-            raise Refusal(Code.INVALID, "`after` must be a number.")
+        try:
+            begin = msgspec.convert(after, Whole | None, strict=False)
+        except msgspec.ValidationError:
+            raise Refusal(Code.INVALID, "`after` must be a number.") from None
         return StreamingResponse(
-            self._events(int(after) if after else None), media_type="text/event-stream",
+            self._events(begin), media_type="text/event-stream",
             headers={"cache-control": "no-store"},
         )
 

@@ -29,11 +29,12 @@ from coordinator.operations.listing import OPERATIONS
 from coordinator.service.log import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.requests.base import REQUEST_BYTES_MAX, Whole
 
 #: The wire's version; a client of another one is refused with VERSION_SKEW.
 PROTOCOL = 1
 #: Longest request line, in bytes.
-LINE_BYTES_MAX = 8 * 1024 * 1024
+LINE_BYTES_MAX = REQUEST_BYTES_MAX
 #: Bytes of answers that wait to be read: beyond, no more is asked of the coordinator on this
 #: connection, and a subscriber is told no more, until its peer reads.
 UNREAD_BYTES_MAX = 256 * 1024
@@ -290,7 +291,7 @@ class Conversation(asyncio.Protocol):
 
 
 class _From(msgspec.Struct, forbid_unknown_fields=True):
-    after: int | None = None
+    after: Whole | None = None
 
 
 def _same_user(sock: Any) -> bool:

@@ -118,7 +118,10 @@ def _call(
     if moment not in ("before", "after"):
         return None, None
     try:
-        return call_of(table, tool, given), None
+        call = call_of(table, tool, given)
+        if any("\0" in path for path in call.paths):
+            raise _not_understood("a path in it has a NUL character")
+        return call, None
     except Refusal as refusal:
         # Once it has run, or was stopped, there is nothing to stop any more.
         return Call("unknown"), refusal if moment == "before" else None
@@ -135,7 +138,14 @@ def _output(value: Any) -> str:
 
 
 def _str(said: dict[str, Any], key: str) -> str:
+    """A name: of a directory, a session, a tool.
+
+    Raises:
+        Refusal: INVALID: it has a NUL, as no path and no id can.
+    """
     value = said.get(key)
+    if isinstance(value, str) and "\0" in value:
+        raise _not_understood(f"`{key}` has a NUL character in it")
     return value[:4096] if isinstance(value, str) else ""
 
 

@@ -143,11 +143,31 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
         Refusal: INVALID, naming the field.
     """
     try:
-        return operation.decoder.decode(params)
+        request = operation.decoder.decode(params)
+        if b"\\u0000" in bytes(params):
+            _check_nul(request, operation.name)
+        return request
     except msgspec.ValidationError as bad:
         raise Refusal(Code.INVALID, f"{operation.name}: {bad}. Nothing was done.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise Refusal(Code.INVALID, f"{operation.name}: not JSON: {bad}.") from None
+
+
+def _check_nul(value: Any, where: str) -> None:
+    """That no text in a request holds a NUL: no path, no name in git and no terminal can.
+
+    Raises:
+        Refusal: INVALID, naming the field.
+    """
+    if isinstance(value, str) and "\0" in value:
+        raise Refusal(Code.INVALID, f"{where} has a NUL character in it, which no name and no text "
+                      "may have. Nothing was done.", next="Leave it out.")
+    if isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            _check_nul(getattr(value, name), f"{where}: `{name}`")
+    elif isinstance(value, list):
+        for one in value:
+            _check_nul(one, where)
 
 
 def allowed(operation: Operation, actor: Actor) -> None:

@@ -15,12 +15,16 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
 
+#: More days than this are for ever.
+DAYS_MAX = 36_500.0
+
 
 def cut(svc: Service, view: View, req: rq.Compact) -> int:
     """The last event that the log can do without: older than is to be kept, and needed by no open
     review and no unfinished task; 0 for none."""
     days = req.keep_days if req.keep_days is not None else svc.settings.database.keep_days
-    last = int((view.row("events_older_than", view.later(-ms(days * 86_400))) or (0,))[0])
+    ago = min(ms(min(days, DAYS_MAX) * 86_400), view.now_ms)  # the log begins later than time does
+    last = int((view.row("events_older_than", view.later(-ago)) or (0,))[0])
     needed = (view.row("oldest_needed") or (None,))[0]
     return min(last, int(needed) - 1) if needed is not None else last
 

@@ -36,6 +36,9 @@ from coordinator.words.clock import from_iso, iso
 from coordinator.words.naming import Located
 from coordinator.words.refusals import Code, Refusal
 
+#: A number in an id is shorter than this: it fits into the database.
+NUMBER_DIGITS = 19
+
 
 def needs(req: rq.Acquire) -> list[AnyNeed]:
     """What to look at before a request is decided: its files, with what is in them."""
@@ -177,11 +180,12 @@ def _chosen(
     """The leases that a release or renewal names: the agent's own first, else whoever's."""
     if acquisition is not None:
         first = acquisition.removeprefix("A-")
+        known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
         most = svc.settings.leases.resources_max
         rows = [
             LeaseRow(*row)
             for row in tx.rows(
-                "leases_of_acquisition", int(first) if first.isdigit() else 0, most, acquisition
+                "leases_of_acquisition", int(first) if known else 0, most, acquisition
             )
         ]
         if not rows:

@@ -208,3 +208,13 @@ def test_no_bytes_bring_the_daemon_down(repo: Repo) -> None:
     assert repo.pid() == pid
     os.kill(pid, 0)
     assert held(repo) == {}
+
+
+def test_a_nul_in_a_name_is_refused_in_words(repo: Repo) -> None:
+    """No path can hold one; it is no bug of coord's that the disk says so."""
+    up(repo)
+    for more in ({"file": "a\0b.py"}, {"cwd": f"{repo.root}/\0"}, {"session_id": "s\0"}, {"tool_name": "Bash\0"},
+                 {"tool_name": "Bash", "tool_input": {"command": "cat \0 > f"}}):
+        done = guard(repo, "bob", payload(repo.root, **more))  # type: ignore[arg-type]
+        assert b"a bug" not in done.stdout + done.stderr, more
+    assert "Traceback" not in repo.state.log.read_text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.base import Line, Number, Reply, Request, Whole, Words
 
 
 class Registered(Reply):
@@ -18,11 +18,11 @@ class Register(Request[Registered]):
 
     op = "register"
     http = ("POST", "/v1/agents")
-    agent: str
-    profile: str = ""
-    parent: str | None = None
-    description: str = ""
-    silence_s: float | None = None  # silent for longer: stale, its leases are closed
+    agent: Line
+    profile: Line = ""
+    parent: Line | None = None
+    description: Line = ""
+    silence_s: Number | None = None  # silent for longer: stale, its leases are closed
     unique: bool = False  # take `name-2`, `name-3`, … when the name is in use
 
 
@@ -40,9 +40,9 @@ class Join(Request[Joined]):
     op = "join"
     http = ("POST", "/v1/agents/join")
     operator_only = True
-    profile: str
-    session: str = ""
-    call: str = ""
+    profile: Line
+    session: Line = ""
+    call: Line = ""
 
 
 class Notice(Reply):
@@ -64,9 +64,9 @@ class Heartbeat(Request[Alive]):
 
     op = "heartbeat"
     http = ("POST", "/v1/agents/heartbeat")
-    agent: str
-    progress: str | None = None
-    ack: int = 0  # notices up to this number have been delivered
+    agent: Line
+    progress: Line | None = None
+    ack: Whole = 0  # notices up to this number have been delivered
 
 
 class Left(Reply):
@@ -81,10 +81,10 @@ class Leave(Request[Left]):
 
     op = "leave"
     http = ("POST", "/v1/agents/leave")
-    agent: str
+    agent: Line
     clean: bool = True
-    reason: str = ""
-    log_tail: str = ""
+    reason: Words = ""
+    log_tail: Words = ""
 
 
 class AgentRow(Reply):

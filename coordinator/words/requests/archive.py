@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.base import Line, Reply, Request, Whole, Words
 
 
 class Hit(Reply):
@@ -23,8 +23,8 @@ class ArchiveSearch(Request[HitList]):
     op = "archive_search"
     http = ("GET", "/v1/archive/search")
     writes = False
-    query: str
-    limit: int = 10
+    query: Words
+    limit: Whole = 10
 
 
 class ArchiveSection(Reply):
@@ -41,7 +41,7 @@ class ArchiveShow(Request[ArchiveSection]):
     op = "archive_show"
     http = ("GET", "/v1/archive/show")
     writes = False
-    ref: str
+    ref: Line
 
 
 class Indexed(Reply):

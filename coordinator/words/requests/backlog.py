@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.base import Document, Line, Number, Reply, Request, Whole, Words
 from coordinator.words.requests.leases import Lease
 
 
@@ -37,13 +37,13 @@ class TaskAdd(Request[Task]):
 
     op = "task_add"
     http = ("POST", "/v1/tasks")
-    title: str
-    prompt: str = ""
-    resources: list[str] = []
-    priority: int = 0
-    after: list[str] = []
-    attempts_max: int | None = None
-    cwd: str | None = None
+    title: Line
+    prompt: Words = ""
+    resources: list[Line] = []
+    priority: Whole = 0
+    after: list[Line] = []
+    attempts_max: Whole | None = None
+    cwd: Line | None = None
 
 
 class TaskList(Reply):
@@ -58,9 +58,9 @@ class Tasks(Request[TaskList]):
     op = "tasks"
     http = ("GET", "/v1/tasks")
     writes = False
-    state: str | None = None
-    limit: int = 200
-    after: int = 0
+    state: Line | None = None
+    limit: Whole = 200
+    after: Whole = 0
 
 
 class TaskShow(Request[Task]):
@@ -69,7 +69,7 @@ class TaskShow(Request[Task]):
     op = "task_show"
     http = ("GET", "/v1/tasks/{task}")
     writes = False
-    task: str
+    task: Line
 
 
 class Partial(Reply):
@@ -93,10 +93,10 @@ class TaskClaim(Request[Claimed]):
 
     op = "task_claim"
     http = ("POST", "/v1/tasks/claim")
-    agent: str
-    task: str | None = None
-    ttl_s: float | None = None
-    wait_s: float = 0.0
+    agent: Line
+    task: Line | None = None
+    ttl_s: Number | None = None
+    wait_s: Number = 0.0
 
 
 class TaskDone(Request[Task]):
@@ -104,19 +104,19 @@ class TaskDone(Request[Task]):
 
     op = "task_done"
     http = ("POST", "/v1/tasks/{task}/done")
-    agent: str
-    task: str
-    result: str = ""
+    agent: Line
+    task: Line
+    result: Words = ""
     force: bool = False
-    landed: str | None = None  # of work in a launch's worktree: the commit; empty: nothing to land
+    landed: Line | None = None  # of work in a launch's worktree: the commit; empty: nothing to land
 
 
 class Unlanded(msgspec.Struct, kw_only=True):
     """Work that did not land: the linked worktree it lies in, the commits it is between."""
 
-    worktree: str
-    began: str
-    commit: str
+    worktree: Line
+    began: Line
+    commit: Line
 
 
 class TaskFail(Request[Task]):
@@ -130,12 +130,12 @@ class TaskFail(Request[Task]):
 
     op = "task_fail"
     http = ("POST", "/v1/tasks/{task}/fail")
-    agent: str
-    task: str
-    reason: str = ""
-    blocked: list[str] = []
-    log_tail: str = ""
-    cwd: str | None = None
+    agent: Line
+    task: Line
+    reason: Words = ""
+    blocked: list[Line] = []
+    log_tail: Words = ""
+    cwd: Line | None = None
     force: bool = False
     unlanded: Unlanded | None = None
     model_error: bool = False
@@ -147,7 +147,7 @@ class TaskRetry(Request[Task]):
     op = "task_retry"
     http = ("POST", "/v1/tasks/{task}/retry")
     operator_only = True
-    task: str
+    task: Line
 
 
 class TaskCancel(Request[Task]):
@@ -156,8 +156,8 @@ class TaskCancel(Request[Task]):
     op = "task_cancel"
     http = ("POST", "/v1/tasks/{task}/cancel")
     operator_only = True
-    task: str
-    reason: str = ""
+    task: Line
+    reason: Words = ""
     force: bool = False
 
 
@@ -171,9 +171,9 @@ class TaskImport(Request[Imported]):
 
     op = "task_import"
     http = ("POST", "/v1/tasks/import")
-    text: str
+    text: Document
     format: Literal["yaml", "jsonl", "markdown"]
-    cwd: str | None = None
+    cwd: Line | None = None
 
 
 class Exported(Reply):

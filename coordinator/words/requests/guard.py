@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.base import Line, Reply, Request
 
 
 class GuardHeld(Reply):
@@ -33,10 +33,10 @@ class GuardCheck(Request[GuardHeldList]):
     op = "guard_check"
     http = ("POST", "/v1/guard/check")
     writes = False
-    paths: list[str]
-    agent: str | None = None
-    profile: str = ""
-    session: str = ""
+    paths: list[Line]
+    agent: Line | None = None
+    profile: Line = ""
+    session: Line = ""
 
 
 class GuardOverride(Request[GuardHeldList]):
@@ -45,6 +45,6 @@ class GuardOverride(Request[GuardHeldList]):
     op = "guard_override"
     http = ("POST", "/v1/guard/override")
     operator_only = True
-    paths: list[str]
-    by: str
-    action: str
+    paths: list[Line]
+    by: Line
+    action: Line

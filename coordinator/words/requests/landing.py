@@ -5,23 +5,23 @@ from __future__ import annotations
 import msgspec
 
 from coordinator.words.requests.backlog import Task
-from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.base import Line, Reply, Request, Whole, Words
 from coordinator.words.requests.leases import Lease
 
 
 class LandChange(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A path, relative to the repository's root, that the branch changed."""
 
-    path: str
+    path: Line
     submodule: bool = False
 
 
 class LandRight(msgspec.Struct, kw_only=True):
     """A lease that the attempt began with."""
 
-    fencing_token: int
-    resource: str
-    kind: str
+    fencing_token: Whole
+    resource: Line
+    kind: Line
 
 
 class Lawful(Reply):
@@ -38,13 +38,13 @@ class LandCheck(Request[Lawful]):
     op = "land_check"
     http = ("POST", "/v1/tasks/{task}/land/check")
     writes = False
-    agent: str
-    task: str
+    agent: Line
+    task: Line
     changes: list[LandChange]
     began_with: list[LandRight] = []
-    moved: list[str] = []
-    dirty: list[str] = []
-    target: str = ""  # for the sentence
+    moved: list[Line] = []
+    dirty: list[Line] = []
+    target: Line = ""  # for the sentence
 
 
 class Landed(Reply):
@@ -66,15 +66,15 @@ class Land(Request[Landed]):
     op = "land"
     http = ("POST", "/v1/tasks/{task}/land")
     operator_only = True
-    agent: str
-    task: str
+    agent: Line
+    task: Line
     changes: list[LandChange]
-    target: str
-    before: str
-    after: str
+    target: Line
+    before: Line
+    after: Line
     began_with: list[LandRight] = []
-    moved: list[str] = []
-    dirty: list[str] = []
+    moved: list[Line] = []
+    dirty: list[Line] = []
 
 
 class LandBack(Request[Landed]):
@@ -84,12 +84,12 @@ class LandBack(Request[Landed]):
     op = "land_back"
     http = ("POST", "/v1/tasks/{task}/land/back")
     operator_only = True
-    agent: str
-    task: str
-    target: str
-    before: str
-    after: str
-    why: str = ""
+    agent: Line
+    task: Line
+    target: Line
+    before: Line
+    after: Line
+    why: Words = ""
 
 
 class WorkedIn(Reply):
@@ -104,6 +104,6 @@ class TaskWorktree(Request[WorkedIn]):
 
     op = "task_worktree"
     http = ("POST", "/v1/tasks/{task}/worktree")
-    agent: str
-    task: str
-    worktree: str
+    agent: Line
+    task: Line
+    worktree: Line

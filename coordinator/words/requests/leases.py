@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Mode, Reply, Request
+from coordinator.words.requests.base import Line, Mode, Number, Reply, Request, Whole
 
 
 class Lease(Reply):
@@ -32,16 +32,16 @@ class Acquire(Request[Acquired]):
 
     op = "acquire"
     http = ("POST", "/v1/locks")
-    agent: str
-    resources: list[str]
+    agent: Line
+    resources: list[Line]
     mode: Mode = "exclusive"
-    ttl_s: float | None = None
-    task: str | None = None
-    description: str = ""
-    wait_s: float = 0.0
-    priority: int = 0
+    ttl_s: Number | None = None
+    task: Line | None = None
+    description: Line = ""
+    wait_s: Number = 0.0
+    priority: Whole = 0
     retry: bool = True  # stay in line after a refusal; granted when free, told by a notice
-    cwd: str | None = None
+    cwd: Line | None = None
 
 
 class Released(Reply):
@@ -53,13 +53,13 @@ class Release(Request[Released]):
 
     op = "release"
     http = ("POST", "/v1/locks/release")
-    agent: str
-    resources: list[str] = []
-    acquisition_id: str | None = None
-    task: str | None = None
-    lease_token: str | None = None
+    agent: Line
+    resources: list[Line] = []
+    acquisition_id: Line | None = None
+    task: Line | None = None
+    lease_token: Line | None = None
     force: bool = False
-    cwd: str | None = None
+    cwd: Line | None = None
 
 
 class Renewed(Reply):
@@ -71,12 +71,12 @@ class Renew(Request[Renewed]):
 
     op = "renew"
     http = ("POST", "/v1/locks/renew")
-    agent: str
-    resources: list[str] = []
-    acquisition_id: str | None = None
-    lease_token: str | None = None
-    ttl_s: float | None = None
-    cwd: str | None = None
+    agent: Line
+    resources: list[Line] = []
+    acquisition_id: Line | None = None
+    lease_token: Line | None = None
+    ttl_s: Number | None = None
+    cwd: Line | None = None
 
 
 class Withdrawn(Reply):
@@ -88,8 +88,8 @@ class Withdraw(Request[Withdrawn]):
 
     op = "withdraw"
     http = ("POST", "/v1/locks/withdraw")
-    agent: str
-    acquisition_id: str
+    agent: Line
+    acquisition_id: Line
 
 
 class Waiter(Reply):
@@ -116,8 +116,8 @@ class Locks(Request[LockList]):
     op = "locks"
     http = ("GET", "/v1/locks")
     writes = False
-    agent: str | None = None
-    resource: str | None = None
-    limit: int = 1000
-    after: int = 0
-    cwd: str | None = None
+    agent: Line | None = None
+    resource: Line | None = None
+    limit: Whole = 1000
+    after: Whole = 0
+    cwd: Line | None = None

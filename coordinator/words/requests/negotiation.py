@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from coordinator.words.requests.base import Mode, Reply, Request
+from coordinator.words.requests.base import Line, Mode, Reply, Request, Whole, Words
 from coordinator.words.requests.leases import Lease
 
 UnlockVerdict = Literal["approve", "reject"]
@@ -44,12 +44,12 @@ class RequestFile(Request[Unlock]):
 
     op = "request_file"
     http = ("POST", "/v1/requests")
-    agent: str
-    resource: str
-    reason: str
-    holder: str | None = None  # needed only where several hold parts of it
+    agent: Line
+    resource: Line
+    reason: Words
+    holder: Line | None = None  # needed only where several hold parts of it
     mode: Mode = "exclusive"
-    cwd: str | None = None
+    cwd: Line | None = None
 
 
 class Requests(Request[UnlockList]):
@@ -59,9 +59,9 @@ class Requests(Request[UnlockList]):
     http = ("GET", "/v1/requests")
     writes = False
     state: Literal["pending", "approved", "rejected", "withdrawn", "all"] = "pending"
-    agent: str | None = None  # only what it asks or is asked
-    limit: int = 200
-    after: int = 0
+    agent: Line | None = None  # only what it asks or is asked
+    limit: Whole = 200
+    after: Whole = 0
 
 
 class RequestAnswer(Request[UnlockAnswered]):
@@ -72,10 +72,10 @@ class RequestAnswer(Request[UnlockAnswered]):
 
     op = "request_answer"
     http = ("POST", "/v1/requests/{request}/answer")
-    agent: str
-    request: str
+    agent: Line
+    request: Line
     verdict: UnlockVerdict
-    answer: str = ""
+    answer: Words = ""
     force: bool = False
 
 
@@ -84,5 +84,5 @@ class RequestWithdraw(Request[Unlock]):
 
     op = "request_withdraw"
     http = ("POST", "/v1/requests/{request}/withdraw")
-    agent: str
-    request: str
+    agent: Line
+    request: Line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from coordinator.words.requests.base import Reply, Request, Verdict
+from coordinator.words.requests.base import Line, Reply, Request, Verdict, Whole, Words
 from coordinator.words.requests.leases import Lease
 
 
@@ -70,7 +70,7 @@ class Reviews(Request[ReviewList]):
     http = ("GET", "/v1/reviews")
     writes = False
     state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open"
-    limit: int = 200
+    limit: Whole = 200
 
 
 class ReviewShow(Request[Review]):
@@ -79,7 +79,7 @@ class ReviewShow(Request[Review]):
     op = "review_show"
     http = ("GET", "/v1/reviews/{review}")
     writes = False
-    review: str
+    review: Line
     content: bool = False
 
 
@@ -89,10 +89,10 @@ class ReviewDecide(Request[Review]):
     op = "review_decide"
     http = ("POST", "/v1/reviews/{review}/decide")
     operator_only = True
-    review: str
+    review: Line
     verdict: Verdict
-    note: str = ""
-    by: str = ""
+    note: Words = ""
+    by: Line = ""
 
 
 class ReviewUndo(Request[Review]):
@@ -101,5 +101,5 @@ class ReviewUndo(Request[Review]):
     op = "review_undo"
     http = ("POST", "/v1/reviews/{review}/undo")
     operator_only = True
-    review: str
-    by: str = ""
+    review: Line
+    by: Line = ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from coordinator.words.requests.agents import AgentRow
 from coordinator.words.requests.backlog import Task
-from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.base import Line, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease, Waiter
 from coordinator.words.requests.negotiation import Unlock
 from coordinator.words.requests.reviews import Review
@@ -34,13 +36,13 @@ class Events(Request[EventList]):
     op = "events"
     http = ("GET", "/v1/events")
     writes = False
-    after: int = 0
-    limit: int = 200
+    after: Whole = 0
+    limit: Whole = 200
     tail: bool = False
-    agent: str | None = None
-    task: str | None = None
-    resource: str | None = None
-    kind: str | None = None
+    agent: Line | None = None
+    task: Line | None = None
+    resource: Line | None = None
+    kind: Line | None = None
 
 
 class Story(Reply):
@@ -54,8 +56,8 @@ class Explain(Request[Story]):
     op = "explain"
     http = ("GET", "/v1/explain")
     writes = False
-    subject: str
-    cwd: str | None = None
+    subject: Line
+    cwd: Line | None = None
 
 
 class ReplayResult(Reply):
@@ -105,7 +107,7 @@ class Status(Request[StatusReply]):
     op = "status"
     http = ("GET", "/v1/status")
     writes = False
-    events: int = 10
+    events: Whole = 10
 
 
 class HealthReply(Reply):
@@ -164,4 +166,4 @@ class Compact(Request[Compacted]):
     op = "compact"
     http = ("POST", "/v1/compact")
     operator_only = True
-    keep_days: float | None = None
+    keep_days: Annotated[float, Meta(gt=0, le=1e6)] | None = None
