@@ -52,7 +52,7 @@ def operations() -> str:
     """The one list of operations."""
     lines = [
         NOTE + "# Operations\n",
-        "Each is written once (`coordinator/words/requests.py` its shape, `coordinator/service/` "
+        "Each is written once (`coordinator/words/requests/` its shape, `coordinator/service/` "
         "its use case) and\nserved alike by the local socket, HTTP, the Python client and the "
         "command line. `/openapi.json` has the shapes.\n",
         "| operation | HTTP | fields | meaning |\n|---|---|---|---|",

@@ -11,9 +11,9 @@ meets the refusal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -126,10 +126,13 @@ class Lapsed:
 class Unready(Exception):
     """The decision cannot be made yet: these must be looked at, or closed, before."""
 
-    def __init__(self, needs: Iterable[AnyNeed] = (), lapsed: Iterable[Lapsed] = ()) -> None:
+    def __init__(self, needs: Iterable[AnyNeed] = (), lapsed: Iterable[Lapsed] = (),
+                 work: Mapping[str, Callable[[], Any]] | None = None) -> None:
         super().__init__("not looked at yet")
         self.needs = list(needs)
         self.lapsed = list(lapsed)
+        self.work = dict(work or {})
+        """What else is to be done before, by a name of it: git, say."""
 
 
 @dataclass(slots=True)
@@ -140,6 +143,8 @@ class Looked:
     """Need -> what was found, and the log's sequence number when the look began."""
     oldest: int = 2**62
     """The smallest of these numbers."""
+    done: dict[str, Any] = field(default_factory=dict)
+    """What was done before, by its name: what it gave, or its refusal."""
 
     def add(self, need: AnyNeed, fact: Fact, seq: int) -> None:
         """Take in what was found."""
@@ -157,6 +162,19 @@ class Looked:
             stale = [need for need, (_, seq) in self.facts.items() if seq < since]
             if stale:
                 raise Unready(stale)
+
+    def after(self, name: str, work: Callable[[], F]) -> F:
+        """What `work` gives, which is done outside of any transaction, once.
+
+        Raises:
+            Unready: it was not done yet; Refusal: what it met.
+        """
+        if name not in self.done:
+            raise Unready(work={name: work})
+        found: F | Refusal = self.done[name]
+        if isinstance(found, Refusal):
+            raise Refusal(found.code, found.message, next=found.next, **found.facts)
+        return found
 
     def has(self, need: AnyNeed) -> bool:
         """Whether there is anything known of it."""

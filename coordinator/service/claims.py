@@ -207,6 +207,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
             resource = one.resource
             learned.append((resource.name, resource.kind, resource.scope, "exclusive"))
     lapse.look_first(svc, tx, str(task.claimed_by), task.task_id)
+    left = landing.unlanded(svc, tx, req.unlanded) if req.unlanded is not None else []
     agents.acting(svc, tx, actor, req.agent)
     if learned:
         tx.record(
@@ -218,7 +219,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
     lapse.fail_claim(
         svc, tx, task, str(task.claimed_by), why=why[:2000], log_tail=req.log_tail,
         blocked=bool(learned) or req.model_error,
-        also=landing.unlanded(svc, tx, req.unlanded) if req.unlanded is not None else None,
+        also=landing.flagged(svc, tx, req.unlanded, left) if req.unlanded is not None else None,
     )
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 

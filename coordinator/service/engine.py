@@ -72,6 +72,8 @@ async def go_on(engine: Engine, svc: Service, ready: Job, facts: Looked, value: 
             refusal = await engine.look(value.needs, facts)
             if refusal is not None:
                 return refusal
+        for name, work in value.work.items():
+            facts.done[name] = await engine.do(work)
         value = await engine.write(ready)
     if not isinstance(value, Unready):
         return value

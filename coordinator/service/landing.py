@@ -9,36 +9,29 @@ is touched here, and the leases stay until the task is done.
 
 from __future__ import annotations
 
-import os
+import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
-from coordinator.files.git import Git, GitError
 from coordinator.looking.facts import Below, Content
 from coordinator.rules import landing as rule
 from coordinator.rules.leases import as_resource
-from coordinator.service import agents, disk, tasks
+from coordinator.service import agents, branches, tasks
 from coordinator.service.core import Actor, Service
-from coordinator.service.disk import Bytes
 from coordinator.service.engine import Engine
 from coordinator.service.granting import lease_reply
 from coordinator.service.rivals import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
-from coordinator.words import filename
 from coordinator.words import requests as rq
 from coordinator.words.naming import KINDS, Kind, path_scope, resource
 from coordinator.words.refusals import Code, Refusal
 
 #: Paths in one landing: more is a change that a person should look at.
 PATHS_MAX = 20_000
-#: Paths of one review of what did not land; the branch has them all.
-FLAGGED_MAX = 500
 #: So long (ms) the leases of a landing live on at least: git is given less time to move a branch.
 LANDING_MS = 180_000
 #: Unleased paths whose holders are looked up.
@@ -69,11 +62,11 @@ async def land(engine: Engine, svc: Service, req: rq.Land) -> rq.Landed | Refusa
         if isinstance(tokens, Refusal):
             return tokens
         why = f"coord: {req.task} landed"
-        moved = await engine.do(lambda: _move(svc, req.target, req.after, req.before, why))
+        moved = await engine.do(lambda: branches.move(svc, req.target, req.after, req.before, why))
         if isinstance(moved, Refusal):
             return moved
         event = ev.TargetMoved(
-            agent=req.agent, task=req.task, target=short(req.target), before=req.before,
+            agent=req.agent, task=req.task, target=branches.short(req.target), before=req.before,
             after=req.after, why=f"{req.task} landed", paths=[c.path for c in req.changes[:1000]],
             fencing_tokens=tokens,
         )
@@ -88,11 +81,11 @@ async def land(engine: Engine, svc: Service, req: rq.Land) -> rq.Landed | Refusa
 async def land_back(engine: Engine, svc: Service, req: rq.LandBack) -> rq.Landed | Refusal:
     """See `requests.LandBack`."""
     why = f"coord: {req.task} taken back"
-    moved = await engine.do(lambda: _move(svc, req.target, req.before, req.after, why))
+    moved = await engine.do(lambda: branches.move(svc, req.target, req.before, req.after, why))
     if isinstance(moved, Refusal):
         return moved
     event = ev.TargetMoved(
-        agent=req.agent, task=req.task, target=short(req.target), before=req.after,
+        agent=req.agent, task=req.task, target=branches.short(req.target), before=req.after,
         after=req.before, why=f"{req.task} was taken back: {req.why}", paths=[],
         fencing_tokens=[],
     )
@@ -163,48 +156,25 @@ def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.Work
     return rq.WorkedIn(task=tasks.reply(tx, task), worktree=place, leases=replies)
 
 
-class Unlanded(NamedTuple):
-    """A path that did not land: its content where the branch began, and now."""
-
-    path: str
-    was: Bytes
-    now: Bytes
-
-
-def look_at_unlanded(svc: Service, work: rq.Unlanded) -> list[Unlanded]:
-    """What a branch changed and did not land. Runs git and reads files: for a worker.
+def unlanded(svc: Service, tx: Tx, work: rq.Unlanded) -> list[branches.Unlanded]:
+    """What a branch changed and did not land, as it was looked at before.
 
     Raises:
-        Refusal: INVALID: no launch made this worktree; STORAGE: git cannot read it.
+        Unready: it was not. Refusal: INVALID: no launch made this worktree; what git said.
     """
     if not is_launched_worktree(svc, work.worktree):
         raise Refusal(Code.INVALID, f"{work.worktree} is no launch's worktree. Nothing was done.")
-    git = Git(Path(work.worktree))
-    try:
-        below = git.text("rev-parse", "--show-prefix")
-        entries = [e for e in git.changes(work.began, work.commit)
-                   if e.path.startswith(below) and not e.submodule][:FLAGGED_MAX]
-        before = disk.from_git(svc, git, {e.path: (e.old_mode, e.old) for e in entries})
-    except GitError as bad:
-        raise bad.refusal("What did not land cannot be read") from None
-    out = []
-    for entry in entries:
-        path = filename.from_bytes(os.fsencode(entry.path[len(below):]))
-        was = before.get(entry.path, disk.NOTHING)
-        now = disk.look(svc, work.worktree, path, keep=True)
-        if now.hash != was.hash:
-            out.append(Unlanded(path, was, now))
-    return out
+    return tx.looked.after(f"unlanded {work.worktree} {work.began} {work.commit}",
+                           lambda: branches.look_at_unlanded(svc, work))
 
 
-def unlanded(svc: Service, tx: Tx, work: rq.Unlanded,
-             looked: Sequence[Unlanded] | None = None) -> list[ev.FlaggedFile]:
-    """All that a branch changed and that did not land, to be flagged; its bytes are kept.
-    `looked`: what `look_at_unlanded` found, before this transaction."""
+def flagged(svc: Service, tx: Tx, work: rq.Unlanded,
+            files: Sequence[branches.Unlanded]) -> list[ev.FlaggedFile]:
+    """These files, to be flagged; their bytes are kept."""
     out = []
-    for path, was, now in look_at_unlanded(svc, work) if looked is None else looked:
-        disk.keep(tx, was)
-        disk.keep(tx, now)
+    for path, was, now in files:
+        branches.keep(tx, was)
+        branches.keep(tx, now)
         out.append(
             ev.FlaggedFile(
                 path=path, scope=path_scope(path, svc.fold_case), worktree=work.worktree,
@@ -218,9 +188,8 @@ def unlanded(svc: Service, tx: Tx, work: rq.Unlanded,
 
 def is_launched_worktree(svc: Service, worktree: str | None) -> bool:
     """Whether a worktree is one that a launch made: what is done there has to land."""
-    return worktree is not None and Path(worktree).is_relative_to(
-        svc.tree.root / rule.STATE_DIR / "worktrees"
-    )
+    place = posixpath.join(svc.root, rule.STATE_DIR, "worktrees") + "/"
+    return worktree is not None and posixpath.normpath(worktree).startswith(place)
 
 
 def must_land_first(svc: Service, tx: Tx, task: TaskRow) -> None:
@@ -273,7 +242,7 @@ def _facts(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> rule.Facts:
     fold = svc.fold_case
     rows = [LeaseRow(*raw) for raw in view.rows("leases_of_holder", req.agent)]
     return rule.Facts(
-        agent=req.agent, task=req.task, target=short(req.target), now=view.now,
+        agent=req.agent, task=req.task, target=branches.short(req.target), now=view.now,
         changes=[rule.Change(c.path, path_scope(c.path, fold), c.submodule) for c in req.changes],
         leases=[
             rule.Right(r.fencing_token, as_resource(r.file_path, r.kind, r.scope), r.mode,
@@ -338,22 +307,3 @@ def _baseline(svc: Service, tx: Tx, row: LeaseRow,
         tx.keep_found(found)
         return found.hash, None
     return None, list(tx.looked.below(need).files.items())
-
-
-def _move(svc: Service, target: str, new: str, old: str, why: str) -> None:
-    git = Git(svc.tree.root)
-    try:
-        # Run again after a batch that failed for another's sake, it finds its work done already.
-        moved = git.move(target, new, old, why) or git.commit(target) == new
-    except GitError as bad:
-        raise bad.refusal(f"{short(target)} could not be moved, and nothing landed") from None
-    if not moved:
-        raise Refusal(
-            Code.VERSION_CHANGED, f"{short(target)} has moved meanwhile; nothing was changed.",
-            next="Look at it as it is now, and try again.", target_moved=True,
-        )
-
-
-def short(ref: str) -> str:
-    """A branch as a person calls it."""
-    return ref.removeprefix("refs/heads/")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from coordinator.files.git import Git
+from coordinator.service import branches
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import Sabotage, World
@@ -222,3 +225,25 @@ def test_all_that_did_not_land_is_flagged(world: World) -> None:
     world.ask(rq.TaskClaim(agent="me", task=work.task))
     again = rq.TaskFail(agent="me", task=work.task, unlanded=left)
     assert world.refused(again).code is Code.INVALID
+
+
+def test_what_did_not_land_is_looked_at_before_the_transaction(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """git takes its time; nobody may wait for that."""
+    work = Branch(world, "a")
+    left = rq.Unlanded(worktree=str(work.place), began=work.before, commit=work.after)
+    inside: list[str] = []
+
+    class Watched(Git):
+        def run(self, *args: str, **more: Any) -> bytes:
+            if world.db.in_transaction:
+                inside.append(args[0])
+            return super().run(*args, **more)
+
+    monkeypatch.setattr(branches, "Git", Watched)
+    world.ask(rq.TaskFail(agent="me", task=work.task, reason="no", unlanded=left))
+    assert not inside
+    (shown,) = world.ask(rq.ReviewShow(review="R-1")).files
+    assert shown.path == "a" and shown.kept
+    # and who may not give the task back has nothing looked at
+    left.began = "no such commit"
+    assert world.refused(rq.TaskFail(agent="other", task=work.task, unlanded=left)).code is Code.BAD_TRANSITION

@@ -1,0 +1,80 @@
+"""Branches of agents, as git has them: what did not land of one, and the moving of the target.
+
+Runs git and reads files, so nothing of it runs in a transaction: `service.landing` decides, and has
+this done before or after.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from coordinator.files.git import Git, GitError
+from coordinator.service import disk
+from coordinator.service.core import Service
+from coordinator.service.disk import Bytes, keep
+from coordinator.words import filename
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+__all__ = ["Unlanded", "keep", "look_at_unlanded", "move", "short"]
+
+#: Paths of one review of what did not land; the branch has them all.
+FLAGGED_MAX = 500
+
+
+class Unlanded(NamedTuple):
+    """A path that did not land: its content where the branch began, and now."""
+
+    path: str
+    was: Bytes
+    now: Bytes
+
+
+def look_at_unlanded(svc: Service, work: rq.Unlanded) -> list[Unlanded]:
+    """What a branch changed and did not land. Runs git and reads files: for a worker.
+
+    Raises:
+        Refusal: STORAGE: git cannot read it.
+    """
+    git = Git(Path(work.worktree))
+    try:
+        below = git.text("rev-parse", "--show-prefix")
+        entries = [e for e in git.changes(work.began, work.commit)
+                   if e.path.startswith(below) and not e.submodule][:FLAGGED_MAX]
+        before = disk.from_git(svc, git, {e.path: (e.old_mode, e.old) for e in entries})
+    except GitError as bad:
+        raise bad.refusal("What did not land cannot be read") from None
+    out = []
+    for entry in entries:
+        path = filename.from_bytes(os.fsencode(entry.path[len(below):]))
+        was = before.get(entry.path, disk.NOTHING)
+        now = disk.look(svc, work.worktree, path, keep=True)
+        if now.hash != was.hash:
+            out.append(Unlanded(path, was, now))
+    return out
+
+
+def move(svc: Service, target: str, new: str, old: str, why: str) -> None:
+    """Let a branch that is at `old` be at `new`. Runs git: for a worker.
+
+    Raises:
+        Refusal: VERSION_CHANGED: it has moved; STORAGE: git cannot move it.
+    """
+    git = Git(svc.tree.root)
+    try:
+        # Run again after a batch that failed for another's sake, it finds its work done already.
+        moved = git.move(target, new, old, why) or git.commit(target) == new
+    except GitError as bad:
+        raise bad.refusal(f"{short(target)} could not be moved, and nothing landed") from None
+    if not moved:
+        raise Refusal(
+            Code.VERSION_CHANGED, f"{short(target)} has moved meanwhile; nothing was changed.",
+            next="Look at it as it is now, and try again.", target_moved=True,
+        )
+
+
+def short(ref: str) -> str:
+    """A branch as a person calls it."""
+    return ref.removeprefix("refs/heads/")
