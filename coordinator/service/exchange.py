@@ -19,6 +19,9 @@ from coordinator.words.refusals import Code, Refusal
 
 Format = Literal["yaml", "jsonl", "markdown"]
 _BOX = re.compile(r"^[-*+] \[( |x|X)\] +(.*)$")
+#: One of several names; names that are written between backticks.
+_PART = re.compile(r"\s*(`[^`]*`|[^,]+)\s*")
+_QUOTED = re.compile(r"[,()'\"]")
 _FACT = re.compile(r"(\w+): *(.*)", re.DOTALL)
 #: Words of a fact in Markdown, as people write them -> the field.
 _FIELDS = {
@@ -66,7 +69,21 @@ def write(items: list[Item], form: Format) -> str:
     rows = [msgspec.to_builtins(item) for item in items]
     if form == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    return yaml.safe_dump({"tasks": rows}, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump({"tasks": rows}, Dumper=_Dumper, sort_keys=False, allow_unicode=True,
+                     width=100)
+
+
+class _Dumper(yaml.SafeDumper):
+    """As PyYAML writes, but that signs which YAML takes for ends of lines are escaped."""
+
+
+def _escaped(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if _BREAKS.search(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")
+_Dumper.add_representer(str, _escaped)
 
 
 def _yaml(text: str) -> list[Item]:
@@ -95,7 +112,7 @@ def _yaml(text: str) -> list[Item]:
 
 def _jsonl(text: str) -> list[Item]:
     items = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(_lines(text), 1):
         if not line.strip():
             continue
         try:
@@ -108,6 +125,11 @@ def _jsonl(text: str) -> list[Item]:
             ) from None
         items.append(_item(entry, f"line {number}"))
     return items
+
+
+def _lines(text: str) -> list[str]:
+    """Its lines. Only a newline ends one: other signs that break lines may stand in a prompt."""
+    return [line.removesuffix("\r") for line in text.split("\n")]
 
 
 def _item(entry: Any, where: str) -> Item:
@@ -137,7 +159,7 @@ def _item(entry: Any, where: str) -> Item:
 
 def _markdown(text: str) -> list[Item]:
     items: list[Item] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(_lines(text), 1):
         box = _BOX.match(line)
         if box:
             items.append(_from_box(box[2], box[1] != " ", number))
@@ -160,9 +182,13 @@ def _prompt_line(item: Item, line: str) -> None:
 def _from_box(title: str, done: bool, number: int) -> Item:
     facts: dict[str, Any] = {}
     while (found := _last_fact(title)) is not None:
-        title, name, value = found
+        at, name, value = found
+        if title[:at].endswith("\\"):  # it is no fact, but the title's own
+            title = title[: at - 1] + title[at:]
+            break
+        title = title[:at]
         if name in ("files", "after"):
-            value = [part.strip().strip("`'\"") for part in value.split(",") if part.strip()]
+            value = [*_parts(value), *facts.get(name, [])]
         elif name in ("priority", "attempts"):
             try:
                 value = int(value)
@@ -175,34 +201,51 @@ def _from_box(title: str, done: bool, number: int) -> Item:
     return _item({"title": title.strip(), "done": done, **facts}, f"line {number}")
 
 
-def _last_fact(title: str) -> tuple[str, str, Any] | None:
-    """(what is before it, its field, its value) of a fact in parentheses at the end of a title.
-    Parentheses within it belong to it: `(files: app/(auth)/page.tsx)`."""
+def _last_fact(title: str) -> tuple[int, str, Any] | None:
+    """(where it begins, its field, its value) of a fact in parentheses at the end of a title.
+    Parentheses within it belong to it: `(files: app/(auth)/page.tsx)`; between backticks they mean
+    nothing."""
     text = title.rstrip()
     if not text.endswith(")"):
         return None
-    depth = 0
+    depth, code = 0, False
     for at in range(len(text) - 1, -1, -1):
-        depth += {")": 1, "(": -1}.get(text[at], 0)
+        code = code != (text[at] == "`")
+        depth += 0 if code else {")": 1, "(": -1}.get(text[at], 0)
         if depth == 0:
             fact = _FACT.fullmatch(text[at + 1 : -1])
             name = _FIELDS.get(fact[1].lower()) if fact else None
-            return (text[:at], name, fact[2].strip()) if fact and name else None
+            return (at, name, fact[2].strip()) if fact and name else None
     return None
+
+
+def _parts(value: str) -> list[str]:
+    """What stands between commas; between backticks or quotes as it is."""
+    found = (part.strip() for part in _PART.findall(value))
+    return [part[1:-1] if part[:1] == "`" == part[-1:] and len(part) > 1 else part.strip("`'\"")
+            for part in found if part]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" if _QUOTED.search(name) else name for name in names)
 
 
 def _as_markdown(item: Item) -> str:
     facts = ""
     if item.files:
-        facts += f" (files: {', '.join(item.files)})"
+        facts += f" (files: {_listed(item.files)})"
     if item.after:
-        facts += f" (after: {', '.join(item.after)})"
+        facts += f" (after: {_listed(item.after)})"
     if item.priority:
         facts += f" (priority: {item.priority})"
     if item.attempts:
         facts += f" (attempts: {item.attempts})"
     if item.id:
         facts += f" (id: {item.id})"
-    prompt = "".join(f"  {line}\n" if line.strip() else "\n" for line in item.prompt.splitlines())
+    lines = item.prompt.strip("\n").split("\n") if item.prompt.strip("\n") else []
+    prompt = "".join(f"  {line}\n" if line.strip() else "\n" for line in lines)
     title = " ".join(item.title.split())
+    own = _last_fact(title)
+    if own is not None:
+        title = f"{title[: own[0]]}\\{title[own[0] :]}"
     return f"- [{'x' if item.done else ' '}] {title}{facts}\n{prompt}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -191,3 +192,62 @@ def test_every_transition_leads_to_a_known_state() -> None:
     states = {s for s, _ in rule.TRANSITIONS} | set(rule.TRANSITIONS.values())
     assert states == {"pending", "ready", "claimed", "done", "failed", "dead", "blocked",
                       "cancelled", "review"}
+
+
+# ------------------------------------------------------------------- the backlog as text, and back
+
+FORMATS: list[exchange.Format] = ["yaml", "jsonl", "markdown"]
+SIGNS = st.sampled_from("ab Z.é(),:-[]{}#*`\"'\\&|>%@!?=~/\u2028\x85\x0c\U0001f600")
+titles = st.text(SIGNS, min_size=1, max_size=30).map(lambda text: " ".join(text.split())).filter(bool)
+shown = titles | st.builds("{} ({}: {})".format, titles, st.sampled_from(["files", "after", "id", "x", "Prio"]), titles)
+lines = st.text(SIGNS, max_size=20).map(str.rstrip) | st.builds("{}{}".format, st.sampled_from(["  ", "\t", "    - [ ] "]), titles)
+prompts = st.lists(lines, max_size=6).map(lambda some: "\n".join(some).strip("\n"))
+files = st.text(st.sampled_from("ab(),'\" :[]*é"), min_size=1, max_size=12).map(str.strip).filter(bool) | st.sampled_from(
+    ["app/(auth)/page.tsx", "src/**/*.sql", "key:account:1", "shared:a, b.py", "a(b", ")", "d/"])
+items = st.builds(
+    exchange.Item, id=st.none() | st.sampled_from(["T-1", "a.b-c"]), title=shown, prompt=prompts,
+    files=st.lists(files, max_size=3), after=st.lists(st.sampled_from(["T-1", "x", "y_2"]), max_size=2),
+    priority=st.integers(-1000, 1000), attempts=st.none() | st.integers(1, 9), done=st.booleans())
+
+
+@given(st.lists(items, min_size=1, max_size=4), st.sampled_from(FORMATS))
+def test_what_is_written_is_read_again(some: list[exchange.Item], form: exchange.Format) -> None:
+    assert exchange.read(exchange.write(some, form), form) == some
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_export_is_imported_as_the_same_tasks(tmp_path: Path, form: exchange.Format) -> None:
+    one, other = World(tmp_path / "one"), World(tmp_path / "other")
+    first = one.task("Fix login (files: as it says)", "app/(auth)/page.tsx", "a, b.py", prompt="Do:\n\n    indented\n\n  * this\n")
+    one.task("Use it\u2028", "shared:main.py", after=[first], priority=3, attempts_max=7)
+    text = one.ask(rq.TaskExport(format=form)).text
+    other.ask(rq.TaskImport(text=text, format=form))
+    told = [[(task.title.strip(), task.prompt.strip(), task.resources, task.priority, task.after, task.attempts_max)
+             for task in world.ask(rq.Tasks()).items] for world in (one, other)]
+    assert told[0] == told[1]
+    assert world_leases(other, first) == {"app/(auth)/page.tsx", "a, b.py"}
+    one.close()
+    other.close()
+
+
+def world_leases(world: World, task: str) -> set[str]:
+    return {lease.resource for lease in world.ask(rq.TaskClaim(agent="ann", task=task)).leases}
+
+
+def test_resources_is_taken_for_files(world: World) -> None:
+    for form, text in (("yaml", "- {title: a, resources: [x.py]}"), ("jsonl", '{"title": "a", "resources": "x.py"}'),
+                       ("markdown", "- [ ] a (resources: x.py)")):
+        (made,) = world.ask(rq.TaskImport(text=text, format=form)).items  # type: ignore[arg-type]
+        assert made.resources == ["x.py"], form
+
+
+def test_the_task_file_in_the_readme_is_one(world: World) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    text = readme.split("```yaml\n", 1)[1].split("```", 1)[0]
+    one, two = world.ask(rq.TaskImport(text=text, format="yaml")).items
+    assert one.resources == ["parsers/aoi.py", "tests/aoi/"] and one.prompt == "Read reports/format.md first.\n"
+    assert (two.after, two.priority, two.state) == ([one.task], 2, "pending")
+    line = re.search(r"`(- \[ \] .*?)`", readme)
+    assert line is not None
+    (again,) = world.ask(rq.TaskImport(text=line[1].replace("parser)", f"{one.task})"), format="markdown")).items
+    assert (again.title, again.resources, again.after, again.priority) == (two.title, two.resources, two.after, two.priority)

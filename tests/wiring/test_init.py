@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -111,3 +113,30 @@ def test_without_git_it_says_that_there_is_nothing_to_guard(make_repo: Callable[
     assert "commits are not guarded" in said and "not in a git repository" in said
     remove(repo)
     assert not (repo.root / ".claude").exists()
+
+
+def test_without_a_yes_nothing_is_written(repo: Repo) -> None:
+    def there() -> list[str]:
+        return sorted(str(path) for path in repo.root.rglob("*") if ".git/" not in f"{path}/")
+
+    before, hooks = there(), owned(repo)
+    nobody = repo.coord("init", "--agent", "claude-code")
+    assert nobody.returncode == 2 and "nothing was written" in nobody.stderr
+    assert there() == before and owned(repo) == hooks
+    ours, theirs = os.openpty()  # somebody is there, and says no
+    os.write(ours, b"n\nn\nn\n")
+    no = subprocess.run([sys.executable, "-m", "coordinator.cli.main", "init", "--agent", "claude-code"], cwd=repo.root,
+                        stdin=theirs, capture_output=True, text=True, timeout=60, check=False)
+    os.close(ours)
+    os.close(theirs)
+    assert no.returncode == 0 and "Nothing was written." in no.stdout and "next:" not in no.stdout, no.stderr
+    assert there() == before and owned(repo) == hooks
+
+
+def test_the_fields_of_a_task_file_are_told(repo: Repo) -> None:
+    told = " ".join(repo.coord("task", "import", "--help").stdout.split())
+    for name in ("title", "prompt", "files", "after", "priority", "attempts", "id"):
+        assert name in told, name
+    repo.write("t.yaml", "- {title: a, file: x.py}\n")
+    wrong = repo.coord("task", "import", "t.yaml")
+    assert wrong.returncode == 2 and "A task has these fields: title, prompt, files" in wrong.stderr
