@@ -67,18 +67,24 @@ class RunFile:
             run=name, launcher=os.getpid(), launcher_mark=mark(os.getpid()), started_at=now,
             profile=profile,
         )
-        self.save()
+        self._write()
 
     def hand(self, hand: Hand) -> None:
         """Note an agent's present process."""
         with self._lock:
             hands = [one for one in self.record.hands if one.agent != hand.agent]
             self.record.hands = [*hands, hand]
-            self._write()
+            self._try_to_write()
 
     def save(self) -> None:
         """Write the record."""
         with self._lock:
+            self._try_to_write()
+
+    def _try_to_write(self) -> None:
+        """A disk that is full now is no reason to leave an agent without its supervisor: the next
+        note is written with all before it. (Whoever tidies up finds agents without it, too.)"""
+        with contextlib.suppress(OSError):
             self._write()
 
     def _write(self) -> None:
