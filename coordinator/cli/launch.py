@@ -21,6 +21,7 @@ from rich.text import Text
 from coordinator import profiles
 from coordinator.cli.app import AsJson, app, complain, out, print_json, say, seconds
 from coordinator.cli.render import bar, printable, span
+from coordinator.cli.trust import heed
 from coordinator.client.wire import locate_root
 from coordinator.files.state import StateDir
 from coordinator.launch import logs as run_logs
@@ -88,6 +89,7 @@ def launch(
             next="Add tasks instead (`coord task add`): the launch that runs you takes them up.",
         )
     root = locate_root()
+    heed(root, agent)
     profile = profiles.load(agent, root)
     if command is not None:
         profile = profile.with_command(command)

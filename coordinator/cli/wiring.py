@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from coordinator.cli.app import app, complain, say
+from coordinator.cli.trust import heed
 from coordinator.client.wire import connect, locate_root, start
 from coordinator.files.content import write_atomic
 from coordinator.files.state import StateDir
@@ -25,6 +26,8 @@ from coordinator.words.refusals import Code, Refusal
 
 def chosen(root: Path, names: Sequence[str], everything: bool) -> list[Profile]:
     """The profiles that a person named, or all that are installed and can be wired."""
+    for name in names:
+        heed(root, name)
     found = [load(name, root) for name in names]
     if everything:
         found += [

@@ -360,7 +360,7 @@ class Daemon:
         return door
 
     def _health(self, req: rq.Health) -> rq.HealthReply:
-        warnings = list(self._warnings)
+        warnings = self._loaded.warnings() + self._warnings
         eyes = self._eyes.health() if hasattr(self, "_eyes") else {"mode": "starting"}
         if eyes.get("mode") == "polling":
             warnings.append(str(eyes.get("detail")))
