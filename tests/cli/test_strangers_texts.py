@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import example, given
