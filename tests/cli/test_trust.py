@@ -170,11 +170,11 @@ def test_a_note_that_others_may_write_is_no_trust(repo: Repo, monkeypatch: pytes
 @pytest.mark.parametrize("answer", ["y", "n"])
 def test_a_person_at_a_terminal_is_asked(repo: Repo, answer: str) -> None:
     mark = profile(repo, "mine", 'description = "\\u001b[2J"\n')
-    repo.write("agents/mine.toml", repo.read("agents/mine.toml") + "# \x1b]0;gotcha\x07\n")
+    repo.write("agents/mine.toml", repo.read("agents/mine.toml") + "# \u009b2Jgotcha\n")
     repo.coord("task", "add", "one")
     code, shown = at_a_terminal(repo, ["launch", "--agent", "mine", "-n", "1"], f"{answer}\n")
     assert "Trust agents/mine.toml as it is now?" in shown and "touch" in shown
-    assert "\x1b]0;gotcha" not in shown
+    assert "\x9b" not in shown and "\\x9b2Jgotcha" in shown
     assert mark.exists() == (answer == "y"), shown
     assert mark.exists() == (answer == "y") and (code == 6) == (answer == "n")
 
