@@ -29,7 +29,8 @@ from coordinator.operations.listing import OPERATIONS
 from coordinator.service.log import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.requests.base import REQUEST_BYTES_MAX, Whole
+from coordinator.words.requests.base import Whole
+from coordinator.words.texts import REQUEST_BYTES_MAX
 
 #: The wire's version; a client of another one is refused with VERSION_SKEW.
 PROTOCOL = 1

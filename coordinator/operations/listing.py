@@ -146,6 +146,8 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
         request = operation.decoder.decode(params)
         if b"\\u0000" in bytes(params):
             _check_nul(request, operation.name)
+        if (name := getattr(request, "agent", None)) is not None:
+            agents.check_name(name)
         return request
     except msgspec.ValidationError as bad:
         raise Refusal(Code.INVALID, f"{operation.name}: {bad}. Nothing was done.") from None

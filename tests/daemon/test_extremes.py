@@ -16,6 +16,7 @@ from coordinator.client.wire import connect
 from coordinator.operations.listing import OPERATIONS
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.effort import examples
 
 #: Its own end is asked for last, or others could not be asked.
 ASKED = sorted(set(OPERATIONS) - {"shutdown"})
@@ -130,7 +131,7 @@ def test_each_field_at_its_worst(asker: Asker, operation: str) -> None:
             asker.ask(operation, waits_for_nothing({**usual(shape), field.encode_name: value}))
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_all_fields_at_their_worst(asker: Asker, data: st.DataObject) -> None:
     operation = data.draw(st.sampled_from(ASKED))

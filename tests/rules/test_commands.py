@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from coordinator.rules import commands
 from coordinator.rules.versions import Known, Watched, replaced, violated
+from tests.effort import examples
 
 WIDE = ["git stash", "git stash push", "git reset --hard", "git -C sub reset --hard HEAD~1", "git checkout -- .",
         "git checkout main", "git checkout .", "git restore .", "git clean -fd", "git add -A", "git add .", "git add -u",
@@ -85,7 +86,7 @@ def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(600))
 @given(st.lists(st.sampled_from(ALPHABET), max_size=9).map(lambda some: " ".join(some))
        | st.lists(st.sampled_from(ALPHABET), max_size=12).map("".join))
 def test_what_only_reads_runs_nothing_else_and_writes_nothing(stubs: Path, command: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.words.requests.base import Line, Number, Reply, Request, Whole, Words
+from coordinator.words.requests.base import Number, Reply, Request, Whole
+from coordinator.words.texts import Line, Name, Page, Words
 
 
 class Registered(Reply):
@@ -18,9 +19,9 @@ class Register(Request[Registered]):
 
     op = "register"
     http = ("POST", "/v1/agents")
-    agent: Line
+    agent: Name
     profile: Line = ""
-    parent: Line | None = None
+    parent: Name | None = None
     description: Line = ""
     silence_s: Number | None = None  # silent for longer: stale, its leases are closed
     unique: bool = False  # take `name-2`, `name-3`, … when the name is in use
@@ -64,7 +65,7 @@ class Heartbeat(Request[Alive]):
 
     op = "heartbeat"
     http = ("POST", "/v1/agents/heartbeat")
-    agent: Line
+    agent: Name
     progress: Line | None = None
     ack: Whole = 0  # notices up to this number have been delivered
 
@@ -81,10 +82,10 @@ class Leave(Request[Left]):
 
     op = "leave"
     http = ("POST", "/v1/agents/leave")
-    agent: Line
+    agent: Name
     clean: bool = True
     reason: Words = ""
-    log_tail: Words = ""
+    log_tail: Page = ""
 
 
 class AgentRow(Reply):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Line, Reply, Request, Whole, Words
+from coordinator.words.requests.base import Reply, Request, Whole
+from coordinator.words.texts import Words
 
 
 class Hit(Reply):
@@ -41,7 +42,7 @@ class ArchiveShow(Request[ArchiveSection]):
     op = "archive_show"
     http = ("GET", "/v1/archive/show")
     writes = False
-    ref: Line
+    ref: Words
 
 
 class Indexed(Reply):

@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from coordinator.words.requests.base import Document, Line, Number, Reply, Request, Whole, Words
+from coordinator.words.requests.base import Number, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
+from coordinator.words.texts import Document, Name, Page, Words
 
 
 class Task(Reply):
@@ -37,13 +38,13 @@ class TaskAdd(Request[Task]):
 
     op = "task_add"
     http = ("POST", "/v1/tasks")
-    title: Line
-    prompt: Words = ""
-    resources: list[Line] = []
+    title: Name
+    prompt: Document = ""
+    resources: list[Name] = []
     priority: Whole = 0
-    after: list[Line] = []
+    after: list[Name] = []
     attempts_max: Whole | None = None
-    cwd: Line | None = None
+    cwd: Name | None = None
 
 
 class TaskList(Reply):
@@ -58,7 +59,7 @@ class Tasks(Request[TaskList]):
     op = "tasks"
     http = ("GET", "/v1/tasks")
     writes = False
-    state: Line | None = None
+    state: Name | None = None
     limit: Whole = 200
     after: Whole = 0
 
@@ -69,7 +70,7 @@ class TaskShow(Request[Task]):
     op = "task_show"
     http = ("GET", "/v1/tasks/{task}")
     writes = False
-    task: Line
+    task: Name
 
 
 class Partial(Reply):
@@ -93,8 +94,8 @@ class TaskClaim(Request[Claimed]):
 
     op = "task_claim"
     http = ("POST", "/v1/tasks/claim")
-    agent: Line
-    task: Line | None = None
+    agent: Name
+    task: Name | None = None
     ttl_s: Number | None = None
     wait_s: Number = 0.0
 
@@ -104,19 +105,19 @@ class TaskDone(Request[Task]):
 
     op = "task_done"
     http = ("POST", "/v1/tasks/{task}/done")
-    agent: Line
-    task: Line
+    agent: Name
+    task: Name
     result: Words = ""
     force: bool = False
-    landed: Line | None = None  # of work in a launch's worktree: the commit; empty: nothing to land
+    landed: Name | None = None  # of work in a launch's worktree: the commit; empty: nothing to land
 
 
 class Unlanded(msgspec.Struct, kw_only=True):
     """Work that did not land: the linked worktree it lies in, the commits it is between."""
 
-    worktree: Line
-    began: Line
-    commit: Line
+    worktree: Name
+    began: Name
+    commit: Name
 
 
 class TaskFail(Request[Task]):
@@ -130,12 +131,12 @@ class TaskFail(Request[Task]):
 
     op = "task_fail"
     http = ("POST", "/v1/tasks/{task}/fail")
-    agent: Line
-    task: Line
+    agent: Name
+    task: Name
     reason: Words = ""
-    blocked: list[Line] = []
-    log_tail: Words = ""
-    cwd: Line | None = None
+    blocked: list[Name] = []
+    log_tail: Page = ""
+    cwd: Name | None = None
     force: bool = False
     unlanded: Unlanded | None = None
     model_error: bool = False
@@ -147,7 +148,7 @@ class TaskRetry(Request[Task]):
     op = "task_retry"
     http = ("POST", "/v1/tasks/{task}/retry")
     operator_only = True
-    task: Line
+    task: Name
 
 
 class TaskCancel(Request[Task]):
@@ -156,7 +157,7 @@ class TaskCancel(Request[Task]):
     op = "task_cancel"
     http = ("POST", "/v1/tasks/{task}/cancel")
     operator_only = True
-    task: Line
+    task: Name
     reason: Words = ""
     force: bool = False
 
@@ -173,7 +174,7 @@ class TaskImport(Request[Imported]):
     http = ("POST", "/v1/tasks/import")
     text: Document
     format: Literal["yaml", "jsonl", "markdown"]
-    cwd: Line | None = None
+    cwd: Name | None = None
 
 
 class Exported(Reply):

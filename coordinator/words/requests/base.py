@@ -11,16 +11,10 @@ R = TypeVar("R")
 Mode = Literal["exclusive", "shared"]
 Verdict = Literal["keep", "revert", "reassign"]
 
-#: The most that any door takes in one request, in bytes.
-REQUEST_BYTES_MAX = 8 * 1024 * 1024
-#: What the fields of requests are made of, each with its bounds (texts: in characters). Narrower
-#: ones, with better words, are the use cases' business. What no database and no path can hold is
-#: refused here: numbers beyond all sense and, in `operations.listing.decode`, texts with a NUL.
+#: What no database can hold is refused where a request is decoded; narrower bounds, with better
+#: words, are the use cases' business. (Texts: `words.texts`.)
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Number = Annotated[float, Meta(ge=-1e12, le=1e12)]
-Line = Annotated[str, Meta(max_length=8_192)]
-Words = Annotated[str, Meta(max_length=250_000)]
-Document = Annotated[str, Meta(max_length=REQUEST_BYTES_MAX)]
 
 
 class Reply(msgspec.Struct, kw_only=True, omit_defaults=False, gc=False):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Line, Reply, Request
+from coordinator.words.requests.base import Reply, Request
+from coordinator.words.texts import Line, Name, Words
 
 
 class GuardHeld(Reply):
@@ -33,10 +34,10 @@ class GuardCheck(Request[GuardHeldList]):
     op = "guard_check"
     http = ("POST", "/v1/guard/check")
     writes = False
-    paths: list[Line]
-    agent: Line | None = None
-    profile: Line = ""
-    session: Line = ""
+    paths: list[Name]
+    agent: Name | None = None
+    profile: Name = ""
+    session: Name = ""
 
 
 class GuardOverride(Request[GuardHeldList]):
@@ -45,6 +46,6 @@ class GuardOverride(Request[GuardHeldList]):
     op = "guard_override"
     http = ("POST", "/v1/guard/override")
     operator_only = True
-    paths: list[Line]
+    paths: list[Name]
     by: Line
-    action: Line
+    action: Words

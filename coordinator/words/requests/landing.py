@@ -5,14 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from coordinator.words.requests.backlog import Task
-from coordinator.words.requests.base import Line, Reply, Request, Whole, Words
+from coordinator.words.requests.base import Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
+from coordinator.words.texts import Name, Words
 
 
 class LandChange(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A path, relative to the repository's root, that the branch changed."""
 
-    path: Line
+    path: Name
     submodule: bool = False
 
 
@@ -20,8 +21,8 @@ class LandRight(msgspec.Struct, kw_only=True):
     """A lease that the attempt began with."""
 
     fencing_token: Whole
-    resource: Line
-    kind: Line
+    resource: Name
+    kind: Name
 
 
 class Lawful(Reply):
@@ -38,13 +39,13 @@ class LandCheck(Request[Lawful]):
     op = "land_check"
     http = ("POST", "/v1/tasks/{task}/land/check")
     writes = False
-    agent: Line
-    task: Line
+    agent: Name
+    task: Name
     changes: list[LandChange]
     began_with: list[LandRight] = []
-    moved: list[Line] = []
-    dirty: list[Line] = []
-    target: Line = ""  # for the sentence
+    moved: list[Name] = []
+    dirty: list[Name] = []
+    target: Name = ""  # for the sentence
 
 
 class Landed(Reply):
@@ -66,15 +67,15 @@ class Land(Request[Landed]):
     op = "land"
     http = ("POST", "/v1/tasks/{task}/land")
     operator_only = True
-    agent: Line
-    task: Line
+    agent: Name
+    task: Name
     changes: list[LandChange]
-    target: Line
-    before: Line
-    after: Line
+    target: Name
+    before: Name
+    after: Name
     began_with: list[LandRight] = []
-    moved: list[Line] = []
-    dirty: list[Line] = []
+    moved: list[Name] = []
+    dirty: list[Name] = []
 
 
 class LandBack(Request[Landed]):
@@ -84,11 +85,11 @@ class LandBack(Request[Landed]):
     op = "land_back"
     http = ("POST", "/v1/tasks/{task}/land/back")
     operator_only = True
-    agent: Line
-    task: Line
-    target: Line
-    before: Line
-    after: Line
+    agent: Name
+    task: Name
+    target: Name
+    before: Name
+    after: Name
     why: Words = ""
 
 
@@ -104,6 +105,6 @@ class TaskWorktree(Request[WorkedIn]):
 
     op = "task_worktree"
     http = ("POST", "/v1/tasks/{task}/worktree")
-    agent: Line
-    task: Line
-    worktree: Line
+    agent: Name
+    task: Name
+    worktree: Name

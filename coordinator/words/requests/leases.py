@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Line, Mode, Number, Reply, Request, Whole
+from coordinator.words.requests.base import Mode, Number, Reply, Request, Whole
+from coordinator.words.texts import Line, Name
 
 
 class Lease(Reply):
@@ -32,16 +33,16 @@ class Acquire(Request[Acquired]):
 
     op = "acquire"
     http = ("POST", "/v1/locks")
-    agent: Line
-    resources: list[Line]
+    agent: Name
+    resources: list[Name]
     mode: Mode = "exclusive"
     ttl_s: Number | None = None
-    task: Line | None = None
+    task: Name | None = None
     description: Line = ""
     wait_s: Number = 0.0
     priority: Whole = 0
     retry: bool = True  # stay in line after a refusal; granted when free, told by a notice
-    cwd: Line | None = None
+    cwd: Name | None = None
 
 
 class Released(Reply):
@@ -53,13 +54,13 @@ class Release(Request[Released]):
 
     op = "release"
     http = ("POST", "/v1/locks/release")
-    agent: Line
-    resources: list[Line] = []
-    acquisition_id: Line | None = None
-    task: Line | None = None
-    lease_token: Line | None = None
+    agent: Name
+    resources: list[Name] = []
+    acquisition_id: Name | None = None
+    task: Name | None = None
+    lease_token: Name | None = None
     force: bool = False
-    cwd: Line | None = None
+    cwd: Name | None = None
 
 
 class Renewed(Reply):
@@ -71,12 +72,12 @@ class Renew(Request[Renewed]):
 
     op = "renew"
     http = ("POST", "/v1/locks/renew")
-    agent: Line
-    resources: list[Line] = []
-    acquisition_id: Line | None = None
-    lease_token: Line | None = None
+    agent: Name
+    resources: list[Name] = []
+    acquisition_id: Name | None = None
+    lease_token: Name | None = None
     ttl_s: Number | None = None
-    cwd: Line | None = None
+    cwd: Name | None = None
 
 
 class Withdrawn(Reply):
@@ -88,8 +89,8 @@ class Withdraw(Request[Withdrawn]):
 
     op = "withdraw"
     http = ("POST", "/v1/locks/withdraw")
-    agent: Line
-    acquisition_id: Line
+    agent: Name
+    acquisition_id: Name
 
 
 class Waiter(Reply):
@@ -116,8 +117,8 @@ class Locks(Request[LockList]):
     op = "locks"
     http = ("GET", "/v1/locks")
     writes = False
-    agent: Line | None = None
-    resource: Line | None = None
+    agent: Name | None = None
+    resource: Name | None = None
     limit: Whole = 1000
     after: Whole = 0
-    cwd: Line | None = None
+    cwd: Name | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from coordinator.words.requests.base import Line, Mode, Reply, Request, Whole, Words
+from coordinator.words.requests.base import Mode, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
+from coordinator.words.texts import Name, Words
 
 UnlockVerdict = Literal["approve", "reject"]
 
@@ -44,12 +45,12 @@ class RequestFile(Request[Unlock]):
 
     op = "request_file"
     http = ("POST", "/v1/requests")
-    agent: Line
-    resource: Line
+    agent: Name
+    resource: Name
     reason: Words
-    holder: Line | None = None  # needed only where several hold parts of it
+    holder: Name | None = None  # needed only where several hold parts of it
     mode: Mode = "exclusive"
-    cwd: Line | None = None
+    cwd: Name | None = None
 
 
 class Requests(Request[UnlockList]):
@@ -59,7 +60,7 @@ class Requests(Request[UnlockList]):
     http = ("GET", "/v1/requests")
     writes = False
     state: Literal["pending", "approved", "rejected", "withdrawn", "all"] = "pending"
-    agent: Line | None = None  # only what it asks or is asked
+    agent: Name | None = None  # only what it asks or is asked
     limit: Whole = 200
     after: Whole = 0
 
@@ -72,8 +73,8 @@ class RequestAnswer(Request[UnlockAnswered]):
 
     op = "request_answer"
     http = ("POST", "/v1/requests/{request}/answer")
-    agent: Line
-    request: Line
+    agent: Name
+    request: Name
     verdict: UnlockVerdict
     answer: Words = ""
     force: bool = False
@@ -84,5 +85,5 @@ class RequestWithdraw(Request[Unlock]):
 
     op = "request_withdraw"
     http = ("POST", "/v1/requests/{request}/withdraw")
-    agent: Line
-    request: Line
+    agent: Name
+    request: Name

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from coordinator.words.requests.base import Line, Reply, Request, Verdict, Whole, Words
+from coordinator.words.requests.base import Reply, Request, Verdict, Whole
 from coordinator.words.requests.leases import Lease
+from coordinator.words.texts import Line, Name, Words
 
 
 class Swept(Reply):
@@ -79,7 +80,7 @@ class ReviewShow(Request[Review]):
     op = "review_show"
     http = ("GET", "/v1/reviews/{review}")
     writes = False
-    review: Line
+    review: Name
     content: bool = False
 
 
@@ -89,7 +90,7 @@ class ReviewDecide(Request[Review]):
     op = "review_decide"
     http = ("POST", "/v1/reviews/{review}/decide")
     operator_only = True
-    review: Line
+    review: Name
     verdict: Verdict
     note: Words = ""
     by: Line = ""
@@ -101,5 +102,5 @@ class ReviewUndo(Request[Review]):
     op = "review_undo"
     http = ("POST", "/v1/reviews/{review}/undo")
     operator_only = True
-    review: Line
+    review: Name
     by: Line = ""

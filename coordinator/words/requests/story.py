@@ -8,10 +8,11 @@ from msgspec import Meta
 
 from coordinator.words.requests.agents import AgentRow
 from coordinator.words.requests.backlog import Task
-from coordinator.words.requests.base import Line, Reply, Request, Whole
+from coordinator.words.requests.base import Reply, Request, Whole
 from coordinator.words.requests.leases import Lease, Waiter
 from coordinator.words.requests.negotiation import Unlock
 from coordinator.words.requests.reviews import Review
+from coordinator.words.texts import Name
 
 
 class EventRow(Reply):
@@ -39,10 +40,10 @@ class Events(Request[EventList]):
     after: Whole = 0
     limit: Whole = 200
     tail: bool = False
-    agent: Line | None = None
-    task: Line | None = None
-    resource: Line | None = None
-    kind: Line | None = None
+    agent: Name | None = None
+    task: Name | None = None
+    resource: Name | None = None
+    kind: Name | None = None
 
 
 class Story(Reply):
@@ -56,8 +57,8 @@ class Explain(Request[Story]):
     op = "explain"
     http = ("GET", "/v1/explain")
     writes = False
-    subject: Line
-    cwd: Line | None = None
+    subject: Name
+    cwd: Name | None = None
 
 
 class ReplayResult(Reply):
