@@ -32,6 +32,8 @@ for name in list(os.environ):
 #: The coordinators of these tests are told of apart from a person's own.
 NOTES = tempfile.TemporaryDirectory(prefix="coord-test-notes-")
 os.environ["XDG_STATE_HOME"] = NOTES.name
+#: No test depends on what a person has set for git: the name of the first branch, line endings, hooks.
+os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 #: All that a program's environment needs here.
 BARE = {"XDG_STATE_HOME": NOTES.name}
 
