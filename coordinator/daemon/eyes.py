@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from coordinator.daemon.desk import Desk
 from coordinator.daemon.watcher import Change, Watcher
 from coordinator.files.content import snapshot
+from coordinator.files.git import Git, GitError
 from coordinator.service import watching
 from coordinator.service.core import Service
 from coordinator.service.engine import decide
@@ -81,17 +81,15 @@ class Eyes:
             self._loop.call_soon_threadsafe(self._archive_changed)
 
     def _committed(self, path: str) -> bytes | None:
-        """What git has of the path, when the policy is to show what an unleased write changed."""
+        """What git has of the path, as a checkout writes it, when the policy is to show what an
+        unleased write changed."""
         if self._service.settings.watch.unleased != "review":
             return None
         try:
-            done = subprocess.run(
-                ["git", "show", f"HEAD:./{path}"], cwd=self._service.tree.root, timeout=10,
-                capture_output=True, check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
+            return Git(self._service.tree.root).run(
+                "cat-file", "--filters", f"HEAD:./{path}", timeout_s=10)
+        except GitError:
             return None
-        return done.stdout if done.returncode == 0 else None
 
     def _look(self, path: str, moved: str | None) -> watching.Seen:
         try:
