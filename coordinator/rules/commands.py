@@ -66,9 +66,8 @@ def targets(command: str) -> tuple[str, ...]:
 def reads_only(command: str) -> bool:
     """Whether it certainly writes nothing: only well-known reading commands, no redirection, no
     substitution. These run as they are; so `cd` keeps its effect on the agent's shell."""
-    if any(sign in command for sign in ("$(", "`", ">", "<(", "\n", "&")) and (
-        "&&" not in command or any(s in command.replace("&&", "") for s in ("$(", "`", ">", "&"))
-    ):
+    plain = command.replace("&&", "")
+    if any(sign in plain for sign in ("$(", "`", ">", "<(", "\n", "&")):
         return False
     for words in simple_commands(command):
         if not words:
@@ -130,7 +129,7 @@ def _git(words: Sequence[str]) -> list[str]:
 def _wide(rest: Sequence[str]) -> bool:
     if not rest:
         return False
-    name, args = rest[0], [word for word in rest[1:] if word not in ("<", ">", ">>")]
+    name, args = rest[0], _bare(rest[1:])
     plain = [word for word in args if not word.startswith("-")]
     flags = [word for word in args if word.startswith("-")]
     short = "".join(word[1:] for word in flags if not word.startswith("--"))

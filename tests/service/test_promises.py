@@ -79,6 +79,31 @@ def test_a_right_that_has_lapsed_is_neither_released_nor_renewed(world: World, h
     assert world.rows() == rows and world.ledger.seq == last
 
 
+@pytest.mark.parametrize("again", [["a.py"], ["./"], ["d/", "a.py"], ["*.py"]])
+def test_what_one_lets_lapse_and_takes_again_is_flagged_first(world: World, again: list[str]) -> None:
+    """One's own as well as another's: the bytes at that moment are kept, then it begins anew."""
+    for name in ("a.py", "d/b.py"):
+        world.write(name, "1\n")
+    old = world.acquire("ann", "a.py", "d/b.py", ttl_s=5).leases[0]
+    world.write("a.py", "partial\n")
+    world.clock.advance(5_000)
+    new = world.acquire("ann", *again)
+    assert min(one.fencing_token for one in new.leases) > old.fencing_token
+    assert not any(one.reentrant for one in new.leases)
+    (review,) = world.ask(rq.Reviews()).items
+    assert review.agent == "ann" and [one.path for one in world.ask(rq.ReviewShow(review=review.review)).files] == ["a.py"]
+    assert new.warnings == ["a.py holds partial work under review R-1; see `coord review show R-1`."]
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.5, 5.0])
+@pytest.mark.parametrize("retry", [True, False])
+def test_only_who_wants_to_stands_in_line(world: World, wait_s: float, retry: bool) -> None:
+    world.acquire("bob", "a.py")
+    refusal = world.refused(rq.Acquire(agent="ann", resources=["a.py"], wait_s=wait_s, retry=retry))
+    waits = retry or wait_s > 0
+    assert len(world.ask(rq.Locks()).waiters) == waits == ("acquisition_id" in refusal.facts and refusal.facts["acquisition_id"] is not None)
+
+
 # ------------------------------------------------------------ for how long
 
 @settings(max_examples=40, deadline=None)
