@@ -3,21 +3,28 @@
 Order: defaults, then `coord.toml` in the repository root (or `COORD_CONFIG`), then environment
 variables `COORD_<SECTION>_<KEY>`. Only the daemon and the launcher read it; nothing below them
 sees a file or the environment.
+
+`coord.toml` comes with the repository, from whoever wrote that. Values that weaken protection
+(`WEAKENING`) count only when a person has trusted them (`coord trust`); till then the default is in
+force. What a person says by `COORD_CONFIG` or a variable needs no trust.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from coordinator.files import trusted
 from coordinator.words.refusals import Code, Refusal
 
+FILE = "coord.toml"
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Count = Annotated[int, Meta(ge=1)]
 
@@ -145,11 +152,60 @@ class Settings(Section, frozen=True):
     hooks: Hooks = Hooks()
 
 
+def _below(bound: float) -> Callable[[Any], bool]:
+    return lambda value: float(value) < bound
+
+
+def _above(bound: float) -> Callable[[Any], bool]:
+    return lambda value: float(value) > bound
+
+
+def _is(what: object) -> Callable[[Any], bool]:
+    return lambda value: value == what
+
+
+_REVIEW, _DAY = Reviewing(), 86_400.0
+#: Values that weaken protection: which, and what follows from them.
+WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "leases.ttl_s": (_below(30), "leases lapse while their holders still work"),
+    "leases.ttl_max_s": (_below(30), "leases lapse while their holders still work"),
+    "leases.max_hold_s": (_below(60), "leases end while their holders still work"),
+    "review.file_bytes_max": (_below(_REVIEW.file_bytes_max), "less partial work is kept"),
+    "review.kept_bytes_max": (_below(_REVIEW.kept_bytes_max), "less partial work is kept"),
+    "watch.enabled": (_is(False), "nobody sees writes that bypass coord"),
+    "watch.unleased": (_is("ignore"), "writes without a lease are not recorded"),
+    "watch.debounce_s": (_above(10), "writes that bypass coord are seen late"),
+    "archive.folders": (lambda value: any(_leads_out(one) for one in value),
+                        "agents are told what lies outside of the repository"),
+    "http.enabled": (_is(True), "a port of this machine is opened"),
+    "database.synchronous": (_is("NORMAL"), "what was acknowledged may be lost with the power"),
+    "database.backup_every_s": (_above(7 * _DAY), "backups are rare"),
+    "database.keep_days": (_below(1), "the log is soon cut"),
+    "hooks.git_wide": (_is("allow"), "agents may undo each other's work with git"),
+    "hooks.confine": (_is(False), "shell commands can write what others hold"),
+}
+
+
+def _leads_out(folder: str) -> bool:
+    return Path(folder).is_absolute() or ".." in Path(folder).parts
+
+
 class Loaded(msgspec.Struct):
     """Settings, and for each `section.key` that is not a default, where it came from."""
 
     settings: Settings
     sources: dict[str, str]
+    untrusted: dict[str, Any] = {}
+    """Values of `coord.toml` that are not used, for they weaken protection and nobody trusted
+    them."""
+
+    def warnings(self) -> list[str]:
+        """A sentence for each value that is not used."""
+        return [
+            f"{FILE}: {key} = {json.dumps(value)} is not used, for nobody has trusted it "
+            f"({WEAKENING[key][1]}); the default stays. `coord trust` shows it."
+            for key, value in self.untrusted.items()
+        ]
 
 
 def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
@@ -158,21 +214,19 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     Raises:
         Refusal: INVALID, naming file, line and key.
     """
-    path = Path(env.get("COORD_CONFIG") or root / "coord.toml")
+    given = env.get("COORD_CONFIG")
+    path = Path(given or root / FILE)
     sources: dict[str, str] = {}
-    raw: dict[str, Any] = {}
-    if path.is_file():
-        try:
-            raw = tomllib.loads(path.read_text("utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-            raise Refusal(
-                Code.INVALID, f"{path} is not valid TOML: {bad}.", next=f"Correct {path}."
-            ) from None
-        except OSError as bad:
-            raise Refusal(Code.STORAGE, f"{path} cannot be read: {bad.strerror}.") from None
-        for section, values in raw.items():
-            for key in values if isinstance(values, dict) else ():
-                sources[f"{section}.{key}"] = path.name
+    raw = read(path)
+    weak = {} if given else weakening(raw)
+    if weak and trusted.is_trusted(root, FILE, as_shown(weak)):
+        weak = {}
+    for name in weak:
+        section, key = name.split(".")
+        del raw[section][key]
+    for section, values in raw.items():
+        for key in values if isinstance(values, dict) else ():
+            sources[f"{section}.{key}"] = path.name
     for section in Settings.__struct_fields__:
         for key in type(getattr(Settings(), section)).__struct_fields__:
             name = f"COORD_{section}_{key}".upper()
@@ -185,7 +239,47 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
         raise Refusal(
             Code.INVALID, f"{path.name}: {bad}.", next=f"Correct {path}; `coord doctor` lists keys."
         ) from None
-    return Loaded(settings, sources)
+    return Loaded(settings, sources, {k: v for k, v in weak.items() if k not in sources})
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What a settings file says, not yet checked; nothing, if there is none.
+
+    Raises:
+        Refusal: INVALID, STORAGE.
+    """
+    try:
+        return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        raise Refusal(
+            Code.INVALID, f"{path} is not valid TOML: {bad}.", next=f"Correct {path}."
+        ) from None
+    except OSError as bad:
+        raise Refusal(Code.STORAGE, f"{path} cannot be read: {bad.strerror}.") from None
+
+
+def weakening(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of these values that weaken protection, by `section.key`. A value that cannot be
+    compared is left for the check of types to refuse."""
+    out: dict[str, Any] = {}
+    for name, (weakens, _) in WEAKENING.items():
+        section, key = name.split(".")
+        values = raw.get(section)
+        if not isinstance(values, dict) or key not in values:
+            continue
+        default = getattr(getattr(Settings(), section), key)
+        try:
+            value = msgspec.convert(values[key], type(default), strict=False)
+            if weakens(value):
+                out[name] = value
+        except (msgspec.ValidationError, TypeError, ValueError):
+            continue
+    return out
+
+
+def as_shown(weak: Mapping[str, Any]) -> bytes:
+    """What is trusted: these values alone, so that another change of the file asks nobody."""
+    return json.dumps(weak, sort_keys=True).encode()
 
 
 def _plain(text: str) -> Any:

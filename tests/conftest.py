@@ -27,7 +27,7 @@ settings.register_profile(
 )
 settings.load_profile("coord")
 for name in list(os.environ):
-    if name.startswith("COORD_") and not name.startswith("COORD_AGENTS_"):  # tests/agents
+    if name.startswith("COORD_") and not name.startswith(("COORD_AGENTS_", "COORD_TEST_")):  # tests/agents
         del os.environ[name]
 #: The coordinators of these tests are told of apart from a person's own.
 NOTES = tempfile.TemporaryDirectory(prefix="coord-test-notes-")

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from coordinator.cli.app import AsJson, app, ask, out, print_json, say
-from coordinator.cli.render import ago
+from coordinator.cli.render import ago, in_line
 from coordinator.client.wire import locate_root
 from coordinator.files.state import StateDir
 from coordinator.profiles import Profile, profiles
@@ -46,7 +46,7 @@ def registered(
     for row in found.items:
         doing = f"waits for {', '.join(row.waiting_for)}" if row.waiting_for else row.progress or ""
         table.add_row(row.agent, row.state, ago(row.seen_at, now), str(row.leases),
-                      ", ".join(row.tasks), doing)
+                      ", ".join(row.tasks), in_line(doing))
     out().print(table)
 
 

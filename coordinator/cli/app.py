@@ -11,16 +11,18 @@ import getpass
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 import typer
 from rich.console import Console
+from rich.segment import Segment
 
 from coordinator.client.client import Client
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
+from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 
 R = TypeVar("R")
@@ -62,12 +64,23 @@ AgentName = Annotated[
 PIPE_COLUMNS = 4000
 
 
+class _Harmless(Console):
+    """A console that steers the terminal by its own colours alone: no text that it is given can."""
+
+    def render(self, *args: Any, **kwargs: Any) -> Iterator[Segment]:
+        for segment in super().render(*args, **kwargs):
+            if segment.control is None and not texts.is_harmless(segment.text):
+                yield Segment(texts.masked(segment.text), segment.style)
+            else:
+                yield segment
+
+
 def out() -> Console:
     """Standard output; plain when piped or under NO_COLOR. A pipe is as wide as its longest line:
     whoever filters it needs all of it."""
     piped = not sys.stdout.isatty()
     width = _columns_given()
-    return Console(
+    return _Harmless(
         width=(width or PIPE_COLUMNS) if piped else width, highlight=False, soft_wrap=False,
         emoji=False, markup=False,
     )
@@ -88,12 +101,12 @@ def _columns_given() -> int | None:
 
 def say(text: str) -> None:
     """One line of plain text, never wrapped: for people and for pipes."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(texts.harmless(text) + "\n")
 
 
 def complain(text: str) -> None:
     """One line on standard error."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(texts.harmless(text) + "\n")
 
 
 def client() -> Client:
@@ -148,8 +161,9 @@ def one_of(text: str, known: Iterable[Any], refused: str) -> Any:
 
 
 def print_json(value: Any) -> None:
-    """A reply as indented JSON."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    """A reply as indented JSON; what could deceive on a terminal is escaped."""
+    plain = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    sys.stdout.write(texts.in_json(plain) + "\n")
 
 
 def seconds(text: str | None) -> float | None:

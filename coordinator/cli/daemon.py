@@ -11,13 +11,14 @@ import apsw
 import typer
 
 from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
+from coordinator.cli.trust import untrusted
 from coordinator.client.wire import connect, locate_root, start, unwritable
 from coordinator.files.roots import checkout
 from coordinator.files.state import StateDir
 from coordinator.files.tracked import check_untracked
 from coordinator.launch import recovery
 from coordinator.profiles import profiles
-from coordinator.settings import load
+from coordinator.settings import FILE, load
 from coordinator.words import requests as rq
 from coordinator.words.refusals import CATALOGUE, Code, Refusal
 
@@ -227,6 +228,9 @@ def doctor(
     interrupted = recovery.cut_off(state)
     if interrupted is not None:
         problems.append(interrupted)
+    problems += [f"{one.what} of this repository is not trusted, so it is not used. "
+                 "`coord trust` shows it." for one in untrusted(root)
+                 if one.what != FILE or health is None]
     wiring = _wiring(root, problems)
     facts["wiring"] = wiring
     facts["problems"] = problems

@@ -20,7 +20,8 @@ from rich.text import Text
 
 from coordinator import profiles
 from coordinator.cli.app import AsJson, app, complain, out, print_json, say, seconds
-from coordinator.cli.render import bar, printable, span
+from coordinator.cli.render import bar, in_line, span
+from coordinator.cli.trust import heed
 from coordinator.client.wire import locate_root
 from coordinator.files.state import StateDir
 from coordinator.launch import logs as run_logs
@@ -88,6 +89,7 @@ def launch(
             next="Add tasks instead (`coord task add`): the launch that runs you takes them up.",
         )
     root = locate_root()
+    heed(root, agent)
     profile = profiles.load(agent, root)
     if command is not None:
         profile = profile.with_command(command)
@@ -158,11 +160,11 @@ class _Screen:
     def say(self, line: str) -> None:
         """One line for the record."""
         if self._quiet:
-            complain(printable(line))
+            complain(in_line(line))
         elif self._live is not None:
-            self._live.console.print(Text(printable(line)))
+            self._live.console.print(Text(in_line(line)))
         else:
-            say(printable(line))
+            say(in_line(line))
             sys.stdout.flush()
 
     def later(self, line: str) -> None:
@@ -203,7 +205,7 @@ class _Screen:
             task = hand.task
             line = hand.last_line or hand.title if task else hand.doing
             table.add_row(hand.agent, task or "-", span(now - hand.since) if task else "",
-                          Text(printable(line), style="" if task else "dim"))
+                          Text(in_line(line), style="" if task else "dim"))
         done, total = self._counts.get("done", 0), sum(self._counts.values())
         rest = ", ".join(f"{n} {state}" for state, n in sorted(self._counts.items())
                          if state != "done" and n)
@@ -226,11 +228,11 @@ def _tell(made: Report) -> None:
     if made.target is not None:
         _tell_landed(made)
     for line in made.open[:20]:
-        say("  " + printable(line))
+        say("  " + in_line(line))
     if len(made.open) > 20:
         say(f"  … and {len(made.open) - 20} more")
     for line in made.problems:
-        complain("  " + printable(line))
+        complain("  " + in_line(line))
     if made.tasks.get("review"):
         say("next: coord review list")
     elif made.tasks.get("dead"):
@@ -242,8 +244,8 @@ def _tell_landed(made: Report) -> None:
     say(f"landed on {made.target}: {len(made.landed)} task{'' if len(made.landed) == 1 else 's'}, "
         f"{len(paths)} file{'' if len(paths) == 1 else 's'}")
     for kept in made.not_landed[:20]:
-        say(printable(f"  not landed: {kept.task}, on {kept.branch} in {kept.worktree}"))
-        say(printable(f"    {kept.why}"))
+        say(in_line(f"  not landed: {kept.task}, on {kept.branch} in {kept.worktree}"))
+        say(in_line(f"    {kept.why}"))
     if made.not_landed:
         first = made.not_landed[0]
         say(f"  look: git log -p {made.target}..{first.branch}; take it: git merge {first.branch}; "

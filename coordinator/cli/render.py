@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from coordinator.words import filename
+from coordinator.words import filename, texts
 from coordinator.words.clock import from_iso
 
 
@@ -55,7 +55,7 @@ def columns(
     """A table's lines. `kinds`: one sign a column: `=` is never cut (an id, a state, a time), `/`
     is a path, cut in the middle, `~` is text, cut at its end. `width`: of the terminal; None (a
     pipe): nothing is cut."""
-    shown = [[printable(cell).replace("\n", " ") for cell in row] for row in (heads, *rows)]
+    shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
     wide = [max(cell_len(row[at]) for row in shown) for at in range(len(heads))]
     if width is not None:
         left = width - 2 * (len(heads) - 1) - sum(
@@ -106,10 +106,14 @@ def diff(text: str) -> Text:
 
 
 def printable(text: str) -> str:
-    """Text of strangers without what could steer a terminal; a byte of a file's name that is no
-    UTF-8 as `\\xe4`."""
-    return "".join(sign if sign in "\n\t" or (ord(sign) >= 32 and ord(sign) != 127) else "\ufffd"
-                   for sign in filename.shown(text))
+    """Text of strangers without what could deceive (`texts.harmless`); a byte of a file's name
+    that is no UTF-8 as `\\xe4`."""
+    return texts.harmless(filename.shown(text))
+
+
+def in_line(text: str) -> str:
+    """The same in one line."""
+    return printable(text).replace("\r\n", " ").replace("\n", " ").replace("\t", " ")
 
 
 def path(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from coordinator.cli.app import AsJson, complain, print_json, say
-from coordinator.cli.render import printable
+from coordinator.cli.render import in_line
 from coordinator.replay.driver import Asked, Result, run
 from coordinator.replay.planning import DISCOVERED_SHARE
 
@@ -40,7 +40,7 @@ def replay_command(
         old=old, new=new, agents=agents, tasks_per_agent=tasks_per_agent, think=think, seed=seed,
         uncoordinated=uncoordinated, kill=kill, discovered=discovered, keep=keep,
     )
-    tell = (lambda line: complain(printable(line))) if verbose else (lambda line: None)
+    tell = (lambda line: complain(in_line(line))) if verbose else (lambda line: None)
     result = run(asked, say=tell)
     if as_json:
         print_json(result)

@@ -22,7 +22,7 @@ from coordinator.cli.app import (
     print_json,
     say,
 )
-from coordinator.cli.render import ago, printable
+from coordinator.cli.render import ago, in_line
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Code, Refusal
@@ -88,7 +88,7 @@ def listing(
         for ratio in (None, None, 2, 2, 3):
             table.add_column(no_wrap=True, overflow="ellipsis", ratio=ratio)
         table.add_row(row.request, f"{row.status} {ago(row.responded_at or row.requested_at, now)}",
-                      f"{row.requested_by}", f"asks {row.holder}", printable(row.resource))
+                      f"{row.requested_by}", f"asks {row.holder}", in_line(row.resource))
         out().print(table)
         said = [row.reason]
         if row.responded_by:
@@ -97,7 +97,7 @@ def listing(
         elif row.releases not in ([], [row.resource]):
             said.append(f"approving releases {', '.join(row.releases)}")
         for line in said:
-            out().print(Padding(Text(printable(line)), (0, 0, 0, 5)))
+            out().print(Padding(Text(in_line(line)), (0, 0, 0, 5)))
 
 
 @request_app.command("approve")

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator.cli.app import AsJson, app, ask, one_of, out, person, print_json, say, width
-from coordinator.cli.render import ago, diff, path, printable
+from coordinator.cli.render import ago, diff, in_line, path, printable
 from coordinator.files.git import Git
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
@@ -45,7 +45,7 @@ def listing(
     now = SystemClock().now_ms()
     for row in found.items:
         doing = f"  ({row.under_way} under way)" if row.under_way else ""
-        said = printable(row.summary)
+        said = in_line(row.summary)
         say(f"{row.review}  {row.state}{doing}  {ago(row.opened_at, now)}  {said}")
         for file in row.files[:10]:
             note = f"  ({file.note})" if file.note else ""
@@ -71,7 +71,7 @@ def show(
         return
     console = out()
     say(f"{row.review}  {row.state}  {row.reason}")
-    console.print(Text(printable(row.summary)))
+    console.print(Text(in_line(row.summary)))
     if row.under_way:
         say(f"its {row.under_way} is being carried out: nobody is given these files meanwhile")
     if row.decided_at:
@@ -80,11 +80,11 @@ def show(
     if row.timeline:
         say("\ntimeline")
         for line in row.timeline:
-            console.print(Text("  " + printable(line)), soft_wrap=True)
+            console.print(Text("  " + in_line(line)), soft_wrap=True)
     for place in dict.fromkeys(file.worktree for file in row.files if file.worktree):
-        say(f"\nit lies in {printable(place)}")
+        say(f"\nit lies in {in_line(place)}")
     for line in row.saved:
-        say(printable(line))
+        say(in_line(line))
     for file in row.files:
         say(f"\n{file.change} {path(file.path)}" + (f"  ({file.note})" if file.note else ""))
         if side_by_side and file.kept:
@@ -94,7 +94,7 @@ def show(
     if row.log_tail:
         say("last lines of its output")
         for line in printable(row.log_tail).splitlines()[-15:]:
-            console.print(Text("  " + line), soft_wrap=True)
+            console.print(Text("  | " + line), soft_wrap=True)
     if row.state == "open":
         verbs = "keep, revert" + (", reassign" if row.task else "")
         say(f"\nnext: coord review keep|revert|reassign {row.review}   ({verbs})")
@@ -141,11 +141,11 @@ def _decide(review: str, verdict: rq.Verdict, note: str, as_json: bool) -> None:
         return
     say(f"{row.review} {row.state}: {', '.join(path(f.path) for f in row.files)}")
     for warning in row.warnings:
-        say(f"  {printable(warning)}")
+        say(f"  {in_line(warning)}")
     place = next((file.worktree for file in row.files if file.worktree), None)
     if verdict == "keep" and place is not None:
         branch = Git(Path(place)).branch() or "refs/heads/ITS-BRANCH"
-        say(f"  it lies in {printable(place)}, not on your branch: commit it there, then "
+        say(f"  it lies in {in_line(place)}, not on your branch: commit it there, then "
             f"`git merge {branch.removeprefix('refs/heads/')}`")
     say(f"  `coord review undo {row.review}` takes it back")
 
@@ -159,7 +159,7 @@ def undo(review: ReviewId, as_json: AsJson = False) -> None:
         return
     say(f"{row.review} is open again")
     for warning in row.warnings:
-        say(f"  {printable(warning)}")
+        say(f"  {in_line(warning)}")
 
 
 @app.command("sweep")

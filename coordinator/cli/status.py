@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator.cli.app import AsJson, app, ask, client, complain, out, print_json, width
-from coordinator.cli.render import ago, bar, left, middle, path, printable, span
+from coordinator.cli.render import ago, bar, in_line, left, middle, path, span
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
@@ -129,7 +129,7 @@ def _head(reply: rq.StatusReply, now: int) -> RenderableType:
     text = Text(reply.root + "\n", style="bold", overflow="fold")
     text.append("  ".join(parts), style="dim")
     for warning in list(health.get("warnings", []))[:3]:
-        text.append(f"\nwarning: {printable(str(warning))}", style="yellow")
+        text.append(f"\nwarning: {in_line(str(warning))}", style="yellow")
     return text
 
 
@@ -149,7 +149,7 @@ def _agents(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType
         if row.waiting_for:
             doing = Text("waits for " + ", ".join(row.waiting_for), style="yellow")
         else:
-            doing = Text(printable(" ".join(p for p in (", ".join(row.tasks), row.progress) if p)))
+            doing = Text(in_line(" ".join(p for p in (", ".join(row.tasks), row.progress) if p)))
         table.add_row(row.agent, Text(row.state, style=STYLES.get(row.state, "")),
                       ago(row.seen_at, now), str(row.leases), doing)
     more = len(busy) - len(busy[:most])
@@ -175,7 +175,7 @@ def _leases(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType
         table.add_row(
             name, lease.locked_by,
             Text(left(lease.expires_at, now), style="yellow" if soon else ""),
-            Text(", ".join(waits.pop(lease.resource, [])), style="yellow"), printable(why),
+            Text(", ".join(waits.pop(lease.resource, [])), style="yellow"), in_line(why),
         )
     for name, agents in list(waits.items())[:5]:
         table.add_row(Text(name, style="dim"), "", "", Text(", ".join(agents), style="yellow"), "")
@@ -190,7 +190,7 @@ def _requests(reply: rq.StatusReply, now: int, most: int | None) -> RenderableTy
                    ("why", 3))
     for row in reply.requests[:most]:
         table.add_row(Text(row.request, style="yellow"), ago(row.requested_at, now), row.holder,
-                      row.requested_by, printable(row.resource), printable(row.reason))
+                      row.requested_by, in_line(row.resource), in_line(row.reason))
     return _section(f"unlock requests ({len(reply.requests)})", table,
                     len(reply.requests) - len(reply.requests[:most]))
 
@@ -213,7 +213,7 @@ def _reviews(reply: rq.StatusReply, now: int, most: int | None) -> RenderableTyp
     table = _table(("review", None), ("age", None), ("files", 3), ("what happened", 4))
     for row in reply.reviews[:most]:
         table.add_row(Text(row.review, style="magenta"), ago(row.opened_at, now),
-                      ", ".join(path(f.path) for f in row.files), printable(row.summary))
+                      ", ".join(path(f.path) for f in row.files), in_line(row.summary))
     return _section(f"reviews waiting ({len(reply.reviews)})", table,
                     len(reply.reviews) - len(reply.reviews[:most]))
 
@@ -223,7 +223,7 @@ def _events(reply: rq.StatusReply, most: int | None) -> RenderableType:
     shown = reply.events[-most:] if most else reply.events
     for row in shown:
         text.append(f"{row.at[11:19]} ", style="dim")
-        text.append(printable(row.text).replace("\n", " ") + "\n")
+        text.append(in_line(row.text) + "\n")
     text.rstrip()
     return _section("recent", text if shown else Text("nothing yet", style="dim"))
 

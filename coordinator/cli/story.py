@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from coordinator.cli.app import AgentName, AsJson, app, ask, client, print_json, say
-from coordinator.cli.render import printable
+from coordinator.cli.render import in_line, printable
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -51,7 +51,7 @@ def _tell(row: rq.EventRow, as_json: bool, flush: bool = False) -> None:
     if as_json:
         say(msgspec.json.encode(row).decode())
     else:
-        say(f"{row.seq:>6}  {row.at[11:19]}  {printable(row.text)}")
+        say(f"{row.seq:>6}  {row.at[11:19]}  {in_line(row.text)}")
     if flush:
         import sys
 
@@ -69,7 +69,7 @@ def explain(
         print_json(story)
         return
     for sentence in story.sentences:
-        say(printable(sentence))
+        say(in_line(sentence))
 
 
 @app.command("replay")
@@ -102,7 +102,7 @@ def search(
         return
     for hit in found.items:
         say(f"{hit.number}  {hit.title}  ({hit.source})")
-        say(f"    {' '.join(printable(hit.snippet).split())}")
+        say(f"  > {in_line(hit.snippet)}")
     if not found.items:
         say("Nothing in the context archive matches. `coord archive index` reads it again.")
 

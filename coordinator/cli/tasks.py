@@ -23,6 +23,7 @@ from coordinator.cli.app import (
 )
 from coordinator.cli.render import columns
 from coordinator.words import requests as rq
+from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 
 Form = Literal["yaml", "jsonl", "markdown"]
@@ -245,7 +246,8 @@ def export(
     form: Annotated[str, typer.Option("--format", help="yaml, jsonl or markdown.")] = "yaml",
 ) -> None:
     """The backlog as text that `task import` reads."""
-    sys.stdout.write(ask(rq.TaskExport(format=_form(form))).text)
+    text = ask(rq.TaskExport(format=_form(form))).text
+    sys.stdout.write(texts.harmless(text) if sys.stdout.isatty() else text)
 
 
 def _form(text: str) -> Form:

@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from coordinator.cli.app import app, complain, say
+from coordinator.cli.trust import heed
 from coordinator.client.wire import connect, locate_root, start
 from coordinator.files.content import write_atomic
 from coordinator.files.state import StateDir
@@ -20,11 +21,14 @@ from coordinator.guard import hooks
 from coordinator.profiles import Profile, load, profiles
 from coordinator.wiring import exclude
 from coordinator.wiring.wire import HOOK, Change, Wirer
+from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 
 
 def chosen(root: Path, names: Sequence[str], everything: bool) -> list[Profile]:
     """The profiles that a person named, or all that are installed and can be wired."""
+    for name in names:
+        heed(root, name)
     found = [load(name, root) for name in names]
     if everything:
         found += [
@@ -58,7 +62,7 @@ def agreed(root: Path, wanted: Sequence[Profile], *, yes: bool, user: bool) -> P
             out.append((profile, []))
             continue
         for change in changes:
-            sys.stdout.write(change.shown())
+            sys.stdout.write(texts.harmless(change.shown()))
         if yes or _agreed(profile.name, len(changes)):
             out.append((profile, changes))
         else:
@@ -91,7 +95,7 @@ def wire(
                                        "wired already"))
             continue
         for change in changes:
-            sys.stdout.write(change.shown())
+            sys.stdout.write(texts.harmless(change.shown()))
         if not yes and not _agreed(profile.name, len(changes)):
             say(f"{profile.name}: left as it was")
             continue
@@ -135,7 +139,7 @@ def guard_in(root: Path, *, yes: bool) -> list[str]:
         return [f"commits are not guarded: {why}, and what is put there is not of this clone "
                 "alone; `coord guard install` does it all the same"]
     for hook in lacking:
-        sys.stdout.write(hook.shown())
+        sys.stdout.write(texts.harmless(hook.shown()))
     if not yes and not _agreed("the guard of commits and pushes", len(lacking)):
         say("guard: left out")
         return []
@@ -158,7 +162,7 @@ def guard_out(root: Path, *, yes: bool) -> None:
         return
     found = [hook for hook in map(hooks.Hook, map(Path, mine)) if hook.state() != "missing"]
     for hook in found:
-        sys.stdout.write(hook.shown(remove=True))
+        sys.stdout.write(texts.harmless(hook.shown(remove=True)))
     if found and not yes and not _agreed("the guard of commits and pushes", len(found)):
         say("guard: left in git's hooks")
         return

@@ -63,6 +63,7 @@ from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, SystemClock, iso
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import one_line
 
 log = logging.getLogger("coord.daemon")
 LOG_BYTES_MAX = 1_000_000
@@ -360,7 +361,7 @@ class Daemon:
         return door
 
     def _health(self, req: rq.Health) -> rq.HealthReply:
-        warnings = list(self._warnings)
+        warnings = self._loaded.warnings() + self._warnings
         eyes = self._eyes.health() if hasattr(self, "_eyes") else {"mode": "starting"}
         if eyes.get("mode") == "polling":
             warnings.append(str(eyes.get("detail")))
@@ -426,8 +427,15 @@ def _log_to(path: Path) -> None:
     handler = logging.handlers.RotatingFileHandler(
         path, maxBytes=LOG_BYTES_MAX, backupCount=LOGS_KEPT, encoding="utf-8"
     )
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(_Lines("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+class _Lines(logging.Formatter):
+    """What strangers wrote cannot look like a line of the log's own, nor steer a terminal."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
+        return one_line(super().formatMessage(record))
 
 
 def _size(path: Path) -> int:

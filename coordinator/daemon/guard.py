@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from coordinator.daemon import hook_line, looks
@@ -23,7 +24,8 @@ from coordinator.daemon.own_command import OwnCommand
 from coordinator.dialects.hearing import Heard, hear
 from coordinator.dialects.table import HookTable
 from coordinator.dialects.telling import Verdict, can_add, tell
-from coordinator.profiles import Profile, load
+from coordinator.files import trusted
+from coordinator.profiles import OWN, Profile, load
 from coordinator.rules.commands import commits, reads_only
 from coordinator.rules.versions import Watched, violated
 from coordinator.service import hooks, line, shells
@@ -102,7 +104,7 @@ class Guard:
         #: holder -> tick at which its last write or command began or ended; since when it runs.
         self._busy: dict[str, tuple[int, float | None]] = {}
         self._unknown: set[tuple[str, str]] = set()
-        self._profiles: dict[str, tuple[looks.Stamp | None, Profile]] = {}
+        self._profiles: dict[str, tuple[list[looks.Stamp | None], Profile]] = {}
         #: profile -> when a hook of its was last heard (UTC).
         self.heard: dict[str, str] = {}
         #: Agents whose messages a hook is about to print.
@@ -222,10 +224,11 @@ class Guard:
             self.hook(name, token, payload, answer, wait=False, confirms=confirms)
 
     def _table(self, name: str) -> HookTable:
+        root = self._desk.service.tree.root
         known = self._profiles.get(name)
-        if known is None or known[0] != looks.stamp(str(known[1].source)):
-            profile = load(name, self._desk.service.tree.root)
-            known = self._profiles[name] = (looks.stamp(str(profile.source)), profile)
+        if known is None or known[0] != _stamps(root, known[1]):
+            profile = load(name, root)
+            known = self._profiles[name] = (_stamps(root, profile), profile)
         profile = known[1]
         if profile.hooks is None:
             raise Refusal(
@@ -355,3 +358,11 @@ class Guard:
 
         said = self._desk.look(reading)
         return one.hash if isinstance(said, Refusal) else said
+
+
+def _stamps(root: Path, profile: Profile) -> list[looks.Stamp | None]:
+    """What tells whether another profile of this name is in force now: its file, the repository's
+    own, and whether that is trusted."""
+    what = f"{OWN}/{profile.name}.toml"
+    return [looks.stamp(path) for path in (
+        profile.source, str(root / what), str(trusted.note_path(root, what)))]

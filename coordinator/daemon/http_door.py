@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import re
 import secrets
 import socket
@@ -185,7 +186,7 @@ class HttpDoor:
         )
 
     async def _openapi(self, request: Request) -> Response:
-        return Response(_JSON.encode(openapi()), media_type="application/json")
+        return Response(_described(), media_type="application/json")
 
 
 class _Quiet(uvicorn.Server):
@@ -248,6 +249,12 @@ async def _no_route(request: Request, bad: Exception) -> Response:
 def _bearer(state: StateDir) -> str:
     own.make_once(state.bearer, secrets.token_hex(24).encode())
     return (own.read(state.bearer) or b"").decode("ascii").strip()
+
+
+@functools.cache
+def _described() -> bytes:
+    """Made once: it takes some thirty milliseconds, which everybody would feel."""
+    return _JSON.encode(openapi())
 
 
 def openapi() -> dict[str, Any]:

@@ -13,6 +13,7 @@ import msgspec
 
 from coordinator.dialects.hearing import Heard
 from coordinator.dialects.table import HookTable
+from coordinator.words.texts import harmless
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,9 @@ def can_add(table: HookTable, heard: Heard) -> bool:
 
 def tell(table: HookTable, heard: Heard, verdict: Verdict) -> str:
     """What the hook prints."""
-    said = _SAY[table.dialect](heard, verdict)
+    said = _SAY[table.dialect](heard, Verdict(
+        deny=harmless(verdict.deny), command=verdict.command, context=harmless(verdict.context),
+        again=harmless(verdict.again)))
     return msgspec.json.encode(said).decode() if said else ""
 
 

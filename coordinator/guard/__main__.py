@@ -12,6 +12,7 @@ import sys
 from coordinator.guard import repository
 from coordinator.guard.judge import OFF, SWITCH, Judge
 from coordinator.words.refusals import Refusal
+from coordinator.words.texts import harmless
 
 
 def main(arguments: list[str]) -> int:
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
         return _cannot_tell(refusal)
     except Exception as bad:
         return _cannot_tell(refusal=None, bug=f"{type(bad).__name__}: {bad}")
-    sys.stderr.write(said)
+    sys.stderr.write(harmless(said))
     return 1 if said else 0
 
 

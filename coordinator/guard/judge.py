@@ -24,6 +24,7 @@ from coordinator.profiles import profiles
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
+from coordinator.words.texts import quoted
 
 #: The variable, and its value, with which a person goes on over the guard.
 SWITCH, OFF = "COORD_GUARD", "off"
@@ -175,7 +176,8 @@ def person() -> str:
 def _said(what: str, held: Sequence[rq.GuardHeld], step: str, command: str) -> str:
     lines = [f"coord: {what}"]
     for item in held[:LISTED_MAX]:
-        why = " ".join(part for part in (item.task or "", item.description) if part)
+        said = item.description and quoted(item.description)
+        why = " ".join(part for part in (item.task or "", said) if part)
         of = "" if item.resource == item.path else f" (as {item.resource})"
         lines.append(f"  {item.path}{of}: held by {item.holder} until {item.until[11:16]}Z"
                      + (f": {why}" if why else ""))

@@ -26,6 +26,7 @@ from coordinator.launch.runs import Hand as Recorded
 from coordinator.launch.worktrees import Workplace
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import WORDS_MAX
 
 T = TypeVar("T")
 #: How long one request for a task waits; also how soon an idle agent sees that all is done.
@@ -296,7 +297,7 @@ class Hand(threading.Thread):
     def _fail(self, task: rq.Task, why: str, output: str,
               unlanded: rq.Unlanded | None = None, *, model: bool = False) -> None:
         self._steady(lambda: self.client.call(
-            rq.TaskFail(agent=self.agent, task=task.task, reason=why, log_tail=output,
+            rq.TaskFail(agent=self.agent, task=task.task, reason=why[:WORDS_MAX], log_tail=output,
                         unlanded=unlanded, model_error=model)))
 
     def _rest(self) -> None:
@@ -341,7 +342,8 @@ class Hand(threading.Thread):
     def _leave(self, *, clean: bool, reason: str, log_tail: str = "") -> None:
         try:
             self._steady(lambda: self.client.call(
-                rq.Leave(agent=self.agent, clean=clean, reason=reason, log_tail=log_tail)))
+                rq.Leave(agent=self.agent, clean=clean, reason=reason[:WORDS_MAX],
+                         log_tail=log_tail)))
         except Refusal as refusal:
             if refusal.code not in LOST:
                 raise

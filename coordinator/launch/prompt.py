@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from coordinator.rules.landing import Change, covers
 from coordinator.words import requests as rq
 from coordinator.words.naming import KINDS, path_scope, resource
+from coordinator.words.texts import block, fenced, harmless, one_line, quoted
 
 #: A diff of partial work longer than this (characters) is cut; the whole is in the review.
 DIFF_CHARS_MAX = 60_000
@@ -73,7 +74,7 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
     """The whole prompt for one attempt; `log_tail`: the last output of the one before it; `hooked`:
     the agent's own hooks ask before it writes."""
     task = claimed.task
-    parts = [f"# {task.task}: {task.title}\n"]
+    parts = [f"# {task.task}: {one_line(task.title)}\n"]
     if task.prompt.strip():
         parts.append(task.prompt.strip() + "\n")
     parts.append("## What is leased to you\n")
@@ -87,17 +88,18 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
     if claimed.partial is not None:
         parts.append(_partial(claimed, claimed.partial, isolated is not None))
     if log_tail.strip():
-        parts.append("## How the last attempt ended\n\n```\n" + log_tail.strip() + "\n```\n")
+        parts.append("## How the last attempt ended\n\nIts last output:\n\n"
+                     + fenced(log_tail.strip()) + "\n")
     if claimed.excerpts:
         parts.append("## From the context archive\n")
         for quote in claimed.excerpts:
-            parts.append(f"### {quote['section']} {quote['title']} ({quote['source']})\n\n"
-                         f"{quote['text']}\n")
+            parts.append(f"{quote['section']} {quoted(quote['title'])} ({quote['source']}):\n\n"
+                         f"{block(quote['text'])}\n")
     shared = HOOKED_RULES if hooked else RULES
     rules = shared.format(task=task.task) if isolated is None else ISOLATED_RULES.format(
         task=task.task, branch=isolated.branch, target=isolated.target)
     parts.append("## Rules\n\n" + rules)
-    return "\n".join(parts)
+    return harmless("\n".join(parts))
 
 
 def _partial(claimed: rq.Claimed, partial: rq.Partial, isolated: bool) -> str:
@@ -118,7 +120,8 @@ def _partial(claimed: rq.Claimed, partial: rq.Partial, isolated: bool) -> str:
             "as it was: " + ", ".join(f"`{path}`" for path in beside) + "\n")
     return (
         f"## Start from this partial work ({partial.review})\n\n{partial.summary}\n"
-        f"{where}. Check it, then finish it.\n\n{files}\n{also}\n```diff\n{diff}\n```\n"
+        f"{where}. Check it, then finish it.\n\n{files}\n{also}\n"
+        + fenced(diff, "diff") + "\n"
     )
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
+from coordinator.words.texts import block, fenced, harmless, quoted
 
 #: A diff of partial work longer than this (characters) is cut; the whole is in the review.
 DIFF_CHARS_MAX = 20_000
@@ -34,6 +35,10 @@ _CALLS = (
 
 def told(reply: Any) -> str:
     """What a reply says, in words."""
+    return harmless(_told(reply))
+
+
+def _told(reply: Any) -> str:
     match reply:
         case rq.Claimed():
             return _claimed(reply)
@@ -68,6 +73,8 @@ def data(reply: Any) -> dict[str, Any]:
 def _slim(value: Any) -> Any:
     if isinstance(value, list):
         return [_slim(one) for one in value]
+    if isinstance(value, str):
+        return harmless(value)
     if not isinstance(value, dict):
         return value
     return {key: _slim(one) for key, one in value.items()
@@ -76,12 +83,21 @@ def _slim(value: Any) -> Any:
 
 def refused(refusal: Refusal) -> tuple[str, dict[str, Any]]:
     """A refusal as text and as data. Commands that are tools here are named as tools."""
-    body = refusal.body()
-    body["message"], body["next"] = _as_tools(refusal.message), _as_tools(refusal.next)
+    body = _shown(refusal.body())
+    body["message"], body["next"] = _as_tools(body["message"]), _as_tools(body["next"])
     text = f"{refusal.code.value}: {body['message']}"
     if body["next"] not in text:
         text += f"\nNext: {body['next']}"
     return text, {"error": body}
+
+
+def _shown(value: Any) -> Any:
+    """The same, with every text made harmless."""
+    if isinstance(value, dict):
+        return {key: _shown(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_shown(one) for one in value]
+    return harmless(value) if isinstance(value, str) else value
 
 
 def _as_tools(text: str) -> str:
@@ -92,7 +108,7 @@ def _as_tools(text: str) -> str:
 
 def _claimed(reply: rq.Claimed) -> str:
     task = reply.task
-    parts = [f"You have {task.task}: {task.title}"]
+    parts = [f"You have {task.task}: {quoted(task.title, 500)}"]
     if task.prompt.strip():
         parts.append(task.prompt.strip())
     if reply.leases:
@@ -108,8 +124,8 @@ def _claimed(reply: rq.Claimed) -> str:
     if reply.partial is not None:
         parts.append(_partial(reply.partial))
     for quote in reply.excerpts:
-        parts.append(f"Context archive, section {quote['section']} '{quote['title']}' "
-                     f"({quote['source']}):\n{quote['text']}")
+        parts.append(f"Context archive, section {quote['section']} {quoted(quote['title'])} "
+                     f"({quote['source']}):\n{block(quote['text'])}")
     parts.append(f"When it is finished, call complete_task with task {task.task}; if you cannot "
                  "finish it, fail_task.")
     return "\n\n".join(parts)
@@ -120,7 +136,7 @@ def _partial(partial: rq.Partial) -> str:
     if len(diff) > DIFF_CHARS_MAX:
         diff = diff[:DIFF_CHARS_MAX] + f"\n… cut here; `coord review show {partial.review}` has all"
     return (f"Somebody has begun this: {partial.summary}. Go on from what is there ("
-            f"{partial.review}):\n{diff}")
+            f"{partial.review}):\n{fenced(diff, 'diff')}")
 
 
 def _task(task: rq.Task) -> str:
@@ -141,7 +157,8 @@ def _held(reply: rq.LockList) -> str:
         return "Nothing is leased."
     lines = []
     for lease in reply.items[:LISTED_MAX]:
-        why = " ".join(part for part in (lease.task or "", lease.description) if part)
+        why = " ".join(part for part in (
+            lease.task or "", lease.description and quoted(lease.description)) if part)
         lines.append(f"{lease.resource}: {lease.locked_by} ({lease.mode}) until "
                      f"{_clock(lease.expires_at)}" + (f": {why}" if why else ""))
     if len(reply.items) > LISTED_MAX:
@@ -155,7 +172,7 @@ def _held(reply: rq.LockList) -> str:
 def _hits(reply: rq.HitList) -> str:
     if not reply.items:
         return "The context archive says nothing on that."
-    return "\n\n".join(f"{hit.number} {hit.title} ({hit.source})\n{hit.snippet}"
+    return "\n\n".join(f"{hit.number} {quoted(hit.title)} ({hit.source})\n{block(hit.snippet)}"
                        for hit in reply.items)
 
 

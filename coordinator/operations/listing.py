@@ -143,7 +143,10 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
         Refusal: INVALID, naming the field.
     """
     try:
-        return operation.decoder.decode(params)
+        request = operation.decoder.decode(params)
+        if (name := getattr(request, "agent", None)) is not None:
+            agents.check_name(name)
+        return request
     except msgspec.ValidationError as bad:
         raise Refusal(Code.INVALID, f"{operation.name}: {bad}. Nothing was done.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:

@@ -2,15 +2,19 @@
 
 from coordinator.profiles.entries import Entry, Piece
 from coordinator.profiles.profile import (
+    OWN,
     PLACEHOLDERS,
     PLUGINS,
     McpTable,
     Profile,
+    is_packaged,
     load,
     profiles,
+    untrusted,
 )
 from coordinator.profiles.trust import Trust
 
 __all__ = [
-    "PLACEHOLDERS", "PLUGINS", "Entry", "McpTable", "Piece", "Profile", "Trust", "load", "profiles",
+    "OWN", "PLACEHOLDERS", "PLUGINS", "Entry", "McpTable", "Piece", "Profile", "Trust",
+    "is_packaged", "load", "profiles", "untrusted",
 ]

@@ -1,7 +1,8 @@
 """Profiles: how an agent is launched, one TOML file each, data only.
 
 Looked for in `agents/` of the repository, then the user's `~/.config/coord/agents/`, then those
-that travel with coord; the first of a name wins. Reads files, starts nothing, knows no daemon.
+that travel with coord; the first of a name wins. One in the repository counts only when a person
+has trusted it (`coord trust`), for it names commands. Reads files, starts nothing, knows no daemon.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import msgspec
 
 from coordinator.dialects.stream import StreamTable
 from coordinator.dialects.table import HookTable
+from coordinator.files import trusted
 from coordinator.profiles.entries import Entry
 from coordinator.profiles.trust import Trust
 from coordinator.resources import packaged
@@ -31,6 +33,8 @@ PLACEHOLDERS = ("prompt", "prompt_file", "task", "root", "agent", "python", "plu
                 "options", "files")
 #: What a person may pass on to the agent itself: the profile says how.
 OPTIONS = ("model", "max_turns", "budget_usd")
+#: The folder of profiles, in a repository and in coord itself.
+OWN = "agents"
 #: Where coord's own plugins for agents without hooks lie.
 PLUGINS = Path(__file__).resolve().parents[1] / "plugins"
 _BRACED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -195,22 +199,70 @@ def _filled(word: str, facts: Mapping[str, str]) -> str:
 
 
 def load(name: str, root: Path) -> Profile:
-    """The profile called `name`, as seen from the repository at `root`.
+    """The profile called `name`, as seen from the repository at `root`. One in the repository that
+    nobody trusted is passed over.
 
     Raises:
         Refusal: INVALID, naming the file and the line or key; or the names that there are.
+            UNTRUSTED: there is only one that nobody trusted.
     """
     if not _NAME.fullmatch(name):
         raise Refusal(Code.INVALID, f"{name[:60]!r} cannot be the name of a profile.",
                       next=f"Choose one of: {', '.join(names(root))}.")
+    passed_over = False
     for folder in folders(root):
         file = folder / f"{name}.toml"
-        if file.is_file():
-            return _read(file, name)
+        data = _bytes(file)
+        if data is None:
+            continue
+        if folder == root / OWN and not _counts(name, root, data):
+            passed_over = True
+            continue
+        return _parsed(data, file, name)
+    if passed_over:
+        raise Refusal(
+            Code.UNTRUSTED, f"The profile {OWN}/{name}.toml lies in the repository, and no person "
+            "has trusted it. It was not used.", profile=name,
+        )
     raise Refusal(
         Code.INVALID, f"There is no agent profile called {name!r}.",
         next=f"Choose one of: {', '.join(names(root))}; or write agents/{name}.toml.",
     )
+
+
+def untrusted(root: Path) -> dict[str, bytes]:
+    """The repository's own profiles that nobody trusted, by name: what their files hold."""
+    folder = root / OWN
+    found = sorted(file.stem for file in folder.glob("*.toml")) if folder.is_dir() else []
+    own = {name: _bytes(folder / f"{name}.toml") for name in found if _NAME.fullmatch(name)}
+    return {name: data for name, data in own.items()
+            if data is not None and not _counts(name, root, data)}
+
+
+def is_packaged(name: str) -> bool:
+    """Whether coord itself brings a profile of this name."""
+    return _bytes(packaged(OWN) / f"{name}.toml") is not None
+
+
+def _counts(name: str, root: Path, data: bytes) -> bool:
+    """Whether the repository's own profile, which holds `data`, is used: a person has trusted it,
+    or it says the same as coord's own."""
+    return (data == _bytes(packaged(OWN) / f"{name}.toml")
+            or trusted.is_trusted(root, f"{OWN}/{name}.toml", data))
+
+
+def _bytes(file: Traversable) -> bytes | None:
+    """What a profile's file holds; None: there is none.
+
+    Raises:
+        Refusal: STORAGE.
+    """
+    try:
+        return file.read_bytes() if file.is_file() else None
+    except FileNotFoundError:
+        return None
+    except OSError as bad:
+        raise Refusal(Code.STORAGE, f"{file} cannot be read: {bad.strerror}.") from None
 
 
 def profiles(root: Path) -> list[Profile]:
@@ -219,7 +271,14 @@ def profiles(root: Path) -> list[Profile]:
     Raises:
         Refusal: INVALID, naming the file that has an error.
     """
-    return [load(name, root) for name in names(root)]
+    out = []
+    for name in names(root):
+        try:
+            out.append(load(name, root))
+        except Refusal as refusal:
+            if refusal.code is not Code.UNTRUSTED:
+                raise
+    return out
 
 
 def names(root: Path) -> list[str]:
@@ -236,10 +295,10 @@ def names(root: Path) -> list[str]:
 
 def folders(root: Path) -> Iterator[Traversable]:
     """Where profiles are looked for, in order."""
-    yield root / "agents"
+    yield root / OWN
     config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     yield Path(config) / "coord" / "agents"
-    yield packaged("agents")
+    yield packaged(OWN)
 
 
 def check(profile: Profile) -> None:
@@ -262,13 +321,11 @@ def check(profile: Profile) -> None:
                    "Put {prompt} where the prompt belongs, or choose prompt = \"stdin\".")
 
 
-def _read(file: Traversable, name: str) -> Profile:
+def _parsed(data: bytes, file: Traversable, name: str) -> Profile:
     try:
-        raw = tomllib.loads(file.read_text("utf-8"))
+        raw = tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise _bad(str(file), str(bad)) from None
-    except OSError as bad:
-        raise Refusal(Code.STORAGE, f"{file} cannot be read: {bad.strerror}.") from None
     raw.setdefault("name", name)
     raw["source"] = str(file)
     try:

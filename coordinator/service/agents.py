@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from functools import lru_cache
 
 import msgspec
 
@@ -14,6 +15,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow, LeaseRow, TaskRow
 from coordinator.words import requests as rq
+from coordinator.words import texts
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
 
@@ -68,13 +70,14 @@ def enrol(
     )
 
 
+@lru_cache(maxsize=1024)
 def check_name(name: str) -> None:
     """Agent names are shown everywhere and typed at shells.
 
     Raises:
         Refusal: INVALID.
     """
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) or not texts.is_harmless(name) or " " in texts.one_line(name):
         raise Refusal(
             Code.INVALID,
             f"{name[:60]!r} cannot be an agent's name: 1 to 100 characters, without spaces, "

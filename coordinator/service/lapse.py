@@ -22,6 +22,7 @@ from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words.clock import from_iso
 from coordinator.words.naming import path_scope
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import quoted
 
 #: Lines of an agent's output that a review keeps, and their size in characters.
 LOG_TAIL_CHARS = 4_000
@@ -380,9 +381,9 @@ def _end_group(
     files += [file for file in also or () if file.path not in known]
     review = None
     if files or also is not None or (unseen and leases):
-        title = f" while on {claim.task_id} '{claim.title}'" if claim else ""
+        title = f" while on {claim.task_id} {quoted(claim.title)}" if claim else ""
         names = listed([f.path for f in files]) or "no file that can be shown"
-        said = f": {why}" if why else ""
+        said = f": {quoted(why, 500)}" if why else ""
         told = f"{holder} changed {names}{title}, then {WHY[reason]}{said}."
         if unseen:
             held = listed([row.file_path for row in leases])

@@ -12,6 +12,7 @@ from coordinator.store.rebuild import differences
 from coordinator.store.rows import LogRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
+from coordinator.words.texts import one_line, quoted
 
 #: Sentences by kind of event; the braces take fields of the event's own data.
 SENTENCES: dict[str, str] = {
@@ -58,6 +59,11 @@ SENTENCES: dict[str, str] = {
 }
 
 
+#: Fields of events that hold somebody's own words.
+_QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title")})
+QUOTED_MAX = 500
+
+
 class _Lenient(dict[str, Any]):
     def __missing__(self, key: str) -> str:
         return "?"
@@ -70,6 +76,8 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
     for key, value in data.items():
         if isinstance(value, list):
             facts[key] = ", ".join(str(v) for v in value[:4])
+        elif isinstance(value, str) and (row.kind, key) in _QUOTED:
+            facts[key] = quoted(value, QUOTED_MAX)
         else:
             instant = key == "expires_at" and isinstance(value, str)
             facts[key] = "" if value is None else f"{value[11:16]}Z" if instant else value
@@ -83,11 +91,12 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
         text += f" (by {data['by']}, override)"
     if row.kind == "unlock_answered":
         text += " (override)" if data.get("override") else ""
-        text += f": {data['answer']}" if data.get("answer") else ""
+        text += f": {quoted(data['answer'], QUOTED_MAX)}" if data.get("answer") else ""
     if row.kind == "verdict_ended" and data.get("why"):
         text += f": {data['why']}"
     if row.kind == "noted" and data.get("facts"):
         text += ": " + ", ".join(f"{k} {v}" for k, v in data["facts"].items())
+    text = one_line(text)
     return f"{row.at[:19]}Z {text}" if stamp else text
 
 

@@ -20,6 +20,7 @@ from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import quoted
 
 #: Characters of a reason or an answer: another agent's model has to read it.
 WORDS_CHARS_MAX = 500
@@ -175,8 +176,9 @@ def _reject(
     notices.post(
         tx, row.requested_by, "answered",
         f"{by} says no to your request {row.request_id}: {row.resource} stays with {row.holder}"
-        + (f" ({said})" if said else "") + ". You stay in line and will be told when it is yours; "
-        "do other work meanwhile.", request=row.request_id, resource=row.resource,
+        + (f" ({quoted(said, 500)})" if said else "")
+        + ". You stay in line and will be told when it is yours; do other work meanwhile.",
+        request=row.request_id, resource=row.resource,
     )
     if override:
         notices.post(
@@ -234,7 +236,7 @@ def _handed(row: UnlockRow, by: str, said: str, changed: list[str], override: bo
         told = f"{by} (override) took {row.resource} from {row.holder} for you ({row.request_id})"
     else:
         told = f"{by} gave up {row.resource}, as you asked ({row.request_id})"
-    told += f": {said}." if said else "."
+    told += f": {quoted(said, 500)}." if said else "."
     if changed:
         state = " in the middle of its work" if override else ""
         told += (f" {row.holder} had changed {listed(changed)}{state}: what is there now is what "
@@ -282,7 +284,7 @@ def _check_open(row: UnlockRow) -> None:
     if row.status == "pending":
         return
     when = short(from_iso(row.responded_at)) if row.responded_at else ""
-    why = f" ({row.answer})" if row.answer else ""
+    why = f" ({quoted(row.answer, 500)})" if row.answer else ""
     raise Refusal(
         Code.REQUEST_CLOSED,
         f"{row.request_id} was {row.status} by {row.responded_by} at {when}{why}; it stays so.",

@@ -19,6 +19,7 @@ from coordinator.store.rows import AgentRow, LeaseRow, TaskRow, WaiterRow
 from coordinator.words.clock import from_iso, short
 from coordinator.words.naming import Located
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import block, quoted
 
 #: Conflicts listed in one answer.
 CONFLICTS_MAX = 20
@@ -117,7 +118,7 @@ def _message(
             parts.append(f"{first['resource']} is next for {first['holder']}, "
                          "who stands before you in line. Do not modify it.")
         else:
-            why = f" ({first['description']})" if first["description"] else ""
+            why = f" ({quoted(first['description'])})" if first["description"] else ""
             task = f" for {first['task']}" if first["task"] else ""
             parts.append(
                 f"{first['resource']} is leased by {first['holder']}{task}{why} until "
@@ -132,20 +133,21 @@ def _message(
                          "you.")
     if quotes:
         q = quotes[0]
-        parts.append(f"See context archive section {q['section']} '{q['title']}': {q['text']}")
+        parts.append(f"See context archive section {q['section']} {quoted(q['title'])} "
+                     f"({q['source']}):\n{block(q['text'])}\n")
     if circle:
         parts.append(
             f"{' and '.join(circle)} wait for what you hold: finish or give back your own work "
             "first, or neither of you gets on."
         )
     if offered:
-        parts.append(f"Meanwhile take task {offered['task']} '{offered['title']}': "
+        parts.append(f"Meanwhile take task {offered['task']} {quoted(offered['title'])}: "
                      f"`{offered['command']}`.")
     elif not circle:
         parts.append(f"No other task can be started now; try again in {retry_after:g} s.")
     if acquisition:
         parts.append("You stand in line and will be told when it is yours.")
-    return " ".join(parts)
+    return " ".join(parts).replace("\n ", "\n").rstrip()
 
 
 def _retry_after(svc: Service, tx: Tx, weighing: Weighing) -> float:

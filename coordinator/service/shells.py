@@ -23,6 +23,7 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.naming import Located, path_scope
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import quoted
 
 #: The git-wide resource, and for how long one command has it (seconds).
 GIT_INDEX = "git:index"
@@ -137,7 +138,7 @@ def explained(svc: Service, tx: Tx, agent: str, command: str, output: str) -> st
         return ""
     said = "; ".join(
         f"{row.file_path} is leased by {row.locked_by}"
-        + (f" ({row.task_description})" if row.task_description else "")
+        + (f" ({quoted(row.task_description)})" if row.task_description else "")
         + f" until {short(from_iso(row.expires_at))}"
         for row in (named or rows)[:5]
     )

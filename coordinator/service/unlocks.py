@@ -20,6 +20,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import quoted
 
 PREFIX = "U-"
 #: Who closes what nobody answered.
@@ -136,8 +137,8 @@ def tell_holder(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> None:
     me = f"--agent {row.holder}"
     notices.post(
         tx, row.holder, "asked",
-        f"{row.requested_by} asks you to release {row.resource}: {row.reason}. If you are done "
-        f"with it{more}: `coord request approve {row.request_id} {me}`; otherwise: "
+        f"{row.requested_by} asks you to release {row.resource}: {quoted(row.reason, 500)}. "
+        f"If you are done with it{more}: `coord request approve {row.request_id} {me}`; otherwise: "
         f"`coord request reject {row.request_id} {me} --answer WHY`.",
         request=row.request_id, resource=row.resource, asked_by=row.requested_by,
     )

@@ -19,6 +19,7 @@ class Code(StrEnum):
     INVALID = "INVALID"
     UNAUTHORIZED = "UNAUTHORIZED"
     FOREIGN = "FOREIGN"
+    UNTRUSTED = "UNTRUSTED"
     OUTSIDE_REPO = "OUTSIDE_REPO"
     LIMIT = "LIMIT"
     UNKNOWN_AGENT = "UNKNOWN_AGENT"
@@ -68,6 +69,10 @@ CATALOGUE: dict[Code, Row] = {
         403, 6, False, "State, a socket or a daemon that is not this user's own (another user's, a "
         "link, out of a clone or an archive): nothing of it is used.",
         "Look at what the message names; `coord init --adopt` takes your own state over.",
+    ),
+    Code.UNTRUSTED: Row(
+        403, 6, False, "A profile or setting that lies in the repository and that no person has "
+        "trusted: it is not used.", "Let a person look at it: `coord trust`.",
     ),
     Code.OUTSIDE_REPO: Row(
         400, 2, False, "The path, once resolved, is not inside this repository.",

@@ -62,7 +62,7 @@ def test_a_holder_is_asked_and_hands_over(agent: str, wired: Wired) -> None:
         assert (ran.code, two.code) == (0, 0), ran.tail() + two.tail()
         (made,) = client.call(rq.Requests(state="all")).items
     assert "is asked to release notes.txt" in heard["files"].text
-    assert f"{made.requested_by} asks you to release notes.txt: the build is red" in heard["asked"].all_text
+    assert f'{made.requested_by} asks you to release notes.txt: "the build is red"' in heard["asked"].all_text
     assert "has notes.txt now" in heard["approved"].text, heard
     assert (made.status, made.responded_by) == ("approved", made.holder)
     told = "\n".join(result.all_text for result in heard.values())

@@ -81,7 +81,7 @@ def test_a_commit_of_what_another_holds_is_refused_with_names_and_a_next_step(he
         here.repo.write(name, "second\n")
     here.git("add", "-A")
     said = here.refused("commit", "-m", "Mine")
-    for part in ("a.txt: held by ann until ", "Z: ordering it", "git restore --staged -- a.txt", "COORD_GUARD=off git commit"):
+    for part in ("a.txt: held by ann until ", 'Z: "ordering it"', "git restore --staged -- a.txt", "COORD_GUARD=off git commit"):
         assert part in said
     assert "b.txt" not in said and "Traceback" not in said
     here.git("restore", "--staged", "--", "a.txt")  # the step it names

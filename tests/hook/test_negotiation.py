@@ -25,7 +25,7 @@ def test_asked_and_answered_with_the_next_hooks(up: Repo) -> None:
     assert held(up) == {"hot.py": ann.name}
     # The holder is told with its next hook, once
     said = ann.hook("UserPromptSubmit", prompt="x")["additionalContext"]
-    assert "claude-code-bob asks you to release hot.py: the build is red." in said
+    assert 'claude-code-bob asks you to release hot.py: "the build is red".' in said
     assert ann.hook("UserPromptSubmit", prompt="x") == {}
     # It types what it was told, as it stands
     _, code, output = ann.shell(next(w for w in said.split("`") if w.startswith("coord request approve")))

@@ -28,6 +28,7 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
+from tests.effort import examples
 from tests.world import World
 
 AGENTS = st.sampled_from(["ann", "bob"])
@@ -133,7 +134,7 @@ OTHER = asks("bob", "d/x.py")
 @example([("", 1, [asks("ann", "a.py", 2.0)]), ("a.py", 3_000, [rq.Sweep()]),
           ("", 1, [rq.ReviewDecide(review="R-1", verdict="keep")]),
           ("", 1, [OTHER, rq.ReviewUndo(review="R-1"), asks("bob", "a.py")])])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(35), deadline=None)
 def test_a_batch_is_answered_as_one_by_one(
     steps: list[tuple[str, int, list[rq.Request[Any]]]]
 ) -> None:

@@ -20,6 +20,7 @@ from coordinator.settings import Leases, Settings
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
+from tests.effort import examples
 from tests.world import Sabotage, World
 
 FILES = ["a.py", "b.py", "d/a.py", "d/b.py", "d/e/c.py"]
@@ -394,5 +395,5 @@ class Coordinator(RuleBasedStateMachine):
         return int(self.world.db.execute("SELECT count(*) FROM waiters").get)
 
 
-Coordinator.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+Coordinator.TestCase.settings = settings(max_examples=examples(45), stateful_step_count=40)
 TestCoordinator = Coordinator.TestCase

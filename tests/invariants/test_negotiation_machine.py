@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from coordinator.settings import Leases, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from tests.effort import examples
 from tests.world import World
 
 #: Resource -> the files that it stands for.
@@ -178,5 +179,5 @@ class Negotiation(RuleBasedStateMachine):
         return list(self.world.ask(rq.Requests()).items)
 
 
-Negotiation.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+Negotiation.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=40)
 TestNegotiation = Negotiation.TestCase

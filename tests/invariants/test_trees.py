@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from tests.effort import examples
 from tests.world import World
 
 PARTS = [b"a", b"b", b"c", b"-n", b"new\nline", b"\xe4\xff", "e\u0301".encode(), "\u00e9".encode(),
@@ -148,7 +149,7 @@ class Ground:
 @example([("link", b"a", b"b")], [("write", b"a/b/c", b"1")])
 @example([("write", b"a", b"1"), ("hard link", b"b", b"a")], [("in place", b"a", b"one\ntwo\nthree\n")])
 @example([("write", b"a", b"1")], [("chmod", b"a", b"755"), ("rename", b"b/c", b"a")])
-@settings(max_examples=120)
+@settings(max_examples=examples(50))
 def test_there_and_back(first: Ops, then: Ops) -> None:
     with tempfile.TemporaryDirectory() as place:
         ground = Ground(place, first)
@@ -185,7 +186,7 @@ def merged(before: Any, partial: Any, theirs: Any, done: Any) -> bool:
 
 
 @given(ops, ops, ops, st.booleans())
-@settings(max_examples=80)
+@settings(max_examples=examples(35))
 def test_what_a_person_changes_is_never_lost(
     first: Ops, then: Ops, later: Ops, after: bool
 ) -> None:

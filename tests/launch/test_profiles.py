@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coordinator import profiles
+from coordinator.files import trusted
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -21,6 +22,10 @@ def write(folder: Path, name: str, text: str) -> None:
     (folder / f"{name}.toml").write_text(text)
 
 
+def trusted_(root: Path, name: str) -> None:
+    trusted.trust(root, f"agents/{name}.toml", (root / "agents" / f"{name}.toml").read_bytes(), "2026-11-22T00:00:00.000Z")
+
+
 def test_the_packaged_ones_are_sound(tmp_path: Path) -> None:
     found = {p.name: p for p in profiles.profiles(tmp_path)}
     assert {"shell", "replay"} <= set(found)
@@ -33,6 +38,8 @@ def test_the_repository_comes_before_the_user_before_the_package(
     write(home, "shell", 'description = "the user\'s"')
     assert profiles.load("shell", tmp_path).description == "the user's"
     write(tmp_path / "agents", "shell", 'description = "the repository\'s"')
+    assert profiles.load("shell", tmp_path).description == "the user's"  # nobody has trusted it
+    trusted_(tmp_path, "shell")
     assert profiles.load("shell", tmp_path).description == "the repository's"
 
 
@@ -55,6 +62,7 @@ def test_an_error_names_the_file_and_the_place(tmp_path: Path, text: str, said: 
     write(tmp_path / "agents", "mine", text)
     if not said:
         (tmp_path / "agents" / "mine.toml").write_bytes(text.encode("latin-1"))
+    trusted_(tmp_path, "mine")
     with pytest.raises(Refusal) as caught:
         profiles.load("mine", tmp_path)
     assert caught.value.code is Code.INVALID

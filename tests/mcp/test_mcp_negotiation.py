@@ -41,7 +41,7 @@ def test_two_models_settle_it_between_them(ready: Repo) -> None:
 
     async def settle(client: Client) -> None:
         told = text(await client.call_tool("report_progress", {"progress": "done"}))
-        assert f"{NAMES[1]} asks you to release notes.txt: the build is red" in told
+        assert f'{NAMES[1]} asks you to release notes.txt: "the build is red"' in told
         assert 'answer_unlock {"request": "U-1", "verdict": "approve"}' in told
         assert 'answer_unlock {"request": "U-1", "verdict": "reject"}' in told
         assert "coord request" not in told
@@ -54,7 +54,7 @@ def test_two_models_settle_it_between_them(ready: Repo) -> None:
 
     async def hear(client: Client) -> None:
         told = text(await client.call_tool("report_progress", {"progress": "waiting"}))
-        assert f"{NAMES[0]} gave up notes.txt, as you asked (U-1): sorted already." in told
+        assert f'{NAMES[0]} gave up notes.txt, as you asked (U-1): "sorted already".' in told
         assert text(await client.call_tool("report_progress", {"progress": "on"})) == "Noted."
 
     for door, script in ((ann, begin), (bob, ask), (ann, settle), (bob, hear)):

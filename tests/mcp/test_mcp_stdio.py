@@ -58,7 +58,7 @@ def test_a_task_is_taken_carried_out_and_finished(ready: Repo) -> None:
     async def script(client: Client) -> None:
         got = await client.call_tool("next_task", {})
         assert not got.is_error
-        for part in ("T-1: Order the notes", "By date.", "notes.txt", "Why they are ordered", "complete_task"):
+        for part in ('T-1: "Order the notes"', "By date.", "notes.txt", "Why they are ordered", "complete_task"):
             assert part in text(got)
         assert got.structured_content["message"] == text(got)
         assert got.structured_content["task"]["claimed_by"] == NAME

@@ -321,7 +321,7 @@ def test_a_blocked_agent_is_sent_to_another_unlocked_task(world: World) -> None:
     assert told["redirect"]["task"] == free  # type: ignore[index]
     assert told["next"] == f"coord task claim {free} --agent agent-b"
     assert told["excerpts"][0]["section"] == "4.2"  # type: ignore[index]
-    for part in ("agent-a", "refactoring the constants", "4.2 'Normalization architecture'", free):
+    for part in ("agent-a", "refactoring the constants", '4.2 "Normalization architecture"', free):
         assert part in str(told["message"])
     claimed = world.ask(rq.TaskClaim(agent="agent-b", task=free))
     assert [lease.resource for lease in claimed.leases] == ["parsers/aoi.py"]

@@ -59,7 +59,7 @@ def test_the_holder_is_asked_once_and_says_yes(world: World) -> None:
     assert (made.request, made.status, made.holder, made.releases) == ("U-1", "pending", "ann", ["a.py"])
     assert again.request == "U-1" and line(world) == [("bob", "U-1")]
     (question,) = told(world, "ann")
-    assert "bob asks you to release a.py: it blocks me." in question
+    assert 'bob asks you to release a.py: "it blocks me".' in question
     assert "coord request approve U-1 --agent ann" in question and "reject U-1" in question
     done = answer(world, "ann", "u-1", answer="all yours")
     assert done.granted and [one.resource for one in done.released] == ["a.py"]
@@ -67,7 +67,7 @@ def test_the_holder_is_asked_once_and_says_yes(world: World) -> None:
     assert holders(world) == {"a.py": "bob"} and line(world) == []
     assert state(world, "U-1") == ("approved", "ann", "all yours")
     (grant,) = told(world, "bob")
-    assert "ann gave up a.py, as you asked (U-1): all yours." in grant and "Read it afresh" in grant
+    assert 'ann gave up a.py, as you asked (U-1): "all yours".' in grant and "Read it afresh" in grant
 
 
 def test_release_and_grant_are_one_transaction(world: World) -> None:
@@ -150,7 +150,7 @@ def test_a_person_overrides_and_it_is_marked(world: World) -> None:
     assert "eve (override) took a.py from ann" in told(world, "bob")[0]
     assert "in the middle of its work" in told(world, "bob")[0]
     story = world.ask(rq.Explain(subject="U-1")).sentences
-    assert any("approved by eve (override): release day" in one for one in story)
+    assert any('approved by eve (override): "release day"' in one for one in story)
     assert [a.agent for a in world.ask(rq.Agents()).items] == ["ann", "bob"]
 
 
@@ -450,7 +450,7 @@ def test_both_are_shown_what_concerns_them(world: World) -> None:
     for agent, seen in (("ann", 1), ("bob", 1), ("cyd", 0)):
         assert len(world.ask(rq.Requests(agent=agent)).items) == seen
     story = "\n".join(world.ask(rq.Explain(subject="a.py")).sentences)
-    assert "bob asked ann to release a.py (U-1): it blocks me" in story
+    assert 'bob asked ann to release a.py (U-1): "it blocks me"' in story
     answer(world, "ann", "U-1")
     assert world.ask(rq.Status()).requests == [] and world.ask(rq.Requests()).items == []
 

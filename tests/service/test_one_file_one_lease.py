@@ -17,6 +17,7 @@ from coordinator.service import watching
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from tests.effort import examples
 from tests.world import World
 
 
@@ -180,7 +181,7 @@ STEPS = st.lists(st.one_of(
 
 
 @given(STEPS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_whatever_is_moved_and_linked_no_file_has_two_holders(
     steps: list[tuple[str, str, str]]
 ) -> None:

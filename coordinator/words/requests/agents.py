@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.words.requests.base import Reply, Request
+from coordinator.words.texts import Line, Page, Words
 
 
 class Registered(Reply):
@@ -19,9 +20,9 @@ class Register(Request[Registered]):
     op = "register"
     http = ("POST", "/v1/agents")
     agent: str
-    profile: str = ""
+    profile: Line = ""
     parent: str | None = None
-    description: str = ""
+    description: Line = ""
     silence_s: float | None = None  # silent for longer: stale, its leases are closed
     unique: bool = False  # take `name-2`, `name-3`, … when the name is in use
 
@@ -40,9 +41,9 @@ class Join(Request[Joined]):
     op = "join"
     http = ("POST", "/v1/agents/join")
     operator_only = True
-    profile: str
-    session: str = ""
-    call: str = ""
+    profile: Line
+    session: Line = ""
+    call: Line = ""
 
 
 class Notice(Reply):
@@ -65,7 +66,7 @@ class Heartbeat(Request[Alive]):
     op = "heartbeat"
     http = ("POST", "/v1/agents/heartbeat")
     agent: str
-    progress: str | None = None
+    progress: Line | None = None
     ack: int = 0  # notices up to this number have been delivered
 
 
@@ -83,8 +84,8 @@ class Leave(Request[Left]):
     http = ("POST", "/v1/agents/leave")
     agent: str
     clean: bool = True
-    reason: str = ""
-    log_tail: str = ""
+    reason: Words = ""
+    log_tail: Page = ""
 
 
 class AgentRow(Reply):

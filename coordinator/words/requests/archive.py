@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator.words.requests.base import Reply, Request
+from coordinator.words.texts import Words
 
 
 class Hit(Reply):
@@ -23,7 +24,7 @@ class ArchiveSearch(Request[HitList]):
     op = "archive_search"
     http = ("GET", "/v1/archive/search")
     writes = False
-    query: str
+    query: Words
     limit: int = 10
 
 
@@ -41,7 +42,7 @@ class ArchiveShow(Request[ArchiveSection]):
     op = "archive_show"
     http = ("GET", "/v1/archive/show")
     writes = False
-    ref: str
+    ref: Words
 
 
 class Indexed(Reply):

@@ -8,6 +8,7 @@ import msgspec
 
 from coordinator.words.requests.base import Reply, Request
 from coordinator.words.requests.leases import Lease
+from coordinator.words.texts import Page, Words
 
 
 class Task(Reply):
@@ -106,7 +107,7 @@ class TaskDone(Request[Task]):
     http = ("POST", "/v1/tasks/{task}/done")
     agent: str
     task: str
-    result: str = ""
+    result: Words = ""
     force: bool = False
     landed: str | None = None  # of work in a launch's worktree: the commit; empty: nothing to land
 
@@ -132,9 +133,9 @@ class TaskFail(Request[Task]):
     http = ("POST", "/v1/tasks/{task}/fail")
     agent: str
     task: str
-    reason: str = ""
+    reason: Words = ""
     blocked: list[str] = []
-    log_tail: str = ""
+    log_tail: Page = ""
     cwd: str | None = None
     force: bool = False
     unlanded: Unlanded | None = None
@@ -157,7 +158,7 @@ class TaskCancel(Request[Task]):
     http = ("POST", "/v1/tasks/{task}/cancel")
     operator_only = True
     task: str
-    reason: str = ""
+    reason: Words = ""
     force: bool = False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator.words.requests.base import Reply, Request
+from coordinator.words.texts import Line, Words
 
 
 class GuardHeld(Reply):
@@ -46,5 +47,5 @@ class GuardOverride(Request[GuardHeldList]):
     http = ("POST", "/v1/guard/override")
     operator_only = True
     paths: list[str]
-    by: str
-    action: str
+    by: Line
+    action: Words

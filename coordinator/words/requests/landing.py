@@ -7,6 +7,7 @@ import msgspec
 from coordinator.words.requests.backlog import Task
 from coordinator.words.requests.base import Reply, Request
 from coordinator.words.requests.leases import Lease
+from coordinator.words.texts import Words
 
 
 class LandChange(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -89,7 +90,7 @@ class LandBack(Request[Landed]):
     target: str
     before: str
     after: str
-    why: str = ""
+    why: Words = ""
 
 
 class WorkedIn(Reply):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator.words.requests.base import Mode, Reply, Request
+from coordinator.words.texts import Line
 
 
 class Lease(Reply):
@@ -37,7 +38,7 @@ class Acquire(Request[Acquired]):
     mode: Mode = "exclusive"
     ttl_s: float | None = None
     task: str | None = None
-    description: str = ""
+    description: Line = ""
     wait_s: float = 0.0
     priority: int = 0
     retry: bool = True  # stay in line after a refusal; granted when free, told by a notice

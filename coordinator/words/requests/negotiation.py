@@ -6,6 +6,7 @@ from typing import Literal
 
 from coordinator.words.requests.base import Mode, Reply, Request
 from coordinator.words.requests.leases import Lease
+from coordinator.words.texts import Words
 
 UnlockVerdict = Literal["approve", "reject"]
 
@@ -46,7 +47,7 @@ class RequestFile(Request[Unlock]):
     http = ("POST", "/v1/requests")
     agent: str
     resource: str
-    reason: str
+    reason: Words
     holder: str | None = None  # needed only where several hold parts of it
     mode: Mode = "exclusive"
     cwd: str | None = None
@@ -75,7 +76,7 @@ class RequestAnswer(Request[UnlockAnswered]):
     agent: str
     request: str
     verdict: UnlockVerdict
-    answer: str = ""
+    answer: Words = ""
     force: bool = False
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from coordinator.words.requests.base import Reply, Request, Verdict
 from coordinator.words.requests.leases import Lease
+from coordinator.words.texts import Line, Words
 
 
 class Swept(Reply):
@@ -91,8 +92,8 @@ class ReviewDecide(Request[Review]):
     operator_only = True
     review: str
     verdict: Verdict
-    note: str = ""
-    by: str = ""
+    note: Words = ""
+    by: Line = ""
 
 
 class ReviewUndo(Request[Review]):
@@ -102,4 +103,4 @@ class ReviewUndo(Request[Review]):
     http = ("POST", "/v1/reviews/{review}/undo")
     operator_only = True
     review: str
-    by: str = ""
+    by: Line = ""

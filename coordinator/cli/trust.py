@@ -1,0 +1,195 @@
+"""`coord trust`: what lies in the repository and runs commands or weakens protection, shown to a
+person and trusted, or not.
+
+Owns what is shown and asked. What needs trust is known to profiles and settings; who has it, to
+`files/trusted.py`. An agent is never asked.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from coordinator import profiles, settings
+from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.cli.render import printable
+from coordinator.client.wire import locate_root
+from coordinator.files import trusted
+from coordinator.guard.judge import Committer
+from coordinator.words.clock import SystemClock, iso
+from coordinator.words.refusals import Code, Refusal
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing in a repository that counts only once a person has trusted it."""
+
+    what: str
+    data: bytes
+    """What is trusted: exactly these bytes."""
+    says: list[str]
+    """What it does, a sentence each."""
+    text: str
+    """What a person reads of it."""
+
+
+@app.command("trust")
+def trust(
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Show and trust all of it; nobody is asked.")
+    ] = False,
+    show: Annotated[
+        bool, typer.Option("--list", help="Show what is trusted and what is not; change nothing.")
+    ] = False,
+    withdraw: Annotated[
+        bool, typer.Option("--withdraw", help="Trust nothing of this repository any more.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Look at profiles and settings of this repository before they are used.
+
+    A repository can bring `agents/*.toml`, which name commands that coord runs, and a `coord.toml`
+    that weakens protection. Both count only after you have seen them here; when they change, you
+    are asked again.
+    """
+    root = locate_root()
+    if show:
+        _list(root, as_json)
+        return 0
+    _people_only(root)
+    if withdraw:
+        gone = trusted.withdraw(root)
+        if as_json:
+            print_json({"withdrawn": [note.what for note in gone]})
+        else:
+            say(f"No longer trusted: {', '.join(note.what for note in gone)}." if gone
+                else "Nothing of this repository was trusted.")
+        return 0
+    given = []
+    open_ = list(untrusted(root))
+    for subject in open_:
+        if (not as_json or not yes) and not ask_for(root, subject, yes=yes):
+            say(f"{subject.what}: not trusted; it is not used")
+            continue
+        if as_json and yes:
+            _trust(root, subject)
+        given.append(subject.what)
+    if as_json:
+        print_json({"trusted": given})
+    elif not open_:
+        say("Nothing here waits for your trust.")
+    if settings.FILE in given and not as_json:
+        say("next: `coord down`; the coordinator reads settings when it starts")
+    return 0 if len(given) == len(open_) else 1
+
+
+def heed(root: Path, name: str) -> None:
+    """See that the repository's own profile of this name may be used, if it has one: a person at a
+    terminal is asked.
+
+    Raises:
+        Refusal: UNTRUSTED: nobody is there to be asked, or the answer was no.
+    """
+    what = f"{profiles.OWN}/{name}.toml"
+    for subject in untrusted(root):
+        if subject.what != what:
+            continue
+        asked = sys.stdin.isatty() and sys.stdout.isatty() and Committer.of(os.environ, root).person
+        if not asked or not ask_for(root, subject):
+            raise Refusal(
+                Code.UNTRUSTED, f"{what} lies in this repository and no person has trusted it "
+                f"({' '.join(subject.says)}) Nothing was started or written.", what=what,
+            )
+
+
+def untrusted(root: Path) -> Iterator[Subject]:
+    """What this repository brings and nobody trusted.
+
+    Raises:
+        Refusal: INVALID, STORAGE: it cannot be read.
+    """
+    for name, data in profiles.untrusted(root).items():
+        yield Subject(what=f"{profiles.OWN}/{name}.toml", data=data, says=_profile_says(name),
+                      text=data.decode("utf-8", "backslashreplace"))
+    weak = settings.weakening(settings.read(root / settings.FILE))
+    data = settings.as_shown(weak)
+    if weak and not trusted.is_trusted(root, settings.FILE, data):
+        yield Subject(
+            what=settings.FILE, data=data,
+            says=[f"{key}: {settings.WEAKENING[key][1]}." for key in weak],
+            text="\n".join(f"{key} = {value!r}" for key, value in weak.items()),
+        )
+
+
+def ask_for(root: Path, subject: Subject, *, yes: bool = False) -> bool:
+    """Show a person what it is, and ask; whether it is trusted now.
+
+    Raises:
+        Refusal: UNTRUSTED: nobody is there to be asked.
+    """
+    say(f"{subject.what} of {root}:")
+    for sentence in subject.says:
+        say(f"  {sentence}")
+    for line in printable(subject.text).splitlines():
+        say(f"  | {line}")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise Refusal(
+                Code.UNTRUSTED, f"Nobody is there to be asked about {subject.what}. It is not "
+                "used.", next="Look at it, then `coord trust --yes`.", what=subject.what,
+            )
+        if not typer.confirm(f"Trust {subject.what} as it is now?"):
+            return False
+    _trust(root, subject)
+    say(f"{subject.what}: trusted")
+    return True
+
+
+def _trust(root: Path, subject: Subject) -> None:
+    try:
+        trusted.trust(root, subject.what, subject.data, iso(SystemClock().now_ms()))
+    except OSError as bad:
+        raise Refusal(
+            Code.STORAGE, f"Your trust cannot be written down in {trusted.folder()}: "
+            f"{bad.strerror}.",
+        ) from None
+
+
+def _profile_says(name: str) -> list[str]:
+    says = ["It names commands, which coord will run."]
+    if profiles.is_packaged(name):
+        says.append(f"It takes the place of coord's own profile {name}.")
+    return says
+
+
+def _people_only(root: Path) -> None:
+    if not Committer.of(os.environ, root).person:
+        raise Refusal(
+            Code.UNAUTHORIZED, "This is an agent's own shell; trust is given by people. Nothing "
+            "was changed.", next="Ask the person who runs coord to look: `coord trust`.",
+        )
+
+
+def _list(root: Path, as_json: bool) -> None:
+    waiting = list(untrusted(root))
+    given = trusted.of_root(root)
+    if as_json:
+        print_json({
+            "root": str(root), "untrusted": [{"what": one.what, "says": one.says, "text": one.text}
+                                             for one in waiting],
+            "trusted": [msgspec.to_builtins(note) for note in given],
+        })
+        return
+    open_ = {one.what for one in waiting}
+    for note in given:
+        if note.what not in open_:
+            say(f"{note.what}  trusted since {note.since}")
+    for subject in waiting:
+        say(f"{subject.what}  not trusted, not used: {' '.join(subject.says)}")
+    if not waiting and not given:
+        say("Nothing here needs your trust.")

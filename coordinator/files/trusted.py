@@ -1,0 +1,99 @@
+"""What this user trusts of what lies in repositories: one small file for each thing and root.
+
+Whoever writes a repository can put a profile or settings there that run commands or weaken
+protection. They count only when a person has seen exactly these bytes and said yes. The notes
+lie in the user's own folder, outside of every repository, by the hash of what was seen: what is
+changed afterwards is not trusted any more. (The idea is direnv's `allow`.)
+
+Owns these notes. Never asks anybody, never reads what it is asked about.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from coordinator.files import own
+from coordinator.words.refusals import Refusal
+
+
+class Note(msgspec.Struct, kw_only=True):
+    """One thing that was trusted."""
+
+    root: str
+    what: str
+    """Its path below the root."""
+    sha256: str
+    """Of the bytes that were shown (hex)."""
+    since: str
+    """When (UTC)."""
+
+
+def folder() -> Path:
+    """Where the notes are: XDG_STATE_HOME, or the user's own place (own.py)."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) / "coord" if base else own.home_folder()) / "trusted"
+
+
+def note_path(root: Path, what: str) -> Path:
+    """The note of this thing in the repository at `root`, whether it exists or not."""
+    key = os.fsencode(os.path.realpath(root)) + b"\0" + os.fsencode(what)
+    return folder() / f"{hashlib.sha256(key).hexdigest()[:32]}.json"
+
+
+def is_trusted(root: Path, what: str, data: bytes) -> bool:
+    """Whether a person has said yes to exactly these bytes. No, where that cannot be told."""
+    note = _read(note_path(root, what))
+    return (note is not None and note.root == os.path.realpath(root) and note.what == what
+            and note.sha256 == hashlib.sha256(data).hexdigest())
+
+
+def trust(root: Path, what: str, data: bytes, since: str) -> None:
+    """A person has seen these bytes and said yes.
+
+    Raises:
+        OSError; Refusal: FOREIGN: there is no place that is this user's alone.
+    """
+    own.make_folder(folder())
+    path = note_path(root, what)
+    fresh = path.with_suffix(f".{os.getpid()}.new")
+    note = Note(root=os.path.realpath(root), what=what, since=since,
+                sha256=hashlib.sha256(data).hexdigest())
+    own.write(fresh, msgspec.json.encode(note))
+    fresh.replace(path)
+
+
+def withdraw(root: Path) -> list[Note]:
+    """Trust nothing of this repository any more; what was trusted.
+
+    Raises:
+        OSError.
+    """
+    out = []
+    for note in of_root(root):
+        note_path(root, note.what).unlink(missing_ok=True)
+        out.append(note)
+    return out
+
+
+def of_root(root: Path) -> list[Note]:
+    """What is trusted of this repository, by name."""
+    here = os.path.realpath(root)
+    names: list[Path] = []
+    with suppress(OSError, Refusal):
+        own.check_folder(folder())
+        names = sorted(folder().glob("*.json"))
+    found = [note for note in map(_read, names) if note is not None and note.root == here]
+    return sorted(found, key=lambda note: note.what)
+
+
+def _read(path: Path) -> Note | None:
+    try:
+        own.check_folder(path.parent)
+        return msgspec.json.decode(own.read(path) or b"", type=Note)
+    except (OSError, Refusal, msgspec.DecodeError):
+        return None
