@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from coordinator.store.events import NoticesDelivered
 from coordinator.words import requests as rq
+from tests.effort import examples
 from tests.sessions import Session, holders
 from tests.world import World
 
@@ -186,5 +187,5 @@ class Hooks(RuleBasedStateMachine):
             assert {lease.resource: lease.locked_by for lease in told.items} == model
 
 
-Hooks.TestCase.settings = settings(max_examples=50, stateful_step_count=30)
+Hooks.TestCase.settings = settings(max_examples=examples(30), stateful_step_count=30)
 TestHooks = Hooks.TestCase

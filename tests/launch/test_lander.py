@@ -18,6 +18,7 @@ from coordinator.launch.landing import Lander, Work, only_ignored, rights
 from coordinator.launch.worktrees import Workplace, find_target
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from tests.effort import examples
 from tests.world import World
 
 BASE = {"a": "a\n", "d/e": "e\n", "d/f": "f\n", "x": "x\n"}
@@ -107,7 +108,7 @@ def after(files: dict[str, str], changes: dict[str, str | None]) -> dict[str, st
     return {name: text for name, text in {**files, **changes}.items() if text is not None}
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(12))
 @given(
     changed=st.dictionaries(names, st.sampled_from(["agent's\n", None]), min_size=1, max_size=3),
     moved=st.dictionaries(names, st.sampled_from(["by hand\n", None]), max_size=2),

@@ -19,6 +19,7 @@ from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
+from tests.effort import examples
 from tests.world import World
 
 
@@ -106,7 +107,7 @@ def test_only_who_wants_to_stands_in_line(world: World, wait_s: float, retry: bo
 
 # ------------------------------------------------------------ for how long
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(ttl=st.integers(1, 400), hold=st.integers(1, 400), steps=st.lists(st.tuples(st.integers(1, 200), st.none() | st.integers(1, 400)), max_size=6))
 def test_a_lease_lasts_as_long_as_it_may(ttl: int, hold: int, steps: list[tuple[int, int | None]],
                                          tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -221,7 +222,7 @@ def test_only_the_verbs_of_a_state_lead_out_of_it(world: World) -> None:
                 world.ask(rq.TaskCancel(task=task))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(size=st.integers(2, 7), edges=st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=10),
        ends=st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["done", "cancel", "retry"])), max_size=9))
 def test_what_comes_after_follows_however_long_the_chain(size: int, edges: set[tuple[int, int]], ends: list[tuple[int, str]],

@@ -18,6 +18,7 @@ from coordinator.store.database import backup, in_memory, open_writer
 from coordinator.store.rebuild import differences, rebuild, state
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
+from tests.effort import examples
 from tests.world import World
 
 
@@ -51,7 +52,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Path, 
     return lambda: (folder / "whole.sqlite3", folder / "backup.sqlite3", last, middle)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(spots=st.lists(st.tuples(st.floats(0, 1), st.integers(64, 9000)), max_size=6), with_backup=st.booleans(),
        cut=st.floats(0.3, 1), seed=st.integers(0, 2**32))
 def test_whatever_is_damaged_a_state_that_once_was_comes_back(
