@@ -313,7 +313,7 @@ def test_a_command_that_met_a_read_only_file_is_told_whose(world: World, ann: Se
     ann.edit("held.py", "1\n")
     ann.edit("lib/other.py", "1\n")
     told = bob.shell("sh x.sh", output="sh: held.py: Read-only file system").context
-    assert f"held.py is leased by {ann.name} (Write by its hook) until " in told and "other.py" not in told
+    assert f"held.py is leased by {ann.name} (\"Write by its hook\") until " in told and "other.py" not in told
     told = bob.shell("sh x.sh", output="Device or resource busy").context
     assert "held.py" in told and "lib/other.py" in told, "which of them, the output does not say"
     assert bob.shell("sh held.py", output="all well").context == ""
