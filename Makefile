@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test check verify lint types layers docs docs-check test-chaos agents test-agents bench bench-growth screenshot clean
+.PHONY: help setup demo test check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents bench bench-growth screenshot clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -40,6 +40,15 @@ verify: check test  ## what CI runs first
 test-chaos: setup  ## the daemon killed again and again under 16 clients
 	@$(BIN)/python -m pytest -m chaos -p no:xdist tests/chaos
 
+test-foreign: setup  ## the tests with somebody else's home, git settings, signals and locale, on a busy machine
+	@PYTHON=$(BIN)/python scripts/foreign.sh $(TESTS)
+
+SEED   ?= 1
+SAMPLE ?= 120
+mutants: setup   ## change one thing in the rules at a time, and see whether a test notices (SEED=2, SAMPLE=500, SLICE=3/200)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group mutants
+	@$(BIN)/python scripts/mutants.py --seed $(SEED) $(if $(SLICE),--slice $(SLICE),--sample $(SAMPLE))
+
 agents:          ## install the real coding agents that test-agents runs, at pinned versions
 	@PYTHON=$(PYTHON) scripts/agents.sh $(AGENTS)
 
@@ -56,4 +65,4 @@ screenshot: setup  ## draw the dashboard's picture in the README
 	@$(BIN)/python benchmarks/screenshot.py
 
 clean:           ## remove what was made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	rm -rf $(VENV) mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import apsw
+import msgspec
 
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
@@ -19,7 +20,9 @@ from coordinator.store.database import in_memory
 from coordinator.store.projections import apply
 from coordinator.store.rebuild import state
 from coordinator.store.rows import LeaseRow, WaiterRow
+from coordinator.words import requests as rq
 from coordinator.words.naming import path_scope
+from coordinator.words.refusals import Code, Refusal
 
 if TYPE_CHECKING:
     from tests.world import World
@@ -128,6 +131,38 @@ def _kept_nowhere(world: World) -> list[str]:
         "SELECT path FROM review_files JOIN reviews USING (review_id) WHERE kept = 0 "
         "AND state <> 'kept' AND state <> 'reverted' AND flagged_hash NOT IN "
         "(SELECT hash FROM blobs)")]
+
+
+def assert_well_said(refusal: Refusal) -> None:
+    """A refusal is one of the catalogue, says what happened in a sentence, and what to do next."""
+    assert isinstance(refusal.code, Code), refusal
+    for text in (refusal.message, refusal.next or "Do it."):
+        assert isinstance(text, str) and text.strip() == text and text, refusal
+        assert "None" not in text, text
+    assert refusal.message.endswith((".", ")", "?", "`", "\"")) or refusal.code is Code.INVALID, refusal.message
+    body = msgspec.json.decode(msgspec.json.encode(refusal.body()))
+    again = Refusal.from_body(body.get("error", body))
+    assert (again.code, again.message) == (refusal.code, refusal.message)
+
+
+def assert_well_answered(world: World, request: rq.Request[Any], answer: Any) -> None:
+    """An answer has the shape that its request promises; leases are told as they are."""
+    shape = type(request).reply_shape()
+    again = msgspec.json.decode(msgspec.json.encode(answer), type=shape)
+    assert again == answer, f"{again} and {answer}"
+    told = answer.leases if isinstance(answer, rq.Acquired | rq.Renewed | rq.Claimed) else (
+        answer.items if isinstance(answer, rq.LockList) else [])
+    live = {row.fencing_token: row for row in world.live()} if told else {}
+    for one in told:
+        row = live.get(one.fencing_token)
+        if row is None:  # so short that it has ended, or it was passed on at once
+            continue
+        assert (one.resource, one.kind, one.mode, one.locked_by, one.locked_at, one.expires_at) == (
+            row.file_path, row.kind, row.mode, row.locked_by, row.locked_at, row.expires_at)
+        assert (one.task, one.description, one.content_hash) == (
+            row.task_id, row.task_description, row.content_hash)
+        seal = world.service.seal(one.fencing_token)
+        assert one.lease_token == (None if isinstance(answer, rq.LockList) else seal)
 
 
 def _resource(lease: LeaseRow) -> Any:

@@ -32,10 +32,17 @@ for name in list(os.environ):
 #: The coordinators of these tests are told of apart from a person's own.
 NOTES = tempfile.TemporaryDirectory(prefix="coord-test-notes-")
 os.environ["XDG_STATE_HOME"] = NOTES.name
-#: No test depends on what a person has set for git: the name of the first branch, line endings, hooks.
-os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+#: Whose home and git settings these are is nobody's business here; `test_foreign_settings.py` has
+#: others on purpose. (What was put into a cache stays there: tests/agents.)
+HOME = tempfile.TemporaryDirectory(prefix="coord-test-home-")
+os.environ.setdefault("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
+for name in list(os.environ):
+    if name.startswith("GIT_") or name == "XDG_CONFIG_HOME":
+        del os.environ[name]
+NEUTRAL = {"HOME": HOME.name, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+os.environ.update(NEUTRAL)
 #: All that a program's environment needs here.
-BARE = {"XDG_STATE_HOME": NOTES.name}
+BARE = {"XDG_STATE_HOME": NOTES.name, **NEUTRAL}
 
 
 @pytest.fixture

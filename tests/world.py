@@ -3,6 +3,7 @@ that stands still until a test moves it."""
 
 from __future__ import annotations
 
+import logging
 import subprocess
 from collections.abc import Coroutine
 from pathlib import Path
@@ -30,7 +31,15 @@ from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import ManualClock
 from coordinator.words.refusals import Refusal
-from tests.checker import Shadow, assert_settled, assert_sound
+from tests.checker import (
+    Shadow,
+    assert_settled,
+    assert_sound,
+    assert_well_answered,
+    assert_well_said,
+)
+
+log = logging.getLogger("coord.store")
 
 
 class World:
@@ -54,6 +63,8 @@ class World:
         self.shadow = Shadow()
         self.checked_token = 0
         self.unsound: AssertionError | None = None
+        self.bugs = Bugs()
+        log.addHandler(self.bugs)
         self.open()
 
     def open(self) -> None:
@@ -67,6 +78,7 @@ class World:
         """Raise what a check after a commit has found, and look whether anybody waits in vain."""
         if self.unsound is not None:
             raise self.unsound
+        assert not self.bugs.met, self.bugs.met
         if self.checked:
             assert_settled(self)
 
@@ -93,11 +105,21 @@ class World:
         return self.resume()
 
     def close(self) -> None:
+        log.removeHandler(self.bugs)
         self.db.close()
         self.service.archive.close()
 
     def ask(self, request: rq.Request[Any], token: str | None = None) -> Any:
         """Serve a request as the daemon would; a refusal is raised."""
+        try:
+            answer = self._ask(request, token)
+        except Refusal as refusal:
+            assert_well_said(refusal)
+            raise
+        assert_well_answered(self, request, answer)
+        return answer
+
+    def _ask(self, request: rq.Request[Any], token: str | None) -> Any:
         operation = OPERATIONS[request.op]
         again = decode(operation, msgspec.json.encode(request))
         self.engine.now_ms = self.clock.now_ms()
@@ -229,6 +251,20 @@ class World:
     def task(self, title: str, *resources: str, **more: Any) -> str:
         made = self.ask(rq.TaskAdd(title=title, resources=list(resources), **more))
         return str(made.task)
+
+
+class Bugs(logging.Handler):
+    """What a job failed with that was no refusal and no disk's. Where nobody waits for its answer (a
+    sweep, a waiter that is served) such a thing is only logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.met: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        bad = record.exc_info[1] if record.exc_info else None
+        if bad is not None and not isinstance(bad, apsw.Error):
+            self.met.append(f"{record.getMessage()}: {type(bad).__name__}: {bad}")
 
 
 class Beside:

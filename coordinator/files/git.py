@@ -36,9 +36,15 @@ ELSEWHERE = frozenset({
     "GIT_QUARANTINE_PATH", "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS",
     "GIT_ICASE_PATHSPECS",
 })
+#: What a person may have set up otherwise, and an answer depends on: for whoever asks git anything.
+ANSWERS = (
+    "-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false",
+    "-c", "diff.relative=false", "-c", "log.showRoot=true", "-c", "log.showSignature=false",
+    "-c", "log.follow=false", "-c", "color.ui=false",
+)
 _SETTINGS = (
-    "-c", "core.hooksPath=/dev/null", "-c", "core.fsync=all", "-c", "gc.auto=0",
-    "-c", "maintenance.auto=false", "-c", "core.quotePath=false", "-c", "advice.detachedHead=false",
+    *ANSWERS, "-c", "core.hooksPath=/dev/null", "-c", "core.fsync=all", "-c", "gc.auto=0",
+    "-c", "maintenance.auto=false", "-c", "advice.detachedHead=false",
 )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from coordinator.files.git import clean_environment
+from coordinator.files.git import ANSWERS, clean_environment
 from coordinator.words.refusals import Code, Refusal
 
 #: How long git may take (seconds).
@@ -37,8 +37,8 @@ def git(*args: str, cwd: Path | None = None, env: dict[str, str] | None = None) 
         Refusal: STORAGE, with what git said.
     """
     try:
-        done = subprocess.run(["git", *args], cwd=cwd, env=env, capture_output=True, check=False,
-                              stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
+        done = subprocess.run(["git", *ANSWERS, *args], cwd=cwd, env=env, capture_output=True,
+                              check=False, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as bad:
         raise Refusal(Code.STORAGE, f"git could not be asked: {bad}.",
                       next="Look whether git works here.") from None

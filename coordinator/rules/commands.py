@@ -192,7 +192,7 @@ def _git(words: Sequence[str]) -> list[str]:
 def _wide(rest: Sequence[str]) -> bool:
     if not rest:
         return False
-    name, args = rest[0], [word for word in rest[1:] if word not in ("<", ">", ">>")]
+    name, args = rest[0], _bare(rest[1:])
     plain = [word for word in args if not word.startswith("-")]
     flags = [word for word in args if word.startswith("-")]
     short = "".join(word[1:] for word in flags if not word.startswith("--"))

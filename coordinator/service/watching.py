@@ -125,7 +125,10 @@ def _rights_ended(tx: Tx) -> list[tuple[str, str, str, dict[str, Any]]]:
 
 
 def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str) -> None:
-    if change.hash == _decided_hash(tx, change.path):
+    if change.hash is None and known is None and change.before is None:
+        return  # it came and went: nothing was there, as far as is known
+    decided = tx.row("review_written_last", change.path)
+    if decided is not None and decided[0] == change.hash:
         return  # our own revert
     tx.record(ev.UnleasedWrite(resource=change.path, hash=change.hash))
     if policy != "review":
@@ -146,11 +149,6 @@ def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str
         svc, tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None,
         why=f"{change.path} was changed while agents were active and nobody had leased it.",
     )
-
-
-def _decided_hash(tx: Tx, path: str) -> str | None:
-    row = tx.row("review_written_last", path)
-    return str(row[0]) if row and row[0] else None
 
 
 def follow(svc: Service, tx: Tx, old: str, new: str) -> None:

@@ -540,9 +540,9 @@ SELECT path, scope, worktree, change, kept, baseline_hash, flagged_hash, verdict
        verdict_mode, inode FROM review_files WHERE review_id = ? ORDER BY path;
 
 -- name: review_written_last
--- What a verdict last wrote to a path.
+-- What a verdict last wrote to a path; NULL: it removed it.
 SELECT f.written_hash FROM review_files f JOIN reviews v USING (review_id)
-WHERE f.path = ? AND f.written_hash IS NOT NULL ORDER BY v.n DESC LIMIT 1;
+WHERE f.path = ? AND f.written_hash IS NOT f.verdict_hash ORDER BY v.n DESC LIMIT 1;
 
 -- name: reviews_near
 -- Files under open review, or whose reassigned task has not gone on yet, that may overlap a

@@ -32,7 +32,7 @@ def all_served(repo: Repo) -> bool:
     the answer that freed it."""
     with repo.client() as client:
         locks = client.call(rq.Locks())
-    return all(any(lease.resource in waiter.resources and lease.holder != waiter.agent for lease in locks.items)
+    return all(any(lease.resource in waiter.resources and lease.locked_by != waiter.agent for lease in locks.items)
                for waiter in locks.waiters)
 
 

@@ -16,10 +16,14 @@ from tests.effort import examples
 WIDE = ["git stash", "git stash push", "git reset --hard", "git -C sub reset --hard HEAD~1", "git checkout -- .",
         "git checkout main", "git checkout .", "git restore .", "git clean -fd", "git add -A", "git add .", "git add -u",
         "git commit -am x", "git commit -qam x", "git commit --all", "git switch x", "git rebase main", "git pull",
+         "git stash < list", "git stash > list", "git reset --merge x", "git clean --force", "git add --all", "git add --update",
+         "git checkout --", "git checkout -- a.py .", "git restore", "git apply",
         "cd sub && git stash", "git stash push -- .", "git stash push --", "git stash pop", "git stash push -m a.py",
         "git stash push -- a.py :/", "git stash push -a -- sub/.", "FOO=1 sudo git stash", "/usr/bin/git stash", "true; git merge x", "git apply p.diff"]
 NOT_WIDE = ["git status", "git stash list", "git commit -m 'all a'", "git commit -m msg -- a.py", "git add a.py",
             "git checkout -- a.py", "git checkout -b new", "git restore a.py", "git clean -n", "git rebase --abort",
+            "git stash show", "git stash create", "git stash store x", "git clean -nd", "git checkout -B new", "git checkout --orphan x",
+            "git apply --check p", "git apply --stat p", "git add -N a.py", "git commit -m all -- a", "git commit -ma", "git",
             "echo git stash", "git log --all", "git reset a.py", "git diff", "gitk stash",
             "git stash push -- a.py", "git stash push -m mine -- a.py b.py", "git stash -q -- a.py"]
 TARGETS = [
@@ -30,11 +34,17 @@ TARGETS = [
     ("touch 'a b'", ["a b"]), ("cd src && echo x > a.py", ["src/a.py"]), ("cd $X; echo x > a", []),
     ("git stash push -m x -- a b", ["a", "b"]), ("git stash -- a", ["a"]), ("git stash list", []),
     ("truncate -s 0 a", ["a"]), ("cat <<EOF > new\nbody > no\nEOF", ["new", "no"]), ("echo $A > $B", []),
+    ("cmd &>> log x", ["log"]), ("tee x &>> y", ["y", "x"]), ("rm a < b", ["a"]), ("rm a << b", ["a"]), ("rm a <<< b", ["a"]),
+    ("tee a >| b", ["b", "a"]), ("echo >&2", []), ("rm a >& b", ["b", "a"]), ("cp a", []), ("cp -r a b/ --", ["b/"]),
+    ("cp -- a b", ["b"]), ("truncate -s +5 a", ["a"]), ("perl -i.bak -e 's/a/b/' f", ["f"]), ("sed --in-place s/a/b/ f", ["f"]),
+    ("ruby -e 'x' f", []), ("rsync a b", ["b"]), ("ln -s a b", ["b"]), ("install -m 644 a b", ["b"]), ("unlink a", ["a"]),
+    ("rmdir a", ["a"]), ("shred a", ["a"]), ("git checkout a", []), ("git -C x", []), ("git mv -f a b", ["a", "b"]),
     ("cat a", []), ("sed s/a/b/ f", []), ("ls > /dev/null", ["/dev/null"]),
 ]
 READS = ["ls", "cat a | grep b", "cd src && ls", "git status", "git diff | head", "find . -name x", "grep 'a > b' f",
          "ls; pwd", "git log --oneline -3 || true", 'cat "$HOME/x"', "rg -n 'f(x) && y' src", "grep \"it's\" f"]
-NOT_READS = ["python -c 'x'", "ls > a", "echo $(touch a)", "find . -delete", "find . -exec rm {} +", "make", "cat `x`",
+NOT_READS = ["ls && rm a", "ls && cat <(rm a)", "git", "git show --open-files-in-pager", "find . -ok rm {} +", "find . -fprint x",
+             "cat a\nrm a", "git push", "python -c 'x'", "ls > a", "echo $(touch a)", "find . -delete", "find . -exec rm {} +", "make", "cat `x`",
              "git diff --output=x", "ls & rm a", "sort -o a b", "uniq a b", "./ls",
              "find . -fls x", "git grep -Osh x", "git diff --ext-diff", "cd X && diff a <(python3 gen.py)",
              "ls && cat <(evil)", "true || tee >(evil)", "git log --outp=x", "git grep --open x", "git grep -nO x",

@@ -1,0 +1,515 @@
+"""What hooks decide, moment by moment, with no process: commands, messages, watchers, the guard."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.files.content import digest
+from coordinator.service import guarding, messages, sessions, shells, watching
+from coordinator.service.core import OPERATOR, Actor
+from coordinator.service.shells import Broken
+from coordinator.service.watching import Seen
+from coordinator.settings import Hooks, Settings, Watching
+from coordinator.store.ledger import Tx
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+from tests.sessions import Session, holders, saw
+from tests.world import World
+
+
+@pytest.fixture
+def ann(world: World) -> Session:
+    return Session(world, "ann")
+
+
+@pytest.fixture
+def bob(world: World) -> Session:
+    return Session(world, "bob")
+
+
+def files_of(world: World, review: str = "R-1") -> dict[str, tuple[str, bool, str | None, str | None]]:
+    shown = world.ask(rq.ReviewShow(review=review, content=True))
+    return {one.path: (one.change, one.kept, text(one.baseline), text(one.flagged)) for one in shown.files}
+
+
+def text(told: str | None) -> str | None:
+    return None if told is None else base64.b64decode(told).decode()
+
+
+# ------------------------------------------------------------ sessions
+
+def test_a_session_is_welcomed_with_who_holds_what(world: World, ann: Session, bob: Session) -> None:
+    said = ann.hook("SessionStart", source="startup").context
+    assert f"you are {ann.name}." in said and "Held by others" not in said
+    ann.edit("a.py", "1\n")
+    assert "Held by others" not in ann.hook("SessionStart").context, "what is one's own is not others'"
+    assert bob.hook("SessionStart").context.endswith(f"Held by others now: a.py ({ann.name}).")
+    for n in range(9):
+        ann.edit(f"f{n}.py", "1\n")
+    said = bob.hook("SessionStart").context
+    assert said.count(f"({ann.name})") == messages.HOLDERS_MAX == 8 and said.endswith(" and 2 more.")
+    ann.hook("SessionEnd")
+    assert holders(world) == {} and {one.agent for one in world.ask(rq.Agents()).items} == {bob.name}
+    ann.edit("a.py", "2\n")  # resumed
+    assert holders(world) == {"a.py": ann.name}
+
+
+def test_names_come_from_the_end_of_a_sessions_id(world: World) -> None:
+    assert sessions.named("claude-code", "0123-4567-89AB-cdef") == "claude-code-89abcdef"
+    assert sessions.named("codex", "") == "codex" and sessions.named("codex", "--ü--") == "codex-unnamed"
+
+
+def test_a_launched_agent_is_known_by_its_token_and_ended_by_its_launcher(world: World) -> None:
+    token = world.ask(rq.Register(agent="T-1-agent", profile="claude-code")).token
+    session = Session(world, "s1", token=token)
+    assert session.edit("a.py", "1\n") == "" and holders(world) == {"a.py": "T-1-agent"}
+    task = world.task("t", "b.py")
+    world.ask(rq.TaskClaim(agent="T-1-agent", task=task))
+    session.hook("SessionEnd")
+    assert holders(world) == {"a.py": "T-1-agent", "b.py": "T-1-agent"}, "whether the task is done, its launcher knows"
+    (row,) = world.ask(rq.Agents()).items
+    assert row.session == "s1" and row.hooked_at is not None
+
+
+def test_joining_by_call_by_session_and_not_as_another(world: World, ann: Session) -> None:
+    ann.hook("PreToolUse", tool_name="mcp__coord__lock_files", tool_input={}, tool_use_id="call-1")
+    assert world.ask(rq.Join(profile="", session="", call="call-1")).agent == ann.name
+    assert world.ask(rq.Join(profile="claude-code", session="ann")).agent == ann.name
+    made = world.ask(rq.Join(profile="codex", session="xyz")).agent
+    assert made == "codex-xyz"
+    (row,) = [one for one in world.ask(rq.Agents()).items if one.agent == made]
+    assert row.description == "a session of codex"
+    for profile, session in (("", ""), ("codex", ""), ("", "xyz")):
+        assert world.refused(rq.Join(profile=profile, session=session)).code is Code.INVALID
+    world.ask(rq.Register(agent="codex-taken", profile="codex", description="somebody's"))
+    assert world.refused(rq.Join(profile="codex", session="taken")).code is Code.UNAUTHORIZED
+    ann.hook("SessionEnd")
+    assert world.refused(rq.Join(profile="", session="", call="call-1")).code is Code.INVALID, "who was announced has left"
+    assert world.ask(rq.Join(profile="claude-code", session="ann")).agent == ann.name
+
+
+def test_at_its_turns_end_an_agent_keeps_what_a_task_needs(tmp_path: Path) -> None:
+    world = World(tmp_path / "repo", Settings(hooks=Hooks(keep="turn")))
+    ann = Session(world, "ann")
+    ann.hook("SessionStart")
+    task = world.task("t", "b.py")
+    world.ask(rq.TaskClaim(agent=ann.name, task=task))
+    world.acquire(ann.name, "side.py")
+    assert holders(world) == {"b.py": ann.name, "side.py": ann.name}
+    ann.hook("Stop", stop_hook_active=True)
+    assert holders(world) == {"b.py": ann.name}
+    world.close()
+
+
+def test_a_sub_agent_works_with_what_its_parent_claimed(world: World) -> None:
+    parent, sub = Session(world, "ann"), Session(world, "ann", "s1")
+    parent.hook("SessionStart")
+    world.write("hot.py", "0\n")
+    task = world.task("t", "hot.py", "src/", "lib/*.py")
+    given = {one.resource: one for one in world.ask(rq.TaskClaim(agent=parent.name, task=task)).leases}
+    before = {row.file_path: row for row in world.live()}
+    world.clock.advance(60_000)
+    assert sub.edit("hot.py", "1\n") == "" and sub.edit("src/x.py", "1\n") == "" and sub.edit("lib/y.py", "1\n") == ""
+    assert holders(world) == {"hot.py": sub.name, "src/": parent.name, "lib/*.py": parent.name,
+                              "src/x.py": parent.name, "lib/y.py": parent.name}
+    after = next(row for row in world.live() if row.file_path == "hot.py")
+    was = before["hot.py"]
+    for name in ("scope", "kind", "mode", "inode", "worktree", "content_hash", "task_id", "ttl_ms", "max_until",
+                 "task_description"):
+        assert getattr(after, name) == getattr(was, name), name
+    assert after.expires_at >= was.expires_at and after.fencing_token > was.fencing_token
+    assert world.refused(rq.Renew(agent=parent.name, resources=["hot.py"], lease_token=given["hot.py"].lease_token)).code is Code.NOT_HOLDER
+    assert "another" not in sub.edit("own.py", "1\n")
+    sub.hook("SubagentStop")
+    assert set(holders(world).values()) == {parent.name} and set(holders(world)) >= {"hot.py", "src/", "lib/*.py"}
+    world.ask(rq.TaskDone(agent=parent.name, task=task))
+    assert not {"hot.py", "src/", "lib/*.py"} & holders(world).keys()
+
+
+def test_a_lapsed_right_of_the_parent_is_not_handed_down(world: World) -> None:
+    parent, sub = Session(world, "ann"), Session(world, "ann", "s1")
+    parent.hook("SessionStart")
+    sub.hook("SubagentStart")
+    world.acquire(parent.name, "hot.py", "src/", ttl_s=5)
+    world.clock.advance(5_000)
+    assert sub.edit("hot.py", "1\n") == "" and sub.edit("src/x.py", "1\n") == ""
+    assert holders(world) == {"hot.py": sub.name, "src/x.py": sub.name}
+
+
+# ------------------------------------------------------------ writes
+
+def test_a_write_outside_is_none_of_coords_business(world: World, ann: Session, tmp_path: Path) -> None:
+    for path in ("/etc/x", str(tmp_path / "beside.py")):
+        assert ann.call("Write", {"file_path": path, "content": ""}).deny == ""
+    assert holders(world) == {}
+    denied = ann.call("Write", {"file_path": str(world.root / ".git/config"), "content": ""})
+    assert denied.deny == "" or "git" in denied.deny
+
+
+def test_a_lease_that_a_hook_takes_says_what_for(world: World, ann: Session) -> None:
+    ann.hook("SessionStart")
+    task = world.task("t", "key:x")
+    world.ask(rq.TaskClaim(agent=ann.name, task=task))
+    ann.edit("a.py", "1\n")
+    row = next(one for one in world.live() if one.file_path == "a.py")
+    assert (row.task_description, row.task_id) == ("Write by its hook", task)
+    world.ask(rq.TaskDone(agent=ann.name, task=task))
+    assert holders(world) == {}
+
+
+def test_a_call_that_may_be_held_waits_in_line(world: World, ann: Session, bob: Session) -> None:
+    ann.edit("a.py", "1\n")
+    given = {"file_path": str(world.root / "a.py"), "content": ""}
+    held = bob.hook("PreToolUse", tool_name="Write", tool_input=given, tool_use_id="1", wait_s=20.0)
+    assert held.waiting is not None and held.waiting.code is Code.LOCKED and held.deny
+    ann.hook("SessionEnd")
+    assert holders(world) == {"a.py": bob.name}
+    free = bob.hook("PreToolUse", tool_name="Write", tool_input={**given, "file_path": str(world.root / "b.py")},
+                    tool_use_id="2", wait_s=20.0)
+    assert free.waiting is None and free.deny == ""
+
+
+def test_unknown_tools_pass_with_what_is_held_protected_or_are_stopped(tmp_path: Path) -> None:
+    for policy in ("allow", "deny"):
+        world = World(tmp_path / policy, Settings(hooks=Hooks(unknown_tools=policy)))  # type: ignore[arg-type]
+        came = Session(world, "ann").call("FutureTool", {"file_path": "a.py"})
+        assert came.protects and bool(came.deny) == (policy == "deny")
+        assert ("FutureTool" in came.deny and "hooks.unknown_tools" in came.deny) == (policy == "deny")
+        world.close()
+
+
+def test_an_unknown_moment_is_no_session(world: World) -> None:
+    assert Session(world, "ann").hook("SomethingNew", payload={"a": [1]}).holder == ""
+    assert world.ask(rq.Agents()).items == []
+
+
+# ------------------------------------------------------------ messages
+
+def test_what_was_waited_for_is_told_once_with_what_changed(world: World, ann: Session, bob: Session) -> None:
+    world.write("hot.py", "one\n")
+    bob.read("hot.py")
+    ann.edit("hot.py", "one\ntwo\n")
+    assert f"leased by {ann.name}" in bob.edit("hot.py", "x\n")
+    ann.hook("SessionEnd")
+    bob.prints = False
+    for _ in range(2):  # until it is printed
+        said = bob.hook("Stop", stop_hook_active=False).again
+        assert "You waited for hot.py" in said and "It changed since you read it:" in said and "+two" in said
+    busy = bob.hook("Stop", on_the_way=(bob.name,))
+    assert busy.again == "", "another hook is about to print it"
+    bob.prints = True
+    assert "+two" in bob.hook("Stop").again and bob.hook("Stop").again == ""
+    assert bob.edit("hot.py", "one\ntwo\nthree\n") == ""
+
+
+def test_messages_follow_the_reason_of_a_denial(world: World, ann: Session, bob: Session) -> None:
+    ann.edit("a.py", "1\n")
+    bob.hook("SessionStart")
+    world.acquire(bob.name, "b.py", ttl_s=2)
+    world.clock.advance(3_000)
+    world.ask(rq.Sweep())
+    lines = bob.edit("a.py", "2\n").split("\n")
+    assert "leased by" in lines[0] and any(line.startswith("[coord] ") and "b.py" in line for line in lines[1:])
+    assert bob.hook("Stop", broken=["[coord] broke"]).again == "[coord] broke"
+
+
+def test_what_was_read_and_replaced_is_shown_or_to_be_read_again(world: World, ann: Session, bob: Session) -> None:
+    world.write("hot.py", "one\n")
+    ann.read("hot.py")
+    assert bob.edit("hot.py", "one\nBOB\n") == ""
+    bob.hook("SessionEnd")
+    world.clock.advance(1_000)
+    why = ann.edit("hot.py", "one\nANN\n")
+    assert why.startswith("Your environment changed while you were thinking. Re-evaluate your change against the")
+    assert f"hot.py was changed by {bob.name} since you read it:" in why and "+BOB" in why
+    assert why.endswith("Write again, on the content as it is now.")
+    assert ann.edit("hot.py", "one\nBOB\nANN\n") == "" and ann.edit("hot.py", "2\n") == ""
+    world.write("big.py", "x\n" * 4_000)
+    bob.read("big.py")
+    ann.edit("big.py", "y\n" * 4_000)
+    ann.hook("SessionEnd")
+    world.clock.advance(1_000)
+    for _ in range(2):  # it does not know what it was not told
+        why = bob.edit("big.py", "z\n")
+        assert f"big.py was replaced by {ann.name}: read it again before you write it." in why
+        assert why.endswith("Read it again, then write.")
+    bob.read("big.py")
+    assert bob.edit("big.py", "z\n") == ""
+    world.write("person.py", "1\n")
+    bob.read("person.py")
+    world.write("person.py", "2\n")
+    world.clock.advance(1_000)
+    assert "person.py was changed since you read it:" in bob.edit("person.py", "3\n"), "by whom, nobody knows"
+
+
+def test_ignored_files_and_directories_are_no_reading(world: World, ann: Session) -> None:
+    world.write(".gitignore", "*.log\n")
+    world.write("a.log", "1\n")
+    world.write("d/x", "1\n")
+    ann.read("a.log")
+    ann.read("d")
+    world.write("a.log", "2\n")
+    assert ann.edit("a.log", "3\n") == ""
+    events = [one.kind for one in world.ask(rq.Events(kind="content_read")).items]
+    assert events == []
+
+
+# ------------------------------------------------------------ commands
+
+WIDE = ["git stash", "git reset --hard", "git add -A && git commit -qm x", "git clean -fd"]
+
+
+@pytest.mark.parametrize("command", WIDE)
+def test_a_command_on_the_whole_tree_waits_for_a_quiet_one(world: World, ann: Session, bob: Session, command: str) -> None:
+    assert bob.shell(command).deny == "" and holders(world) == {}, "its short lease has ended with it"
+    ann.edit("held.py", "2\n")
+    assert ann.shell(command).deny == "", "what is one's own is in nobody's way"
+    said = bob.shell(command).deny
+    assert "touches the whole work tree, and others are at work in it: held.py" in said and ann.name in said
+    assert said.endswith("Repeat it with your own files named.") and "`" in said
+    ann.hook("SessionEnd")
+    world.acquire("carl", "key:account")
+    assert bob.shell(command).deny == "", "a key is no file"
+    bob.call("Bash", {"command": command, "description": "x"})
+    (row,) = [one for one in world.live() if one.file_path == shells.GIT_INDEX]
+    assert row.locked_by == bob.name and row.ttl_ms == 120_000
+    assert ann.shell(command).deny != "", "two of them do not meet"
+    assert world.ask(rq.Locks()).waiters == [], "and nobody stands in line for that"
+
+
+def test_a_family_and_another_worktree_are_in_nobodys_way(world: World, ann: Session) -> None:
+    sub = Session(world, "ann", "s1")
+    ann.edit("held.py", "2\n")
+    assert sub.shell("git stash").deny == ""
+    sub.edit("own.py", "1\n")
+    assert ann.shell("git stash").deny != ""
+
+
+def test_git_wide_may_be_allowed(tmp_path: Path) -> None:
+    world = World(tmp_path / "repo", Settings(hooks=Hooks(git_wide="allow")))
+    ann, bob = Session(world, "ann"), Session(world, "bob")
+    ann.edit("held.py", "2\n")
+    assert bob.shell("git stash").deny == ""
+    world.close()
+
+
+def test_an_obvious_write_is_asked_like_an_edit(world: World, ann: Session, bob: Session) -> None:
+    ann.edit("held.py", "held\n")
+    for command in ("echo HACK > held.py", "sed -i s/held/HACK/ held.py", "git mv held.py x.py", "cd . && rm held.py"):
+        came = bob.shell(command)
+        assert f"leased by {ann.name}" in came.deny and not came.protects
+    came = bob.shell("echo x > free.py 2> /dev/null", {"free.py": "x\n"})
+    assert came.deny == "" and holders(world)["free.py"] == bob.name
+    assert bob.before.protects
+    read = world.ask(rq.Events(kind="versions_seen")).items[-1]
+    assert read.data["versions"] == [["free.py", digest(b"x\n"), bob.name]], "what it did there is its own writing"
+
+
+def test_a_command_that_met_a_read_only_file_is_told_whose(world: World, ann: Session, bob: Session) -> None:
+    ann.edit("held.py", "1\n")
+    ann.edit("lib/other.py", "1\n")
+    told = bob.shell("sh x.sh", output="sh: held.py: Read-only file system").context
+    assert f"held.py is leased by {ann.name} (\"Write by its hook\") until " in told and "other.py" not in told
+    told = bob.shell("sh x.sh", output="Device or resource busy").context
+    assert "held.py" in told and "lib/other.py" in told, "which of them, the output does not say"
+    assert bob.shell("sh held.py", output="all well").context == ""
+    assert ann.shell("sh x.sh", output="Read-only file system").context == "", "nothing is held by others"
+
+
+def test_others_files_are_protected_and_ones_familys_not(world: World, ann: Session, bob: Session) -> None:
+    sub = Session(world, "ann", "s1")
+    sub.hook("SubagentStart")
+    ann.edit("a.py", "1\n")
+    world.acquire(ann.name, "key:x")
+    rows = {who.name: [row.file_path for row in shells.held_by_others(world.view(), who.name)] for who in (ann, bob, sub)}
+    assert rows == {ann.name: [], sub.name: [], bob.name: ["a.py"]}
+
+
+def test_what_a_command_broke_is_kept_told_and_shown(world: World, ann: Session, bob: Session) -> None:
+    bob.hook("SessionStart")
+    for name in ("a.py", "gone.py"):
+        world.write(name, f"{name}\n")
+    for name in ("a.py", "gone.py", "new.py"):
+        world.acquire("ann", name)
+    carl = world.acquire("carl", "c.py")
+    assert carl.leases
+    before = {name: digest(f"{name}\n".encode()) for name in ("a.py", "gone.py")}
+    world.write("a.py", "HACK\n")
+    world.write("new.py", "HACK\n")
+    world.write("c.py", "HACK\n")
+    (world.root / "gone.py").unlink()
+    (said,) = bob.broke(Broken("a.py", "ann", before["a.py"]), Broken("gone.py", "ann", before["gone.py"]),
+                        Broken("new.py", "ann", None), Broken("c.py", "carl", "sha256:" + "0" * 64))
+    assert said.startswith("[coord] Your last command changed a.py, gone.py, new.py and 1 more, held by ann and carl,")
+    assert "(R-1)" in said
+    assert files_of(world) == {
+        "a.py": ("modified", True, "a.py\n", "HACK\n"), "gone.py": ("deleted", True, "gone.py\n", None),
+        "new.py": ("created", True, None, "HACK\n"), "c.py": ("modified", False, None, "HACK\n")}
+    (review,) = world.ask(rq.Reviews()).items
+    assert (review.reason, review.agent) == ("unleased", bob.name)
+    notices = {who: [one.text for one in world.ask(rq.Heartbeat(agent=who)).notices] for who in ("ann", "carl")}
+    assert notices["ann"] == [f"A command of {bob.name} changed a.py, gone.py and new.py, which you hold. Both contents "
+                              "are kept in R-1. Look at the file before you write it again."]
+    assert "changed c.py, which you hold" in notices["carl"][0]
+    writes = world.ask(rq.Events(kind="unleased_write")).items
+    assert [(one.resource, one.agent) for one in writes] == [(name, bob.name) for name in ("a.py", "gone.py", "new.py", "c.py")]
+    assert world.replay_differs() == []
+
+
+# ------------------------------------------------------------ the watcher
+
+def change(world: World, path: str, text: str | None, **more: Any) -> Seen:
+    data = text.encode() if text is not None else None
+    if text is not None:
+        world.write(path, text)
+    return Seen(path, digest(data) if data is not None else None, data, **more)
+
+
+def versions(world: World) -> list[list[str | None]]:
+    return [one for event in world.ask(rq.Events(kind="versions_seen")).items for one in event.data["versions"]]
+
+
+def test_a_write_is_its_holders_also_a_moment_after(world: World) -> None:
+    now = world.clock.now_ms
+    world.acquire("ann", "a.py", "lib/")
+    world.acquire("bob", "shared.py", mode="shared")
+    saw(world, change(world, "a.py", "1\n", changed_ms=now()), change(world, "lib/b.py", "1\n", changed_ms=now()),
+        change(world, "shared.py", "1\n", changed_ms=now()), change(world, "d", None, is_dir=True))
+    assert [(v[0], v[2]) for v in versions(world)] == [("a.py", "ann"), ("lib/b.py", "ann"), ("shared.py", None)]
+    wrote = now()
+    world.clock.advance(1_000)
+    world.ask(rq.Release(agent="ann", resources=["a.py"]))
+    world.acquire("carl", "a.py")
+    saw(world, change(world, "a.py", "2\n", changed_ms=wrote))
+    assert versions(world)[-1][2] == "ann", "it was written before it was released"
+    world.clock.advance(1_000)
+    for _ in range(2):
+        saw(world, change(world, "a.py", "3\n", changed_ms=now()))
+    assert versions(world)[-1][2] == "carl" and len(versions(world)) == 5
+    world.ask(rq.Release(agent="carl", resources=["a.py"]))
+    saw(world, change(world, "a.py", None))
+    assert versions(world)[-1] == ["a.py", None, "carl"], "who had it just before may have removed it"
+    world.clock.advance(watching.LATE_MS + 1)
+    saw(world, change(world, "a.py", "4\n"))
+    assert versions(world)[-1][2] is None, "that is too long ago"
+
+
+def test_a_right_that_ended_in_the_same_transaction_counts(world: World) -> None:
+    from coordinator.service import leases
+
+    world.acquire("ann", "a.py")
+    seen = change(world, "a.py", "1\n", changed_ms=world.clock.now_ms())
+
+    def job(tx: Tx) -> None:
+        leases.release(world.service, tx, OPERATOR, rq.Release(agent="ann", resources=["a.py"]))
+        watching.seen(world.service, tx, [seen])
+
+    world.decide(job)
+    assert versions(world) == [["a.py", seen.hash, "ann"]]
+
+
+@pytest.mark.parametrize("policy", ["ignore", "record", "review"])
+def test_what_nobody_leased_is_noted_as_the_policy_says(tmp_path: Path, policy: str) -> None:
+    world = World(tmp_path / "repo", Settings(watch=Watching(unleased=policy)))  # type: ignore[arg-type]
+    saw(world, change(world, "early.py", "early\n"))
+    assert world.ask(rq.Events(kind="unleased_write")).items == [], "with no agent about, nothing is said"
+    world.ask(rq.Register(agent="ann"))
+    saw(world, change(world, "new.py", "1\n"), change(world, "moved.py", "1\n", moved_from="old.py"))
+    saw(world, change(world, "new.py", "2\n"))
+    saw(world, change(world, "old.py", "by nobody\n", before=b"committed\n"))
+    saw(world, change(world, "back.py", "committed\n", before=b"committed\n"))
+    saw(world, change(world, "early.py", None), change(world, "came and went", None))
+    written = [one.resource for one in world.ask(rq.Events(kind="unleased_write")).items]
+    expected = ["new.py", "new.py", "old.py", "back.py", "early.py"]
+    assert written == ([] if policy == "ignore" else expected)
+    reviews = world.ask(rq.Reviews()).items
+    if policy != "review":
+        assert reviews == []
+    else:
+        kinds = [(file.path, file.change, file.kept) for one in reviews for file in world.ask(rq.ReviewShow(review=one.review)).files]
+        assert sorted(set(kinds)) == [("early.py", "deleted", False), ("new.py", "created", True), ("new.py", "modified", True),
+                                      ("old.py", "modified", True)]
+        old = next(one for one in reviews if "old.py" in str(world.ask(rq.ReviewShow(review=one.review)).files[0].path))
+        assert files_of(world, old.review) == {"old.py": ("modified", True, "committed\n", "by nobody\n")}
+        world.ask(rq.ReviewDecide(review=old.review, verdict="revert"))
+        assert (world.root / "old.py").read_text() == "committed\n"
+        count = len(world.ask(rq.Events(kind="unleased_write")).items)
+        saw(world, change(world, "old.py", "committed\n"))
+        new = next(one.review for one in reviews if [*files_of(world, one.review)] == ["new.py"]
+                   and files_of(world, one.review)["new.py"][0] == "created")
+        world.write("new.py", "1\n")
+        world.ask(rq.ReviewDecide(review=new, verdict="revert"))
+        assert not (world.root / "new.py").exists()
+        saw(world, change(world, "new.py", None))
+        assert len(world.ask(rq.Events(kind="unleased_write")).items) == count, "our own reverts"
+    assert world.replay_differs() == []
+    world.close()
+
+
+# ------------------------------------------------------------ the guard of commits
+
+def check(world: World, *paths: str, token: str | None = None, **more: Any) -> rq.GuardHeldList:
+    answer = world.ask(rq.GuardCheck(paths=list(paths), **more), token)
+    assert isinstance(answer, rq.GuardHeldList)
+    return answer
+
+
+def test_the_guard_names_what_others_hold(world: World, ann: Session) -> None:
+    world.write("a.py", "1\n")
+    (world.root / "twin.py").hardlink_to(world.root / "a.py")
+    world.acquire("ann", "a.py", "lib/", description="ordering")
+    world.acquire("ann", "read.py", mode="shared")
+    world.acquire("bob", "short.py", ttl_s=1)
+    world.clock.advance(1_000)
+    every = ["a.py", "lib/x.py", "read.py", "short.py", "twin.py", "free.py", "../outside", ".git/x"]
+    items = check(world, *every).items
+    assert {(one.path, one.resource, one.holder, one.description) for one in items} == {
+        ("a.py", "a.py", "ann", "ordering"), ("lib/x.py", "lib/", "ann", "ordering"), ("twin.py", "a.py", "ann", "ordering")}
+    row = next(row for row in world.live() if row.file_path == "lib/")
+    one = next(one for one in items if one.path == "lib/x.py")
+    assert (one.since, one.until, one.task, one.worktree) == (row.locked_at, row.expires_at, row.task_id, row.worktree)
+    assert check(world, *every, agent="ann").items == []
+    assert check(world, *every, agent="ann").agent == "ann" and check(world, "a.py").agent is None
+    assert check(world, "a.py", profile="claude-code", session="s-1234abcd").agent == "claude-code-1234abcd"
+    refusal = world.refused(rq.GuardCheck(paths=["a"] * (guarding.PATHS_MAX + 1)))
+    assert refusal.code is Code.LIMIT and check(world, *["a"] * guarding.PATHS_MAX).items == []
+
+
+def test_a_sub_agent_commits_what_its_parent_holds_and_not_the_other_way(world: World) -> None:
+    token = world.ask(rq.Register(agent="ann")).token
+    world.ask(rq.Register(agent="ann.sub", parent="ann"))
+    world.ask(rq.Register(agent="bob"))
+    world.ask(rq.Acquire(agent="ann", resources=["a.py"]), token)
+    world.acquire("ann.sub", "b.py")
+    assert check(world, "a.py", "b.py", agent="ann.sub").items == []
+    assert [one.path for one in check(world, "a.py", "b.py", agent="ann").items] == ["b.py"]
+    assert check(world, "a.py", "b.py", agent="ann.sub", token=token).agent == "ann.sub"
+    assert check(world, "b.py", agent="bob", token=token).agent == "ann", "a token speaks for its own"
+
+
+def test_going_on_over_the_guard_is_noted_and_told(world: World) -> None:
+    world.acquire("ann", "a.py", "b.py")
+    world.acquire("bob", "c.py")
+    answer = world.ask(rq.GuardOverride(paths=["a.py", "b.py", "c.py", "free.py"], by="Pat", action="commit"))
+    assert {one.path for one in answer.items} == {"a.py", "b.py", "c.py"} and answer.agent is None
+    (noted,) = world.ask(rq.Events(kind="noted")).items
+    assert noted.text == "Pat went on over the guard (commit): paths a.py, b.py and c.py, holders ann and bob"
+    for who, names in (("ann", "a.py and b.py"), ("bob", "c.py")):
+        (one,) = world.ask(rq.Heartbeat(agent=who)).notices
+        assert one.text == f"Pat went on over the guard with a commit of {names}, which you hold: read it afresh before you go on."
+    world.ask(rq.GuardOverride(paths=["free.py"], by="", action="push"))
+    assert len(world.ask(rq.Events(kind="noted")).items) == 1, "nobody held it"
+    world.ask(rq.GuardOverride(paths=["c.py"], by="", action="push"))
+    assert "somebody went on over the guard (push)" in world.ask(rq.Events(kind="noted")).items[-1].text
+
+
+def test_only_so_many_calls_are_remembered(world: World) -> None:
+    for n in range(600):
+        world.service.announce(f"call-{n}", "ann")
+    assert len(world.service.callers) == 512 and "call-88" in world.service.callers and "call-87" not in world.service.callers
+    with pytest.raises(Refusal):
+        world.decide(lambda tx: sessions.join(world.service, tx, Actor(), rq.Join(profile="", session="", call="call-600")))
