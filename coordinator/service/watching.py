@@ -125,7 +125,7 @@ def _rights_ended(tx: Tx) -> list[tuple[str, str, str, dict[str, Any]]]:
 
 
 def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str) -> None:
-    if change.hash is None and known is None and change.before is None:
+    if change.hash is None and known is None and change.before.hash is None:
         return  # it came and went: nothing was there, as far as is known
     decided = tx.row("review_written_last", change.path)
     if decided is not None and decided[0] == change.hash:
