@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: States of more rows than this are compared with the replay only now and then.
 ROWS_MAX = 300
 EVERY = 40
+#: Fields of events that people and models read.
+WORDS = ("text", "summary", "reason", "why", "what", "description")
 
 
 class Shadow:
@@ -45,7 +47,10 @@ class Shadow:
                           (self._seq,)).fetchall()
         for seq, at, data in rows:
             assert seq == self._seq + 1, f"the log has no event {self._seq + 1}"
-            apply(self._db, at, ev.ANY.decode(data))
+            event = ev.ANY.decode(data)
+            apply(self._db, at, event)
+            for field in WORDS:
+                assert "None" not in (getattr(event, field, None) or ""), f"{field} of {event}"
             self._seq = seq
         self._commits += 1
         if self._seq > ROWS_MAX and self._commits % EVERY:

@@ -324,8 +324,21 @@ def test_who_releases_by_force_has_to_be_a_person(world: World) -> None:
     refusal = world.refused(rq.Release(agent="ann", resources=["b.py"]), token)
     assert refusal.code is Code.NOT_HOLDER and refusal.facts == {"holder": "bob", "resource": "b.py"}
     assert [one.locked_by for one in world.ask(rq.Release(agent="pat", resources=["b.py"], force=True)).released] == ["bob"]
+    (event,) = world.ask(rq.Events(kind="lease_released")).items
+    assert event.text == "bob released b.py (by pat, override)"
     (told,) = world.ask(rq.Heartbeat(agent="bob")).notices
     assert told.text == "Your lease on b.py was released by pat (override). Do not write it without a new lease."
+
+
+def test_who_leaves_leaves_every_line(world: World) -> None:
+    world.acquire("ann", "a.py", "b.py", "c.py")
+    for name in ("a.py", "b.py", "c.py"):
+        world.refused(rq.Acquire(agent="bob", resources=[name]))
+    world.refused(rq.Acquire(agent="carl", resources=["b.py"]))
+    world.ask(rq.Leave(agent="bob"))
+    assert [one.agent for one in world.ask(rq.Locks()).waiters] == ["carl"]
+    world.ask(rq.Release(agent="ann", resources=["a.py", "b.py", "c.py"]))
+    assert [(row.file_path, row.locked_by) for row in world.live()] == [("b.py", "carl")]
 
 
 # ------------------------------------------------------------ the log's old part
