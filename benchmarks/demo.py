@@ -18,8 +18,8 @@ import threading
 import zipfile
 from pathlib import Path
 
-from coordinator.cli.replay import describe
-from coordinator.replay.driver import Asked, Result, run
+from coordinator.cli.bench_replay import describe
+from coordinator.simulation.driver import Asked, Result, run
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 

@@ -4,7 +4,7 @@
 
 An agent pays this before every write, so it costs one interpreter start and nothing else: only
 modules that are built into the interpreter, no parsing (the daemon reads the payload, see
-daemon/hook_line.py), and an exit that skips tidying up. A coordinator that is not there (killed,
+daemon/hook_protocol.py), and an exit that skips tidying up. A coordinator that is not there (killed,
 or not started yet) is started, once, and asked again. Where nobody answers within SECONDS:
 `closed` (default) says so and exits 2, which stops the write; `spoken` says it as JSON, for Copilot
 CLI shows no words of a hook that failed; `open` warns and exits 0. The environment's

@@ -63,7 +63,7 @@ def serve() -> None:
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         entry.main(["help", "exit-codes"])  # much is imported only when a command is run
     import coordinator.cli.bench
-    import coordinator.wiring.trust  # noqa: F401
+    import coordinator.wiring.hook_trust  # noqa: F401
 
     for line in sys.stdin:
         asked = json.loads(line)

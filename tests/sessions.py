@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import msgspec
 
-from coordinator.dialects.hearing import Heard, hear
+from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.table import HookTable
-from coordinator.dialects.telling import can_add
+from coordinator.dialects.encode import can_add
 from coordinator.profiles import load
-from coordinator.service import hooks, shells, watching
+from coordinator.service.enforcement import seen_writes, shell_commands, tool_calls
 from coordinator.service.core import OPERATOR, Actor, token_hash
-from coordinator.service.hooks import Heeded
+from coordinator.service.enforcement.tool_calls import Heeded
 from coordinator.store.ledger import Tx
 from tests.world import World
 
@@ -42,12 +42,12 @@ class Session:
     def name(self) -> str:
         return f"{self.profile}-{self.session}" + (f".{self.sub}" if self.sub else "")
 
-    def heard(self, event: str, **more: object) -> Heard:
+    def heard(self, event: str, **more: object) -> HookCall:
         said = {"session_id": self.session, "cwd": str(self.world.root), "hook_event_name": event,
                 "permission_mode": "bypassPermissions", **more}
         if self.sub:
             said |= {"agent_id": self.sub, "agent_type": "general-purpose"}
-        return hear(self.table, msgspec.json.encode(said))
+        return decode(self.table, msgspec.json.encode(said))
 
     def hook(self, event: str, *, wait_s: float = 0.0, broken: list[str] | None = None,
              on_the_way: tuple[str, ...] = (), **more: object) -> Heeded:
@@ -55,16 +55,16 @@ class Session:
 
         def job(tx: Tx) -> Heeded:
             actor = OPERATOR if self.token is None else Actor(tx.agent_of(token_hash(self.token)))
-            heeded = hooks.serve(
+            heeded = tool_calls.serve(
                 self.world.service, tx, actor, self.profile, heard, can_add=can_add(self.table, heard),
                 wait_s=wait_s, broken=broken or [], on_the_way=on_the_way)
             if self.prints and not (heeded.waiting and wait_s):
-                hooks.settle(tx, heeded)
+                tool_calls.settle(tx, heeded)
             return heeded
 
         self.world.engine.now_ms = self.world.clock.now_ms()
         try:
-            heeded = self.world.engine.decide(job, hooks.needs(heard))
+            heeded = self.world.engine.decide(job, tool_calls.needs(heard))
         finally:
             self.world.raise_unsound()
         assert isinstance(heeded, Heeded)
@@ -102,16 +102,16 @@ class Session:
             self.world.write(path, text)
         return self.call("Bash", given, "PostToolUse", tool_response={"stdout": output})
 
-    def broke(self, *files: shells.Broken) -> list[str]:
+    def broke(self, *files: shell_commands.Broken) -> list[str]:
         """Its command was found to have changed these; what it is told of that."""
-        said = self.world.decide(lambda tx: shells.violation(self.world.service, tx, self.name, files))
+        said = self.world.decide(lambda tx: shell_commands.violation(self.world.service, tx, self.name, files))
         assert isinstance(said, list)
         return said
 
 
-def saw(world: World, *changes: watching.Seen) -> None:
+def saw(world: World, *changes: seen_writes.Seen) -> None:
     """What the watcher tells."""
-    world.decide(lambda tx: watching.seen(world.service, tx, changes))
+    world.decide(lambda tx: seen_writes.seen(world.service, tx, changes))
     world.raise_unsound()
 
 

@@ -13,13 +13,15 @@ import apsw
 import msgspec
 
 from coordinator.archive.index import ArchiveIndex
-from coordinator.daemon.desk import who
+from coordinator.daemon.request_router import who
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.operations.in_process import InProcess
 from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
-from coordinator.service import compacting, sweeping, verdicts
+from coordinator.service import compaction
+from coordinator.service.leasing import sweep
+from coordinator.service.review import verdicts
 from coordinator.service.core import OPERATOR, Service
 from coordinator.service.engine import decide
 from coordinator.settings import Settings
@@ -101,7 +103,7 @@ class World:
         self.db.close()
         self.service.at_work.clear()
         self.open()
-        self.run(self.engine.write(lambda tx: sweeping.begin(self.service, tx)))
+        self.run(self.engine.write(lambda tx: sweep.begin(self.service, tx)))
         return self.resume()
 
     def close(self) -> None:
@@ -145,7 +147,7 @@ class World:
 
     def tend(self) -> None:
         """What the daemon does once a second."""
-        self.run(sweeping.tend(self.engine, self.service))
+        self.run(sweep.tend(self.engine, self.service))
         self.settle()
 
     def settle(self) -> None:
@@ -194,17 +196,17 @@ class World:
     def _compact(self, request: rq.Compact) -> rq.Compacted:
         """The daemon's steps, one after the other."""
         now_ms = self.clock.now_ms()
-        upto = compacting.cut(self.service, self.view(), request)
-        covered = compacting.covered(self.view())
+        upto = compaction.cut(self.service, self.view(), request)
+        covered = compaction.covered(self.view())
         if upto > covered:
             body = rebuild.snapshot(self.db, upto)
-            self.ledger.run(lambda tx: compacting.put_snapshot(tx, upto, body), now_ms)
+            self.ledger.run(lambda tx: compaction.put_snapshot(tx, upto, body), now_ms)
         upto, events = max(upto, covered), 0
-        while some := self.ledger.run(lambda tx: compacting.remove_events(tx, upto, 3), now_ms):
+        while some := self.ledger.run(lambda tx: compaction.remove_events(tx, upto, 3), now_ms):
             events += some
         useless = [str(row[0]) for row in self.view().rows("blobs_unreferenced")]
-        blobs = self.ledger.run(lambda tx: compacting.remove_blobs(tx, useless, set()), now_ms)
-        self.ledger.run(lambda tx: compacting.told(tx, events, blobs), now_ms)
+        blobs = self.ledger.run(lambda tx: compaction.remove_blobs(tx, useless, set()), now_ms)
+        self.ledger.run(lambda tx: compaction.told(tx, events, blobs), now_ms)
         return rq.Compacted(events_removed=events, blobs_removed=blobs)
 
     def refused(self, request: rq.Request[Any], token: str | None = None) -> Refusal:
@@ -220,7 +222,7 @@ class World:
         last = self.clock.now_ms()
         self.clock.sleep_machine(ms)
         jumped = self.clock.jumped_ms()
-        self.ledger.run(lambda tx: sweeping.give_back(tx, jumped, last), self.clock.now_ms())
+        self.ledger.run(lambda tx: sweep.give_back(tx, jumped, last), self.clock.now_ms())
 
     def view(self) -> View:
         return View(self.db, self.clock.now_ms())

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coordinator.archive.asked import Asked, Rank, asked, matches, reason, tokens
-from coordinator.archive.cut import clean, cut, shares, size
-from coordinator.archive.shelf import Shelf, Tie
+from coordinator.archive.resource_terms import Rank, ResourceTerms, asked, matches, reason, tokens
+from coordinator.archive.excerpt_budget import clean, cut, shares, size
+from coordinator.archive.section_store import SectionStore, Tie
 
 #: One excerpt more for each so many bytes of budget, up to the most a reader will follow.
 EXCERPT_BYTES_MIN = 240
@@ -36,7 +36,7 @@ class Excerpt:
 class _Candidate:
     """A section that is tied to at least one of the resources, by its strongest kind of tie."""
 
-    shelf: int
+    store: int
     row: int
     rank: Rank
     term: str
@@ -44,7 +44,7 @@ class _Candidate:
 
 
 def choose(
-    shelves: Sequence[Shelf], resources: Sequence[str], budget_bytes: int, words: str
+    shelves: Sequence[SectionStore], resources: Sequence[str], budget_bytes: int, words: str
 ) -> list[Excerpt]:
     """Excerpts for `resources`, strongest tie first; see `ArchiveIndex.excerpts`."""
     asks = [asked(clean(resource)) for resource in resources]
@@ -59,15 +59,15 @@ def choose(
         if rank is Rank.WORDS:
             chosen = chosen or _worded(shelves, own, count)
             break
-        tied = [c for c in _tied(shelves, asks, rank) if (c.shelf, c.row) not in seen]
-        seen.update((c.shelf, c.row) for c in tied)
+        tied = [c for c in _tied(shelves, asks, rank) if (c.store, c.row) not in seen]
+        seen.update((c.store, c.row) for c in tied)
         chosen += _ordered(shelves, tied, helpful)
         if len(chosen) >= count:
             break
     return _quoted(shelves, chosen[:count], budget_bytes, own)
 
 
-def _tied(shelves: Sequence[Shelf], asks: Sequence[Asked], rank: Rank) -> list[_Candidate]:
+def _tied(shelves: Sequence[SectionStore], asks: Sequence[ResourceTerms], rank: Rank) -> list[_Candidate]:
     """Every section with a tie of this rank to one of the resources."""
     covers: dict[str, list[int]] = {}
     mentions: dict[str, list[int]] = {}
@@ -77,23 +77,23 @@ def _tied(shelves: Sequence[Shelf], asks: Sequence[Asked], rank: Rank) -> list[_
                 if strength is rank:
                     wanted.setdefault(term, []).append(n)
     found: dict[tuple[int, int], _Candidate] = {}
-    for number, shelf in enumerate(shelves):
+    for number, store in enumerate(shelves):
         ties: list[tuple[str, int, list[int]]] = []
         if covers or mentions:
-            for kind, term, row in shelf.tied(covers, mentions):
+            for kind, term, row in store.tied(covers, mentions):
                 ties.append((term, row, (covers if kind is Tie.COVER else mentions)[term]))
         if rank is Rank.COVER:
             reached = {
                 pattern: reach
-                for pattern in shelf.patterns()
+                for pattern in store.patterns()
                 if (reach := [n for n, ask in enumerate(asks) if matches(pattern, ask)])
             }
             if reached:
-                ties += [(term, row, reached[term]) for term, row in shelf.globbed(reached)]
+                ties += [(term, row, reached[term]) for term, row in store.globbed(reached)]
         if rank is Rank.DIRECTORY:
             for n, ask in enumerate(asks):
                 if ask.within:
-                    inside = shelf.within(ask.within)
+                    inside = store.within(ask.within)
                     ties += [(term, row, [n]) for term, row in inside if ask.contains(term)]
         for term, row, reach in ties:
             known_one = found.get((number, row))
@@ -107,36 +107,36 @@ def _tied(shelves: Sequence[Shelf], asks: Sequence[Asked], rank: Rank) -> list[_
 
 
 def _ordered(
-    shelves: Sequence[Shelf], equals: list[_Candidate], words: set[str]
+    shelves: Sequence[SectionStore], equals: list[_Candidate], words: set[str]
 ) -> list[_Candidate]:
     """Sections of equal ties: by how many resources they explain, then by their titles."""
     places = [
-        shelf.places(c.row for c in equals if c.shelf == n) for n, shelf in enumerate(shelves)
+        store.places(c.row for c in equals if c.store == n) for n, store in enumerate(shelves)
     ]
 
     def order(c: _Candidate) -> tuple[int, int, int, str, int]:
-        place = places[c.shelf][c.row]
+        place = places[c.store][c.row]
         shared = words.intersection(_WORD.findall(place.about.casefold()))
-        return -len(c.asks), -len(shared), c.shelf, place.source, place.place
+        return -len(c.asks), -len(shared), c.store, place.source, place.place
 
     return sorted(equals, key=order)
 
 
-def _worded(shelves: Sequence[Shelf], words: Sequence[str], count: int) -> list[_Candidate]:
+def _worded(shelves: Sequence[SectionStore], words: Sequence[str], count: int) -> list[_Candidate]:
     """Sections that use the words of the resources' names: what is left when nothing is tied."""
     match = " OR ".join(tokens(" ".join(words)))
     spoken = " ".join(words)
     return [
         _Candidate(n, row, Rank.WORDS, spoken, set())
-        for n, shelf in enumerate(shelves)
-        for row in (shelf.worded(match, count) if match else ())
+        for n, store in enumerate(shelves)
+        for row in (store.worded(match, count) if match else ())
     ]
 
 
 def _quoted(
-    shelves: Sequence[Shelf], chosen: Sequence[_Candidate], budget_bytes: int, own: Sequence[str]
+    shelves: Sequence[SectionStore], chosen: Sequence[_Candidate], budget_bytes: int, own: Sequence[str]
 ) -> list[Excerpt]:
-    sections = [shelves[c.shelf].load([c.row])[c.row] for c in chosen]
+    sections = [shelves[c.store].load([c.row])[c.row] for c in chosen]
     given = shares([size(s.body) for s in sections], budget_bytes)
     return [
         Excerpt(section.number, section.title, section.source, text, reason(c.rank, c.term))

@@ -21,11 +21,11 @@ from typing import TypeVar
 
 import apsw
 
-from coordinator.archive.asked import tokens
-from coordinator.archive.cut import clean
+from coordinator.archive.resource_terms import tokens
+from coordinator.archive.excerpt_budget import clean
 from coordinator.archive.excerpts import Excerpt, choose
 from coordinator.archive.markdown import Remark, Section, document
-from coordinator.archive.shelf import Shelf
+from coordinator.archive.section_store import SectionStore
 
 DEFAULT_FOLDERS = ("context_archive",)
 LIVING_SOURCE = "(living)"
@@ -164,7 +164,7 @@ class ArchiveIndex:
         """
         if not paths or budget_bytes <= 0:
             return []
-        return self._reading(lambda: choose(self._shelves, paths, budget_bytes, words))
+        return self._reading(lambda: choose(self._stores, paths, budget_bytes, words))
 
     # -- the file ---------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ class ArchiveIndex:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = OFF")  # derived: a power cut costs a rebuild
             self._db = db
-            self._shelves = (Shelf(db, "written"), Shelf(db, "living"))
+            self._stores = (SectionStore(db, "written"), SectionStore(db, "living"))
             self._create()
         except BaseException:
             db.close()
@@ -194,8 +194,8 @@ class ArchiveIndex:
         with self._db:
             if not self._db.execute("SELECT count(*) FROM sqlite_schema").get:
                 self._db.execute(_FILES)
-                for shelf in self._shelves:
-                    shelf.create()
+                for store in self._stores:
+                    store.create()
                 self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
                 self._db.execute(f"PRAGMA user_version = {_VERSION}")
         self._db.execute("COMMIT")
@@ -248,13 +248,13 @@ class ArchiveIndex:
             seen = dict(self._files())
             removed = sorted(known.keys() - seen.keys())
             for source in removed:
-                self._shelves[0].put(source, ())
+                self._stores[0].put(source, ())
                 self._db.execute("DELETE FROM file WHERE source = ?", (source,))
             for source, (length, mtime_ns) in sorted(seen.items()):
                 if known.get(source) == (length, mtime_ns):
                     continue
                 sections, remarks = self._read(source, length)
-                self._shelves[0].put(source, sections)
+                self._stores[0].put(source, sections)
                 self._db.execute(
                     "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?)",
                     (source, length, mtime_ns, _packed(remarks)),
@@ -306,7 +306,7 @@ class ArchiveIndex:
     def _put_living(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            self._shelves[1].put(LIVING_SOURCE, self._living)
+            self._stores[1].put(LIVING_SOURCE, self._living)
             self._db.execute("COMMIT")
             self._living_put = True
         except BaseException:
@@ -318,7 +318,7 @@ class ArchiveIndex:
 
     def _search(self, stages: Sequence[str], limit: int) -> list[Hit]:
         for stage in stages:
-            found = [shelf.find(stage, limit) for shelf in self._shelves]
+            found = [store.find(stage, limit) for store in self._stores]
             if any(found):
                 dealt = [f for turn in zip_longest(*found) for f in turn if f]
                 return [
@@ -343,14 +343,14 @@ class ArchiveIndex:
         wanted = name.removeprefix("§").casefold()
         exact: list[Section] = []
         partial: list[Section] = []
-        for shelf in self._shelves:
-            by_number = _of_source(shelf, shelf.numbered(wanted), source)
+        for store in self._stores:
+            by_number = _of_source(store, store.numbered(wanted), source)
             if by_number:
                 return by_number
-            titles = [(row, title.casefold()) for row, title in shelf.titles()]
-            exact += _of_source(shelf, [r for r, t in titles if t == wanted], source)
+            titles = [(row, title.casefold()) for row, title in store.titles()]
+            exact += _of_source(store, [r for r, t in titles if t == wanted], source)
             if wanted:
-                partial += _of_source(shelf, [r for r, t in titles if wanted in t], source)
+                partial += _of_source(store, [r for r, t in titles if wanted in t], source)
         return exact or partial
 
 
@@ -362,9 +362,9 @@ def _walk(top: Path) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _of_source(shelf: Shelf, rows: Sequence[int], source: str) -> list[Section]:
+def _of_source(store: SectionStore, rows: Sequence[int], source: str) -> list[Section]:
     """The sections with these ids whose source is, or ends in, `source`."""
-    loaded = shelf.load(rows)
+    loaded = store.load(rows)
     return [
         loaded[row]
         for row in rows

@@ -16,7 +16,7 @@ from statistics import median
 import msgspec
 
 from coordinator.daemon.confinement import Confinement
-from coordinator.service.shells import Held
+from coordinator.service.enforcement.shell_commands import Held
 
 
 class Figure(msgspec.Struct):

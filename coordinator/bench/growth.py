@@ -20,7 +20,7 @@ from coordinator.bench.inside import START_MS, Inside, inside
 from coordinator.bench.measure import exponent
 from coordinator.looking.facts import Looked
 from coordinator.service.engine import going_by
-from coordinator.service.weighing import below, weigh
+from coordinator.service.leasing.conflicts import below, weigh
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.statements import STATEMENTS as Q

@@ -15,7 +15,7 @@ import msgspec
 
 from coordinator.bench.measure import Slice
 from coordinator.store import events as ev
-from coordinator.store.carried import COUNTER_BLOCKS
+from coordinator.store.writer_cache import COUNTER_BLOCKS
 from coordinator.store.database import open_writer
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.store.statements import many

@@ -217,6 +217,6 @@ def rest(
         f"{report.wakeups_per_s:.1f} wake-ups a second.")
 
 
-if importlib.util.find_spec("coordinator.cli.replay"):
-    _replay = importlib.import_module("coordinator.cli.replay")
+if importlib.util.find_spec("coordinator.cli.bench_replay"):
+    _replay = importlib.import_module("coordinator.cli.bench_replay")
     bench_app.command("replay")(_replay.replay_command)

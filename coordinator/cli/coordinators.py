@@ -16,8 +16,8 @@ import typer
 from rich.table import Table
 
 from coordinator.cli.app import AsJson, app, complain, out, print_json, say
-from coordinator.client.wire import Wire, connect, locate_root, peer, reach
-from coordinator.files import coordinators, own
+from coordinator.client.connection import Wire, connect, locate_root, peer, reach
+from coordinator.files import coordinators, ownership
 from coordinator.files.coordinators import Note
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -154,7 +154,7 @@ def holder(state: StateDir) -> int | None:
     """The process that holds the lock of a state directory (0: its number cannot be read); None if
     nobody does."""
     try:
-        descriptor = own.open_own(state.lock, os.O_RDONLY)
+        descriptor = ownership.open_own(state.lock, os.O_RDONLY)
     except FileNotFoundError:
         return None
     except OSError:

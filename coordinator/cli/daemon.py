@@ -12,10 +12,10 @@ import typer
 
 from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
 from coordinator.cli.trust import untrusted
-from coordinator.client.wire import connect, locate_root, start, unwritable
+from coordinator.client.connection import connect, locate_root, start, unwritable
 from coordinator.files.roots import checkout
 from coordinator.files.state import StateDir
-from coordinator.files.tracked import check_untracked
+from coordinator.files.tracked_state import check_untracked
 from coordinator.launch import recovery
 from coordinator.profiles import profiles
 from coordinator.settings import FILE, load
@@ -276,8 +276,8 @@ def _doctor_ends(root: Path, refusal: Refusal, as_json: bool) -> int:
 def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
     """Each wired agent CLI, and whether its hooks reach the coordinator."""
     from coordinator.cli.wiring import live
-    from coordinator.wiring.trust import trusted
-    from coordinator.wiring.wire import Wirer
+    from coordinator.wiring.hook_trust import trusted
+    from coordinator.wiring.settings_wiring import Wirer
 
     wirer = Wirer(StateDir(root), Path.home())
     out: dict[str, str] = {}

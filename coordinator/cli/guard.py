@@ -8,9 +8,9 @@ from pathlib import Path
 import typer
 
 from coordinator.cli.app import AsJson, app, print_json, say
-from coordinator.client.wire import locate_root
-from coordinator.guard import hooks, repository
-from coordinator.guard.judge import Judge
+from coordinator.client.connection import locate_root
+from coordinator.git_guard import hooks, repository
+from coordinator.git_guard.commit_check import CommitCheck
 
 guard = typer.Typer(help="Let git's hooks refuse commits and pushes of what others hold.",
                     no_args_is_help=True)
@@ -46,7 +46,7 @@ def check(as_json: AsJson = False) -> int:
     place = Path.cwd()
     found = hooks.found(place)
     top = repository.top(place)
-    said = Judge(top, os.environ).commit() if top is not None else ""
+    said = CommitCheck(top, os.environ).commit() if top is not None else ""
     missing = [hook for hook in found if hook.state() != "guarded"]
     if as_json:
         print_json({"items": [_item(hook) for hook in found], "next": None, "refused": said})

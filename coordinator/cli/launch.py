@@ -22,12 +22,12 @@ from coordinator import profiles
 from coordinator.cli.app import AsJson, app, complain, out, print_json, say, seconds
 from coordinator.cli.render import bar, in_line, span
 from coordinator.cli.trust import heed
-from coordinator.client.wire import locate_root
+from coordinator.client.connection import locate_root
 from coordinator.files.state import StateDir
 from coordinator.launch import logs as run_logs
 from coordinator.launch import runs
 from coordinator.launch.attempt import Limits
-from coordinator.launch.crew import Crew
+from coordinator.launch.launcher import Launcher
 from coordinator.launch.report import Report
 from coordinator.settings import load
 from coordinator.words.refusals import Code, Refusal
@@ -100,15 +100,15 @@ def launch(
     )
     live = sys.stdout.isatty() and not as_json
     screen = _Screen(live=live, quiet=as_json)
-    crew = Crew(root, profile, agents, limits, say=screen.say,
-                expects_verdicts=(lambda: not crew.draining.is_set()) if wait else lambda: False,
+    launcher = Launcher(root, profile, agents, limits, say=screen.say,
+                expects_verdicts=(lambda: not launcher.draining.is_set()) if wait else lambda: False,
                 isolated=isolation is Isolation.WORKTREE,
                 options=_options(model, max_turns, budget_usd))
-    crew.prepare(None if resume or tasks == "-" else Path(tasks))
-    _on_signals(crew, screen)
-    crew.start()
-    screen.follow(crew)
-    made = crew.report()
+    launcher.prepare(None if resume or tasks == "-" else Path(tasks))
+    _on_signals(launcher, screen)
+    launcher.start()
+    screen.follow(launcher)
+    made = launcher.report()
     if as_json:
         print_json(made)
     else:
@@ -132,14 +132,14 @@ def _or(text: str | None, default: float) -> float:
     return default if value is None else value
 
 
-def _on_signals(crew: Crew, screen: _Screen) -> None:
+def _on_signals(launcher: Launcher, screen: _Screen) -> None:
     def interrupted(number: int, frame: FrameType | None) -> None:
-        if crew.draining.is_set():
+        if launcher.draining.is_set():
             screen.later("Stopping now; unfinished work is flagged for review.")
-            crew.stop()
+            launcher.stop()
         else:
             screen.later("No new tasks; what runs is finished. Once more stops at once.")
-            crew.drain()
+            launcher.drain()
 
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGTERM, interrupted)
@@ -171,16 +171,16 @@ class _Screen:
         """From a signal handler: said at the next turn, for a lock may be held now."""
         self._pending.append(line)
 
-    def follow(self, crew: Crew) -> None:
-        """Show the crew until it is done."""
+    def follow(self, launcher: Launcher) -> None:
+        """Show the agents until the launch is over."""
         if self._live is None:
-            while not crew.wait(FRAME_S):
+            while not launcher.wait(FRAME_S):
                 self._flush()
         else:
             with self._live:
-                while not crew.wait(FRAME_S):
+                while not launcher.wait(FRAME_S):
                     self._flush()
-                    self._live.update(self._table(crew), refresh=True)
+                    self._live.update(self._table(launcher), refresh=True)
                 self._live.update(Text(""), refresh=True)
         self._flush()
 
@@ -188,12 +188,12 @@ class _Screen:
         while self._pending:
             self.say(self._pending.pop(0))
 
-    def _table(self, crew: Crew) -> RenderableType:
+    def _table(self, launcher: Launcher) -> RenderableType:
         now = time.monotonic()
         if now - self._counted_at > 4 * FRAME_S:
             self._counted_at = now
             try:
-                self._counts = crew.counts()
+                self._counts = launcher.counts()
             except Refusal as refusal:
                 self._pending.append(refusal.message)
         table = Table(box=None, padding=(0, 1, 0, 0), expand=True, show_header=False)
@@ -201,15 +201,15 @@ class _Screen:
         table.add_column(no_wrap=True, max_width=7)
         table.add_column(no_wrap=True, justify="right", max_width=7)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-        for hand in crew.hands:
-            task = hand.task
-            line = hand.last_line or hand.title if task else hand.doing
-            table.add_row(hand.agent, task or "-", span(now - hand.since) if task else "",
+        for worker in launcher.workers:
+            task = worker.task
+            line = worker.last_line or worker.title if task else worker.doing
+            table.add_row(worker.agent, task or "-", span(now - worker.since) if task else "",
                           Text(in_line(line), style="" if task else "dim"))
         done, total = self._counts.get("done", 0), sum(self._counts.values())
         rest = ", ".join(f"{n} {state}" for state, n in sorted(self._counts.items())
                          if state != "done" and n)
-        ending = "  (finishing)" if crew.draining.is_set() else ""
+        ending = "  (finishing)" if launcher.draining.is_set() else ""
         return Group(table, Text(f"{bar(done, total, 24)} done  {rest}{ending}"))
 
 

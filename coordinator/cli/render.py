@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from coordinator.words import filename, texts
+from coordinator.words import file_names, texts
 from coordinator.words.clock import from_iso
 
 
@@ -108,7 +108,7 @@ def diff(text: str) -> Text:
 def printable(text: str) -> str:
     """Text of strangers without what could deceive (`texts.harmless`); a byte of a file's name
     that is no UTF-8 as `\\xe4`."""
-    return texts.harmless(filename.shown(text))
+    return texts.harmless(file_names.shown(text))
 
 
 def in_line(text: str) -> str:

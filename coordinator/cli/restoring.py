@@ -18,11 +18,11 @@ import apsw
 import msgspec
 
 from coordinator.cli.app import print_json, say
-from coordinator.client.wire import unwritable
+from coordinator.client.connection import unwritable
 from coordinator.daemon.lock import take_lock
-from coordinator.files import coordinators, own
+from coordinator.files import coordinators, ownership
 from coordinator.files.state import StateDir, database_seal
-from coordinator.files.tracked import check_untracked
+from coordinator.files.tracked_state import check_untracked
 from coordinator.store import salvage
 from coordinator.store.database import (
     DISK_ERRORS,
@@ -97,7 +97,7 @@ def _good_backup(state: StateDir) -> Path | None:
     seal = database_seal(state.secret_key())
     for copy in [state.backup, *sorted(state.path.glob(state.backup.name + ".[0-9]*"))]:
         with suppress(apsw.Error, OSError, Refusal):
-            own.check_entry(copy, stat.S_IFREG)
+            ownership.check_entry(copy, stat.S_IFREG)
             check_seal(copy, seal)
             with closing(apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)) as db:
                 if integrity(db) == "ok":

@@ -12,9 +12,9 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from coordinator.cli.coordinators import stop
-from coordinator.client.wire import unwritable
+from coordinator.client.connection import unwritable
 from coordinator.daemon.lock import take_lock
-from coordinator.files import own
+from coordinator.files import ownership
 from coordinator.files.roots import checkout, find_root, is_prepared, prepared_above
 from coordinator.files.state import StateDir
 from coordinator.rules.globs import overlaps
@@ -22,7 +22,7 @@ from coordinator.rules.leases import as_resource
 from coordinator.store.database import DISK_ERRORS, open_reader, storage_refusal
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
-from coordinator.words import naming
+from coordinator.words import resource_names
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Code, Refusal
 
@@ -70,7 +70,7 @@ def _already(root: Path) -> Path:
             Code.INVALID, f"{root} does not lie in the ground of another coordinator, so there is "
             "nothing to be separated from.", next="`coord init` prepares it.",
         )
-    own.write(StateDir(root).separate, os.fsencode(above))
+    ownership.write(StateDir(root).separate, os.fsencode(above))
     _note(StateDir(above), str(root.relative_to(above)))
     return above
 
@@ -93,7 +93,7 @@ def _check_free(upper: StateDir, name: str) -> None:
     """That nobody holds, or waits for, anything in the folder, or a lease that covers it."""
     if not upper.database.exists():
         return
-    wanted = naming.resource(name, "dir")
+    wanted = resource_names.resource(name, "dir")
     db = open_reader(upper.database)
     try:
         view = View(db, SystemClock().now_ms())
@@ -122,6 +122,6 @@ def _note(upper: StateDir, name: str) -> None:
     """For the words of the one around; it sees the folder's `.coord` by itself."""
     if not upper.path.is_dir():
         return
-    known = (own.read(upper.apart) or b"").split(b"\n")
+    known = (ownership.read(upper.apart) or b"").split(b"\n")
     lines = sorted({line for line in (*known, os.fsencode(name)) if line})
-    own.write(upper.apart, b"\n".join(lines) + b"\n")
+    ownership.write(upper.apart, b"\n".join(lines) + b"\n")

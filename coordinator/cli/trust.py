@@ -19,9 +19,9 @@ import typer
 from coordinator import profiles, settings
 from coordinator.cli.app import AsJson, app, print_json, say
 from coordinator.cli.render import printable
-from coordinator.client.wire import locate_root
+from coordinator.client.connection import locate_root
 from coordinator.files import trusted
-from coordinator.guard.judge import Committer
+from coordinator.git_guard.commit_check import Committer
 from coordinator.words.clock import SystemClock, iso
 from coordinator.words.refusals import Code, Refusal
 

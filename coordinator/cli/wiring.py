@@ -14,13 +14,13 @@ import typer
 
 from coordinator.cli.app import app, complain, say
 from coordinator.cli.trust import heed
-from coordinator.client.wire import connect, locate_root, start
+from coordinator.client.connection import connect, locate_root, start
 from coordinator.files.content import write_atomic
 from coordinator.files.state import StateDir
-from coordinator.guard import hooks
+from coordinator.git_guard import hooks
 from coordinator.profiles import Profile, load, profiles
 from coordinator.wiring import exclude
-from coordinator.wiring.wire import HOOK, Change, Wirer
+from coordinator.wiring.settings_wiring import Change, HOOK, Wirer
 from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coordinator.daemon.compose import Daemon
-from coordinator.files import own
+from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.store.database import make_room
 from coordinator.words.refusals import Code, Refusal
@@ -65,7 +65,7 @@ def _tell(state: StateDir, refusal: Refusal, descriptor: int | None) -> None:
         print(f"coord: {refusal.message}\n  {refusal.next}", file=sys.stderr)  # noqa: T201
     if refusal.code not in (Code.BAD_TRANSITION, Code.FOREIGN):
         with contextlib.suppress(OSError, Refusal):
-            own.write(state.failure, body.encode())
+            ownership.write(state.failure, body.encode())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 The state of a long log takes seconds of computing, so another process makes it. What is removed,
 and the space that is given back to the disk, goes in steps of about a millisecond, with pauses.
-Only the order of the steps is decided here (service/compacting.py says what each one does).
+Only the order of the steps is decided here (service/compaction.py says what each one does).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from coordinator.daemon.writer import Writer
-from coordinator.service import compacting
+from coordinator.service import compaction
 from coordinator.service.core import Service
 from coordinator.store.database import (
     checkpoint,
@@ -91,12 +91,12 @@ class Compaction:
         upto, covered = await self._loop.run_in_executor(None, self._look, req)
         if upto > covered:
             body = await self._snapshot(upto)
-            await self._do(lambda tx: compacting.put_snapshot(tx, upto, body))
+            await self._do(lambda tx: compaction.put_snapshot(tx, upto, body))
         upto = max(upto, covered)
-        events = await self._in_steps(lambda tx, n: compacting.remove_events(tx, upto, n))
+        events = await self._in_steps(lambda tx, n: compaction.remove_events(tx, upto, n))
         blobs = await self._remove_blobs()
         await self._in_steps(self._give_back)
-        await self._do(lambda tx: compacting.told(tx, events, blobs))
+        await self._do(lambda tx: compaction.told(tx, events, blobs))
         after = file_bytes(self._ledger.db)
         await self._loop.run_in_executor(None, checkpoint, self._ledger.path)
         return rq.Compacted(events_removed=events, blobs_removed=blobs,
@@ -107,14 +107,14 @@ class Compaction:
         db = open_reader(self._ledger.path)
         try:
             view = View(db, self._clock.now_ms())
-            return compacting.cut(self._service, view, req), compacting.covered(view)
+            return compaction.cut(self._service, view, req), compaction.covered(view)
         finally:
             db.close()
 
     async def _snapshot(self, upto: int) -> bytes:
         """The state after event `upto`, as another process makes it from the log."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "coordinator.store.snapshotting", str(self._ledger.path),
+            sys.executable, "-P", "-m", "coordinator.store.snapshot", str(self._ledger.path),
             str(upto), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE, cwd="/",
         )
@@ -137,7 +137,7 @@ class Compaction:
             pace, removed = Pace(), 0
             while found:
                 some, found = found[: pace.size], found[pace.size :]
-                step = partial(compacting.remove_blobs, digests=some, kept=kept)
+                step = partial(compaction.remove_blobs, digests=some, kept=kept)
                 removed += await self._step(pace, step)
             return removed
         finally:

@@ -23,29 +23,31 @@ import msgspec
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from coordinator.archive.index import ArchiveIndex
-from coordinator.client.wire import unwritable
+from coordinator.client.connection import unwritable
 from coordinator.daemon.backups import Backups
 from coordinator.daemon.compaction import Compaction
 from coordinator.daemon.confinement import Confinement
-from coordinator.daemon.desk import Desk
-from coordinator.daemon.eyes import Eyes
+from coordinator.daemon.request_router import RequestRouter
+from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.daemon.ground import Ground
-from coordinator.daemon.guard import Guard
-from coordinator.daemon.landings import Landings
-from coordinator.daemon.living import Living
-from coordinator.daemon.local_door import LocalDoor
+from coordinator.daemon.agent_hooks import AgentHooks
+from coordinator.daemon.landing_recovery import LandingRecovery
+from coordinator.daemon.activity_sections import ActivitySections
+from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.lock import take_lock
 from coordinator.daemon.look_workers import LookWorkers
-from coordinator.daemon.own_command import OwnCommand
+from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.writer import Writer
 from coordinator.files import coordinators
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir, database_seal
-from coordinator.files.tracked import check_untracked
+from coordinator.files.tracked_state import check_untracked
 from coordinator.looking.looker import Budget, Looker
 from coordinator.resources import program_version
-from coordinator.service import disk, sweeping, verdicts
+from coordinator.service import repository_files
+from coordinator.service.leasing import sweep
+from coordinator.service.review import verdicts
 from coordinator.service.core import Service
 from coordinator.settings import Loaded, load
 from coordinator.store import events as ev
@@ -94,7 +96,7 @@ class Daemon:
         self._warnings: list[str] = []
         self._http: Any = None
         self._http_address: str | None = None
-        self._living = Living()
+        self._living = ActivitySections()
         self._note: coordinators.Note | None = None
 
     async def run(self) -> None:
@@ -149,7 +151,7 @@ class Daemon:
                         self.service.blobs)
         self._workers = LookWorkers(self.state.root, self.state.database, self.state.blobs,
                                     review.kept_bytes_max, budget, self._writer.run)
-        self.desk = Desk(
+        self.router = RequestRouter(
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock,
             {"health": self._health, "shutdown": self._shutdown},
@@ -179,20 +181,20 @@ class Daemon:
 
     async def _serve(self) -> None:
         self._write(_started(self._started_at))
-        self._write(lambda tx: sweeping.begin(self.service, tx))
+        self._write(lambda tx: sweep.begin(self.service, tx))
         self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
-        self.desk.verdicts.resume()
+        self.router.verdicts.resume()
         confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)
-        guard = Guard(self.desk, confinement, OwnCommand(self.state.bin))
+        guard = AgentHooks(self.router, confinement, CoordCommand(self.state.bin))
         self._heard = guard.heard
-        self._door = door = LocalDoor(self.desk, guard, self.state.socket(), self._ground)
+        self._door = door = UnixServer(self.router, guard, self.state.socket(), self._ground)
         await door.open()
         self.state.failure.unlink(missing_ok=True)
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._stop.set)
-        self._eyes = Eyes(self._loop, self.service, self.desk, self._refresh_archive)
-        self._eyes.open()
-        self._landings = Landings(self._loop, self.state, self._tell_landing)
+        self._watch_bridge = WatchBridge(self._loop, self.service, self.router, self._refresh_archive)
+        self._watch_bridge.open()
+        self._landings = LandingRecovery(self._loop, self.state, self._tell_landing)
         self._landings.look()
         self._backups = Backups(self._loop, self.state, self.settings.database, self._ground,
                                 self._clock, self._last_seq())
@@ -212,9 +214,9 @@ class Daemon:
         finally:
             log.info("draining")
             scheduler.shutdown(wait=False)
-            self._eyes.close()
+            self._watch_bridge.close()
             self._compaction.close()
-            self.desk.close()
+            self.router.close()
             if self._http is not None:
                 await self._http.close()
             await door.close()
@@ -257,9 +259,9 @@ class Daemon:
         return scheduler
 
     def _sweep(self) -> None:
-        self.desk.verdicts.resume()
+        self.router.verdicts.resume()
         self._landings.look()
-        self.desk.sweep()
+        self.router.sweep()
 
     def _tell_landing(self, said: str) -> None:
         event = ev.Noted(what="a landing was cut off", facts={"then": said})
@@ -267,14 +269,14 @@ class Daemon:
 
     def _retry(self) -> None:
         """Refused acquisitions are looked at again, whether or not anything was released."""
-        if self.desk.look(lambda view: view.row("waiters_any")):
-            self.desk.tend_now()
+        if self.router.look(lambda view: view.row("waiters_any")):
+            self.router.tend_now()
 
     def _tend(self) -> None:
         if self._ground.lost() is not None:
             return
-        self.desk.tend()
-        made = self.desk.look(self._living.sections)
+        self.router.tend()
+        made = self.router.look(self._living.sections)
         if isinstance(made, list):
             self.service.archive.living(made)
         self._backups.tick(self._last_seq())
@@ -299,7 +301,7 @@ class Daemon:
     def _is_needed(self) -> bool:
         came = self._door.came_since()
         called = self._http is not None and self._http.called_since()
-        return came or called or self.desk.look(lambda view: view.row("needed")) is not None
+        return came or called or self.router.look(lambda view: view.row("needed")) is not None
 
     def _compact(self) -> None:
         self._compaction.ask(rq.Compact(), lambda value: None)
@@ -312,7 +314,7 @@ class Daemon:
         try:
             source = open_reader(self.state.database)
             try:
-                disk.tidy(self.service, View(source, self._clock.now_ms()))
+                repository_files.tidy(self.service, View(source, self._clock.now_ms()))
             finally:
                 source.close()
         except (Refusal, OSError, *DISK_ERRORS) as bad:
@@ -353,18 +355,18 @@ class Daemon:
     async def _open_http(self) -> Any:
         if self._http_port is None and not self.settings.http.enabled:
             return None
-        from coordinator.daemon.http_door import HttpDoor
+        from coordinator.daemon.http_server import HttpServer
 
         port = self._http_port if self._http_port is not None else self.settings.http.port
-        door = HttpDoor(self.desk, self.state, port)
+        door = HttpServer(self.router, self.state, port)
         self._http_address = await door.open()
         return door
 
     def _health(self, req: rq.Health) -> rq.HealthReply:
         warnings = self._loaded.warnings() + self._warnings
-        eyes = self._eyes.health() if hasattr(self, "_eyes") else {"mode": "starting"}
-        if eyes.get("mode") == "polling":
-            warnings.append(str(eyes.get("detail")))
+        watch_bridge = self._watch_bridge.health() if hasattr(self, "_watch_bridge") else {"mode": "starting"}
+        if watch_bridge.get("mode") == "polling":
+            warnings.append(str(watch_bridge.get("detail")))
         wal = self.state.database.with_name(self.state.database.name + "-wal")
         found = integrity(self._reader) if req.integrity else None
         return rq.HealthReply(
@@ -373,7 +375,7 @@ class Daemon:
             db_bytes=_size(self.state.database), wal_bytes=_size(wal),
             resident_bytes=_resident_bytes(),
             events=int(self._reader.execute("SELECT coalesce(max(seq), 0) FROM events").get),
-            watcher=eyes, http=self._http_address, warnings=warnings,
+            watcher=watch_bridge, http=self._http_address, warnings=warnings,
             config={
                 "settings": msgspec.to_builtins(self.settings), "sources": self._loaded.sources
             },
@@ -395,7 +397,7 @@ def _not_kept_here(digest: str, size: int, packed: bytes, mode: int) -> None:
 
 
 def _in_the_loop(job: Callable[[], None]) -> Callable[[], Coroutine[Any, Any, None]]:
-    """The job as a coroutine: APScheduler gives all else to a thread of a pool, and the desk, the
+    """The job as a coroutine: APScheduler gives all else to a thread of a pool, and the router, the
     writer and their connections are the loop's own."""
 
     async def run() -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from coordinator.service.shells import Held
+from coordinator.service.enforcement.shell_commands import Held
 
 log = logging.getLogger("coord.confine")
 SCRIPT = Path(__file__).resolve().parent.parent / "_confine.sh"

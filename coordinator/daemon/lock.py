@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from coordinator.files import own
+from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
@@ -28,7 +28,7 @@ def take_lock(state: StateDir, patience_s: float = PATIENCE_S) -> IO[str]:
     """
     until = time.monotonic() + patience_s
     while True:
-        file = os.fdopen(own.open_own(state.lock, os.O_RDWR | os.O_CREAT), "r+", encoding="utf-8")
+        file = os.fdopen(ownership.open_own(state.lock, os.O_RDWR | os.O_CREAT), "r+", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

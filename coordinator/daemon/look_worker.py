@@ -3,8 +3,8 @@
 Started as `python -P -m coordinator.daemon.look_worker` by `daemon.look_workers`.
 
 Reads questions on its standard input and writes blobs and facts on its standard output
-(`looking.wire`), until its input ends. It is nobody's neighbour: what it costs, nobody who talks to
-the coordinator waits for; and a look that hangs is ended with it. It changes nothing.
+(`looking.encoding`), until its input ends. Nobody who talks to the coordinator waits for what
+it does; and a look that hangs is ended with it. It changes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import apsw
 from coordinator.files.blobs import BlobFolder
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
-from coordinator.looking import wire
+from coordinator.looking import encoding
 from coordinator.looking.facts import Looked
 from coordinator.looking.looker import Budget, Looker
 from coordinator.store.statements import STATEMENTS
@@ -54,20 +54,20 @@ def serve(
     def blob(digest: str, size: int, packed: bytes, mode: int) -> None:
         if (digest, mode) not in handed:
             handed.add((digest, mode))
-            sink.write(wire.frame(wire.BLOB, wire.encode_blob(digest, size, packed, mode)))
+            sink.write(encoding.frame(encoding.BLOB, encoding.encode_blob(digest, size, packed, mode)))
             sink.flush()
 
     looker = Looker(tree, Ignore(tree), budget, kept, blob, BlobFolder(blobs, lambda: kept_max))
     while True:
-        head = source.read(wire.HEAD.size)
-        if len(head) < wire.HEAD.size:
+        head = source.read(encoding.HEAD.size)
+        if len(head) < encoding.HEAD.size:
             return
-        length, _ = wire.HEAD.unpack(head)
-        needs = wire.decode_needs(source.read(length))
+        length, _ = encoding.HEAD.unpack(head)
+        needs = encoding.decode_needs(source.read(length))
         looked = Looked()
         handed.clear()
         looker.look(needs, looked, 0)
-        sink.write(wire.frame(wire.FACTS, wire.encode_facts(looked)))
+        sink.write(encoding.frame(encoding.FACTS, encoding.encode_facts(looked)))
         sink.flush()
 
 

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from coordinator.looking import wire
+from coordinator.looking import encoding
 from coordinator.looking.facts import AnyNeed, Below, Looked, Twins
 from coordinator.looking.looker import Budget
 from coordinator.store.ledger import Job, Tx
@@ -80,7 +80,7 @@ class LookWorkers:
         try:
             process = await lane.ready(self._command)
             assert process.stdin is not None
-            process.stdin.write(wire.frame(wire.QUESTION, wire.encode_needs(needs)))
+            process.stdin.write(encoding.frame(encoding.QUESTION, encoding.encode_needs(needs)))
             return await asyncio.wait_for(self._hear(process, looked, seq), limit_s)
         except TimeoutError:
             await lane.end()
@@ -102,13 +102,13 @@ class LookWorkers:
                     seq: int) -> Refusal | None:
         """Keep the blobs and add the facts of one answer."""
         assert process.stdout is not None
-        blobs: list[wire.Blob] = []
+        blobs: list[encoding.Blob] = []
         gathered = 0
         while True:
-            length, what = wire.HEAD.unpack(await process.stdout.readexactly(wire.HEAD.size))
+            length, what = encoding.HEAD.unpack(await process.stdout.readexactly(encoding.HEAD.size))
             body = await process.stdout.readexactly(length)
-            if what == wire.BLOB:
-                blobs.append(wire.decode_blob(body))
+            if what == encoding.BLOB:
+                blobs.append(encoding.decode_blob(body))
                 gathered += len(blobs[-1].packed)
                 if gathered < SLICE_BYTES:
                     continue
@@ -118,15 +118,15 @@ class LookWorkers:
                     await self._drop(process, what)
                     return refused
                 blobs, gathered = [], 0
-            if what == wire.FACTS:
-                wire.decode_facts(body, looked, seq)
+            if what == encoding.FACTS:
+                encoding.decode_facts(body, looked, seq)
                 return None
 
     async def _drop(self, process: asyncio.subprocess.Process, what: bytes) -> None:
         """The disk is full: the rest of the answer is of no use, but has to be read."""
         assert process.stdout is not None
-        while what != wire.FACTS:
-            length, what = wire.HEAD.unpack(await process.stdout.readexactly(wire.HEAD.size))
+        while what != encoding.FACTS:
+            length, what = encoding.HEAD.unpack(await process.stdout.readexactly(encoding.HEAD.size))
             await process.stdout.readexactly(length)
 
 
@@ -174,7 +174,7 @@ class _Lane:
             await process.wait()
 
 
-def _keeping(blobs: Sequence[wire.Blob]) -> Job:
+def _keeping(blobs: Sequence[encoding.Blob]) -> Job:
     """A job that keeps these bytes."""
     def job(tx: Tx) -> None:
         for blob in blobs:

@@ -16,7 +16,7 @@ from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Looker
-from coordinator.service import line
+from coordinator.service.leasing import waiting_line
 from coordinator.service.core import Service
 from coordinator.service.engine import go_on, going_by
 from coordinator.store.ledger import Job, Ledger, Tx, View
@@ -112,5 +112,5 @@ def _and_wake(service: Service, job: Job, tx: Tx) -> Any:
     """A job of the daemon's own, and then: whom to serve, if it freed something."""
     value = job(tx)
     if tx.freed:
-        line.wake(service, tx)
+        waiting_line.wake(service, tx)
     return value

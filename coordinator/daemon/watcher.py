@@ -32,7 +32,7 @@ from watchdog.observers.api import BaseObserver
 from coordinator.files.canonical import Tree
 from coordinator.files.changes import Change, ChangeKind, Changes
 from coordinator.files.ignore import Ignore, is_private
-from coordinator.files.observing import extend, native_observer, polling_observer
+from coordinator.files.watchdog_observers import extend, native_observer, polling_observer
 from coordinator.files.roots import is_prepared
 
 __all__ = ["Change", "Health", "Watcher"]

@@ -18,7 +18,7 @@ from typing import Any
 
 import apsw
 
-from coordinator.service import sweeping
+from coordinator.service.leasing import sweep
 from coordinator.store.ledger import Job, Ledger
 from coordinator.words.clock import Clock
 from coordinator.words.refusals import Refusal
@@ -133,7 +133,7 @@ class Writer:
         now_ms = self._clock.now_ms()
         if jumped:
             last_ms = self._last_ms
-            self._ledger.run_all([lambda tx: sweeping.give_back(tx, jumped, last_ms)], now_ms)
+            self._ledger.run_all([lambda tx: sweep.give_back(tx, jumped, last_ms)], now_ms)
         self._last_ms = now_ms
         return now_ms
 

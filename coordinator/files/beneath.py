@@ -5,7 +5,7 @@ the way later was put there meanwhile, and is not followed, whatever it points t
 nothing for coord to read, and nowhere to write. Everything that coord reads or writes of a
 repository's files goes through a `Root`.
 
-Paths are relative to the root, as `words.filename` writes them.
+Paths are relative to the root, as `words.file_names` writes them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from coordinator.files import kernel
+from coordinator.files import syscalls
 from coordinator.files.content import Content, Stamp, Taker, snapshot, stamp_of
 from coordinator.files.identity import identity_beside
-from coordinator.words import filename
+from coordinator.words import file_names
 
 #: What is said of a path where no file can be: it, or something above it, is not there.
 _NOTHING = Content("absent", 0, None, "absent")
@@ -40,7 +40,7 @@ class Root:
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
-        self._fd = kernel.open_real(os.fsencode(path), kernel.PLACE)
+        self._fd = syscalls.open_real(os.fsencode(path), syscalls.PLACE)
 
     def __enter__(self) -> Root:
         return self
@@ -108,14 +108,14 @@ class Root:
     @contextmanager
     def scan(self, directory: str) -> Iterator[Iterator[os.DirEntry[str]]]:
         """The entries of a directory (`""`: the root). Their names are as the system gives them:
-        `filename.from_bytes(os.fsencode(entry.name))`.
+        `file_names.from_bytes(os.fsencode(entry.name))`.
 
         Raises:
             OSError: it is no directory, or may not be read.
         """
         flags = os.O_RDONLY | os.O_DIRECTORY
         name = _checked(directory) if directory else b"."
-        fd = kernel.open_beneath(self._fd, name, flags)
+        fd = syscalls.open_beneath(self._fd, name, flags)
         try:
             with os.scandir(fd) as entries:
                 yield entries
@@ -144,7 +144,7 @@ class Root:
 
     def _directory(self, folder: bytes, make: bool) -> int:
         try:
-            return kernel.open_beneath(self._fd, folder, kernel.PLACE)
+            return syscalls.open_beneath(self._fd, folder, syscalls.PLACE)
         except FileNotFoundError:
             if not make:
                 raise
@@ -153,7 +153,7 @@ class Root:
             try:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=at)
-                below = kernel.open_beneath(at, part, kernel.PLACE)
+                below = syscalls.open_beneath(at, part, syscalls.PLACE)
             finally:
                 os.close(at)
             at = below
@@ -167,7 +167,7 @@ class Root:
         """
         name = _checked(folder) if folder else b"."
         try:
-            fd = kernel.open_beneath(self._fd, name, os.O_RDONLY | os.O_DIRECTORY)
+            fd = syscalls.open_beneath(self._fd, name, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as no:
             if no.errno in _NOT_THERE or no.errno == errno.ELOOP:
                 return  # it is gone, and its entries with it
@@ -183,7 +183,7 @@ class Root:
 
 def _checked(path: str) -> bytes:
     """The bytes of a relative path that goes nowhere but down."""
-    name = filename.to_bytes(path)
+    name = file_names.to_bytes(path)
     if b"\0" in name or any(part in (b"", b".", b"..") for part in name.split(b"/")):
         raise OSError(errno.ENOENT, "no path below the root", path)
     return name

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from coordinator.files import kernel
+from coordinator.files import syscalls
 from coordinator.files.content import CHUNK_BYTES, EXECUTABLE, digest, sync_directory
 
 #: Contents over this size (bytes) are kept as files.
@@ -83,7 +83,7 @@ class BlobFolder:
         """
         expected = 0 if forced else os.fstat(source).st_size
         with self._fresh(expected) as (fd, fresh):
-            if kernel.clone(source, fd):
+            if syscalls.clone(source, fd):
                 os.lseek(fd, 0, os.SEEK_SET)
                 return self._poured(_chunks(fd), fd, fresh, None)
             return self._poured(_chunks(source), fd, fresh, None if forced else expected,

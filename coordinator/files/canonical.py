@@ -25,15 +25,9 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator.files.apart import check_ours, separate, separate_trees
+from coordinator.files.separate_folders import check_ours, separate, separate_trees
 from coordinator.files.identity import identity
-from coordinator.files.reality import (
-    PART_BYTES_MAX,
-    check_parts,
-    printable,
-    real_path,
-    shown,
-)
+from coordinator.files.real_paths import PART_BYTES_MAX, check_parts, printable, real_path, shown
 from coordinator.files.roots import (
     STATE_DIR,
     checkout,
@@ -43,8 +37,8 @@ from coordinator.files.roots import (
     linked_worktrees,
 )
 from coordinator.rules import globs
-from coordinator.words import naming
-from coordinator.words.naming import Located, Resource
+from coordinator.words import resource_names
+from coordinator.words.resource_names import Located, Resource
 from coordinator.words.refusals import Code, Refusal
 
 __all__ = ["Located", "Tree", "find_root"]
@@ -136,13 +130,13 @@ class Tree:
         if not seen:
             self._look_for_worktrees()
         if literal:
-            naming.check_text(text)
+            resource_names.check_text(text)
             return self._resolve_path(text, cwd, seen)
-        kind, part, rest = naming.parse(text)
+        kind, part, rest = resource_names.parse(text)
         if kind == "file" or kind == "dir":
             return self._resolve_path(part, cwd, seen)
         if kind == "key":
-            return Located(naming.resource(rest, "key"), None, None)
+            return Located(resource_names.resource(rest, "key"), None, None)
         if kind == "region":
             return self._resolve_region(text, part, rest, cwd)
         if self._exists_as_written(part, cwd):
@@ -214,7 +208,7 @@ class Tree:
         if mode == _DIR:
             if is_prepared(path):
                 raise separate(path, self._base, path)
-            return Located(naming.resource(as_file.name, "dir"), None, path, plain.worktree)
+            return Located(resource_names.resource(as_file.name, "dir"), None, path, plain.worktree)
         return None
 
     def _resolve_real(self, path: str, text: str) -> Located:
@@ -232,8 +226,8 @@ class Tree:
         self._check_private(name)
         is_dir = found is not None and stat.S_ISDIR(found.st_mode)
         is_dir = is_dir or name == "" or path.endswith(("/", "/.", "/.."))
-        kind: naming.Kind = "dir" if is_dir else "file"
-        resource = naming.resource(name, kind, fold_case=self.fold_case)
+        kind: resource_names.Kind = "dir" if is_dir else "file"
+        resource = resource_names.resource(name, kind, fold_case=self.fold_case)
         worktree = self.worktree_of(real)
         if found is not None and stat.S_ISREG(found.st_mode):
             return Located(resource, identity(real, found), real, worktree, found.st_nlink,
@@ -328,7 +322,7 @@ class Tree:
                 resource=printable(text),
             )
         name = f"{home.resource.name}::{region}"
-        resource = naming.resource(name, "region", fold_case=self.fold_case)
+        resource = resource_names.resource(name, "region", fold_case=self.fold_case)
         return Located(resource, home.inode, home.path, home.worktree, home.links, home.size)
 
     def _exists_as_written(self, text: str, cwd: str | None) -> bool:
@@ -347,12 +341,12 @@ class Tree:
         parts = text.split("/")
         literal: list[str] = []
         for part in parts[:-1]:
-            plain = naming.unescape(part)
+            plain = resource_names.unescape(part)
             if plain is None:
                 break
             literal.append(plain)
         rest = parts[len(literal) :]
-        last = naming.unescape(rest[0])
+        last = resource_names.unescape(rest[0])
         if len(rest) == 1 and last is not None:
             return self._resolve_path("/".join([*literal, last]), cwd)
         tail = _tidy(rest, text)
@@ -364,9 +358,9 @@ class Tree:
         if self.fold_case or not below.isascii():
             below = self._spell(real[: len(real) - len(below)], below)
         self._check_private(below)
-        name = "/".join([*([naming.escape(below)] if below else []), *tail])
+        name = "/".join([*([resource_names.escape(below)] if below else []), *tail])
         globs.check(name)
-        return Located(naming.resource(name, "glob", fold_case=self.fold_case), None, None)
+        return Located(resource_names.resource(name, "glob", fold_case=self.fold_case), None, None)
 
     # --- worktrees --------------------------------------------------------------------------
 
@@ -416,7 +410,7 @@ def _plainly(text: str, start: str, bases: tuple[str, ...], main: str) -> _Plain
         return None
     private = ".git" in name or name.startswith(STATE_DIR)
     worktree = None if base == main else base.rstrip("/")
-    return _Plain(path, naming.resource(name, "file"), path[: path.rfind("/")], worktree,
+    return _Plain(path, resource_names.resource(name, "file"), path[: path.rfind("/")], worktree,
                   len(base), private)
 
 

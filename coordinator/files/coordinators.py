@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator.files import own
+from coordinator.files import ownership
 from coordinator.words.refusals import Refusal
 
 #: A note whose root is gone is kept for so long (seconds): the root may come back at once, out of a
@@ -40,7 +40,7 @@ class Note(msgspec.Struct, kw_only=True):
 def folder() -> Path:
     """Where the notes are: XDG_STATE_HOME, or the user's own place (own.py)."""
     base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) / "coord" if base else own.home_folder()) / "coordinators"
+    return (Path(base) / "coord" if base else ownership.home_folder()) / "coordinators"
 
 
 def put(note: Note) -> None:
@@ -49,10 +49,10 @@ def put(note: Note) -> None:
     Raises:
         OSError; Refusal: FOREIGN: there is no place that is this user's alone.
     """
-    own.make_folder(folder())
+    ownership.make_folder(folder())
     path = _path(note.root)
     fresh = path.with_suffix(f".{os.getpid()}.new")
-    own.write(fresh, msgspec.json.encode(note))
+    ownership.write(fresh, msgspec.json.encode(note))
     fresh.replace(path)
 
 
@@ -64,7 +64,7 @@ def find(root: Path) -> Note | None:
 def every() -> list[Note]:
     """All notes, by root."""
     try:
-        own.check_folder(folder())
+        ownership.check_folder(folder())
         names = sorted(folder().glob("*.json"))
     except (OSError, Refusal):
         return []
@@ -95,6 +95,6 @@ def _path(root: str) -> Path:
 
 def _read(path: Path) -> Note | None:
     try:
-        return msgspec.json.decode(own.read(path) or b"", type=Note)
+        return msgspec.json.decode(ownership.read(path) or b"", type=Note)
     except (OSError, Refusal, msgspec.DecodeError):
         return None

@@ -24,8 +24,8 @@ from coordinator.files.beneath import Root
 from coordinator.files.canonical import Tree
 from coordinator.files.roots import STATE_DIR, checkout, is_prepared
 from coordinator.rules import globs
-from coordinator.words import filename
-from coordinator.words.naming import Resource, normal
+from coordinator.words import file_names
+from coordinator.words.resource_names import Resource, normal
 from coordinator.words.refusals import Code, Refusal
 
 #: Rules beyond this size of a file (bytes) are not read: no sane `.gitignore` is so long.
@@ -145,7 +145,7 @@ def manifest(
     files are left out, unless the resource is itself an ignored directory: then it was asked for by
     name. Linked worktrees inside are left out (their files are the root's own), and so are folders
     with a coordinator of their own, directories that may not be read, pipes and the like. Names are
-    as `words.filename` writes them: those that no lease can name are listed, too.
+    as `words.file_names` writes them: those that no lease can name are listed, too.
 
     Raises:
         Refusal: LIMIT if there are more than `files_max`; nothing is listed then.
@@ -212,7 +212,7 @@ def _entries(root: Root, directory: str) -> list[tuple[str, str]]:
             for entry in entries:
                 name = entry.name
                 if not name.isascii():
-                    name = filename.from_bytes(os.fsencode(name))
+                    name = file_names.from_bytes(os.fsencode(name))
                 if entry.is_dir(follow_symlinks=False):
                     out.append((name, "directory"))
                 elif entry.is_symlink() or entry.is_file(follow_symlinks=False):

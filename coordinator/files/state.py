@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from coordinator.files import own
+from coordinator.files import ownership
 from coordinator.files.roots import STATE_DIR, is_everybodys, prepared_above
 from coordinator.words.refusals import Code, Refusal
 
@@ -138,10 +138,10 @@ class StateDir:
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16] + ".sock"
         with suppress(OSError, Refusal):
             # As the daemon has it: it was started with another XDG_RUNTIME_DIR, perhaps.
-            known = os.fsdecode(own.read(self.socket_path) or b"")
+            known = os.fsdecode(ownership.read(self.socket_path) or b"")
             if known.endswith(f"/{name}"):
                 return Path(known)
-        return own.temporary_folder() / name
+        return ownership.temporary_folder() / name
 
     def create(self, *, asked: bool = True, separate: Path | None = None) -> None:
         """Make the directory, ignoring itself; or see that the one there is this user's own.
@@ -156,7 +156,7 @@ class StateDir:
         """
         if self._made(asked):
             if separate is not None:
-                own.write(self.separate, os.fsencode(separate))
+                ownership.write(self.separate, os.fsencode(separate))
             elif (above := prepared_above(self.root)) is not None:
                 # Two first commands, here and above, at one moment: whoever comes second sees it.
                 self.path.rmdir()
@@ -165,7 +165,7 @@ class StateDir:
         self.secret_key()
         ignore = self.path / ".gitignore"
         if not ignore.exists():
-            own.write(ignore, b"*\n")
+            ownership.write(ignore, b"*\n")
 
     def _made(self, asked: bool) -> bool:
         """Whether the directory had to be made."""
@@ -191,20 +191,20 @@ class StateDir:
             OSError.
             Refusal: FOREIGN: the directory was not made by this user's coord.
         """
-        found = own.read(self.secret)
+        found = ownership.read(self.secret)
         if found is None:
             theirs = sorted(
                 entry for entry in os.listdir(self.path)
                 if entry != ".gitignore" and entry != self.separate.name
                 and not entry.startswith(f".{self.secret.name}-")
             )
-            found = own.read(self.secret)  # another first command may just have made it
+            found = ownership.read(self.secret)  # another first command may just have made it
             if found is None and theirs:
                 raise _not_ours(self, f"holds {theirs[0]}, but no key of this user's")
         if found is None:
-            own.make_once(self.secret, own.sealed(os.urandom(SECRET_BYTES)))
-            found = own.read(self.secret) or b""
-        key = own.unsealed(found)
+            ownership.make_once(self.secret, ownership.sealed(os.urandom(SECRET_BYTES)))
+            found = ownership.read(self.secret) or b""
+        key = ownership.unsealed(found)
         if key is None:
             raise _not_ours(self, "was not made by your coord (its key lacks your seal)")
         return key
@@ -217,7 +217,7 @@ class StateDir:
         """
         self._next_secret.unlink(missing_ok=True)
         key = os.urandom(SECRET_BYTES)
-        own.make_once(self._next_secret, own.sealed(key))
+        ownership.make_once(self._next_secret, ownership.sealed(key))
         return key
 
     def renew_secret(self) -> None:
@@ -239,8 +239,8 @@ class StateDir:
             OSError.
             Refusal: FOREIGN.
         """
-        own.check_folder(self.path)
-        own.check_all(self.path)
+        ownership.check_folder(self.path)
+        ownership.check_all(self.path)
 
     def check_ours(self) -> None:
         """That the directory, if there is one, is what this user's coord has made.
@@ -263,8 +263,8 @@ class StateDir:
         """
         socket = self.socket()
         if socket.parent != self.path:
-            own.make_folder(socket.parent, _bits(socket))
-        own.write(self.socket_path, os.fsencode(socket))
+            ownership.make_folder(socket.parent, _bits(socket))
+        ownership.write(self.socket_path, os.fsencode(socket))
 
 
 def check_socket(path: Path) -> None:
@@ -275,8 +275,8 @@ def check_socket(path: Path) -> None:
         FileNotFoundError: there is none; other OSError.
         Refusal: FOREIGN.
     """
-    own.check_folder(path.parent, _bits(path))
-    own.check_entry(path, own.SOCKET)
+    ownership.check_folder(path.parent, _bits(path))
+    ownership.check_entry(path, ownership.SOCKET)
 
 
 def database_seal(secret: bytes) -> str:
@@ -288,8 +288,8 @@ def database_seal(secret: bytes) -> str:
 def _bits(socket: Path) -> int:
     """What others may not have of the folder of a socket. One that a person has named need not be
     closed to them."""
-    named = socket.parent.name != own.temporary_folder().name
-    return own.OTHERS_WRITE if named else own.OTHERS
+    named = socket.parent.name != ownership.temporary_folder().name
+    return ownership.OTHERS_WRITE if named else ownership.OTHERS
 
 
 def _within(root: Path, above: Path) -> Refusal:
@@ -300,7 +300,7 @@ def _within(root: Path, above: Path) -> Refusal:
 
 
 def _not_ours(state: StateDir, why: str) -> Refusal:
-    return own.foreign(
+    return ownership.foreign(
         state.path, f"{why}: it came with the files, from another machine, or from an older coord",
         next=f"`coord init --adopt` if it is your own; else remove {state.path}.",
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator.files import own
+from coordinator.files import ownership
 from coordinator.words.refusals import Refusal
 
 
@@ -36,7 +36,7 @@ class Note(msgspec.Struct, kw_only=True):
 def folder() -> Path:
     """Where the notes are: XDG_STATE_HOME, or the user's own place (own.py)."""
     base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) / "coord" if base else own.home_folder()) / "trusted"
+    return (Path(base) / "coord" if base else ownership.home_folder()) / "trusted"
 
 
 def note_path(root: Path, what: str) -> Path:
@@ -58,12 +58,12 @@ def trust(root: Path, what: str, data: bytes, since: str) -> None:
     Raises:
         OSError; Refusal: FOREIGN: there is no place that is this user's alone.
     """
-    own.make_folder(folder())
+    ownership.make_folder(folder())
     path = note_path(root, what)
     fresh = path.with_suffix(f".{os.getpid()}.new")
     note = Note(root=os.path.realpath(root), what=what, since=since,
                 sha256=hashlib.sha256(data).hexdigest())
-    own.write(fresh, msgspec.json.encode(note))
+    ownership.write(fresh, msgspec.json.encode(note))
     fresh.replace(path)
 
 
@@ -85,7 +85,7 @@ def of_root(root: Path) -> list[Note]:
     here = os.path.realpath(root)
     names: list[Path] = []
     with suppress(OSError, Refusal):
-        own.check_folder(folder())
+        ownership.check_folder(folder())
         names = sorted(folder().glob("*.json"))
     found = [note for note in map(_read, names) if note is not None and note.root == here]
     return sorted(found, key=lambda note: note.what)
@@ -93,7 +93,7 @@ def of_root(root: Path) -> list[Note]:
 
 def _read(path: Path) -> Note | None:
     try:
-        own.check_folder(path.parent)
-        return msgspec.json.decode(own.read(path) or b"", type=Note)
+        ownership.check_folder(path.parent)
+        return msgspec.json.decode(ownership.read(path) or b"", type=Note)
     except (OSError, Refusal, msgspec.DecodeError):
         return None

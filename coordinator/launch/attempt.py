@@ -17,7 +17,7 @@ from coordinator.client.client import Client
 from coordinator.dialects.stream import Told
 from coordinator.files.git import clean_environment
 from coordinator.files.state import StateDir
-from coordinator.launch.activity import Signs
+from coordinator.launch.progress import Signs
 from coordinator.launch.logs import Follower, last_line
 from coordinator.launch.process import Running
 from coordinator.profiles import Profile

@@ -16,11 +16,11 @@ from typing import Any
 from coordinator.files.beneath import Root
 from coordinator.files.blobs import BlobFolder
 from coordinator.files.content import is_link
-from coordinator.files.exchange import Exchanger
+from coordinator.files.compare_exchange import Exchanger
 from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
-from coordinator.files.steps import Source, Step, fitting_mode
-from coordinator.launch import carried, landing, worktrees
+from coordinator.files.verdict_steps import Source, Step, fitting_mode
+from coordinator.launch import branch_landing, wired_files, worktrees
 from coordinator.launch.report import KeptWork, LandedWork
 from coordinator.launch.worktrees import Target, Workplace
 from coordinator.words import requests as rq
@@ -39,7 +39,7 @@ class Isolation:
         self.kept: list[KeptWork] = []
         self._root, self._state = root, state
         self._trees = worktrees.Worktrees(target, state.worktrees / run)
-        self._lander = landing.Lander(state, target, ask)
+        self._lander = branch_landing.Lander(state, target, ask)
         self._git = Git(target.top)
         self._lock = threading.Lock()
 
@@ -86,7 +86,7 @@ class Isolation:
             Refusal: why nothing landed.
         """
         task = claimed.task
-        ignored = landing.only_ignored(work, self._root, claimed.leases)
+        ignored = branch_landing.only_ignored(work, self._root, claimed.leases)
         if ignored:
             raise Refusal(
                 Code.INVALID, f"{task.task} did not land: git ignores {', '.join(ignored[:5])}, "
@@ -97,8 +97,8 @@ class Isolation:
             finish("")
             return
         after = self._lander.land(
-            landing.Work(agent, task.task, _message(task, agent), commit,
-                         landing.rights(claimed.leases)), finish,
+            branch_landing.Work(agent, task.task, _message(task, agent), commit,
+                         branch_landing.rights(claimed.leases)), finish,
         )
         with contextlib.suppress(GitError):
             paths = [e.path for e in self._git.changes(work.began, commit)]
@@ -111,12 +111,12 @@ class Isolation:
         Raises:
             Refusal: STORAGE.
         """
-        names = carried.wired_files(self._state)
+        names = wired_files.wired_files(self._state)
         try:
             if there:
-                carried.put_in(self._root, work.place, names)
+                wired_files.put_in(self._root, work.place, names)
             else:
-                carried.take_out(self._root, work.place, names, work.began)
+                wired_files.take_out(self._root, work.place, names, work.began)
         except GitError as bad:
             raise bad.refusal(f"The wired settings in {work.place} could not be changed") from None
         except OSError as bad:
@@ -132,7 +132,7 @@ class Isolation:
         did not land, and is kept for a person."""
         with contextlib.suppress(Refusal):
             self._carry(work, there=False)
-        if self._trees.untouched(work) and not landing.only_ignored(work, self._root,
+        if self._trees.untouched(work) and not branch_landing.only_ignored(work, self._root,
                                                                     claimed.leases):
             return work
         with self._lock:
@@ -174,7 +174,7 @@ def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
     left = worktrees.left_by(target, folder)
     for work in left:
         with contextlib.suppress(GitError, OSError):
-            carried.take_out(root, work.place, carried.wired_files(state), "")
+            wired_files.take_out(root, work.place, wired_files.wired_files(state), "")
     return [f"{work.top.relative_to(root.resolve())} (branch {work.branch or 'none'})"
             for work in left if not trees.drop(work)]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from coordinator.rules.landing import Change, covers
 from coordinator.words import requests as rq
-from coordinator.words.naming import KINDS, path_scope, resource
+from coordinator.words.resource_names import KINDS, path_scope, resource
 from coordinator.words.texts import block, fenced, harmless, one_line, quoted
 
 #: A diff of partial work longer than this (characters) is cut; the whole is in the review.

@@ -21,7 +21,7 @@ from coordinator.client.client import Client
 from coordinator.files.content import write_atomic
 from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
-from coordinator.launch.following import Follower
+from coordinator.launch.checkout_update import CheckoutUpdate
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -139,7 +139,7 @@ def bring_forward(state: StateDir, ask: Ask) -> str | None:
         where = git.checked_out_in(left.target)
         # Otherwise somebody has built on it by now, and the files are theirs.
         if where is not None and git.commit(left.target) == left.after:
-            with Follower(Path(where)) as follower:
+            with CheckoutUpdate(Path(where)) as follower:
                 foreign = follower.repair(left.before, left.after)
         _unlock(left)
     except GitError as bad:
@@ -163,7 +163,7 @@ def _take_back(git: Git, left: Note) -> None:
     where = git.checked_out_in(left.target)
     try:
         if where is not None and git.commit(left.target) == left.before:
-            with Follower(Path(where)) as follower:
+            with CheckoutUpdate(Path(where)) as follower:
                 follower.undo(left.before, left.after)
         _unlock(left)
     except GitError as bad:
@@ -176,7 +176,7 @@ def _take_back(git: Git, left: Note) -> None:
 def _unlock(left: Note) -> None:
     """Where nothing had to follow, the lock of the dead is still there."""
     if left.top is not None and Path(left.top).is_dir():
-        Follower(Path(left.top)).clear_crash()
+        CheckoutUpdate(Path(left.top)).clear_crash()
 
 
 def main(root: str) -> int:

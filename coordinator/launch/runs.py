@@ -39,7 +39,7 @@ class Record(msgspec.Struct, kw_only=True):
     profile: str
     imported: str | None = None  # sha256 of the task file
     tasks: list[str] = []
-    hands: list[Hand] = []
+    workers: list[Hand] = []
     ended_at: str | None = None
 
     @property
@@ -69,11 +69,11 @@ class RunFile:
         )
         self._write()
 
-    def hand(self, hand: Hand) -> None:
+    def worker(self, worker: Hand) -> None:
         """Note an agent's present process."""
         with self._lock:
-            hands = [one for one in self.record.hands if one.agent != hand.agent]
-            self.record.hands = [*hands, hand]
+            workers = [one for one in self.record.workers if one.agent != worker.agent]
+            self.record.workers = [*workers, worker]
             self._try_to_write()
 
     def save(self) -> None:

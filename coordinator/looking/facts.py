@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from coordinator.words.naming import Located
+from coordinator.words.resource_names import Located
 from coordinator.words.refusals import Refusal
 
 F = TypeVar("F")

@@ -39,7 +39,7 @@ from coordinator.looking.facts import (
     Whole,
 )
 from coordinator.rules.leases import as_resource
-from coordinator.words.naming import NAME_PARTS_MAX, Located
+from coordinator.words.resource_names import Located, NAME_PARTS_MAX
 from coordinator.words.refusals import Code, Refusal
 
 #: What is looked at in passing, in the loop's own time: so many paths, so many bytes of content,

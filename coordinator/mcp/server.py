@@ -1,7 +1,7 @@
 """The MCP server itself, on the official SDK: lists the tools, checks a call, words its answer.
 
 Who asks whom is handed in (`Serve`): over standard input it is the client and the local socket,
-over HTTP the daemon's own desk. A refusal is an answer that a model reads (`isError`); only a
+over HTTP the daemon's own router. A refusal is an answer that a model reads (`isError`); only a
 malformed call is an error of the protocol. Nothing that a client sends ends the server.
 """
 
@@ -17,7 +17,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
-from coordinator.mcp import telling
+from coordinator.mcp import answers
 from coordinator.mcp.tools import INSTRUCTIONS, TOOLS, UNUSED, Tool
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
@@ -87,13 +87,13 @@ def make_server(
             if not used():
                 raise Refusal(Code.INVALID, UNUSED, next="`coord init`")
             reply = await serve(tool, params.arguments or {}, _caller(ctx))
-            return _answer(telling.told(reply), telling.data(reply))
+            return _answer(answers.in_words(reply), answers.data(reply))
         except Refusal as refusal:
-            return _answer(*telling.refused(refusal), error=True)
+            return _answer(*answers.refused(refusal), error=True)
         except Exception as bad:
             log.exception("%s failed", tool.name)
             bug = Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__}).")
-            return _answer(*telling.refused(bug), error=True)
+            return _answer(*answers.refused(bug), error=True)
 
     return Server(
         "coord", version=program_version(), title="coord", on_list_tools=list_tools,

@@ -24,7 +24,7 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 
 from coordinator.client.client import Client
-from coordinator.client.wire import Wire, locate_root
+from coordinator.client.connection import Wire, locate_root
 from coordinator.files.roots import STATE_DIR
 from coordinator.files.state import StateDir
 from coordinator.mcp.server import Caller, carry_out, make_server
@@ -46,7 +46,7 @@ class Speaker:
     token: str | None = None
 
 
-class Door:
+class StdioServer:
     """One client program.
 
     Args:
@@ -178,10 +178,10 @@ class Door:
 
 def run(profile: str | None) -> None:
     """Serve standard input and output until the client hangs up."""
-    anyio.run(_serve, Door(locate_root(), os.environ, profile, os.getcwd()))  # noqa: PTH109
+    anyio.run(_serve, StdioServer(locate_root(), os.environ, profile, os.getcwd()))  # noqa: PTH109
 
 
-async def _serve(door: Door) -> None:
+async def _serve(door: StdioServer) -> None:
     server = door.server()
     async with stdio_server() as (read, write):
         await server.run(_Heard(read, write), write, server.create_initialization_options())

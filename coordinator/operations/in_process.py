@@ -12,9 +12,11 @@ from typing import Any
 from coordinator.looking.facts import AnyNeed, Looked
 from coordinator.looking.looker import Budget, Looker
 from coordinator.operations.listing import Operation, allowed, serve_write
-from coordinator.service import engine, line, overview
+from coordinator.service import engine
+from coordinator.service.leasing import waiting_line
+from coordinator.service.views import status
 from coordinator.service.core import OPERATOR, Actor, Service
-from coordinator.service.tasks import RIPPLE_MAX
+from coordinator.service.backlog.tasks import RIPPLE_MAX
 from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.words.refusals import Refusal
 
@@ -51,7 +53,7 @@ class InProcess:
         def woken(tx: Tx) -> Any:
             value = job(tx)
             if tx.freed:
-                line.wake(self.service, tx)
+                waiting_line.wake(self.service, tx)
             return value
 
         return self.ledger.run_all([woken], self.now_ms)[0]
@@ -154,7 +156,7 @@ class InProcess:
     def _read(self, operation: Operation, request: Any, who: Actor, view: View) -> Any:
         allowed(operation, who)
         if operation.name == "status":
-            return overview.status(self.service, view, who, request)
+            return status.status(self.service, view, who, request)
         assert operation.handle is not None, "the daemon's own operations are its own"
         return operation.handle(self.service, view, who, request)
 

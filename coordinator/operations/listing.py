@@ -14,22 +14,13 @@ from typing import Any
 import msgspec
 
 from coordinator.looking.facts import AnyNeed
-from coordinator.service import (
-    agents,
-    backlog,
-    claims,
-    guarding,
-    landing,
-    leases,
-    line,
-    log,
-    negotiation,
-    overview,
-    reviews,
-    sessions,
-    sweeping,
-    verdicts,
-)
+from coordinator.service import landing
+from coordinator.service.backlog import backlog, claims
+from coordinator.service.enforcement import commits
+from coordinator.service.holders import agents, sessions
+from coordinator.service.leasing import leases, sweep, unlock_requests, waiting_line
+from coordinator.service.review import reviews, verdicts
+from coordinator.service.views import status, story
 from coordinator.service.core import Actor, Service
 from coordinator.service.engine import Engine
 from coordinator.store.ledger import Tx, View
@@ -95,12 +86,12 @@ _ALL = [
     Operation(rq.Acquire, leases.acquire, needs=leases.needs),
     Operation(rq.Release, leases.release),
     Operation(rq.Renew, leases.renew),
-    Operation(rq.Withdraw, line.withdraw),
+    Operation(rq.Withdraw, waiting_line.withdraw),
     Operation(rq.Locks, leases.locks),
-    Operation(rq.RequestFile, negotiation.file, needs=negotiation.needs),
-    Operation(rq.Requests, negotiation.listing),
-    Operation(rq.RequestAnswer, negotiation.answer),
-    Operation(rq.RequestWithdraw, negotiation.withdraw),
+    Operation(rq.RequestFile, unlock_requests.file, needs=unlock_requests.needs),
+    Operation(rq.Requests, unlock_requests.listing),
+    Operation(rq.RequestAnswer, unlock_requests.answer),
+    Operation(rq.RequestWithdraw, unlock_requests.withdraw),
     Operation(rq.TaskAdd, backlog.add),
     Operation(rq.Tasks, backlog.listing),
     Operation(rq.TaskShow, backlog.show),
@@ -115,20 +106,20 @@ _ALL = [
     Operation(rq.TaskCancel, claims.cancel),
     Operation(rq.TaskImport, backlog.import_text),
     Operation(rq.TaskExport, backlog.export_text),
-    Operation(rq.GuardCheck, guarding.check),
-    Operation(rq.GuardOverride, guarding.override),
-    Operation(rq.Sweep, None, course=sweeping.sweep),
+    Operation(rq.GuardCheck, commits.check),
+    Operation(rq.GuardOverride, commits.override),
+    Operation(rq.Sweep, None, course=sweep.sweep),
     Operation(rq.Reviews, reviews.listing),
     Operation(rq.ReviewShow, reviews.show_request),
     Operation(rq.ReviewDecide, None, verdict=verdicts.course),
     Operation(rq.ReviewUndo, None, verdict=verdicts.course),
-    Operation(rq.ArchiveSearch, overview.archive_search),
-    Operation(rq.ArchiveShow, overview.archive_show),
-    Operation(rq.ArchiveIndexNow, overview.archive_index),
+    Operation(rq.ArchiveSearch, status.archive_search),
+    Operation(rq.ArchiveShow, status.archive_show),
+    Operation(rq.ArchiveIndexNow, status.archive_index),
     Operation(rq.Status, None),
-    Operation(rq.Events, log.events),
-    Operation(rq.Explain, log.explain),
-    Operation(rq.Replay, log.replay),
+    Operation(rq.Events, story.events),
+    Operation(rq.Explain, story.explain),
+    Operation(rq.Replay, story.replay),
     Operation(rq.Health, None),
     Operation(rq.Compact, None),
     Operation(rq.Shutdown, None),
@@ -190,5 +181,5 @@ def serve_write(svc: Service, tx: Tx, actor: Actor, handle: Handler, request: An
     freed something."""
     answer = handle(svc, tx, actor, request)
     if tx.freed:
-        line.wake(svc, tx)
+        waiting_line.wake(svc, tx)
     return answer

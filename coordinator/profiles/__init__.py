@@ -12,7 +12,7 @@ from coordinator.profiles.profile import (
     profiles,
     untrusted,
 )
-from coordinator.profiles.trust import Trust
+from coordinator.profiles.hook_trust import Trust
 
 __all__ = [
     "OWN", "PLACEHOLDERS", "PLUGINS", "Entry", "McpTable", "Piece", "Profile", "Trust",

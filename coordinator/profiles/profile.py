@@ -24,7 +24,7 @@ from coordinator.dialects.stream import StreamTable
 from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
 from coordinator.profiles.entries import Entry
-from coordinator.profiles.trust import Trust
+from coordinator.profiles.hook_trust import Trust
 from coordinator.resources import packaged
 from coordinator.words.refusals import Code, Refusal
 

@@ -20,7 +20,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from coordinator.words.naming import HEADER, Resource, file_scope, literal_prefix, path_in
+from coordinator.words.resource_names import HEADER, Resource, file_scope, literal_prefix, path_in
 from coordinator.words.refusals import Code, Refusal
 
 __all__ = ["check", "intersect", "literal_prefix", "matches", "overlaps", "reaches"]

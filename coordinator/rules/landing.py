@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.rules import globs
-from coordinator.words.naming import Resource, ancestors, path_in
+from coordinator.words.resource_names import Resource, ancestors, path_in
 from coordinator.words.refusals import Code, Refusal
 
 #: Paths that a refusal names; the rest are counted.
@@ -29,8 +29,8 @@ GIT_DIR, STATE_DIR = ".git", ".coord"
 class Change:
     """One path that differs between the branch and what it began from.
 
-    `scope` is the path's own (see `words.naming`). A submodule's content lies in a repository of
-    its own.
+    `scope` is the path's own (see `words.resource_names`). A submodule's content lies in a
+    repository of its own.
     """
 
     path: str

@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from coordinator.rules.globs import overlaps
 from coordinator.words.clock import from_iso
-from coordinator.words.naming import Kind, Resource
+from coordinator.words.resource_names import Kind, Resource
 
 
 class Held(Protocol):

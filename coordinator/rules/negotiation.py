@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coordinator.rules.leases import Held, as_resource
-from coordinator.words.naming import Resource
+from coordinator.words.resource_names import Resource
 
 #: (state, verb) -> state. Only what is pending can be answered.
 TRANSITIONS: dict[tuple[str, str], str] = {

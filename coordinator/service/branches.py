@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coordinator.files.git import Git, GitError
-from coordinator.service import disk
+from coordinator.service import repository_files
 from coordinator.service.core import Service
-from coordinator.service.disk import Bytes, keep
-from coordinator.words import filename
+from coordinator.service.repository_files import Bytes, keep
+from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -43,14 +43,14 @@ def look_at_unlanded(svc: Service, work: rq.Unlanded) -> list[Unlanded]:
         below = git.text("rev-parse", "--show-prefix")
         entries = [e for e in git.changes(work.began, work.commit)
                    if e.path.startswith(below) and not e.submodule][:FLAGGED_MAX]
-        before = disk.from_git(svc, git, {e.path: (e.old_mode, e.old) for e in entries})
+        before = repository_files.from_git(svc, git, {e.path: (e.old_mode, e.old) for e in entries})
     except GitError as bad:
         raise bad.refusal("What did not land cannot be read") from None
     out = []
     for entry in entries:
-        path = filename.from_bytes(os.fsencode(entry.path[len(below):]))
-        was = before.get(entry.path, disk.NOTHING)
-        now = disk.look(svc, work.worktree, path, keep=True)
+        path = file_names.from_bytes(os.fsencode(entry.path[len(below):]))
+        was = before.get(entry.path, repository_files.NOTHING)
+        now = repository_files.look(svc, work.worktree, path, keep=True)
         if now.hash != was.hash:
             out.append(Unlanded(path, was, now))
     return out

@@ -18,7 +18,7 @@ from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.settings import Settings
 from coordinator.store.rows import AgentRow
-from coordinator.words import filename
+from coordinator.words import file_names
 from coordinator.words.texts import one_line
 
 #: Announced calls that are remembered: they are made within a moment.
@@ -112,7 +112,7 @@ def ms(seconds: float) -> int:
 
 def listed(names: Sequence[str], most: int = 3) -> str:
     """`a`, `a and b`, `a, b and 4 more`. Names of files may hold anything."""
-    names = [one_line(filename.shown(name)) for name in names[:most]] + list(names[most:])
+    names = [one_line(file_names.shown(name)) for name in names[:most]] + list(names[most:])
     if len(names) > most:
         return ", ".join(names[:most]) + f" and {len(names) - most} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))

@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
 from coordinator.looking.facts import AnyNeed, Lapsed, Looked, Unready
-from coordinator.service import aside, lapse, line, tasks
+from coordinator.service import unserved
+from coordinator.service.backlog import tasks
+from coordinator.service.leasing import lapse, waiting_line
 from coordinator.service.core import Service
 from coordinator.store.ledger import Job, Tx, View
 from coordinator.words.refusals import Code, Refusal
@@ -117,7 +119,7 @@ async def close_lapsed(engine: Engine, svc: Service, which: Lapsed) -> lapse.End
         value = await engine.write(lambda tx: lapse.close_group(svc, tx, which, unseen=why))
         if isinstance(value, Refusal | Unready):
             subject = lapse.subject(which)
-            await engine.write(lambda tx: aside.put(
+            await engine.write(lambda tx: unserved.put(
                 svc, tx, "lapse", subject, why, agent=which.holder, task=which.task))
             return lapse.Ending()
     ending: lapse.Ending = value
@@ -126,10 +128,10 @@ async def close_lapsed(engine: Engine, svc: Service, which: Lapsed) -> lapse.End
 
 async def serve_waiter(engine: Engine, svc: Service, acquisition: str) -> bool:
     """Grant to this waiter if nothing stands in its way; whether it was granted."""
-    value = await decide(engine, svc, lambda tx: line.serve(svc, tx, acquisition))
+    value = await decide(engine, svc, lambda tx: waiting_line.serve(svc, tx, acquisition))
     if isinstance(value, Refusal):
         why = value.message
-        await engine.write(lambda tx: line.set_aside(svc, tx, acquisition, why))
+        await engine.write(lambda tx: waiting_line.set_aside(svc, tx, acquisition, why))
         return False
     return bool(value)
 

@@ -18,16 +18,18 @@ import msgspec
 from coordinator.looking.facts import Below, Content
 from coordinator.rules import landing as rule
 from coordinator.rules.leases import as_resource
-from coordinator.service import agents, branches, tasks
+from coordinator.service import branches
+from coordinator.service.backlog import tasks
+from coordinator.service.holders import agents
 from coordinator.service.core import Actor, Service
 from coordinator.service.engine import Engine
-from coordinator.service.granting import lease_reply
-from coordinator.service.rivals import near
+from coordinator.service.leasing.grant import lease_reply
+from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words import requests as rq
-from coordinator.words.naming import KINDS, Kind, path_scope, resource
+from coordinator.words.resource_names import KINDS, Kind, path_scope, resource
 from coordinator.words.refusals import Code, Refusal
 
 #: Paths in one landing: more is a change that a person should look at.

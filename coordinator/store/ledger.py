@@ -35,7 +35,7 @@ import msgspec
 
 from coordinator.files.blobs import BlobFolder
 from coordinator.looking.facts import Bytes, Ends, Looked, Unready
-from coordinator.store.carried import COUNTER_BLOCKS, Carried, Present
+from coordinator.store.writer_cache import COUNTER_BLOCKS, Present, WriterCache
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.events import (
     KIND_OF,
@@ -157,7 +157,7 @@ class Tx(View):
     """A transaction at an instant: reading, and recording events."""
 
     def __init__(
-        self, db: apsw.Connection, now_ms: int, carried: Carried | None = None,
+        self, db: apsw.Connection, now_ms: int, carried: WriterCache | None = None,
         ends: Ends | None = None,
     ) -> None:
         super().__init__(db, now_ms)
@@ -167,7 +167,7 @@ class Tx(View):
         self.recorded = 0
         self._events: list[tuple[Any, ...]] = []
         self._text = bytearray()  # where each event is encoded: one piece of memory for all
-        self._carried = carried or Carried()
+        self._cache = carried or WriterCache()
         self._raised: set[str] = set()
         self._present: Present | None = None
         #: Facts true for this transaction only, kept by who reads them.
@@ -193,8 +193,8 @@ class Tx(View):
         if forget:
             self._present = None
             if isinstance(event, _ABOUT_AGENTS):
-                self._carried.forget(str(agent))
-        known, text = self._carried, self._text
+                self._cache.forget(str(agent))
+        known, text = self._cache, self._text
         known.seq = seq = (known.seq or self.last_seq) + 1
         _encode_into(event, text)
         self._events.append((seq, self.now, kind, agent, task, resource, text.decode()))
@@ -202,11 +202,11 @@ class Tx(View):
 
     def agent(self, name: str) -> AgentRow | None:
         """The agent's row as it is now, read again only after it changed."""
-        row = self._carried.agents.get(name)
+        row = self._cache.agents.get(name)
         return row if row is not None else self._learn(self.row("agent_get", name))
 
     def agent_of(self, token_hash: str) -> AgentRow | None:
-        row = self._carried.speakers.get(token_hash)
+        row = self._cache.speakers.get(token_hash)
         if row is None:
             return self._learn(self.row("agent_by_token", token_hash))
         return row if row.state != "gone" else None
@@ -215,7 +215,7 @@ class Tx(View):
         if raw is None:
             return None
         row = AgentRow(*raw)
-        self._carried.learn(row)
+        self._cache.learn(row)
         return row
 
     def free(self, name: str, kind: str, scope: str) -> None:
@@ -255,25 +255,25 @@ class Tx(View):
     @property
     def last_seq(self) -> int:
         """The sequence number of the newest event, this transaction's included."""
-        seq = self._carried.seq
+        seq = self._cache.seq
         if seq is None:
-            seq = self._carried.seq = int(self.db.execute(Q["event_last"]).get)
+            seq = self._cache.seq = int(self.db.execute(Q["event_last"]).get)
         return seq
 
     def number(self, counter: str) -> int:
         """The next value of a counter that only rises."""
-        counters = self._carried.counters or self._counters()
+        counters = self._cache.counters or self._counters()
         value = counters[counter] = counters.get(counter, 0) + 1
-        if value > self._carried.stored.get(counter, 0):
+        if value > self._cache.stored.get(counter, 0):
             self._raised.add(counter)
         return value
 
     def last_number(self, counter: str) -> int:
         """The last value that a counter gave, in this transaction or ever; 0 for none."""
-        return (self._carried.counters or self._counters()).get(counter, 0)
+        return (self._cache.counters or self._counters()).get(counter, 0)
 
     def _counters(self) -> dict[str, int]:
-        known = self._carried
+        known = self._cache
         if known.counters is None:
             known.stored = {str(k): int(v) for k, v in self.db.execute(Q["counters_all"])}
             known.counters = dict(known.stored)
@@ -362,7 +362,7 @@ class Tx(View):
             self.cursor.execute(_APPEND, event)
         for name in self._raised:
             stored = self._counters()[name] + COUNTER_BLOCKS.get(name, 1) - 1
-            self._carried.stored[name] = stored
+            self._cache.stored[name] = stored
             self.db.execute(Q["counter_put"], (name, stored))
 
     def raise_counters(self, above: Mapping[str, int]) -> None:
@@ -383,7 +383,7 @@ class Ledger:
     def __init__(self, db: apsw.Connection, path: Path) -> None:
         self.db = db
         self.path = path
-        self._carried = Carried()
+        self._cache = WriterCache()
         self._version = -1  # of the file, as our last commit left it
         self.ends = Ends()
         #: Called with the transaction after each commit that recorded something.
@@ -411,8 +411,8 @@ class Ledger:
         try:
             self.db.execute("BEGIN IMMEDIATE")
             if self.db.data_version() != self._version:
-                self._carried = Carried()  # nobody else should write; somebody did
-            tx = Tx(self.db, now_ms, self._carried, self.ends)
+                self._cache = WriterCache()  # nobody else should write; somebody did
+            tx = Tx(self.db, now_ms, self._cache, self.ends)
             tx.kept = self.kept
             for at, job in enumerate(jobs):  # noqa: B007 - it tells which one failed
                 before = tx.recorded
@@ -429,7 +429,7 @@ class Ledger:
             self._version = self.db.data_version()
             tx.committed()
         except Exception as bad:
-            self._carried = Carried()
+            self._cache = WriterCache()
             self._rollback()
             if len(jobs) == 1:
                 return [self._as_refusal(bad)]
@@ -454,9 +454,9 @@ class Ledger:
     def seq(self) -> int:
         """The sequence number of the newest event on disk, or one before it: a look that begins
         now is at least so young."""
-        if self._carried.seq is None:
+        if self._cache.seq is None:
             return int(self.db.execute(Q["event_last"]).get)
-        return self._carried.seq
+        return self._cache.seq
 
     def _rollback(self) -> None:
         try:

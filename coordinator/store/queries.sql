@@ -218,7 +218,7 @@ SELECT 1 FROM file_locks WHERE scope = ? LIMIT 1;
 
 -- name: rivals
 -- Leases that may overlap a resource: where it may be contained, and from its own scope down.
--- Parameters: scopes…, then the range (low, high) that begins with its scope (see words/naming.py).
+-- Parameters: scopes…, then the range (low, high) that begins with its scope (see words/resource_names.py).
 SELECT * FROM file_locks WHERE {scope is one, or} (scope >= ? AND scope < ?);
 
 -- name: rivals_by_inode
@@ -283,7 +283,7 @@ SELECT 1 FROM waiters WHERE until <= ? LIMIT 1;
 SELECT name, kind, scope FROM waiter_resources WHERE acquisition_id = ? ORDER BY name;
 
 -- name: waiters_near
--- Waiters that may overlap a resource (parameters as for `rivals`).
+-- Waiters that may overlap a resource (parameters as for `overlapping`).
 SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, r.name, r.kind, r.scope
 FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope IN ({scopes})
 UNION ALL
@@ -546,7 +546,7 @@ WHERE f.path = ? AND f.written_hash IS NOT f.verdict_hash ORDER BY v.n DESC LIMI
 
 -- name: reviews_near
 -- Files under open review, or whose reassigned task has not gone on yet, that may overlap a
--- resource (parameters as for `rivals`); the last column: their partial work is kept nowhere.
+-- resource (parameters as for `overlapping`); the last column: their partial work is kept nowhere.
 SELECT f.review_id, f.path, f.scope, v.state, v.task_id,
        f.kept = 0 AND f.flagged_hash IS NOT NULL
        AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.hash = f.flagged_hash) FROM review_files f

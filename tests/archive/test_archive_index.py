@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coordinator.archive.cut import size
+from coordinator.archive.excerpt_budget import size
 from coordinator.archive.index import FILE_BYTES_MAX, ArchiveIndex, UnknownSection
 from coordinator.archive.markdown import Section
 

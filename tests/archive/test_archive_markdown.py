@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.archive.cut import ELLIPSIS, cut, shares, size
+from coordinator.archive.excerpt_budget import ELLIPSIS, cut, shares, size
 from coordinator.archive.markdown import Section, document, sections
 
 SOURCE = "context_archive/architecture.md"

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from coordinator import Client, Code, LeaseLost, Refusal
-from coordinator.client.wire import start
+from coordinator.client.connection import start
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from tests.conftest import Repo

@@ -11,7 +11,7 @@ import apsw
 import msgspec
 import pytest
 
-from coordinator.service import compacting
+from coordinator.service import compaction
 from coordinator.store import events as ev
 from coordinator.store.database import WAL_KEPT_BYTES
 from coordinator.words import requests as rq
@@ -158,5 +158,5 @@ def test_bytes_that_are_kept_meanwhile_stay(world: World, tmp_path: Path) -> Non
     found = [str(row[0]) for row in world.view().rows("blobs_unreferenced")]
     assert sorted(found) == ["sha256:one", "sha256:two"]
     world.ledger.run(lambda tx: tx.keep("sha256:two", b"2"), 1)
-    assert world.ledger.run(lambda tx: compacting.remove_blobs(tx, found, kept), 1) == 1
+    assert world.ledger.run(lambda tx: compaction.remove_blobs(tx, found, kept), 1) == 1
     assert world.view().blob("sha256:two") == b"2" and world.view().blob("sha256:one") is None

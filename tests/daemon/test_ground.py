@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.client.client import Client
-from coordinator.client.wire import connect, start
+from coordinator.client.connection import connect, start
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo

@@ -17,7 +17,7 @@ import pytest
 
 from coordinator.archive.index import ArchiveIndex
 from coordinator.daemon.compose import Daemon
-from coordinator.daemon.desk import Desk
+from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.writer import Writer
 
 
@@ -42,7 +42,7 @@ def test_whatever_is_scheduled_runs_in_the_loops_own_thread(
 
         monkeypatch.setattr(owner, name, noted)
 
-    for owner, name in ((Desk, "look"), (Desk, "tend"), (Writer, "submit"),
+    for owner, name in ((RequestRouter, "look"), (RequestRouter, "tend"), (Writer, "submit"),
                         (ArchiveIndex, "refresh"), (ArchiveIndex, "living")):
         noting(owner, name)
 

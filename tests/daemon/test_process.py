@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 from coordinator.client.client import Client
-from coordinator.client.wire import connect
+from coordinator.client.connection import connect
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo

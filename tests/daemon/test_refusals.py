@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from coordinator.client.client import Client
-from coordinator.client.wire import connect
+from coordinator.client.connection import connect
 from coordinator.words import requests as rq
 from coordinator.words.refusals import CATALOGUE, Code, Refusal
 from tests.conftest import Repo
@@ -162,11 +162,11 @@ def test_an_agent_is_held_to_itself(scene: Repo) -> None:
 
 def routes(repo: Repo) -> list[tuple[str, str]]:
     """(method, path) of all that the HTTP door serves: the application's own table."""
-    from coordinator.daemon.http_door import HttpDoor
-    from coordinator.daemon.mcp_door import McpDoor
+    from coordinator.daemon.http_server import HttpServer
+    from coordinator.daemon.mcp_server import McpEndpoint
 
-    door = HttpDoor.__new__(HttpDoor)
-    door._mcp = McpDoor.__new__(McpDoor)
+    door = HttpServer.__new__(HttpServer)
+    door._mcp = McpEndpoint.__new__(McpEndpoint)
     out = []
     for route in door._app().routes:
         for method in sorted(getattr(route, "methods", None) or {"GET", "POST"}):

@@ -11,7 +11,7 @@ import pytest
 from watchdog.observers.api import BaseObserver
 
 from coordinator.daemon.watcher import Change, Watcher
-from coordinator.files import observing
+from coordinator.files import watchdog_observers
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 
@@ -143,7 +143,7 @@ def test_noise_is_not_heard(root: Path, start: Start) -> None:
     }
 
 
-@pytest.mark.skipif(observing._pruned is None, reason="watchdog's own observer watches all")
+@pytest.mark.skipif(watchdog_observers._pruned is None, reason="watchdog's own observer watches all")
 def test_the_kernel_watches_no_ignored_directories(root: Path) -> None:
     (root / "skipped/x/y").mkdir(parents=True)
     asked: list[str] = []
@@ -152,7 +152,7 @@ def test_the_kernel_watches_no_ignored_directories(root: Path) -> None:
         asked.append(directory)
         return directory.endswith("/skipped")
 
-    observer = observing.native_observer(skip, lambda no: None)
+    observer = watchdog_observers.native_observer(skip, lambda no: None)
     try:
         from watchdog.events import FileSystemEventHandler
 
@@ -228,7 +228,7 @@ def test_without_watches_it_polls_and_says_so(root: Path, start: Start, code: in
     owner.waits_for_path("src/new.py")
 
 
-@pytest.mark.skipif(observing._pruned is None, reason="watchdog's own observer says nothing")
+@pytest.mark.skipif(watchdog_observers._pruned is None, reason="watchdog's own observer says nothing")
 @pytest.mark.parametrize("when", ["at the start", "later"])
 def test_watches_that_run_out_are_noticed(
     root: Path, start: Start, monkeypatch: pytest.MonkeyPatch, when: str

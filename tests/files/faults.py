@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.files import kernel
+from coordinator.files import syscalls
 
 #: What touches a file. (Closing and `fstat` do not fail in a way that anybody could act on.)
 CALLS = ("open", "read", "pread", "write", "fsync", "rename", "link", "unlink", "symlink", "mkdir",
@@ -35,7 +35,7 @@ class FaultyKernel:
         self._real: list[tuple[Any, str, Any]] = []
 
     def __enter__(self) -> FaultyKernel:
-        for module, names in ((os, CALLS), (kernel, KERNEL)):
+        for module, names in ((os, CALLS), (syscalls, KERNEL)):
             for name in names:
                 real = getattr(module, name)
                 self._real.append((module, name, real))

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.files import kernel
+from coordinator.files import syscalls
 from coordinator.files.beneath import Root
 from coordinator.files.content import digest, link_digest
-from coordinator.words import filename
+from coordinator.words import file_names
 from tests.waiting import until
 
 MANY = 1 << 20
@@ -26,7 +26,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path,
          monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A tree, and beside it what must not be reached: with and without `openat2`."""
     if request.param == "step by step":
-        monkeypatch.setattr(kernel, "_has_openat2", False)
+        monkeypatch.setattr(syscalls, "_has_openat2", False)
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/secret").write_text("secret")
     made = tmp_path / "tree"
@@ -89,7 +89,7 @@ def test_odd_names_and_long_ways(root: Path) -> None:
     deep = "/".join(["x"] * 300)
     with Root(root) as opened:
         for name in names:
-            assert opened.snapshot(filename.from_bytes(name), MANY).data == name
+            assert opened.snapshot(file_names.from_bytes(name), MANY).data == name
         with opened.above(f"{deep}/file", make=True) as (place, name):
             os.close(os.open(name, os.O_CREAT | os.O_WRONLY, dir_fd=place))
         assert opened.snapshot(f"{deep}/file", MANY).kind == "file"
@@ -107,7 +107,7 @@ def test_a_link_that_comes_and_goes_is_never_followed(root: Path) -> None:
         (root / "other").symlink_to("../outside")
         place = os.open(root, os.O_RDONLY)
         while not stop.is_set():
-            kernel.exchange(place, b"swap", b"other")
+            syscalls.exchange(place, b"swap", b"other")
         os.close(place)
 
     thread = threading.Thread(target=swap)

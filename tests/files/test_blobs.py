@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.files import kernel
+from coordinator.files import syscalls
 from coordinator.files.blobs import YOUNG_S, BlobFolder, OverBudget
 from coordinator.files.content import CHUNK_BYTES
 
@@ -34,7 +34,7 @@ def test_taking_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: 
             os.pwrite(target, os.pread(source, 1 << 30, 0), 0)
         return shared
 
-    monkeypatch.setattr(kernel, "clone", clone)
+    monkeypatch.setattr(syscalls, "clone", clone)
     (tmp_path / "f").write_bytes(DATA)
     folder = BlobFolder(tmp_path / "blobs")
     assert take(folder, tmp_path / "f") == (NAME.removeprefix("sha256:"), len(DATA))

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from coordinator.files import exchange, kernel
+from coordinator.files import compare_exchange, syscalls
 from coordinator.files.beneath import Root
 from coordinator.files.blobs import BlobFolder
 from coordinator.files.content import digest, link_digest, snapshot
-from coordinator.files.exchange import Exchanger
-from coordinator.files.steps import Outcome, Step, fitting_mode, is_mixed
+from coordinator.files.compare_exchange import Exchanger
+from coordinator.files.verdict_steps import Outcome, Step, fitting_mode, is_mixed
 from tests.files.faults import Crash, FaultyKernel
 
 OLD, NEW, THEIRS = b"old\n", b"new and longer\n", b"somebody saved this\n"
@@ -71,7 +71,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         def refuse(place: int, one: bytes, other: bytes, flags: int) -> None:
             raise OSError(errno.EINVAL, "Invalid argument")
 
-        monkeypatch.setattr(kernel, "_rename", refuse)
+        monkeypatch.setattr(syscalls, "_rename", refuse)
     return str(request.param)
 
 
@@ -154,7 +154,7 @@ def test_saving_between_any_two_operations_loses_nothing(
 def test_saving_again_and_again_keeps_each(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody saves whenever names are exchanged: the last stays, those before are kept."""
     put(tree, digest(OLD))
-    real = kernel.exchange
+    real = syscalls.exchange
     count = 0
 
     def meddled(place: int, one: bytes, other: bytes) -> None:
@@ -165,7 +165,7 @@ def test_saving_again_and_again_keeps_each(tree: Path, monkeypatch: pytest.Monke
             (tree / "x").replace(tree / "f")
         real(place, one, other)
 
-    monkeypatch.setattr(kernel, "exchange", meddled)
+    monkeypatch.setattr(syscalls, "exchange", meddled)
     outcome, by = run(tree, step_for(digest(OLD), digest(NEW)))
     kept = {by.blobs.place(one.name).read_bytes() for one in by.saved}
     assert outcome.state == "changed"
@@ -178,7 +178,7 @@ def test_a_file_that_another_program_is_writing_is_left_to_it(
     tree: Path, monkeypatch: pytest.MonkeyPatch, write: bool
 ) -> None:
     """It was opened before, and is written to only after it was compared."""
-    monkeypatch.setattr(exchange, "WRITER_S", 0.05)
+    monkeypatch.setattr(compare_exchange, "WRITER_S", 0.05)
     put(tree, digest(OLD))
     with (tree / "f").open("r+b") as file:
         outcome, _ = run(tree, step_for(digest(OLD), digest(NEW)))
@@ -260,7 +260,7 @@ def test_a_file_torn_by_our_own_crash_is_known(tree: Path, torn: bytes, ours: bo
 def test_a_file_that_is_written_by_another_is_not_written_in_place(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "WRITER_S", 0.05)
+    monkeypatch.setattr(compare_exchange, "WRITER_S", 0.05)
     put(tree, digest(OLD))
     os.link(tree / "f", tree / "second")
     step = step_for(digest(OLD), digest(NEW), in_place=True)
@@ -388,7 +388,7 @@ def test_what_is_put_in_place_is_on_the_disk_before(
 
         monkeypatch.setattr(module, name, call)
 
-    for module, name in ((os, "write"), (os, "fsync"), (kernel, "exchange"), (os, "unlink")):
+    for module, name in ((os, "write"), (os, "fsync"), (syscalls, "exchange"), (os, "unlink")):
         noted(module, name, name)
     put(tree, digest(OLD))
     run(tree, step_for(digest(OLD), digest(NEW)))

@@ -10,8 +10,8 @@ import pytest
 
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore, is_private, manifest
-from coordinator.words import filename
-from coordinator.words.naming import Resource, resource
+from coordinator.words import file_names
+from coordinator.words.resource_names import Resource, resource
 from coordinator.words.refusals import Code, Refusal
 
 Git = Callable[..., None]
@@ -153,7 +153,7 @@ def test_what_no_lease_can_name_is_listed_all_the_same(root: Path, ignore: Ignor
         with open(os.path.join(os.fsencode(root), name), "wb"):
             pass
     found = listed(ignore, resource("./", "dir"))
-    assert sorted(map(filename.to_bytes, found)) == sorted(
+    assert sorted(map(file_names.to_bytes, found)) == sorted(
         [b".gitignore", b"good", *(name for name in names if not name.endswith(b".log"))])
     "".join(found).encode()  # valid UTF-8, for the database and for JSON
 

@@ -17,7 +17,7 @@ import pytest
 from coordinator.cli.documents import stale
 from coordinator.operations.listing import OPERATIONS
 from coordinator.resources import packaged
-from coordinator.service.log import SENTENCES
+from coordinator.service.views.story import SENTENCES
 from coordinator.store import database, migrations
 from coordinator.store.events import Event
 from coordinator.store.ledger import COUNTERS

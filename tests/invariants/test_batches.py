@@ -21,7 +21,7 @@ from msgspec import structs
 
 from coordinator.looking.facts import Looked, Unready
 from coordinator.operations.listing import OPERATIONS, serve_write
-from coordinator.service import planning, verdicts
+from coordinator.service.review import verdict_plan, verdicts
 from coordinator.service.core import OPERATOR
 from coordinator.service.engine import decide, going_by
 from coordinator.store.ledger import Tx
@@ -91,7 +91,7 @@ def answers(
         operation = OPERATIONS[request.op]
         handle: Any = operation.handle
         if isinstance(request, rq.ReviewDecide | rq.ReviewUndo):  # none that writes files
-            plan = planning.Plan(request.review, "")
+            plan = verdict_plan.Plan(request.review, "")
             begin = partial(verdicts.begin, world.service, request, plan)
             handle = lambda svc, tx, actor, req, begin=begin: begin(tx)  # noqa: E731
         looked = Looked()

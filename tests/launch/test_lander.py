@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from coordinator.files.git import Git
 from coordinator.launch import recovery
-from coordinator.launch.following import Follower
-from coordinator.launch.landing import Lander, Work, only_ignored, rights
+from coordinator.launch.checkout_update import CheckoutUpdate
+from coordinator.launch.branch_landing import Lander, Work, only_ignored, rights
 from coordinator.launch.worktrees import Workplace, find_target
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -192,7 +192,7 @@ def test_a_merge_says_what_it_brings_and_a_landing_begins_anew_after_a_persons_c
 
 def test_a_person_who_is_always_faster_is_told_of(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     work = ground.agent(["a"], {"a": "agent's\n"})
-    monkeypatch.setattr("coordinator.launch.landing.TRIES_MAX", 3)
+    monkeypatch.setattr("coordinator.launch.branch_landing.TRIES_MAX", 3)
     tries: list[str] = []
 
     def ask(request: rq.Request[object]) -> object:
@@ -223,13 +223,13 @@ def test_files_that_cannot_follow_take_the_branch_back(ground: Ground, monkeypat
     """Somebody saved a file between the look and git's writing."""
     work = ground.agent(["a"], {"a": "agent's\n"})
     before = ground.trunk
-    real = Follower.follow
+    real = CheckoutUpdate.follow
 
-    def follow(self: Follower, *commits: str) -> None:
+    def follow(self: CheckoutUpdate, *commits: str) -> None:
         put(ground.root, {"a": "saved just now\n"})
         real(self, *commits)
 
-    monkeypatch.setattr(Follower, "follow", follow)
+    monkeypatch.setattr(CheckoutUpdate, "follow", follow)
     with pytest.raises(Refusal) as refused:
         ground.lander.land(work, ground.finish)
     assert refused.value.code is Code.VERSION_CHANGED and refused.value.facts["dirty"] is True

@@ -156,7 +156,7 @@ def test_an_agent_that_its_launcher_had_no_time_to_write_down_is_found(repo: Rep
     first.kill()
     (record,) = repo.state.runs.glob("*/run.json")
     data = json.loads(record.read_text())
-    data.update(hands=[{"agent": hand["agent"]} for hand in data["hands"]])
+    data.update(workers=[{"agent": worker["agent"]} for worker in data["hands"]])
     record.write_text(json.dumps(data))
     # Then the next launch ends it all the same
     (repo.root / "go").touch()
@@ -170,7 +170,7 @@ def test_a_pid_that_was_given_away_is_left_alone(repo: Repo, launch: Start) -> N
     launch("true", ("one", []), n=1).report()
     (record,) = repo.state.runs.glob("*/run.json")
     data = json.loads(record.read_text())
-    data.update(ended_at=None, hands=[{"agent": "shell-1", "pid": os.getpid(), "mark": "old/1",
+    data.update(ended_at=None, workers=[{"agent": "shell-1", "pid": os.getpid(), "mark": "old/1",
                                        "task": "T-1", "attempt": 1}])
     record.write_text(json.dumps(data))
     # Then the next launch does not touch it

@@ -12,16 +12,16 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from coordinator.mcp.stdio import Door
+from coordinator.mcp.stdio import StdioServer
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 
 COMMAND = ["-P", "-m", "coordinator.cli.main", "mcp"]
 
 
-def server(repo: Repo, profile: str | None = "claude-code", **env: str) -> Door:
+def server(repo: Repo, profile: str | None = "claude-code", **env: str) -> StdioServer:
     """What `coord mcp` is inside, without a process of its own: these tests are many."""
-    return Door(repo.root, env, profile, str(repo.root))
+    return StdioServer(repo.root, env, profile, str(repo.root))
 
 
 def process(repo: Repo, profile: str | None = "claude-code", **env: str) -> StdioServerParameters:
@@ -36,10 +36,10 @@ def talk(to: Any, script: Callable[[Client], Awaitable[Any]], mode: str = "auto"
 
     async def run() -> Any:
         with anyio.fail_after(60):
-            made = to.server() if isinstance(to, Door) else to
+            made = to.server() if isinstance(to, StdioServer) else to
             async with Client(made, mode=mode) as client:
                 result = await script(client)
-            if isinstance(to, Door):
+            if isinstance(to, StdioServer):
                 await to.leave()
             return result
 

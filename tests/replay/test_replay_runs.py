@@ -11,12 +11,12 @@ import psutil
 import pytest
 import typer
 
-from coordinator.cli.replay import describe
+from coordinator.cli.bench_replay import describe
 from coordinator.client.client import Client
-from coordinator.replay.difference import read_tree
-from coordinator.replay.driver import Asked, Result, run
-from coordinator.replay.ground import Ground, priorities
-from coordinator.replay.planning import plan
+from coordinator.simulation.difference import read_tree
+from coordinator.simulation.driver import Asked, Result, run
+from coordinator.simulation.scratch_repository import ScratchRepository, priorities
+from coordinator.simulation.plan_making import plan
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import BARE
@@ -89,7 +89,7 @@ def test_the_heaviest_chain_goes_first() -> None:
 
 
 def test_the_ground_is_a_repository_of_its_own(tmp_path: Path) -> None:
-    with Ground(DATA / "old") as ground:
+    with ScratchRepository(DATA / "old") as ground:
         root = ground.root
         log = subprocess.run(["git", "-C", str(root), "status", "--porcelain"],
                              capture_output=True, text=True, check=True)
@@ -128,7 +128,7 @@ def test_the_demonstration_works_without_a_network(tmp_path: Path) -> None:
 def test_json_on_the_command_line(
     releases: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from coordinator.cli.replay import replay_command
+    from coordinator.cli.bench_replay import replay_command
 
     app = typer.Typer()
     app.command()(replay_command)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coordinator.words import filename
-from coordinator.words.naming import parse
+from coordinator.words import file_names
+from coordinator.words.resource_names import parse
 from coordinator.words.refusals import Code, Refusal
 
 NAMES = st.one_of(
@@ -22,24 +22,24 @@ NAMES = st.one_of(
 @example("\uef80".encode())
 @example(b"\xee\xbe\x80"[:2])
 def test_each_name_has_one_text_that_leads_back(name: bytes) -> None:
-    text = filename.from_bytes(name)
+    text = file_names.from_bytes(name)
     text.encode()
-    assert filename.to_bytes(text) == name
-    assert filename.from_bytes(filename.to_bytes(text)) == text
+    assert file_names.to_bytes(text) == name
+    assert file_names.from_bytes(file_names.to_bytes(text)) == text
     if "\uef80" not in name.decode(errors="replace") and b"\xee" not in name and b"\xef" not in name:
         try:
             assert text == name.decode()
         except UnicodeDecodeError:
-            assert filename.hides_bytes(text)
+            assert file_names.hides_bytes(text)
 
 
 @given(NAMES, NAMES)
 def test_two_names_never_have_one_text(one: bytes, other: bytes) -> None:
-    assert (filename.from_bytes(one) == filename.from_bytes(other)) == (one == other)
+    assert (file_names.from_bytes(one) == file_names.from_bytes(other)) == (one == other)
 
 
 def test_people_are_shown_the_byte() -> None:
-    assert filename.shown(filename.from_bytes(b"b\xe4d \xc3\xbc")) == "b\\xe4d ü"
+    assert file_names.shown(file_names.from_bytes(b"b\xe4d \xc3\xbc")) == "b\\xe4d ü"
 
 
 @pytest.mark.parametrize("text", ["b\uefe4d", "\uef80", "d/\uefff"])

@@ -15,7 +15,7 @@ from coordinator.rules.globs import (
     overlaps,
     reaches,
 )
-from coordinator.words.naming import Kind, Resource, kind_of, resource
+from coordinator.words.resource_names import Kind, Resource, kind_of, resource
 from coordinator.words.refusals import Code, Refusal
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from coordinator.rules import landing as rule
 from coordinator.rules.landing import Change, Facts, Right
-from coordinator.words.naming import Resource, path_scope, resource
+from coordinator.words.resource_names import Resource, path_scope, resource
 from coordinator.words.refusals import Code, Refusal
 
 NOW = "2026-11-21T12:00:00.000Z"

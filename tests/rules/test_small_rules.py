@@ -14,7 +14,7 @@ from coordinator.rules.backlog import TRANSITIONS
 from coordinator.rules.landing import Change, unseen
 from coordinator.rules.versions import Known, Watched, replaced, violated
 from coordinator.words.clock import iso
-from coordinator.words.naming import path_scope, resource
+from coordinator.words.resource_names import path_scope, resource
 
 HASHES = [None, "sha256:1", "sha256:2"]
 NOW_MS = 1_780_000_000_000

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.rules import backlog as rule
-from coordinator.service import exchange
+from coordinator.service.backlog import text_formats
 from coordinator.settings import Backlog, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -150,7 +150,7 @@ _titles = st.lists(_words, min_size=1, max_size=4).map(" ".join).filter(
 @given(
     items=st.lists(
         st.builds(
-            exchange.Item, title=_titles, prompt=st.lists(_words, max_size=3).map("\n".join),
+            text_formats.Item, title=_titles, prompt=st.lists(_words, max_size=3).map("\n".join),
             files=st.lists(st.sampled_from(["a.py", "b/", "c/*.py", "key:x"]), unique=True),
             priority=st.integers(-5, 5), done=st.booleans(),
         ),
@@ -158,14 +158,14 @@ _titles = st.lists(_words, min_size=1, max_size=4).map(" ".join).filter(
     ),
     form=st.sampled_from(["yaml", "jsonl", "markdown"]),
 )
-def test_what_is_written_is_read_back(items: list[exchange.Item], form: Any) -> None:
-    assert exchange.read(exchange.write(items, form), form) == items
+def test_what_is_written_is_read_back(items: list[text_formats.Item], form: Any) -> None:
+    assert text_formats.read(text_formats.write(items, form), form) == items
 
 
 @given(st.text(max_size=300), st.sampled_from(["yaml", "jsonl", "markdown"]))
 def test_no_text_gives_a_traceback(text: str, form: Any) -> None:
     try:
-        exchange.read(text, form)
+        text_formats.read(text, form)
     except Refusal as refusal:
         assert refusal.code is Code.INVALID
 
@@ -196,7 +196,7 @@ def test_every_transition_leads_to_a_known_state() -> None:
 
 # ------------------------------------------------------------------- the backlog as text, and back
 
-FORMATS: list[exchange.Format] = ["yaml", "jsonl", "markdown"]
+FORMATS: list[text_formats.Format] = ["yaml", "jsonl", "markdown"]
 SIGNS = st.sampled_from("ab Z.é(),:-[]{}#*`\"'\\&|>%@!?=~/\u2028\x85\x0c\U0001f600")
 titles = st.text(SIGNS, min_size=1, max_size=30).map(lambda text: " ".join(text.split())).filter(bool)
 shown = titles | st.builds("{} ({}: {})".format, titles, st.sampled_from(["files", "after", "id", "x", "Prio"]), titles)
@@ -205,18 +205,18 @@ prompts = st.lists(lines, max_size=6).map(lambda some: "\n".join(some).strip("\n
 files = st.text(st.sampled_from("ab(),'\" :[]*é"), min_size=1, max_size=12).map(str.strip).filter(bool) | st.sampled_from(
     ["app/(auth)/page.tsx", "src/**/*.sql", "key:account:1", "shared:a, b.py", "a(b", ")", "d/"])
 items = st.builds(
-    exchange.Item, id=st.none() | st.sampled_from(["T-1", "a.b-c"]), title=shown, prompt=prompts,
+    text_formats.Item, id=st.none() | st.sampled_from(["T-1", "a.b-c"]), title=shown, prompt=prompts,
     files=st.lists(files, max_size=3), after=st.lists(st.sampled_from(["T-1", "x", "y_2"]), max_size=2),
     priority=st.integers(-1000, 1000), attempts=st.none() | st.integers(1, 9), done=st.booleans())
 
 
 @given(st.lists(items, min_size=1, max_size=4), st.sampled_from(FORMATS))
-def test_what_is_written_is_read_again(some: list[exchange.Item], form: exchange.Format) -> None:
-    assert exchange.read(exchange.write(some, form), form) == some
+def test_what_is_written_is_read_again(some: list[text_formats.Item], form: text_formats.Format) -> None:
+    assert text_formats.read(text_formats.write(some, form), form) == some
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_an_export_is_imported_as_the_same_tasks(tmp_path: Path, form: exchange.Format) -> None:
+def test_an_export_is_imported_as_the_same_tasks(tmp_path: Path, form: text_formats.Format) -> None:
     one, other = World(tmp_path / "one"), World(tmp_path / "other")
     first = one.task("Fix login (files: as it says)", "app/(auth)/page.tsx", "a, b.py", prompt="Do:\n\n    indented\n\n  * this\n")
     one.task("Use it\u2028", "shared:main.py", after=[first], priority=3, attempts_max=7)

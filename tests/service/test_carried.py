@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from coordinator.store.carried import COUNTER_BLOCKS
+from coordinator.store.writer_cache import COUNTER_BLOCKS
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import World

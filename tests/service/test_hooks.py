@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from coordinator.files.content import digest
-from coordinator.service import guarding, messages, sessions, shells, watching
+from coordinator.service.enforcement import commits, seen_writes, shell_commands
+from coordinator.service.holders import notice_delivery, sessions
 from coordinator.service.core import OPERATOR, Actor
-from coordinator.service.shells import Broken
-from coordinator.service.watching import Seen
+from coordinator.service.enforcement.shell_commands import Broken
+from coordinator.service.enforcement.seen_writes import Seen
 from coordinator.settings import Hooks, Settings, Watching
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
@@ -51,7 +52,7 @@ def test_a_session_is_welcomed_with_who_holds_what(world: World, ann: Session, b
     for n in range(9):
         ann.edit(f"f{n}.py", "1\n")
     said = bob.hook("SessionStart").context
-    assert said.count(f"({ann.name})") == messages.HOLDERS_MAX == 8 and said.endswith(" and 2 more.")
+    assert said.count(f"({ann.name})") == notice_delivery.HOLDERS_MAX == 8 and said.endswith(" and 2 more.")
     ann.hook("SessionEnd")
     assert holders(world) == {} and {one.agent for one in world.ask(rq.Agents()).items} == {bob.name}
     ann.edit("a.py", "2\n")  # resumed
@@ -275,7 +276,7 @@ def test_a_command_on_the_whole_tree_waits_for_a_quiet_one(world: World, ann: Se
     world.acquire("carl", "key:account")
     assert bob.shell(command).deny == "", "a key is no file"
     bob.call("Bash", {"command": command, "description": "x"})
-    (row,) = [one for one in world.live() if one.file_path == shells.GIT_INDEX]
+    (row,) = [one for one in world.live() if one.file_path == shell_commands.GIT_INDEX]
     assert row.locked_by == bob.name and row.ttl_ms == 120_000
     assert ann.shell(command).deny != "", "two of them do not meet"
     assert world.ask(rq.Locks()).waiters == [], "and nobody stands in line for that"
@@ -325,7 +326,7 @@ def test_others_files_are_protected_and_ones_familys_not(world: World, ann: Sess
     sub.hook("SubagentStart")
     ann.edit("a.py", "1\n")
     world.acquire(ann.name, "key:x")
-    rows = {who.name: [row.file_path for row in shells.held_by_others(world.view(), who.name)] for who in (ann, bob, sub)}
+    rows = {who.name: [row.file_path for row in shell_commands.held_by_others(world.view(), who.name)] for who in (ann, bob, sub)}
     assert rows == {ann.name: [], sub.name: [], bob.name: ["a.py"]}
 
 
@@ -393,20 +394,20 @@ def test_a_write_is_its_holders_also_a_moment_after(world: World) -> None:
     world.ask(rq.Release(agent="carl", resources=["a.py"]))
     saw(world, change(world, "a.py", None))
     assert versions(world)[-1] == ["a.py", None, "carl"], "who had it just before may have removed it"
-    world.clock.advance(watching.LATE_MS + 1)
+    world.clock.advance(seen_writes.LATE_MS + 1)
     saw(world, change(world, "a.py", "4\n"))
     assert versions(world)[-1][2] is None, "that is too long ago"
 
 
 def test_a_right_that_ended_in_the_same_transaction_counts(world: World) -> None:
-    from coordinator.service import leases
+    from coordinator.service.leasing import leases
 
     world.acquire("ann", "a.py")
     seen = change(world, "a.py", "1\n", changed_ms=world.clock.now_ms())
 
     def job(tx: Tx) -> None:
         leases.release(world.service, tx, OPERATOR, rq.Release(agent="ann", resources=["a.py"]))
-        watching.seen(world.service, tx, [seen])
+        seen_writes.seen(world.service, tx, [seen])
 
     world.decide(job)
     assert versions(world) == [["a.py", seen.hash, "ann"]]
@@ -475,8 +476,8 @@ def test_the_guard_names_what_others_hold(world: World, ann: Session) -> None:
     assert check(world, *every, agent="ann").items == []
     assert check(world, *every, agent="ann").agent == "ann" and check(world, "a.py").agent is None
     assert check(world, "a.py", profile="claude-code", session="s-1234abcd").agent == "claude-code-1234abcd"
-    refusal = world.refused(rq.GuardCheck(paths=["a"] * (guarding.PATHS_MAX + 1)))
-    assert refusal.code is Code.LIMIT and check(world, *["a"] * guarding.PATHS_MAX).items == []
+    refusal = world.refused(rq.GuardCheck(paths=["a"] * (commits.PATHS_MAX + 1)))
+    assert refusal.code is Code.LIMIT and check(world, *["a"] * commits.PATHS_MAX).items == []
 
 
 def test_a_sub_agent_commits_what_its_parent_holds_and_not_the_other_way(world: World) -> None:

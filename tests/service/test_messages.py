@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.service import messages
+from coordinator.service.holders import notice_delivery
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from tests.world import World
@@ -14,7 +14,7 @@ def told(world: World, agent: str) -> list[str]:
     """What its next hook prints, and confirms."""
     def job(tx: Tx) -> list[str]:
         receipt: list[Any] = []
-        said = messages.deliver(world.service, tx, agent, receipt)
+        said = notice_delivery.deliver(world.service, tx, agent, receipt)
         for event in receipt:
             tx.record(event)
         return said

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.service import granting
+from coordinator.service.leasing import grant
 from coordinator.settings import Leases, Reviewing, Settings
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
@@ -347,7 +347,7 @@ def test_asking_for_the_lease_again_keeps_the_question_open(world: World) -> Non
 def test_who_waits_with_an_open_request_is_granted_there_and_told_the_answer(world: World) -> None:
     world.acquire("ann", "a.py")
     ask(world, "bob")
-    world.refused(rq.Acquire(agent="bob", resources=["a.py"], wait_s=30))  # held open by the desk
+    world.refused(rq.Acquire(agent="bob", resources=["a.py"], wait_s=30))  # held open by the router
     granted: list[Any] = []
     world.ledger.on_commit = lambda tx: granted.extend(tx.granted)
     answer(world, "ann", "U-1", answer="take it")
@@ -384,7 +384,7 @@ def test_the_question_follows_the_lease_to_a_sub_agent(world: World) -> None:
 
     def down(tx: Any) -> None:
         (lease,) = (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", "ann"))
-        granting.hand_over(tx, lease, "ann.s1")
+        grant.hand_over(tx, lease, "ann.s1")
 
     world.ledger.run(down, world.clock.now_ms())
     (row,) = world.ask(rq.Requests()).items

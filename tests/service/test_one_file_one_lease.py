@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.service import watching
+from coordinator.service.enforcement import seen_writes
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -28,7 +28,7 @@ def move(world: World, old: str, new: str) -> None:
     os.rename(world.root / old, target)
 
     def job(tx: Tx) -> None:
-        watching.follow(world.service, tx, old, new)
+        seen_writes.follow(world.service, tx, old, new)
 
     world.decide(job)
 
@@ -237,7 +237,7 @@ def test_what_is_not_looked_at_yet_is_looked_at_again(world: World) -> None:
     world.acquire("ann", "a.py")
     from coordinator.looking.facts import Looked, Whole
     from coordinator.operations.listing import serve_write
-    from coordinator.service import leases
+    from coordinator.service.leasing import leases
     from coordinator.service.core import OPERATOR
     from coordinator.service.engine import decide
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from coordinator.files.content import digest
 from coordinator.rules.backlog import TRANSITIONS
-from coordinator.service import aside, compacting, dispatch
+from coordinator.service import compaction, unserved
+from coordinator.service.backlog import dispatch
 from coordinator.settings import Leases, Settings
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -287,18 +288,18 @@ def test_what_is_set_aside_rests_longer_each_time_and_is_told_once(world: World)
     world.ask(rq.Register(agent="ann"))
     rests = []
     for _ in range(9):
-        world.decide(lambda tx: aside.put(world.service, tx, "waiter", "W-1", "too large", agent="ann"))
-        row = aside.get(world.view(), "waiter", "W-1")
+        world.decide(lambda tx: unserved.put(world.service, tx, "waiter", "W-1", "too large", agent="ann"))
+        row = unserved.get(world.view(), "waiter", "W-1")
         assert row is not None
         rests.append(from_iso(row.retry_at) - world.clock.now_ms())
-        assert aside.rests(world.view(), "waiter", "W-1")
+        assert unserved.rests(world.view(), "waiter", "W-1")
     assert rests == [30_000, 60_000, 120_000, 240_000, 480_000, 960_000, 1_800_000, 1_800_000, 1_800_000]
-    (listed,) = aside.listing(world.view())
+    (listed,) = unserved.listing(world.view())
     assert (listed.what, listed.subject, listed.reason, listed.tries) == ("waiter", "W-1", "too large", 9)
     told = world.ask(rq.Heartbeat(agent="ann")).notices
     assert [one.text for one in told] == ["W-1 cannot be served now and is set aside: too large It is tried again by itself."]
-    world.decide(lambda tx: aside.take_up(tx, "waiter", "W-1"))
-    assert aside.listing(world.view()) == [] and not aside.rests(world.view(), "waiter", "W-1")
+    world.decide(lambda tx: unserved.take_up(tx, "waiter", "W-1"))
+    assert unserved.listing(world.view()) == [] and not unserved.rests(world.view(), "waiter", "W-1")
 
 
 def test_locks_are_listed_by_holder_by_resource_and_in_portions(world: World) -> None:
@@ -363,7 +364,7 @@ def test_a_compaction_stops_just_before_what_is_needed(world: World, kept: str) 
     last = world.ledger.seq
     world.clock.advance(90 * 86_400_000)
     def cut_now() -> int:
-        return compacting.cut(world.service, world.view(), rq.Compact(keep_days=90))
+        return compaction.cut(world.service, world.view(), rq.Compact(keep_days=90))
 
     assert cut_now() == 0, "what is just so old is kept"
     world.clock.advance(1)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator.service import line, sweeping
+from coordinator.service.leasing import sweep, waiting_line
 from coordinator.words import clock
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, from_iso, iso, short
@@ -52,7 +52,7 @@ def test_a_request_that_waited_is_answered_and_keeps_its_place_or_not(world: Wor
     facts = world.refused(rq.Acquire(agent="bob", resources=["a.py"], wait_s=30, retry=stay)).facts
     name = str(facts["acquisition_id"])
     with pytest.raises(Refusal) as refused:
-        answer = world.decide(lambda tx: line.stop_holding(world.service, tx, name, stay))
+        answer = world.decide(lambda tx: waiting_line.stop_holding(world.service, tx, name, stay))
         raise answer
     refusal = refused.value
     assert refusal.code is Code.LOCKED and "a.py is leased by ann" in refusal.message
@@ -60,13 +60,13 @@ def test_a_request_that_waited_is_answered_and_keeps_its_place_or_not(world: Wor
     assert refusal.facts["redirect"]["task"] == free
     waiters = world.ask(rq.Locks()).waiters
     assert [(one.acquisition_id, one.agent) for one in waiters] == ([(name, "bob")] if stay else [])
-    world.decide(lambda tx: line.nobody_listens(world.service, tx, name))
+    world.decide(lambda tx: waiting_line.nobody_listens(world.service, tx, name))
     held = world.db.execute("SELECT held FROM waiters").fetchall()
     assert held == ([(0,)] if stay else [])
     world.ask(rq.Release(agent="ann", resources=["a.py"]))
     assert [row.locked_by for row in world.live()] == (["bob"] if stay else [])
     with pytest.raises(Refusal) as gone:
-        raise world.decide(lambda tx: line.stop_holding(world.service, tx, name, stay))
+        raise world.decide(lambda tx: waiting_line.stop_holding(world.service, tx, name, stay))
     assert gone.value.code is Code.LOCKED and f"{name} left the line" in gone.value.message
 
 
@@ -76,15 +76,15 @@ def test_who_hangs_up_is_offered_it_for_a_short_time(world: World) -> None:
     assert world.db.execute("SELECT held FROM waiters").get == 1
     for _ in range(2):
         seq = world.ledger.seq
-        world.decide(lambda tx: line.nobody_listens(world.service, tx, name))
+        world.decide(lambda tx: waiting_line.nobody_listens(world.service, tx, name))
         assert world.db.execute("SELECT held FROM waiters").get == 0
     assert world.ledger.seq == seq, "it is noted once"
-    world.decide(lambda tx: line.nobody_listens(world.service, tx, "W-99"))
+    world.decide(lambda tx: waiting_line.nobody_listens(world.service, tx, "W-99"))
 
 
 def test_something_is_due_exactly_when_tending_does_something(world: World) -> None:
     def due() -> bool:
-        return sweeping.anything_due(world.view())
+        return sweep.anything_due(world.view())
 
     assert not due()
     world.acquire("ann", "a.py", ttl_s=5)

@@ -3,8 +3,8 @@ comes after one of its name inherits nothing."""
 
 from __future__ import annotations
 
-from coordinator.dialects.hearing import Heard
-from coordinator.service import sessions
+from coordinator.dialects.decode import HookCall
+from coordinator.service.holders import sessions
 from coordinator.service.core import Actor, token_hash
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
@@ -38,7 +38,7 @@ def test_a_new_session_of_an_old_name_inherits_nothing(world: World) -> None:
     def hooked(tx: Tx) -> None:
         row = tx.agent_of(token_hash(made.token))
         assert row is not None
-        heard = Heard(event="PreToolUse", moment="before", session="s1")
+        heard = HookCall(event="PreToolUse", moment="before", session="s1")
         sessions.holder(world.service, tx, Actor(row), "claude-code", heard)
 
     world.decide(hooked)

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.files import kernel
-from coordinator.service import verdicts
+from coordinator.files import syscalls
+from coordinator.service.review import verdicts
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -158,7 +158,7 @@ def test_a_link_swapped_in_while_it_writes_is_not_followed(world: World) -> None
     def swap() -> None:
         place = os.open(world.root, os.O_RDONLY)
         while not stop.is_set():
-            kernel.exchange(place, b"dd", b"other")
+            syscalls.exchange(place, b"dd", b"other")
         os.close(place)
 
     thread = threading.Thread(target=swap)
@@ -180,7 +180,7 @@ def test_a_link_swapped_in_while_it_writes_is_not_followed(world: World) -> None
     # and it comes to its end, one way or the other
     if (world.root / "dd").is_symlink():
         place = os.open(world.root, os.O_RDONLY)
-        kernel.exchange(place, b"dd", b"other")
+        syscalls.exchange(place, b"dd", b"other")
         os.close(place)
     world.resume()
     assert held_by_coord(world) == [] and world.replay_differs() == []
@@ -328,7 +328,7 @@ def test_large_files_are_kept_reverted_and_given_back(world: World) -> None:
 
 
 def test_what_nothing_needs_any_more_leaves_the_folder(world: World) -> None:
-    from coordinator.service import disk
+    from coordinator.service import repository_files
 
     large(world)
     (world.root / "f").write_bytes(os.urandom(100_000))
@@ -340,7 +340,7 @@ def test_what_nothing_needs_any_more_leaves_the_folder(world: World) -> None:
     for path in folder.path.iterdir():
         os.utime(path, (1, 1))
     world.clock.at_ms = 10**12
-    assert disk.tidy(world.service, world.view()) == 100_000
+    assert repository_files.tidy(world.service, world.view()) == 100_000
     assert folder.bytes_kept() == 0
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from coordinator.files.state import StateDir
 from coordinator.profiles import Profile, profiles
 from coordinator.wiring import jsonc
-from coordinator.wiring.wire import Wirer
+from coordinator.wiring.settings_wiring import Wirer
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 

@@ -1,0 +1,369 @@
+"""The daemon's side of an agent's hook: read it, let the service decide, answer in its dialect.
+
+Holds observations only (which commands run now, and how the files of others looked before them),
+never a truth about who holds what: that is asked of the database at each call. What is lost in a
+restart is the comparison after the commands that ran meanwhile; the watcher still sees them.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from coordinator.daemon import file_stamps, hook_protocol
+from coordinator.daemon.confinement import Confinement
+from coordinator.daemon.request_router import RequestRouter, who
+from coordinator.daemon.file_stamps import Folder, Look
+from coordinator.daemon.coord_command import CoordCommand
+from coordinator.dialects.decode import HookCall, decode
+from coordinator.dialects.table import HookTable
+from coordinator.dialects.encode import HookAnswer, can_add, encode
+from coordinator.files import trusted
+from coordinator.profiles import OWN, Profile, load
+from coordinator.rules.commands import commits, reads_only
+from coordinator.rules.versions import Watched, violated
+from coordinator.service.enforcement import shell_commands, tool_calls
+from coordinator.service.leasing import waiting_line
+from coordinator.service.engine import decide
+from coordinator.store.events import NoticesDelivered
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import AgentRow
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.hooks")
+Told = Callable[[hook_protocol.Answer], None]
+#: Commands that are compared at once; the oldest are given up.
+COMMANDS_MAX = 200
+#: A call that did not report its end is taken to run for so long (seconds).
+CALL_S = 600.0
+
+
+@dataclass(slots=True)
+class _Command:
+    """A command (or unknown tool) that runs now."""
+
+    holder: str
+    session: str
+    sub: str
+    call_id: str
+    confined: bool
+    looks: list[Look]
+    folders: list[Folder]
+    began: int  # the tick at which it began
+
+
+class _Receipt:
+    """What is recorded once a hook has printed its answer. Until then the messages in it are on
+    their way, and a hook of the same agent that runs beside it prints none."""
+
+    def __init__(self, router: RequestRouter, on_the_way: set[str]) -> None:
+        self._router = router
+        self._on_the_way = on_the_way
+        self._heeded: tool_calls.Heeded | None = None
+        self._has_messages = False
+
+    @property
+    def due(self) -> bool:
+        """Whether there is anything to record."""
+        return self._heeded is not None
+
+    def take(self, heeded: tool_calls.Heeded) -> None:
+        """This is what is about to be told."""
+        if not heeded.receipt:
+            return
+        self._heeded = heeded
+        self._has_messages = any(isinstance(one, NoticesDelivered) for one in heeded.receipt)
+        if self._has_messages:
+            self._on_the_way.add(heeded.holder)
+
+    def told(self) -> None:
+        heeded = self._heeded
+        assert heeded is not None, "only what is due is handed on"
+        self._router.writer.submit(lambda tx: tool_calls.settle(tx, heeded), lambda value: self.lost())
+
+    def lost(self) -> None:
+        if self._heeded is not None and self._has_messages:
+            self._on_the_way.discard(self._heeded.holder)
+        self._heeded = None
+
+
+class AgentHooks:
+    """One per daemon; used from the loop's thread only."""
+
+    def __init__(self, router: RequestRouter, confinement: Confinement, own: CoordCommand) -> None:
+        self._router = router
+        self._confinement = confinement
+        self._own = own
+        self._commands: list[_Command] = []
+        self._tick = 0
+        #: holder -> tick at which its last write or command began or ended; since when it runs.
+        self._busy: dict[str, tuple[int, float | None]] = {}
+        self._unknown: set[tuple[str, str]] = set()
+        self._profiles: dict[str, tuple[list[file_stamps.Stamp | None], Profile]] = {}
+        #: profile -> when a hook of its was last heard (UTC).
+        self.heard: dict[str, str] = {}
+        #: Agents whose messages a hook is about to print.
+        self._on_the_way: set[str] = set()
+
+    def hook(self, name: str, token: str | None, payload: bytes, answer: Told, *,
+             wait: bool = True, confirms: bool = False) -> None:
+        """Serve one hook of the profile `name` (`name:event` where its payload does not tell the
+        event); `answer` is called once, after what it was granted is on disk. `confirms`: the hook
+        will say when it has printed that; what follows from it is recorded only then."""
+        try:
+            self._router.check_open()
+            profile, _, event = name.partition(":")
+            table = self._table(profile)
+            self.heard[profile] = self._router.now()
+            heard = decode(table, payload, event)
+        except Refusal as refusal:
+            answer(hook_protocol.refused(refusal))
+            return
+        if heard.stopped is not None:
+            verdict = HookAnswer(deny=tool_calls.told(heard.stopped))
+            answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
+            return
+        self._note_unknown(profile, heard)
+        wait_s = self._patience(table, heard) if wait else 0.0
+        receipt = _Receipt(self._router, self._on_the_way)
+
+        sentences: dict[str, list[str]] = {}
+
+        def job(tx: Tx) -> Any:
+            service = self._router.service
+            receipt.lost()  # of a try that was rolled back
+            heeded = tool_calls.serve(
+                service, tx, who(tx, token), profile, heard, can_add=can_add(table, heard),
+                wait_s=wait_s, broken=[one for said in sentences.values() for one in said],
+                on_the_way=self._on_the_way,
+            )
+            if not (heeded.waiting and wait_s > 0):  # then nothing is told yet
+                if confirms:
+                    receipt.take(heeded)
+                else:
+                    tool_calls.settle(tx, heeded)
+            if tx.freed:
+                waiting_line.wake(service, tx)
+            return heeded
+
+        def told(value: Any) -> None:
+            if isinstance(value, Refusal):
+                receipt.lost()
+                if heard.moment != "before":  # nothing to stop: the agent must not be
+                    log.error("%s at %s: %s", profile, heard.event, value.message)
+                    value = tool_calls.Heeded("")
+                else:
+                    value = tool_calls.Heeded("", deny=tool_calls.told(value))
+            waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
+            if waits is not None and wait_s > 0:
+                self._router.hold(waits, wait_s, lambda late: self._late(
+                    late, table, heard, name, token, payload, answer, confirms))
+                return
+            self._protect(heard, value, lambda held: answer(hook_protocol.Answer(
+                0, encode(table, heard, self._verdict(table, heard, value, held)),
+                receipt=receipt if receipt.due else None)))
+
+        def compared(found: dict[str, list[str]]) -> None:
+            sentences.update(found)
+            self._router.engine.decide(job, tool_calls.needs(heard), told)
+
+        self._violations(heard, compared)
+
+    def _protect(self, heard: HookCall, heeded: tool_calls.Heeded,
+                 then: Callable[[list[shell_commands.Held]], None]) -> None:
+        """What others hold, for the command that is about to run; looked at beside the loop where
+        that is not a few looks."""
+        call = heard.call
+        if not heeded.protects or heeded.deny or (
+            call is not None and call.kind == "shell" and reads_only(call.command)
+        ):
+            then([])
+            return
+        service = self._router.service
+        rows = self._router.look(lambda view: shell_commands.held_by_others(view, heeded.holder))
+        if isinstance(rows, Refusal) or not rows:
+            then([])
+        elif file_stamps.is_quick(rows):
+            then(file_stamps.held(service, rows))
+        else:
+            self._router.engine.task(self._router.engine.do(lambda: file_stamps.held(service, rows)),
+                            lambda held: then(held if isinstance(held, list) else []))
+
+    def _violations(self, heard: HookCall, then: Callable[[dict[str, list[str]]], None]) -> None:
+        """Record what commands of this session changed that others hold, whatever becomes of this
+        call; `then` gets what the session is told of it, by agent."""
+        if not any((one.session, one.sub) == (heard.session, heard.sub)
+                   for one in self._commands):
+            then({})
+        else:
+            self._router.engine.task(self._compare_and_record(heard), lambda said: then(
+                said if isinstance(said, dict) else {}))
+
+    async def _compare_and_record(self, heard: HookCall) -> dict[str, list[str]]:
+        sentences: dict[str, list[str]] = {}
+        for agent, found in await self._compare(heard):
+            def job(tx: Tx, agent: str = agent, found: list[shell_commands.Broken] = found) -> list[str]:
+                return shell_commands.violation(self._router.service, tx, agent, found)
+
+            said = await decide(self._router.engine, self._router.service, job)
+            if isinstance(said, list):
+                sentences[agent] = said
+        return sentences
+
+    def _late(self, late: Any, table: HookTable, heard: HookCall, name: str, token: str | None,
+              payload: bytes, answer: Told, confirms: bool) -> None:
+        """A call that was held: granted meanwhile (then it is served as if it came now), or not."""
+        if isinstance(late, Refusal):
+            answer(hook_protocol.Answer(0, encode(table, heard, HookAnswer(deny=tool_calls.told(late)))))
+        else:
+            self.hook(name, token, payload, answer, wait=False, confirms=confirms)
+
+    def _table(self, name: str) -> HookTable:
+        root = self._router.service.tree.root
+        known = self._profiles.get(name)
+        if known is None or known[0] != _stamps(root, known[1]):
+            profile = load(name, root)
+            known = self._profiles[name] = (_stamps(root, profile), profile)
+        profile = known[1]
+        if profile.hooks is None:
+            raise Refusal(
+                Code.INVALID, f"The profile {name} says nothing of hooks, so this call is stopped.",
+                next=f"Add a [hooks] section to agents/{name}.toml.",
+            )
+        return profile.hooks
+
+    def _patience(self, table: HookTable, heard: HookCall) -> float:
+        if heard.moment != "before":
+            return 0.0
+        wanted = self._router.service.settings.hooks.wait_s
+        return max(0.0, min(wanted, table.timeout_s - tool_calls.MARGIN_S))
+
+    def _note_unknown(self, profile: str, heard: HookCall) -> None:
+        unknown = heard.moment == "other" or (
+            heard.call is not None and heard.call.kind == "unknown"
+        )
+        key = (profile, heard.tool or heard.event)
+        if unknown and key not in self._unknown and len(self._unknown) < 1000:
+            self._unknown.add(key)
+            log.warning("%s: %s %.80r is not known to its profile", profile,
+                        "event" if heard.moment == "other" else "tool", key[1])
+
+    # ------------------------------------------------------------ commands
+
+    def _verdict(self, table: HookTable, heard: HookCall, heeded: tool_calls.Heeded,
+                 protect: list[shell_commands.Held]) -> HookAnswer:
+        self._note_busy(heard, heeded.holder)
+        call = heard.call
+        if not table.rewrite:
+            heeded.deny = self._own.named(heeded.deny)
+            heeded.context = self._own.named(heeded.context)
+        if heeded.deny or heard.moment != "before" or call is None:
+            return HookAnswer(heeded.deny, "", heeded.context, heeded.again)
+        if call.kind == "own" and call.parameter:
+            return HookAnswer("", heard.session, heeded.context)
+        command, signed = "", ""
+        if call.kind == "shell" and table.rewrite and not reads_only(call.command):
+            signed = self._own.before(call.command, heeded.holder, supervised=heard.supervised)
+            if not signed and (table.signs or heard.sub) and commits(call.command):
+                signed = f"export COORD_AGENT={shlex.quote(heeded.holder)}; "
+            signed = signed and signed + call.command
+            command = self._confinement.wrap(protect, signed or call.command)
+        if protect:
+            self._look_before(heard, heeded.holder, protect, confined=bool(command))
+        return HookAnswer("", command or signed, heeded.context)
+
+    def _look_before(self, heard: HookCall, holder: str, protect: list[shell_commands.Held], *,
+                     confined: bool) -> None:
+        service = self._router.service
+        most = service.settings.review.file_bytes_max
+        seen = [file_stamps.look(one, most) for one in protect if one.kind != "directory"]
+        below: list[Folder] = []
+        if not confined:  # a directory that is read-only is so with all that is in it
+            said = self._router.look(lambda view: file_stamps.folders(service, view, protect))
+            below = said if isinstance(said, list) else []
+        self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id,
+                                       confined, seen, below, self._tick))
+        del self._commands[:-COMMANDS_MAX]
+
+    def _note_busy(self, heard: HookCall, holder: str) -> None:
+        self._tick += 1
+        if heard.call is None or heard.call.kind not in ("write", "shell", "unknown"):
+            return
+        since = time.monotonic() if heard.moment == "before" else None
+        self._busy[holder] = (self._tick, since)
+
+    def _was_busy(self, holder: str, began: int) -> bool:
+        tick, since = self._busy.get(holder, (-1, None))
+        return tick >= began or (since is not None and time.monotonic() - since < CALL_S)
+
+    async def _compare(self, heard: HookCall) -> list[tuple[str, list[shell_commands.Broken]]]:
+        """What commands of this session changed that others hold: looked at when one ends, and at
+        the session's next call."""
+        out: dict[str, dict[str, shell_commands.Broken]] = {}
+        for command in list(self._commands):
+            if (command.session, command.sub) != (heard.session, heard.sub):
+                continue
+            for one in await self._router.engine.do(partial(self._looked_at, command)):
+                broken = self._changed(command, one)
+                if broken is not None:  # a leased file below a leased directory is one
+                    out.setdefault(command.holder, {}).setdefault(broken.name, broken)
+            ended = heard.moment == "after" and heard.call_id == command.call_id
+            over = ended or heard.moment in ("stop", "end", "sub stop", "prompt")
+            if over and command in self._commands:
+                self._commands.remove(command)
+        return [(agent, list(found.values())) for agent, found in out.items()]
+
+    def _looked_at(self, command: _Command) -> list[Look]:
+        """What is different by now of what was looked at before the command. In a thread."""
+        every = [*command.looks]
+        for folder in command.folders:
+            every += file_stamps.again(self._router.service, folder)
+        return [one for one in every if file_stamps.stamp(one.held.path) != one.stamp]
+
+    def _changed(self, command: _Command, one: Look) -> shell_commands.Broken | None:
+        stamp = file_stamps.stamp(one.held.path)
+        if stamp == one.stamp:
+            return None
+        now = file_stamps.read(one.held.path, self._router.service.settings.review.file_bytes_max)
+        seen = Watched(
+            before=one.hash, now=now, recorded=self._recorded(one),
+            holder_busy=self._was_busy(one.held.holder, command.began),
+            confined=command.confined,
+            replaced=stamp is None or one.stamp is None or stamp[2] != one.stamp[2],
+        )
+        before, one.stamp, one.hash = one.hash, stamp, now
+        if not violated(seen) or not self._still_held(one.held):
+            return None
+        return shell_commands.Broken(one.held.name, one.held.holder, before, one.held.worktree)
+
+    def _still_held(self, held: shell_commands.Held) -> bool:
+        """Once its lease has ended, a file is anybody's to write."""
+        return self._router.look(lambda view: view.row("lease_get", held.token)) is not None
+
+    def _recorded(self, one: Look) -> str | None:
+        """What the holder is known to have written. Of one with hooks each write of its own is
+        known otherwise (it was busy); what the watcher takes for its writing may be the
+        command's."""
+        def reading(view: View) -> str | None:
+            row = view.row("agent_get", one.held.holder)
+            if one.held.worktree is not None or (row and AgentRow(*row).hooked_at is not None):
+                return one.hash
+            version = view.row("version_get", one.held.name)
+            return version[0] if version is not None else one.hash
+
+        said = self._router.look(reading)
+        return one.hash if isinstance(said, Refusal) else said
+
+
+def _stamps(root: Path, profile: Profile) -> list[file_stamps.Stamp | None]:
+    """What tells whether another profile of this name is in force now: its file, the repository's
+    own, and whether that is trusted."""
+    what = f"{OWN}/{profile.name}.toml"
+    return [file_stamps.stamp(path) for path in (
+        profile.source, str(root / what), str(trusted.note_path(root, what)))]

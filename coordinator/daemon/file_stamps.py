@@ -1,0 +1,168 @@
+"""What others hold, as it looked before a command, and what is different after it.
+
+Observations only: stamps (time, size, inode) of each file, and contents where they are needed.
+Files below a leased directory are told by their stamps, up to `BELOW_MAX` of them for one command;
+what was in them is known from the lease's baseline, and only what the holder has changed since is
+read beforehand. Whether a difference is a violation is for the rule to say (`rules.versions`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from coordinator.files.content import snapshot
+from coordinator.files.ignore import manifest
+from coordinator.rules.leases import as_resource
+from coordinator.service import repository_files
+from coordinator.service.core import Service
+from coordinator.service.enforcement.shell_commands import Held, PROTECTED_MAX, UNKNOWN
+from coordinator.store.ledger import View
+from coordinator.store.rows import LeaseRow
+from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Refusal
+
+#: Files below leased directories that one command is compared with; a directory with more than is
+#: left of them is passed over.
+BELOW_MAX = 2_000
+#: Of these, how many are read before the command because their holder has changed them, and up to
+#: which size (bytes). What was in others is not known afterwards; that they changed is.
+READ_MAX, READ_BYTES = 64, 1 << 20
+#: Leases that are looked at in the loop.
+QUICK_MAX = 64
+#: The kernel's clock for files runs behind by a little (ms).
+CLOCK_MS = 1_000
+
+Stamp = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class Look:
+    """One file before a command. `hash`: None if it was absent, `UNKNOWN` if it was not read."""
+
+    held: Held
+    stamp: Stamp | None
+    hash: str | None
+    #: Whether it was below a leased directory.
+    below: bool = False
+
+
+@dataclass(slots=True)
+class Folder:
+    """A leased directory before a command: its lease, and the names of all that was in it."""
+
+    held: Held
+    looks: dict[str, Look] = field(default_factory=dict)
+
+
+def held(svc: Service, leases: Sequence[LeaseRow]) -> list[Held]:
+    """Where these leases lie on the disk, and what is there: the files below a glob one by one."""
+    out: dict[str, Held] = {}
+    for row in leases:
+        for one in _paths(svc, row):
+            out.setdefault(one.path, one)
+        if len(out) >= PROTECTED_MAX:
+            break
+    return list(out.values())
+
+
+def is_quick(leases: Sequence[LeaseRow]) -> bool:
+    """Whether `held` is a few looks, and need not leave the loop."""
+    return len(leases) <= QUICK_MAX and all(row.kind != "glob" for row in leases)
+
+
+def _paths(svc: Service, row: LeaseRow) -> list[Held]:
+    name = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
+    if row.kind == "glob":
+        root = row.worktree or svc.root
+        asked = as_resource(row.file_path, row.kind, row.scope)
+        try:
+            found = manifest(root, asked, svc.ignore, PROTECTED_MAX)
+        except Refusal:
+            return []
+        return [Held(str(repository_files.place(svc, row.worktree, one)), one, row.locked_by, "file",
+                     row.fencing_token, row.locked_at, row.scope, row.worktree) for one in found]
+    place = repository_files.place(svc, row.worktree, name.rstrip("/"))
+    kind = repository_files.kind(svc, row.worktree, name.rstrip("/"))
+    if kind is None:
+        return []
+    return [Held(str(place), name, row.locked_by, kind, row.fencing_token, row.locked_at,
+                 row.scope, row.worktree)]
+
+
+def look(held: Held, most: int) -> Look:
+    """At one file; `most`: bytes that are kept of it."""
+    return Look(held, stamp(held.path), read(held.path, most))
+
+
+def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
+    """At the directories among these, with all that is below."""
+    out: list[Folder] = []
+    left, unread = BELOW_MAX, READ_MAX
+    for held in protect:
+        if held.kind != "directory":
+            continue
+        found = _files(svc, held, left)
+        if found is None:
+            continue
+        left -= len(found)
+        known = {str(path): str(digest) for path, digest in view.rows("baselines_of", held.token)}
+        folder = Folder(held)
+        for name in found:
+            one = _below(svc, held, name)
+            try:
+                status = os.lstat(one.path)
+            except OSError:
+                continue
+            was: str | None = UNKNOWN
+            if status.st_ctime_ns // 1_000_000 < from_iso(held.since) - CLOCK_MS:
+                was = known.get(name, UNKNOWN)
+            elif unread and status.st_size <= READ_BYTES:
+                unread -= 1
+                was = read(one.path, 0)
+            folder.looks[name] = Look(one, _stamp(status), was, below=True)
+        out.append(folder)
+    return out
+
+
+def again(svc: Service, folder: Folder) -> Iterator[Look]:
+    """What was below it, and what is there now and was not."""
+    for name in _files(svc, folder.held, 2 * BELOW_MAX) or ():
+        if name not in folder.looks:
+            folder.looks[name] = Look(_below(svc, folder.held, name), None, None, below=True)
+    yield from folder.looks.values()
+
+
+def stamp(path: str) -> Stamp | None:
+    """What tells one state of a file from another; None if it is not there."""
+    try:
+        return _stamp(os.lstat(path))
+    except OSError:
+        return None
+
+
+def read(path: str, most: int) -> str | None:
+    """The name of what is in it; None if it is not there or cannot be read."""
+    try:
+        content = snapshot(path, most)
+    except OSError:
+        return None
+    return content.hash if content.kind in ("file", "symlink", "large") else None
+
+
+def _files(svc: Service, held: Held, most: int) -> list[str] | None:
+    """Names of the files below, relative to their working tree; None if there are too many."""
+    root = repository_files.place(svc, held.worktree, "")
+    try:
+        return manifest(root, as_resource(held.name, "dir", held.scope), svc.ignore, most)
+    except Refusal:
+        return None
+
+
+def _below(svc: Service, held: Held, name: str) -> Held:
+    return held._replace(name=name, path=str(repository_files.place(svc, held.worktree, name)), kind="file")
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,0 +1,89 @@
+"""The second kind of request on the Unix socket: a hook's raw bytes, and the answer it prints.
+
+    hook PROFILE[:EVENT] TOKEN|- LENGTH [confirm]\\n<LENGTH bytes>
+        ->   EXITCODE OUTLEN ERRLEN\\n<out><err>   ->   told\\n
+
+Who says `confirm` answers `told` once it has printed what it got: only then do messages count as
+delivered, so a hook that is killed before loses none. Not JSON, so that the hook, which runs
+before every write of an agent, need not import a parser.
+Only frames are read here: what the bytes mean is for `agent_hooks` to say.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from coordinator.words.refusals import Code, Refusal
+
+#: How such a line begins. No JSON line does.
+BEGIN = b"hook "
+#: What a hook says once it has printed its answer.
+TOLD = b"told"
+#: The longest payload, in bytes: a hook carries what is to be written.
+PAYLOAD_BYTES_MAX = 8 * 1024 * 1024
+
+
+class HookLine(NamedTuple):
+    """The head of a hook's request."""
+
+    profile: str
+    token: str | None
+    length: int
+    confirms: bool = False
+
+
+class Receipt(Protocol):
+    """What becomes of an answer: exactly one of the two is called."""
+
+    def told(self) -> None:
+        """It was printed."""
+
+    def lost(self) -> None:
+        """Whoever asked has gone without saying so."""
+
+
+class Answer(NamedTuple):
+    """What the hook prints, and how it exits."""
+
+    code: int
+    out: str = ""
+    err: str = ""
+    receipt: Receipt | None = None
+
+
+def parse(line: bytes) -> HookLine:
+    """The head that this line is, without its newline.
+
+    Raises:
+        Refusal: INVALID, LIMIT (the payload is too long).
+    """
+    parts = line.split(b" ")
+    confirms = len(parts) == 5 and parts[4] == b"confirm"
+    if not (len(parts) == 4 or confirms) or not parts[3].isdigit() or len(parts[3]) > 12:
+        raise Refusal(
+            Code.INVALID, "Not a hook's request: `hook PROFILE[:EVENT] TOKEN|- LENGTH` is one.",
+            next="Start the hook as `coord init` wrote it: one profile, without spaces.",
+        )
+    length = int(parts[3])
+    if length > PAYLOAD_BYTES_MAX:
+        raise Refusal(
+            Code.LIMIT, f"A hook's input of {length} bytes; the limit is {PAYLOAD_BYTES_MAX}. "
+            "Nothing was leased.", next="Write the file in smaller pieces.",
+        )
+    try:
+        profile, token = parts[1].decode("utf-8"), parts[2].decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refusal(Code.INVALID, "A hook's profile that is not UTF-8.") from None
+    return HookLine(profile, None if token == "-" else token, length, confirms)
+
+
+def refused(refusal: Refusal) -> Answer:
+    """The answer that stops a write which was not understood: words, and exit code 2."""
+    return Answer(2, "", f"coord: {refusal.code.value}: {refusal.message} {refusal.next}\n")
+
+
+def encode(answer: Answer) -> bytes:
+    """The bytes that go back."""
+    out = answer.out.encode("utf-8", "backslashreplace")
+    err = answer.err.encode("utf-8", "backslashreplace")
+    return b"%d %d %d\n%b%b" % (answer.code, len(out), len(err), out, err)

@@ -1,0 +1,93 @@
+"""Who asks over HTTP. Every request passes here, whatever its route, before anything is read of it:
+Host and Origin are checked, then the bearer token is resolved to whom it speaks for.
+
+Owns no route. What passes carries its token in the request's scope (`token_of`).
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from coordinator.words.refusals import CATALOGUE, Code, Refusal
+
+_JSON = msgspec.json.Encoder()
+_KEY = "coord.token"
+
+
+class HttpAuthentication:
+    """An ASGI application around another one.
+
+    Args:
+        bearer: the operator's token.
+        port: where the door listens.
+        resolve: what a token speaks for; a `Refusal` is a value.
+        where: where the operator's token lies, for the refusal's next step.
+    """
+
+    def __init__(
+        self, app: ASGIApp, bearer: str, port: Callable[[], int],
+        resolve: Callable[[str | None], Any], where: str,
+    ) -> None:
+        self._app = app
+        self._bearer = bearer.encode()
+        self._port = port
+        self._resolve = resolve
+        self._where = where
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return  # neither web sockets nor a lifespan are served
+        try:
+            token = self._admit(Request(scope))
+        except Refusal as refusal:
+            answer = refused(refusal)
+            answer.headers["WWW-Authenticate"] = "Bearer"
+            await answer(scope, receive, send)
+            return
+        await self._app({**scope, _KEY: token}, receive, send)
+
+    def _admit(self, request: Request) -> str | None:
+        """The agent's token, or None for the operator.
+
+        Raises:
+            Refusal: UNAUTHORIZED.
+        """
+        host = request.headers.get("host", "")
+        if not re.fullmatch(rf"(127\.0\.0\.1|localhost|\[::1\]):{self._port()}", host):
+            raise Refusal(Code.UNAUTHORIZED, f"Host {host[:80]!r} is not this machine's own name.")
+        origin = request.headers.get("origin")
+        if origin is not None and origin != f"http://{host}":
+            raise Refusal(Code.UNAUTHORIZED, "Web pages of other origins are not served.")
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not given:
+            raise Refusal(
+                Code.UNAUTHORIZED, "Send `Authorization: Bearer TOKEN`.",
+                next=f"The operator's token is in {self._where}.",
+            )
+        token = None if hmac.compare_digest(given.encode(), self._bearer) else given
+        actor = self._resolve(token)
+        if isinstance(actor, Refusal):
+            raise actor
+        return token
+
+
+def token_of(request: Request) -> str | None:
+    """The agent's token that a request came in with; None for the operator's."""
+    token: str | None = request.scope[_KEY]
+    return token
+
+
+def refused(refusal: Refusal) -> Response:
+    """A refusal as an HTTP answer."""
+    return Response(
+        _JSON.encode({"error": refusal.body()}), status_code=CATALOGUE[refusal.code].http,
+        media_type="application/json",
+    )

@@ -1,0 +1,337 @@
+"""The HTTP server: the same operations under `/v1`, for people, remote tools and HTTP hooks.
+
+Loopback only, with a bearer token (the operator's, in a file that only the user can read, or an
+agent's own): every route lies behind one check (`http_authentication`). There is no CORS. Made from
+the list of operations by a loop; it owns no rule and no shape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import re
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from coordinator.daemon.request_router import RequestRouter, who
+from coordinator.daemon.http_authentication import HttpAuthentication, refused, token_of
+from coordinator.daemon.mcp_server import McpEndpoint
+from coordinator.files import ownership
+from coordinator.files.state import StateDir
+from coordinator.operations.listing import OPERATIONS, Operation
+from coordinator.service.views.story import event_reply
+from coordinator.store.rows import LogRow
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.requests.base import Whole
+from coordinator.words.texts import REQUEST_BYTES_MAX
+
+#: Largest request body, in bytes.
+BODY_BYTES_MAX = REQUEST_BYTES_MAX
+_JSON = msgspec.json.Encoder()
+
+
+class HttpServer:
+    """The HTTP server inside the daemon's loop."""
+
+    def __init__(self, router: RequestRouter, state: StateDir, port: int) -> None:
+        self._router = router
+        self._state = state
+        self._port = port
+        self._server: uvicorn.Server | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._bearer = _bearer(state)
+        self._called = 0
+        self._mcp = McpEndpoint(router, token_of, refused)
+
+    async def open(self) -> str:
+        """Listen; the base address.
+
+        Raises:
+            Refusal: INVALID when the port is taken.
+        """
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(("127.0.0.1", self._port))
+        except OSError as bad:
+            sock.close()
+            raise Refusal(
+                Code.INVALID, f"Port {self._port} cannot be used: {bad.strerror}.",
+                next="Choose another with --http PORT (0: any).",
+            ) from None
+        self._port = sock.getsockname()[1]
+        config = uvicorn.Config(
+            self._entry(), log_level="warning", access_log=False, lifespan="off", loop="none",
+            server_header=False, date_header=False, timeout_graceful_shutdown=2, ws="none",
+        )
+        self._server = _Quiet(config)
+        self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[sock]))
+        while not self._server.started and not self._task.done():
+            await asyncio.sleep(0.005)
+        address = f"http://127.0.0.1:{self._port}"
+        ownership.write(self._state.http, address.encode() + b"\n")
+        return address
+
+    def called_since(self) -> bool:
+        """Whether anybody is connected, or has asked since this was asked last."""
+        assert self._server is not None
+        seen = self._server.server_state
+        before, self._called = self._called, seen.total_requests
+        return bool(seen.connections) or seen.total_requests != before
+
+    async def close(self) -> None:
+        """Stop listening; open streams end."""
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            self._server.force_exit = True
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await self._mcp.close()
+        with contextlib.suppress(OSError, Refusal):  # another daemon may be here by now
+            if ownership.read(self._state.http) == b"http://127.0.0.1:%d\n" % self._port:
+                self._state.http.unlink(missing_ok=True)
+
+    def _entry(self) -> HttpAuthentication:
+        """The application, behind the entry that every request passes."""
+        def resolve(token: str | None) -> Any:
+            return self._router.look(lambda view: who(view, token))
+
+        return HttpAuthentication(self._app(), self._bearer, lambda: self._port, resolve,
+                     str(self._state.bearer))
+
+    def _app(self) -> Starlette:
+        routes = [
+            Route("/openapi.json", _answering(self._openapi)),
+            Route("/v1/events/stream", _answering(self._stream)),
+            Route("/mcp", self._mcp),
+        ]
+        # a fixed path goes before one with a placeholder that would swallow it
+        for operation in sorted(OPERATIONS.values(), key=lambda o: "{" in o.request.http[1]):
+            method, path = operation.request.http
+            routes.append(Route(path, _answering(self._endpoint(operation)), methods=[method]))
+        return Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
+
+    def _endpoint(self, operation: Operation) -> Any:
+        async def serve(request: Request) -> Response:
+            params = await _params(request, operation)
+            future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            gone = asyncio.Event()
+
+            def answer(value: Any) -> None:
+                if not future.done():
+                    future.set_result(value)
+
+            watch = asyncio.create_task(self._hung_up(request, gone))
+            try:
+                self._router.ask(operation.name, params, token_of(request), answer, gone.is_set)
+                value = await future
+            finally:
+                watch.cancel()
+            if isinstance(value, Refusal):
+                return refused(value)
+            return Response(_JSON.encode(value), media_type="application/json")
+
+        return serve
+
+    async def _hung_up(self, request: Request, gone: asyncio.Event) -> None:
+        """Note when the client goes: nothing is granted to who is not there any more."""
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+        self._router.hung_up()
+
+    async def _stream(self, request: Request) -> Response:
+        after = request.headers.get("last-event-id") or request.query_params.get("after")
+        try:
+            begin = msgspec.convert(after, Whole | None, strict=False)
+        except msgspec.ValidationError:
+            raise Refusal(Code.INVALID, "`after` must be a number.") from None
+        return StreamingResponse(
+            self._events(begin), media_type="text/event-stream",
+            headers={"cache-control": "no-store"},
+        )
+
+    async def _events(self, after: int | None) -> AsyncIterator[bytes]:
+        """Server-sent events from `after` on; a comment each 15 s keeps the connection."""
+        wake = asyncio.Event()
+        stop = self._router.subscribe(wake.set)
+        look = self._router.look
+        told = after if after is not None else look(lambda v: int((v.row("event_last") or (0,))[0]))
+        try:
+            yield b": coord events\n\n"
+            while True:
+                wake.clear()
+                rows = self._news(told)
+                for raw in [] if isinstance(rows, Refusal) else rows:
+                    told = int(raw[0])
+                    body = _JSON.encode(event_reply(LogRow(*raw)))
+                    yield b"id: %d\nevent: %s\ndata: %s\n\n" % (told, raw[2].encode(), body)
+                if not rows:
+                    try:
+                        await asyncio.wait_for(wake.wait(), 15)
+                    except TimeoutError:
+                        yield b": still here\n\n"
+        finally:
+            stop()
+
+    def _news(self, told: int) -> Any:
+        return self._router.look(
+            lambda view: view.rows("events_after", told, None, None, None, None, 500)
+        )
+
+    async def _openapi(self, request: Request) -> Response:
+        return Response(_described(), media_type="application/json")
+
+
+class _Quiet(uvicorn.Server):
+    """The daemon has its own signal handlers."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        yield
+
+
+async def _params(request: Request, operation: Operation) -> bytes:
+    """The request's JSON: its body, with what stands in the path and the query put in."""
+    extra: dict[str, Any] = dict(request.path_params)
+    method, _ = operation.request.http
+    if method == "GET":
+        extra |= dict(request.query_params)
+        try:
+            typed = msgspec.convert(extra, operation.request, strict=False)
+        except msgspec.ValidationError as bad:
+            raise Refusal(Code.INVALID, f"{operation.name}: {bad}. Nothing was done.") from None
+        return _JSON.encode(typed)
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise Refusal(Code.LIMIT, f"The body is over {BODY_BYTES_MAX} bytes.")
+    if not extra and body:
+        return body
+    try:
+        given = msgspec.json.decode(body or b"{}", type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
+        raise Refusal(Code.INVALID, f"{operation.name}: not a JSON object: {bad}.") from None
+    return _JSON.encode({**given, **extra})
+
+
+def _answering(serve: Any) -> Any:
+    """An endpoint whose refusals are answers."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            answer: Response = await serve(request)
+            return answer
+        except Refusal as refusal:
+            return refused(refusal)
+
+    return endpoint
+
+
+async def _no_route(request: Request, bad: Exception) -> Response:
+    """Nothing is served there, or not by this method: in the form of every refusal."""
+    status = getattr(bad, "status_code", 404)
+    answer = refused(Refusal(
+        Code.INVALID, f"{request.method} {request.url.path[:200]!r} is not served here.",
+        next="GET /openapi.json lists what is.",
+    ))
+    answer.status_code = status
+    return answer
+
+
+def _bearer(state: StateDir) -> str:
+    ownership.make_once(state.bearer, secrets.token_hex(24).encode())
+    return (ownership.read(state.bearer) or b"").decode("ascii").strip()
+
+
+@functools.cache
+def _described() -> bytes:
+    """Made once: it takes some thirty milliseconds, which everybody would feel."""
+    return _JSON.encode(openapi())
+
+
+def openapi() -> dict[str, Any]:
+    """OpenAPI 3.1 for every operation, from the same shapes that decode requests."""
+    shapes = [o.request for o in OPERATIONS.values()] + [o.reply for o in OPERATIONS.values()]
+    schemas, components = msgspec.json.schema_components(
+        shapes, ref_template="#/components/schemas/{name}"
+    )
+    by_shape = dict(zip(shapes, schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for operation in OPERATIONS.values():
+        method, path = operation.request.http
+        described: dict[str, Any] = {
+            "operationId": operation.name,
+            "summary": operation.meaning.splitlines()[0],
+            "description": operation.meaning,
+            "parameters": _parameters(operation, path, method, components),
+            "responses": {
+                "200": {
+                    "description": "done",
+                    "content": {"application/json": {"schema": by_shape[operation.reply]}},
+                },
+                "default": {
+                    "description": "refused; see the catalogue of refusals",
+                    "content": {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}
+                    },
+                },
+            },
+        }
+        if method == "POST":
+            body = by_shape[operation.request]
+            described["requestBody"] = {"content": {"application/json": {"schema": body}}}
+        paths.setdefault(path, {})[method.lower()] = described
+    components["Refusal"] = {
+        "type": "object", "required": ["error"],
+        "properties": {
+            "error": {
+                "type": "object", "required": ["code", "message", "retryable", "next"],
+                "properties": {
+                    "code": {"enum": [code.value for code in Code]},
+                    "message": {"type": "string"}, "retryable": {"type": "boolean"},
+                    "next": {"type": "string"},
+                },
+            }
+        },
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "coord", "version": "1", "description": __doc__},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"bearer": []}],
+    }
+
+
+def _parameters(operation: Operation, path: str, method: str,
+                components: dict[str, Any]) -> list[dict[str, Any]]:
+    fields = msgspec.structs.fields(operation.request)
+    inside = set(re.findall(r"{(\w+)}", path))
+    out = []
+    for field in fields:
+        if field.name not in inside and method != "GET":
+            continue
+        schema = components[operation.request.__name__]["properties"][field.name]
+        out.append(
+            {
+                "name": field.name, "in": "path" if field.name in inside else "query",
+                "required": field.name in inside or field.required, "schema": schema,
+            }
+        )
+    return out
+

@@ -1,0 +1,70 @@
+"""Landings that a dead launcher left in the middle: found at the daemon's start and at its sweep,
+and brought to their end.
+
+A launcher holds `.coord/landing.lock` as long as it lands; the kernel lets it go with the process.
+So a landing that is noted while nobody holds that lock was cut off, and git's `index.lock` of its
+working tree would stop a person's commits until the next launch. What is to be done is known to
+`launch.recovery`, which runs as a process of its own: it runs git, and it asks the daemon.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+from coordinator.files.state import StateDir
+
+log = logging.getLogger("coord.landings")
+#: How long bringing one to its end may take (seconds).
+TIMEOUT_S = 1800.0
+
+
+class LandingRecovery:
+    """One per daemon; used from the loop's thread. `tell` gets what was done, in words."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, state: StateDir,
+                 tell: Callable[[str], None]) -> None:
+        self._loop, self._state, self._tell = loop, state, tell
+        self._busy = False
+
+    def look(self) -> None:
+        """Look for one that was cut off; if there is one, have it brought to its end."""
+        if self._busy or not (self._state.path / "landing.json").exists() or not self._cut_off():
+            return
+        self._busy = True
+        self._loop.run_in_executor(None, self._mend).add_done_callback(self._mended)
+
+    def _cut_off(self) -> bool:
+        try:
+            with (self._state.path / "landing.lock").open("ab") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False  # a launcher is at it
+        return True
+
+    def _mend(self) -> str:
+        """In a worker."""
+        env = {k: v for k, v in os.environ.items() if not k.startswith("COORD_AGENT")}
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "coordinator.launch.recovery", str(self._state.root)],
+            cwd=self._state.path, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=TIMEOUT_S, check=False,
+        )
+        if done.returncode:
+            log.warning("a landing that was cut off cannot be brought to its end now: %s",
+                        done.stderr.decode("utf-8", "replace").strip()[-500:])
+        return done.stdout.decode("utf-8", "replace").strip()
+
+    def _mended(self, done: asyncio.Future[str]) -> None:
+        self._busy = False
+        bad = done.exception()
+        if bad is not None:
+            log.error("a landing that was cut off: %s", bad)
+        elif done.result():
+            log.info("%s", done.result())
+            self._tell(done.result())

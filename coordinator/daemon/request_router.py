@@ -1,0 +1,453 @@
+"""Where every request goes, from whichever server: its name, its token, one answer.
+
+Reads are served at once from a committed snapshot; writes go to the writer. What a request has to
+know of the disk is looked at before: in passing if it is little, else by a worker, and only this
+request waits for it. Requests that wait (`wait_s`) are kept here until granted, or until their time
+is over. What a commit leaves to be done (waiters to be served) is done after it, each by itself.
+Knows no transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import apsw
+import msgspec
+
+from coordinator.daemon.look_workers import LookWorkers
+from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.daemon.verdict_runner import VerdictRunner
+from coordinator.daemon.writer import Answer, Writer
+from coordinator.looking.facts import Unready
+from coordinator.looking.looker import Looker
+from coordinator.operations.listing import (
+    OPERATIONS,
+    Operation,
+    allowed,
+    decode,
+    serve_write,
+)
+from coordinator.service import engine, unserved
+from coordinator.service.backlog import tasks
+from coordinator.service.leasing import sweep, waiting_line
+from coordinator.service.views import status
+from coordinator.service.core import OPERATOR, Actor, Service, token_hash
+from coordinator.store.database import DISK_ERRORS, storage_refusal
+from coordinator.store.ledger import Job, Ledger, Tx, View
+from coordinator.words import requests as rq
+from coordinator.words.clock import Clock, iso
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.requests")
+#: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
+SLOW_READS = frozenset({"replay", "task_export"})
+
+
+class RequestRouter:
+    """One per daemon; used from the loop's thread only."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        service: Service,
+        writer: Writer,
+        ledger: Ledger,
+        reader: apsw.Connection,
+        open_reader: Callable[[], apsw.Connection],
+        clock: Clock,
+        own: dict[str, Callable[[Any], Any]],
+        looker: Looker,
+        workers: LookWorkers,
+        slow: dict[str, Callable[[Any, Answer], None]] | None = None,
+    ) -> None:
+        self._loop = loop
+        self.service = service
+        self.writer = writer
+        self._reader = reader
+        self._open_reader = open_reader
+        self._clock = clock
+        self._own = own
+        self._slow = slow or {}
+        self._held: dict[str, _Held] = {}
+        #: Waiters that are being served, and whether to look at them once more after that.
+        self._serving: dict[str, bool] = {}
+        self._rippling = False
+        self._tending = False
+        self._claims: list[_WaitingClaim] = []
+        self._closing = False
+        self._on_events: list[Callable[[], None]] = []
+        self.verdicts = VerdictRunner(loop, service, writer, self._decide_now, open_reader, clock)
+        self.engine = LoopEngine(loop, service, writer, ledger, looker, workers, self.look)
+        ledger.on_commit = self._committed
+
+    # ------------------------------------------------------------ asking
+
+    def ask(self, op: str, params: bytes | msgspec.Raw, token: str | None, answer: Answer,
+            gone: Callable[[], bool] = lambda: False) -> None:
+        """Serve one request; `answer` is called once with the reply or a `Refusal`.
+
+        `gone()` tells whether whoever asked has hung up (looked at when a wait ends).
+        """
+        try:
+            operation = OPERATIONS.get(op)
+            if operation is None:
+                raise Refusal(Code.INVALID, f"There is no operation called {op[:60]!r}.")
+            request = decode(operation, params)
+            if self._closing and op not in ("health", "status"):
+                self.check_open()
+            if op in self._slow:
+                refused = self.look(lambda view: allowed(operation, who(view, token)))
+                answer(refused) if refused is not None else self._slow[op](request, answer)
+                return
+            if not operation.writes:
+                self._read(operation, request, token, answer)
+                return
+            if operation.waits and request.wait_s > 0:
+                answer = self._patient(operation, request, token, answer, request.wait_s, gone)
+            if operation.course is not None:
+                self._run_course(operation, request, token, answer)
+                return
+            if operation.verdict is not None:
+                self.check_allowed(operation, token)
+                self.verdicts.drive(operation.verdict(self.service, request),
+                                    lambda tx: who(tx, token), answer)
+                return
+            job = partial(self._serve, operation, operation.handle, request, token)
+            self._decide(operation, request, job, answer)
+        except Refusal as refusal:
+            answer(refusal)
+        except Exception as bad:
+            log.exception("%s failed", op)
+            answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
+
+    def _decide(self, operation: Operation, request: Any, job: Job, answer: Answer) -> None:
+        """Look at what the request needs, then let it be decided; again, if that was not all."""
+        if operation.needs is not None:
+            needs = operation.needs(request)
+        elif operation.needs_of is not None:
+            asked, service = operation.needs_of, self.service
+            said = self.look(lambda view: asked(service, view, request))
+            needs = said if isinstance(said, list) else []
+        else:
+            needs = []
+        self.engine.decide(job, needs, answer)
+
+    def _decide_now(self, job: Job, answer: Answer) -> None:
+        """A job that looks at nothing on the disk."""
+        self.engine.decide(job, [], answer)
+
+    def _run_course(self, operation: Operation, request: Any, token: str | None,
+                    answer: Answer) -> None:
+        """Serve what takes several transactions, if this actor may ask for it."""
+        course = operation.course
+        assert course is not None
+        said = self.look(lambda view: allowed(operation, who(view, token)))
+        if isinstance(said, Refusal):
+            answer(said)
+        else:
+            self.engine.task(course(self.engine, self.service, request), answer)
+
+    def now(self) -> str:
+        """The instant, as ISO text."""
+        return iso(self._clock.now_ms())
+
+    def check_open(self) -> None:
+        """Whether anything may be asked.
+
+        Raises:
+            Refusal: SHUTTING_DOWN.
+        """
+        if self._closing:
+            raise Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
+
+    def check_allowed(self, operation: Operation, token: str | None) -> None:
+        """Whether this may be asked at all, before anything is done about it.
+
+        Raises:
+            Refusal: UNAUTHORIZED.
+        """
+        refusal = self.look(lambda view: allowed(operation, who(view, token)))
+        if isinstance(refusal, Refusal):
+            raise refusal
+
+    def _serve(self, operation: Operation, handle: Any, request: Any, token: str | None,
+               tx: Tx) -> Any:
+        """The job that serves a writing request."""
+        actor = who(tx, token)
+        allowed(operation, actor)
+        return serve_write(self.service, tx, actor, handle, request)
+
+    def _read(self, operation: Operation, request: Any, token: str | None,
+              answer: Answer) -> None:
+        if operation.name in SLOW_READS:
+            self._read_aside(operation, request, token, answer)
+            return
+        reading = partial(self._answer, operation, request, token)
+        try:
+            value = self.look(reading)
+        except Unready:
+            self.engine.task(engine.read(self.engine, self.service, reading), answer)
+        else:
+            answer(value)
+
+    def _answer(self, operation: Operation, request: Any, token: str | None, view: View) -> Any:
+        actor = who(view, token)
+        allowed(operation, actor)
+        if operation.name == "status":
+            health = self._own["health"](rq.Health())
+            return status.status(self.service, view, actor, request,
+                                   msgspec.to_builtins(health))
+        if operation.handle is None:
+            own = self._own[operation.name](request)
+            if isinstance(own, rq.HealthReply):
+                own.aside = unserved.listing(view)
+            return own
+        return operation.handle(self.service, view, actor, request)
+
+    def look(self, reading: Callable[[View], Any]) -> Any:
+        """Run a reading against one committed snapshot; a `Refusal` is returned."""
+        try:
+            return _snapshot(self._reader, self._clock.now_ms(), reading)
+        except Refusal as refusal:
+            return refusal
+        except DISK_ERRORS as bad:
+            return storage_refusal(self.service.tree.root / ".coord", bad)
+
+    def _read_aside(self, operation: Operation, request: Any, token: str | None,
+                    answer: Answer) -> None:
+        def work() -> Any:
+            try:
+                db = self._open_reader()
+                try:
+                    return _snapshot(
+                        db, self._clock.now_ms(),
+                        lambda view: self._answer(operation, request, token, view),
+                    )
+                finally:
+                    db.close()
+            except Refusal as refusal:
+                return refusal
+            except Exception as bad:
+                log.exception("%s failed", operation.name)
+                return Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__}).")
+
+        self._loop.run_in_executor(None, work).add_done_callback(
+            lambda done: answer(done.result())
+        )
+
+    # ------------------------------------------------------------ waiting
+
+    def _patient(self, operation: Operation, request: Any, token: str | None, answer: Answer,
+                 wait_s: float, gone: Callable[[], bool]) -> Answer:
+        deadline = self._loop.time() + wait_s
+        if operation.name == "task_claim":
+            waiting = _WaitingClaim(request, token, answer, deadline, gone)
+            return lambda value: self._claim_answered(waiting, value)
+
+        def first(value: Any) -> None:
+            acquisition = value.facts.get("acquisition_id") if isinstance(value, Refusal) else None
+            if acquisition is None or value.code is not Code.LOCKED:
+                answer(value)
+                return
+            self.hold(acquisition, deadline - self._loop.time(), answer, stay=request.retry,
+                      gone=gone)
+
+        return first
+
+    def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True,
+             gone: Callable[[], bool] = lambda: False) -> None:
+        """Keep a request open for an acquisition that stands in line: `answer` gets the grant, or
+        the refusal when its time is over (it then stays in line, or not). `gone()` tells whether
+        whoever asked has hung up."""
+        self._held[acquisition] = _Held(answer, stay, gone)
+        self._loop.call_later(wait_s, self._give_up, acquisition)
+        if gone():
+            self._give_up(acquisition)
+
+    def hung_up(self) -> None:
+        """Somebody's connection has ended: requests that were held open for it are held no more,
+        so that nothing is granted to whoever does not hear of it."""
+        for acquisition in [name for name, held in self._held.items() if held.gone()]:
+            self._give_up(acquisition)
+
+    def _give_up(self, acquisition: str) -> None:
+        held = self._held.get(acquisition)  # a grant may still come before this job runs
+        if held is None or held.over:
+            return
+        held.over = True
+
+        def job(tx: Tx) -> Any:
+            return waiting_line.stop_holding(self.service, tx, acquisition, held.stay)
+
+        self.engine.task(engine.decide(self.engine, self.service, job),
+                  lambda value: self._answer_held(acquisition, value))
+
+    def _answer_held(self, acquisition: str, value: Any) -> None:
+        held = self._held.pop(acquisition, None)
+        if held is not None:
+            held.answer(value)
+
+    def _claim_answered(self, waiting: _WaitingClaim, value: Any) -> None:
+        patient = isinstance(value, Refusal) and value.code in (
+            Code.NOTHING_TO_DO, Code.LOCKED, Code.TASK_NOT_READY, Code.REVIEW_OPEN
+        )
+        left = waiting.deadline - self._loop.time()
+        if not patient or left <= 0 or self._closing:
+            waiting.answer(value)
+            return
+        waiting.refusal = value
+        waiting.timer = self._loop.call_later(left, self._claim_over, waiting)
+        self._claims.append(waiting)
+
+    def _claim_over(self, waiting: _WaitingClaim) -> None:
+        if waiting in self._claims:
+            self._claims.remove(waiting)
+            waiting.answer(waiting.refusal)
+
+    def retry_claims(self) -> None:
+        """Something may be ready now: those who wait for a task look again."""
+        claims, self._claims = self._claims, []
+        operation = OPERATIONS["task_claim"]
+        for waiting in claims:
+            if waiting.timer is not None:
+                waiting.timer.cancel()
+            if waiting.gone():
+                continue
+            job = partial(self._serve, operation, operation.handle, waiting.request,
+                          waiting.token)
+            self._decide(operation, waiting.request, job, partial(self._claim_answered, waiting))
+
+    # ------------------------------------------------------------ after a commit
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back after each commit with new events; returns how to stop."""
+        self._on_events.append(callback)
+        return lambda: self._on_events.remove(callback)
+
+    def _committed(self, tx: Tx) -> None:
+        # A moment later: what was asked in this very transaction is answered first, and only then
+        # waits to be told. (Told at once, it would not be waiting yet, and never hear of it.)
+        for acquisition, reply in tx.granted:
+            self._loop.call_soon(self._answer_held, acquisition, reply)
+        for acquisition in tx.wake:
+            self._loop.call_soon(self._serve_waiter, acquisition)
+        if tx.rippled >= tasks.RIPPLE_MAX and not self._rippling:
+            self._rippling = True
+            self.engine.task(engine.ripple(self.engine, self.service), self._rippled)
+        if tx.offers:
+            self._loop.call_soon(self.retry_claims)
+        for callback in self._on_events:
+            callback()
+
+    def _serve_waiter(self, acquisition: str) -> None:
+        """Something is free near what this one waits for: it is served, by itself."""
+        if acquisition in self._serving:
+            self._serving[acquisition] = True
+            return
+        self._serving[acquisition] = False
+        self.engine.task(engine.serve_waiter(self.engine, self.service, acquisition),
+                  lambda value: self._served(acquisition))
+
+    def _served(self, acquisition: str) -> None:
+        if self._serving.pop(acquisition, False):
+            self._serve_waiter(acquisition)
+
+    def _rippled(self, value: Any) -> None:
+        self._rippling = False
+
+    def tend(self) -> None:
+        """Once a second: look whether anything is due, and only then write."""
+        due = self.look(sweep.anything_due)
+        if due is True:
+            self.tend_now()
+        elif self._claims and self.look(lambda v: v.row("any_lapsed", v.now)):
+            self.retry_claims()
+
+    def tend_now(self) -> None:
+        """Serve what is due; one such round at a time."""
+        if self._tending or self._closing:
+            return
+        self._tending = True
+        self.engine.task(sweep.tend(self.engine, self.service), self._tended)
+
+    def _tended(self, value: Any) -> None:
+        self._tending = False
+
+    def sweep(self) -> None:
+        """The five-minute tidying."""
+        self.engine.task(sweep.sweep(self.engine, self.service, rq.Sweep()))
+
+    def close(self) -> None:
+        """Refuse what comes, answer what waits."""
+        self._closing = True
+        self.verdicts.close()
+        bye = Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
+        self.engine.close()
+        for acquisition in list(self._held):
+            self._answer_held(acquisition, bye)
+        claims, self._claims = self._claims, []
+        for waiting in claims:
+            waiting.answer(bye)
+        self.writer.flush()
+
+
+class _Held:
+    """A request that is held open for a place in line."""
+
+    __slots__ = ("answer", "gone", "over", "stay")
+
+    def __init__(self, answer: Answer, stay: bool, gone: Callable[[], bool]) -> None:
+        self.answer = answer
+        self.stay = stay
+        self.gone = gone
+        self.over = False
+
+
+class _WaitingClaim:
+    """A claim that waits for a task to become ready."""
+
+    __slots__ = ("answer", "deadline", "gone", "refusal", "request", "timer", "token")
+
+    def __init__(self, request: rq.TaskClaim, token: str | None, answer: Answer, deadline: float,
+                 gone: Callable[[], bool]) -> None:
+        self.request = request
+        self.token = token
+        self.answer = answer
+        self.deadline = deadline
+        self.gone = gone
+        self.refusal: Any = None
+        self.timer: asyncio.TimerHandle | None = None
+
+
+def who(view: View, token: str | None) -> Actor:
+    """Whom a token speaks for; no token (a local connection of the same user): the operator.
+
+    Raises:
+        Refusal: UNAUTHORIZED.
+    """
+    if token is None:
+        return OPERATOR
+    row = view.agent_of(token_hash(token))
+    if row is None:
+        raise Refusal(
+            Code.UNAUTHORIZED, "This agent token is unknown, or its agent has left.",
+            next="Register again, or unset COORD_AGENT_TOKEN to act as a person.",
+        )
+    return Actor(row)
+
+
+def _snapshot(db: apsw.Connection, now_ms: int, reading: Callable[[View], Any]) -> Any:
+    started = time.perf_counter()
+    db.execute("BEGIN")
+    try:
+        return reading(View(db, now_ms))
+    finally:
+        db.execute("COMMIT")
+        spent = time.perf_counter() - started
+        if spent > 0.5:
+            log.info("a read took %.2f s", spent)

@@ -1,0 +1,151 @@
+"""Verdicts that write files, driven by the daemon: what looks at the disk runs in a worker, what
+changes rows in the writer, and the loop serves everybody else meanwhile.
+
+The parts and their order are for `service.review.verdicts` to say. Here each gets what it needs: a
+worker a connection of its own, a transaction its turn. What a crash has cut off is taken up again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import apsw
+
+from coordinator.daemon.writer import Answer, Writer
+from coordinator.operations.listing import serve_write
+from coordinator.service.review import verdicts
+from coordinator.service.core import OPERATOR, Actor, Service
+from coordinator.service.review.verdicts import Aside, Course
+from coordinator.store.database import DISK_ERRORS, storage_refusal
+from coordinator.store.ledger import Job, Tx, View
+from coordinator.words.clock import Clock
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.verdicts")
+#: Verdicts that write files at the same time; others wait.
+WORKERS = 2
+
+
+class VerdictRunner:
+    """One per daemon; used from the loop's thread only."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, writer: Writer,
+                 decide: Callable[[Job, Answer], None],
+                 open_reader: Callable[[], apsw.Connection], clock: Clock) -> None:
+        """`decide` runs a job, and closes first what has lapsed in its way."""
+        self._loop, self._service, self._writer = loop, service, writer
+        self._decide = decide
+        self._open_reader, self._clock = open_reader, clock
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="verdict")
+        self._halted = False
+
+    def drive(self, course: Course, who: Callable[[Tx], Actor], answer: Answer) -> None:
+        """Carry out a request of several transactions; `answer` is called once, with its answer.
+        `who` tells, in each of its transactions, for whom it is, or refuses."""
+
+        def go_on(value: Any) -> None:
+            try:
+                part = course.send(value)
+            except StopIteration as end:
+                answer(end.value)
+                return
+            except Refusal as refusal:
+                answer(refusal)
+                return
+            except Exception as bad:
+                answer(_bug(bad))
+                return
+            if isinstance(part, Aside):
+                self._beside(part, go_on)
+            else:
+                self._decide(self._job(part.job, who), go_on)
+
+        go_on(None)
+
+    def resume(self) -> None:
+        """Keep the files of unfinished verdicts held, and go on with those that a crash cut off."""
+        db = self._open_reader()
+        try:
+            left = verdicts.unfinished(View(db, self._clock.now_ms()))
+        finally:
+            db.close()
+        if not left:
+            return
+        self._writer.submit(lambda tx: verdicts.hold(self._service, tx), lambda value: None)
+        for review in left:
+            if review not in self._service.at_work:
+                self.drive(verdicts.resume(self._service, review), lambda tx: OPERATOR,
+                           partial(_tell, review))
+
+    def close(self) -> None:
+        """Stop after the file that is being written now: the next start goes on."""
+        self._halted = True
+        self._workers.shutdown(wait=False)
+
+    # ------------------------------------------------------------ one part
+
+    def _job(self, job: Job, who: Callable[[Tx], Actor]) -> Job:
+        def served(tx: Tx) -> Any:
+            return serve_write(self._service, tx, who(tx),
+                               lambda svc, tx, actor, request: job(tx), None)
+
+        return served
+
+    def _beside(self, part: Aside, answer: Answer) -> None:
+        if self._halted:
+            answer(Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down."))
+            return
+        self._loop.run_in_executor(self._workers, self._work, part).add_done_callback(
+            lambda done: answer(done.result())
+        )
+
+    def _work(self, part: Aside) -> Any:
+        """In a worker."""
+        try:
+            db = self._open_reader()
+            try:
+                return part.run(_Beside(self, View(db, self._clock.now_ms())))
+            finally:
+                db.close()
+        except Refusal as refusal:
+            return refusal
+        except DISK_ERRORS as bad:
+            return storage_refusal(self._service.tree.root / ".coord", bad)
+        except Exception as bad:
+            return _bug(bad)
+
+
+class _Beside:
+    """What a part gets that runs in a worker."""
+
+    def __init__(self, verdicts: VerdictRunner, view: View) -> None:
+        self._verdicts = verdicts
+        self.view = view
+
+    def report(self, job: Job) -> None:
+        """Have this written down soon; nobody waits for it."""
+        own = self._verdicts
+        with suppress(RuntimeError):  # the loop has ended: the journal stays as it is
+            own._loop.call_soon_threadsafe(own._writer.submit, job, lambda value: None)
+
+    def halted(self) -> bool:
+        """Whether the coordinator is about to stop."""
+        return self._verdicts._halted
+
+
+def _tell(review: str, value: Any) -> None:
+    if isinstance(value, Refusal):
+        log.warning("the verdict on %s that was cut off: %s", review, value.message)
+    else:
+        log.info("the verdict on %s that was cut off has come to its end", review)
+
+
+def _bug(bad: Exception) -> Refusal:
+    log.error("a verdict failed", exc_info=bad)
+    return Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__}).")

@@ -1,0 +1,156 @@
+"""What an agent's hook says, in one form for all dialects: who, when, and which call.
+
+Payloads come from programs that change every week: fields that are missing or of another type are
+taken as absent, unknown events are `other`; only what would be written must be understood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from coordinator.dialects.table import Call, HookTable, Moment, call_of
+from coordinator.words.refusals import Code, Refusal
+
+_MOMENTS: dict[str, dict[str, Moment]] = {
+    "claude": {
+        "SessionStart": "session", "UserPromptSubmit": "prompt", "PreToolUse": "before",
+        "PostToolUse": "after", "PostToolUseFailure": "after", "Stop": "stop",
+        "SubagentStart": "sub start", "SubagentStop": "sub stop", "SessionEnd": "end",
+    },
+    "gemini": {
+        "SessionStart": "session", "BeforeAgent": "prompt", "BeforeTool": "before",
+        "AfterTool": "after", "AfterAgent": "stop", "SessionEnd": "end",
+    },
+    "copilot": {
+        "sessionStart": "session", "userPromptSubmitted": "prompt", "preToolUse": "before",
+        "postToolUse": "after", "postToolUseFailure": "after", "agentStop": "stop",
+        "subagentStart": "sub start", "subagentStop": "sub stop", "sessionEnd": "end",
+    },
+    "plain": {
+        "session": "session", "prompt": "prompt", "before": "before", "after": "after",
+        "stop": "stop", "sub start": "sub start", "sub stop": "sub stop", "end": "end",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HookCall:
+    """One hook call. `session` and `sub` are the agent's own ids; empty where it has none."""
+
+    moment: Moment
+    event: str
+    session: str = ""
+    sub: str = ""
+    sub_type: str = ""
+    parent: str = ""
+    """The session that a sub-agent's own session belongs to, where the two differ."""
+    cwd: str | None = None
+    tool: str = ""
+    given: Any = None
+    call: Call | None = None
+    call_id: str = ""
+    supervised: bool = True
+    """Whether a person is asked before tools run: then a rewritten command is shown to them."""
+    output: str = ""
+    """What the tool answered, as text, once it has run."""
+    again: bool = False
+    """The agent wants to stop although it was asked to go on already."""
+    stopped: Refusal | None = None
+    """Why a call must not happen whoever holds what: nobody can tell what it would write."""
+
+
+def decode(table: HookTable, payload: bytes, event: str = "") -> HookCall:
+    """What this payload says; `event` names it where the payload itself does not.
+
+    Raises:
+        Refusal: INVALID: not a hook's input.
+    """
+    try:
+        said = msgspec.json.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
+        raise _not_understood(str(bad)) from None
+    if not isinstance(said, dict):
+        raise _not_understood("it is not an object")
+    if not event and not _str(said, "hook_event_name"):
+        raise _not_understood("it names no event")
+    if table.dialect == "copilot":
+        return _copilot(table, said, event)
+    return _snake(table, said, event)
+
+
+def _snake(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
+    event = _str(said, "hook_event_name") or event
+    moment = _MOMENTS[table.dialect].get(event, "other")
+    tool, given = _str(said, "tool_name"), said.get("tool_input")
+    call, stopped = _call(table, moment, tool, given)
+    return HookCall(
+        moment=moment, event=event, session=_str(said, "session_id"),
+        sub=_str(said, "agent_id"), sub_type=_str(said, "agent_type"),
+        parent=_str(said, "parent_session_id"), cwd=_str(said, "cwd") or None, tool=tool,
+        given=given, call=call, stopped=stopped,
+        call_id=_str(said, "tool_use_id") or _str(said, "tool_call_id"),
+        supervised=_str(said, "permission_mode") not in ("bypassPermissions", "yolo", ""),
+        output=_output(said.get("tool_response", said.get("error"))) if moment == "after" else "",
+        again=said.get("stop_hook_active") is True,
+    )
+
+
+def _copilot(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
+    moment = _MOMENTS["copilot"].get(event, "other")
+    tool, given = _str(said, "toolName"), said.get("toolArgs")
+    call, stopped = _call(table, moment, tool, given)
+    return HookCall(
+        moment=moment, event=event, session=_str(said, "sessionId"), sub=_str(said, "agentId"),
+        sub_type=_str(said, "agentType"), parent=_str(said, "parentAgentId"),
+        cwd=_str(said, "cwd") or None, tool=tool, given=given,
+        call=call, stopped=stopped, supervised=False,
+        output=_output(said.get("toolResult", said.get("error"))) if moment == "after" else "",
+        again=said.get("stop_hook_active") is True,
+    )
+
+
+def _call(
+    table: HookTable, moment: Moment, tool: str, given: Any
+) -> tuple[Call | None, Refusal | None]:
+    if moment not in ("before", "after"):
+        return None, None
+    try:
+        call = call_of(table, tool, given)
+        if any("\0" in path for path in call.paths):
+            raise _not_understood("a path in it has a NUL character")
+        return call, None
+    except Refusal as refusal:
+        # Once it has run, or was stopped, there is nothing to stop any more.
+        return Call("unknown"), refusal if moment == "before" else None
+
+
+def _output(value: Any) -> str:
+    """The tool's answer as text, its beginning only."""
+    if isinstance(value, str):
+        return value[:20_000]
+    try:
+        return msgspec.json.encode(value).decode()[:20_000] if value is not None else ""
+    except (TypeError, ValueError):
+        return ""
+
+
+def _str(said: dict[str, Any], key: str) -> str:
+    """A name: of a directory, a session, a tool.
+
+    Raises:
+        Refusal: INVALID: it has a NUL, as no path and no id can.
+    """
+    value = said.get(key)
+    if isinstance(value, str) and "\0" in value:
+        raise _not_understood(f"`{key}` has a NUL character in it")
+    return value[:4096] if isinstance(value, str) else ""
+
+
+def _not_understood(why: str) -> Refusal:
+    return Refusal(
+        Code.INVALID, f"The hook's input is not understood ({why[:200]}); the call is stopped.",
+        next="Check the hook's entry in the agent's settings: `coord doctor`.",
+    )

@@ -1,0 +1,98 @@
+"""The answer to a hook, in the words that each agent CLI takes: text for its standard output.
+
+One `HookAnswer` for all. An empty text lets the call happen, everywhere; what a dialect cannot
+say at a moment is left out here, and kept by who asked for the next moment that can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from coordinator.dialects.decode import HookCall
+from coordinator.dialects.table import HookTable
+from coordinator.words.texts import harmless
+
+
+@dataclass(frozen=True, slots=True)
+class HookAnswer:
+    """What coord says to a hook. `deny` stops the call; `command` replaces a shell command;
+    `context` is read by the model; `again` makes an agent that wants to stop go on."""
+
+    deny: str = ""
+    command: str = ""
+    context: str = ""
+    again: str = ""
+
+
+def can_add(table: HookTable, heard: HookCall) -> bool:
+    """Whether the model reads what is added at this moment."""
+    return heard.moment in table.context
+
+
+def encode(table: HookTable, heard: HookCall, verdict: HookAnswer) -> str:
+    """What the hook prints."""
+    said = _SAY[table.dialect](heard, HookAnswer(
+        deny=harmless(verdict.deny), command=verdict.command, context=harmless(verdict.context),
+        again=harmless(verdict.again)))
+    return msgspec.json.encode(said).decode() if said else ""
+
+
+def _claude(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:
+    if verdict.again:
+        return {"decision": "block", "reason": verdict.again}
+    inner: dict[str, Any] = {}
+    if verdict.deny:
+        inner = {"permissionDecision": "deny", "permissionDecisionReason": verdict.deny}
+    elif verdict.command:
+        inner = {"updatedInput": _replaced(heard, verdict.command)}
+        if not heard.supervised:
+            inner["permissionDecision"] = "allow"
+    if verdict.context:
+        inner["additionalContext"] = verdict.context
+    return {"hookSpecificOutput": {"hookEventName": heard.event, **inner}} if inner else {}
+
+
+def _gemini(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:
+    if verdict.deny or verdict.again:
+        return {"decision": "deny", "reason": verdict.deny or verdict.again}
+    inner: dict[str, Any] = {}
+    if verdict.command:
+        inner["tool_input"] = _replaced(heard, verdict.command)
+    if verdict.context:
+        inner["additionalContext"] = verdict.context
+    return {"hookSpecificOutput": {"hookEventName": heard.event, **inner}} if inner else {}
+
+
+def _copilot(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:
+    if verdict.again:
+        return {"decision": "block", "reason": verdict.again}
+    out: dict[str, Any] = {}
+    if verdict.deny:
+        out = {"permissionDecision": "deny", "permissionDecisionReason": verdict.deny}
+    elif verdict.command:
+        out = {"modifiedArgs": _replaced(heard, verdict.command)}
+    if verdict.context:
+        out["additionalContext"] = verdict.context
+    return out
+
+
+def _plain(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in (("deny", verdict.deny), ("command", verdict.command),
+                           ("context", verdict.context), ("again", verdict.again))
+        if value
+    }
+
+
+def _replaced(heard: HookCall, command: str) -> dict[str, Any]:
+    given = dict(heard.given) if isinstance(heard.given, dict) else {}
+    if heard.call is not None and heard.call.parameter:
+        given[heard.call.parameter] = command
+    return given
+
+
+_SAY = {"claude": _claude, "gemini": _gemini, "copilot": _copilot, "plain": _plain}

@@ -1,0 +1,66 @@
+"""Folders below a root that have a coordinator of their own: nothing in them is this one's.
+
+A folder with a `.coord` is the ground of its own coordinator, whatever lies around it (roots.py).
+For the one around, it is as if it lay outside. A person makes that so (`coord init --separate`); it
+is also so where the folder had its `.coord` first. What is known of such folders here serves for
+words; what decides is the look at the path, at the instant.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from coordinator.files import ownership
+from coordinator.files.real_paths import printable, shown
+from coordinator.files.roots import foreign_root, is_prepared
+from coordinator.files.state import StateDir
+from coordinator.rules import globs
+from coordinator.words.resource_names import Resource
+from coordinator.words.refusals import Code, Refusal
+
+
+def separate_trees(root: Path) -> list[str]:
+    """The folders that persons have separated from this root, relative to it, sorted."""
+    try:
+        raw = ownership.read(StateDir(root).apart) or b""
+    except (OSError, Refusal):
+        return []
+    names = {os.fsdecode(line) for line in raw.split(b"\n") if line}
+    return sorted(name for name in names if is_prepared(f"{root}/{name}"))
+
+
+def check_ours(bases: tuple[str, ...], name: str, text: str) -> None:
+    """That the path `name` is in no such folder, seen from any of these bases (which end with a
+    slash): the root, and the linked worktree that was addressed.
+
+    Raises:
+        Refusal: OUTSIDE_REPO.
+    """
+    for base in dict.fromkeys(bases):
+        there = foreign_root(base, name)
+        if there is not None:
+            raise separate(there, base, text)
+
+
+def separate(there: str, base: str, text: str) -> Refusal:
+    """The refusal of what lies in such a folder."""
+    return Refusal(
+        Code.OUTSIDE_REPO,
+        f"{shown(text)} belongs to the coordinator of {shown(there)}, which is separate from that "
+        f"of {shown(base.rstrip('/'))}. Nothing was done.",
+        next=f"Repeat it in {there}. (To have one for both: `coord down` there, and remove its "
+        "`.coord`.)",
+        resource=printable(text), root=base.rstrip("/"), coordinator=there,
+    )
+
+
+def not_covered(known: list[str], resource: Resource) -> list[str]:
+    """Those of the `known` folders that a lease on this directory or glob looks like covering."""
+    if resource.kind == "dir":
+        start = resource.name.strip("/")
+        inside = "" if start in ("", ".") else start + "/"
+        return [name for name in known if f"{name}/".startswith(inside)]
+    if resource.kind == "glob":
+        return [name for name in known if globs.reaches(resource.name, name)]
+    return []

@@ -1,0 +1,51 @@
+"""`python -P -m coordinator.git_guard pre-commit|pre-push …`: what git's hooks run. Light to start.
+
+Exit code 0: go on; 1: stop, with the reason on standard error. Where nobody can tell, it stops
+with words: a person goes on with COORD_GUARD=off.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from coordinator.git_guard import repository
+from coordinator.git_guard.commit_check import CommitCheck, OFF, SWITCH
+from coordinator.words.refusals import Refusal
+from coordinator.words.texts import harmless
+
+
+def main(arguments: list[str]) -> int:
+    """The hook's exit code."""
+    hook, rest = (arguments or [""])[0], arguments[1:]
+    told = os.fsdecode(sys.stdin.buffer.read()) if hook == "pre-push" else ""
+    try:
+        top = repository.top()
+        if top is None:
+            return 0  # a bare repository has no files that anybody could hold
+        judge = CommitCheck(top, os.environ)
+        said = judge.push(rest[0] if rest else "", told) if hook == "pre-push" else judge.commit()
+    except Refusal as refusal:
+        return _cannot_tell(refusal)
+    except Exception as bad:
+        return _cannot_tell(refusal=None, bug=f"{type(bad).__name__}: {bad}")
+    sys.stderr.write(harmless(said))
+    return 1 if said else 0
+
+
+def _cannot_tell(refusal: Refusal | None, bug: str = "") -> int:
+    what = refusal.message if refusal is not None else f"it met a bug ({bug})."
+    step = refusal.next if refusal is not None else "Please report it."
+    if os.environ.get(SWITCH, "").lower() == OFF:
+        sys.stderr.write(f"coord: the guard is off; it could not look: {what}\n")
+        return 0
+    sys.stderr.write(
+        f"coord: the guard cannot tell who holds these files, so it stopped git: {what}\n"
+        f"  next: {step}\n"
+        f"  A person may go on all the same: {SWITCH}={OFF} git …\n"
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

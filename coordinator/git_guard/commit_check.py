@@ -1,0 +1,193 @@
+"""May this commit, or this push, happen? Asks the coordinator who holds its files, and says no.
+
+A commit is refused for files that others hold. A push is refused for files that its commits
+changed while another held them, and that the other is not done with: half of somebody's work does
+not leave the machine. (Why so: context_archive/decisions.md.) It never changes the index, a commit
+or a lease; a person goes on over it with COORD_GUARD=off, which is noted.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from coordinator.client.client import Client
+from coordinator.files.roots import STATE_DIR, find_root
+from coordinator.git_guard import repository
+from coordinator.git_guard.repository import Push
+from coordinator.profiles import profiles
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Refusal
+from coordinator.words.texts import quoted
+
+#: The variable, and its value, with which a person goes on over the guard.
+SWITCH, OFF = "COORD_GUARD", "off"
+#: Files asked for at once, and held ones that are listed in words.
+PORTION, LISTED_MAX = 500, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Committer:
+    """Who commits: an agent (by its token, its name or its session), or a person."""
+
+    agent: str | None = None
+    token: str | None = None
+    profile: str = ""
+    session: str = ""
+
+    @property
+    def person(self) -> bool:
+        """Nobody but a person is known."""
+        return not (self.agent or self.token or self.session)
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], root: Path) -> Committer:
+        """Who that is, by what a coordinated agent's commands find in their environment."""
+        token, agent = environment.get("COORD_AGENT_TOKEN"), environment.get("COORD_AGENT")
+        if token or agent:
+            return cls(agent=agent or None, token=token or None)
+        for profile in profiles(root):
+            if profile.session_env and environment.get(profile.session_env):
+                return cls(profile=profile.name, session=environment[profile.session_env])
+        return cls()
+
+
+class CommitCheck:
+    """One commit or push, in the working tree at `top`."""
+
+    def __init__(self, top: Path, environment: Mapping[str, str]) -> None:
+        self._top = top
+        self._env = environment
+        self.root = find_root(top)
+
+    @property
+    def used(self) -> bool:
+        """Whether this repository uses coord: where it does not, nobody holds anything."""
+        return (self.root / STATE_DIR).is_dir()
+
+    def commit(self) -> str:
+        """Why the commit may not happen; empty if it may.
+
+        Raises:
+            Refusal: nobody can tell.
+        """
+        if not self.used:
+            return ""
+        held = self._held(repository.staged(self._top), "commit")
+        if not held:
+            return ""
+        names = list(dict.fromkeys(item.path for item in held))
+        return _said(
+            "this commit was not made; the index is as it was.", held,
+            f"git restore --staged -- {_quoted(names)}   (or wait: `coord locks` tells)",
+            "git commit …",
+        )
+
+    def push(self, remote: str, told: str) -> str:
+        """Why the push may not happen; empty if it may. `told`: the hook's standard input.
+
+        Raises:
+            Refusal: nobody can tell.
+        """
+        if not self.used:
+            return ""
+        held: dict[tuple[str, str], rq.GuardHeld] = {}
+        for push in repository.pushes(told):
+            for item in self._pushed(push, remote):
+                held.setdefault((item.path, item.holder), item)
+        if not held:
+            return ""
+        return _said(
+            "this push was not made. Its commits changed files while others held them, and the "
+            "others are still at work on them:", list(held.values()),
+            "`coord locks` tells when they are done; push again then.", "git push …",
+        )
+
+    # ------------------------------------------------------------ inside
+
+    def _pushed(self, push: Push, remote: str) -> list[rq.GuardHeld]:
+        """What others hold of it, are not done with, and had taken before it was changed."""
+        with self._client() as client:
+            live = [one for one in client.call(rq.Locks()).items if one.mode != "shared"]
+        if not live:
+            return []
+        first = min(one.locked_at for one in live)
+        changed = repository.changed(self._top, push, remote, first[:19] + "Z")
+        out: list[rq.GuardHeld] = []
+        for item in self._held(list(changed), "push", noted=False):
+            if changed[item.path] * 1000 + 999 < from_iso(item.since):
+                continue
+            place = Path(item.worktree) if item.worktree else self._top
+            if repository.unfinished(place, push.local, [item.path]):
+                out.append(item)
+        if out and self._off() and Committer.of(self._env, self.root).person:
+            self._note([str(self._top / item.path) for item in out], "push")
+            return []
+        return out
+
+    def _held(self, paths: Sequence[str], action: str, *,
+              noted: bool = True) -> list[rq.GuardHeld]:
+        """What others hold of these; empty where a person goes on over it, which is noted."""
+        who = Committer.of(self._env, self.root)
+        absolute = [str(self._top / path) for path in paths]
+        if noted and self._off() and who.person:
+            self._note(absolute, action)
+            return []
+        out: list[rq.GuardHeld] = []
+        with self._client(who) as client:
+            for portion in repository.listed(absolute, PORTION):
+                out += client.call(rq.GuardCheck(
+                    paths=portion, agent=who.agent, profile=who.profile, session=who.session,
+                )).items
+        for item in out:
+            item.path = os.path.relpath(item.path, self._top)
+        return out
+
+    def _off(self) -> bool:
+        return self._env.get(SWITCH, "").lower() == OFF
+
+    def _note(self, paths: Sequence[str], action: str) -> None:
+        """A person goes on over the guard: noted where anybody can be told, never in the way."""
+        try:
+            with self._client() as client:
+                for portion in repository.listed(paths, PORTION):
+                    client.call(rq.GuardOverride(paths=portion, by=person(), action=action))
+        except Refusal as refusal:
+            sys.stderr.write(f"coord: the guard is off; not noted: {refusal.message}\n")
+
+    def _client(self, who: Committer | None = None) -> Client:
+        return Client(self.root, agent="", token=who.token if who is not None else None)
+
+
+def person() -> str:
+    """The human at the keyboard."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "operator"
+
+
+def _said(what: str, held: Sequence[rq.GuardHeld], step: str, command: str) -> str:
+    lines = [f"coord: {what}"]
+    for item in held[:LISTED_MAX]:
+        said = item.description and quoted(item.description)
+        why = " ".join(part for part in (item.task or "", said) if part)
+        of = "" if item.resource == item.path else f" (as {item.resource})"
+        lines.append(f"  {item.path}{of}: held by {item.holder} until {item.until[11:16]}Z"
+                     + (f": {why}" if why else ""))
+    if len(held) > LISTED_MAX:
+        lines.append(f"  … and {len(held) - LISTED_MAX} more")
+    lines.append(f"  next: {step}")
+    lines.append(f"  A person may go on all the same: {SWITCH}={OFF} {command}  (that is noted)")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(paths: Sequence[str]) -> str:
+    shown = " ".join(shlex.quote(path) for path in paths[:LISTED_MAX])
+    return shown + (" …" if len(paths) > LISTED_MAX else "")

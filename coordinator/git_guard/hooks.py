@@ -1,0 +1,282 @@
+"""The guard's lines in git's hooks: put in beside what is there, told apart from it, taken out.
+
+A hook that is a shell script keeps its file and gets the lines at its beginning, so that nothing
+else of it changes (some tell what they are by `$0`). Any other is moved to `coord-kept/` beside it,
+and called from a hook of ours. Taking the lines out gives back the bytes that were there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import re
+import shlex
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from coordinator.files.content import write_atomic
+from coordinator.git_guard import repository
+from coordinator.words.refusals import Code, Refusal
+
+HOOKS = ("pre-commit", "pre-push")
+#: The folder, beside the hooks, that keeps hooks which are no shell scripts.
+KEPT = "coord-kept"
+State = Literal["guarded", "missing", "old", "not executable"]
+
+_BEGIN, _END = b"# >>> coord guard", b"# <<< coord guard\n"
+_WHOLE = b" (the whole file is its)"
+_SHELLS = re.compile(
+    rb"#! *(?:/usr/bin/env +(?:-S +)?|(?:/[\w.-]+)*/)(?:ba|da|k|a)?sh(?: [^\n]*)?\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One hook file, there or not."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """`pre-commit` or `pre-push`."""
+        return self.path.name
+
+    @property
+    def kept(self) -> Path:
+        """Where the hook that was there lies, if it is called from ours."""
+        return self.path.parent / KEPT / self.name
+
+    def state(self) -> State:
+        """Whether it guards."""
+        now = _bytes(self.path)
+        if now is None or _BEGIN not in now:
+            return "missing"
+        if not os.access(self.path, os.X_OK):
+            return "not executable"
+        return "guarded" if self._lines(_WHOLE in now) in now else "old"
+
+    def shown(self, *, remove: bool = False) -> str:
+        """What `install` (or `remove`) would change, as a unified diff; empty if nothing."""
+        now = _bytes(self.path)
+        after = now
+        if remove:
+            if now is not None and _BEGIN in now and _END in now:
+                after = _without(now) if _WHOLE not in now else _bytes(self.kept)
+        elif self.state() == "guarded":
+            return ""
+        elif now is None:
+            after = b"#!/bin/sh\n" + self._lines(True)
+        elif _BEGIN in now and _END in now:
+            begin, end = now.index(_BEGIN), now.index(_END) + len(_END)
+            after = now[:begin] + self._lines(_WHOLE in now) + now[end:]
+        elif self._is_script(now):
+            after = self._inserted(now)
+        else:
+            after = b"#!/bin/sh\n" + self._lines(True)
+        old, new = ([] if one is None else one.decode("utf-8", "replace").splitlines(keepends=True)
+                    for one in (now, after))
+        name = str(self.path)
+        lines = difflib.unified_diff(old, new, name if now is not None else "/dev/null",
+                                     name if after is not None else "/dev/null")
+        return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+    def install(self) -> bool:
+        """Put the lines in; whether anything had to be changed.
+
+        Raises:
+            Refusal: STORAGE.
+        """
+        if self.state() == "guarded":
+            return False
+        with _writing(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if _BEGIN in (_bytes(self.path) or b""):
+                self.remove()
+            before = _bytes(self.path)
+            if before is not None and self._is_script(before):
+                mode = stat.S_IMODE(self.path.stat().st_mode)
+                write_atomic(self.path, self._inserted(before), mode)
+                return True
+            if os.path.lexists(self.path):
+                _move(self.path, self.kept)
+            write_atomic(self.path, b"#!/bin/sh\n" + self._lines(True), 0o755)
+            return True
+
+    def remove(self) -> bool:
+        """Take the lines out; whether there were any.
+
+        Raises:
+            Refusal: STORAGE; INVALID where only half of them is there.
+        """
+        now = _bytes(self.path)
+        if now is None or _BEGIN not in now:
+            return False
+        if now.find(_END, now.index(_BEGIN)) < 0:
+            raise Refusal(
+                Code.INVALID, f"{self.path} has the beginning of the guard's lines, but not their "
+                "end. It was left as it is.", next=f"Take them out by hand: {self.path}.",
+            )
+        with _writing(self.path):
+            if _WHOLE not in now:
+                write_atomic(self.path, _without(now), stat.S_IMODE(self.path.stat().st_mode))
+            elif os.path.lexists(self.kept):
+                _move(self.kept, self.path)
+                with contextlib.suppress(OSError):
+                    self.kept.parent.rmdir()
+            else:
+                self.path.unlink()
+        return True
+
+    def _is_script(self, before: bytes) -> bool:
+        """A shell script that git runs, and whose file is here and not elsewhere."""
+        shell = _SHELLS.match(before) is not None or (
+            not before.startswith(b"#!") and b"\0" not in before
+        )
+        return shell and os.access(self.path, os.X_OK) and not self.path.is_symlink()
+
+    def _inserted(self, before: bytes) -> bytes:
+        first = _SHELLS.match(before)
+        at = first.end() if first is not None else 0
+        return before[:at] + self._lines(False) + before[at:]
+
+    def _lines(self, whole: bool) -> bytes:
+        python = shlex.quote(sys.executable)
+        run = f"{python} -P -m coordinator.git_guard {self.name} \"$@\""
+        lines = [
+            _BEGIN.decode() + (_WHOLE.decode() if whole else "")
+            + ": refuses what other agents hold; `coord guard remove` takes these lines out",
+        ]
+        if self.name == "pre-push":  # what git says is wanted twice
+            lines.append("coord_told=$(cat; echo .)")
+            run = f"printf %s \"${{coord_told%.}}\" | {run}"
+        lines += [
+            f"if [ -x {python} ]; then",
+            f"  {run} || exit 1",
+            'elif [ "${COORD_GUARD:-}" != off ]; then',
+            f"  echo \"coord: the guard's Python is gone: \"{python} >&2",
+            '  echo "  next: coord guard install (or, for a person: COORD_GUARD=off git ...)" >&2',
+            "  exit 1",
+            "fi",
+        ]
+        if self.name == "pre-push":
+            lines += [
+                'if [ "$coord_told" = . ]; then exec </dev/null; else exec <<COORD_TOLD',
+                "${coord_told%??}", "COORD_TOLD", "fi",
+            ]
+        if whole:
+            lines += [
+                f"coord_kept=$(dirname -- \"$0\")/{KEPT}/{self.name}",
+                'if [ -x "$coord_kept" ]; then exec "$coord_kept" "$@"; fi',
+            ]
+        return "\n".join(lines).encode() + b"\n" + _END
+
+
+def found(place: Path) -> list[Hook]:
+    """The hooks of the repository at `place`, where git itself looks for them. One that each
+    worktree has of its own (a relative `core.hooksPath`) counts once for each that has the folder.
+
+    Raises:
+        Refusal: INVALID: no git repository, or hooks are switched off.
+    """
+    if repository.maybe("rev-parse", "--git-dir", cwd=place) is None:
+        raise Refusal(
+            Code.INVALID, f"{place} is not in a git repository, so there are no commits to guard.",
+            next="`git init`, or go to the repository.",
+        )
+    folders: dict[Path, None] = {}
+    here = repository.top(place) or place
+    for tree in dict.fromkeys([here, *_worktrees(place)]):
+        said = repository.maybe("rev-parse", "--git-path", "hooks", cwd=tree)
+        folder = Path(os.path.realpath(tree / said)) if said else None
+        if folder is None or not (tree == here or folder.is_dir()):
+            continue
+        if folder.exists() and not folder.is_dir():
+            raise Refusal(
+                Code.INVALID, f"git's hooks are switched off: core.hooksPath is {folder}.",
+                next="`git config --show-origin core.hooksPath` shows where that is set.",
+            )
+        folders.setdefault(folder)
+    return [Hook(folder / name) for folder in folders for name in HOOKS]
+
+
+def shared(place: Path, hooks: list[Hook]) -> str:
+    """Why these hooks are not this clone's alone; empty if they are."""
+    told = repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
+    if (told.split()[0] if told else "") in ("global", "system"):
+        return "core.hooksPath is set for all repositories"
+    for folder in dict.fromkeys(hook.path.parent for hook in hooks):
+        if repository.maybe("ls-files", "--", str(folder), cwd=place):
+            return f"git tracks what is in {folder}"
+    return ""
+
+
+def remarks(place: Path, hooks: list[Hook]) -> list[str]:
+    """What a person should know of where the hooks lie."""
+    out = []
+    told = repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
+    scope = told.split()[0] if told else ""
+    if scope in ("global", "system"):
+        out.append("core.hooksPath is set for all repositories: the guard is in all of them, and "
+                   "does nothing where coord is not used.")
+    for folder in dict.fromkeys(hook.path.parent for hook in hooks):
+        if folder.name == "_" and folder.parent.name == ".husky":
+            out.append(f"husky writes {folder} anew at `npm install`: `coord guard install` again "
+                       "then; `coord guard check` tells.")
+        elif repository.maybe("ls-files", "--", *(
+            str(hook.path) for hook in hooks if hook.path.parent == folder
+        ), cwd=place):
+            out.append(f"{folder} is tracked by git: what was put in there is of this machine; do "
+                       "not commit it.")
+    return out
+
+
+def _worktrees(place: Path) -> list[Path]:
+    said = repository.maybe("worktree", "list", "--porcelain", cwd=place) or ""
+    trees = [Path(line.removeprefix("worktree ")) for line in said.splitlines()
+             if line.startswith("worktree ")]
+    return [tree for tree in trees if tree.is_dir()]
+
+
+def _without(now: bytes) -> bytes:
+    """The file without the guard's lines."""
+    begin = now.index(_BEGIN)
+    return now[:begin] + now[now.index(_END, begin) + len(_END) :]
+
+
+def _move(source: Path, target: Path) -> None:
+    """A relative symlink leads to the same place afterwards."""
+    target.parent.mkdir(exist_ok=True)
+    if source.is_symlink() and not os.readlink(source).startswith("/"):  # noqa: PTH115
+        text = os.readlink(source)  # noqa: PTH115
+        deeper = target.parent.name == KEPT
+        target.unlink(missing_ok=True)
+        target.symlink_to(f"../{text}" if deeper else text.removeprefix("../"))
+        source.unlink()
+    else:
+        source.rename(target)
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as bad:
+        raise Refusal(Code.STORAGE, f"{path} cannot be read: {bad.strerror}.",
+                      next=f"Give read access to {path}.") from None
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as bad:
+        raise Refusal(
+            Code.STORAGE, f"{path} cannot be written: {bad.strerror}. Hooks before it are done.",
+            next=f"Give write access to {path.parent}, then repeat.",
+        ) from None

@@ -1,0 +1,297 @@
+"""Landing a gathered branch on the target: one at a time, leases first, files after.
+
+Whether it may land is the daemon's decision, made in the transaction that moves the branch
+(`service.landing`). Here is what surrounds it: the commit that is to land, the facts, the working
+tree that follows. From before the branch moves until the task is done it is noted (`recovery`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coordinator.files.beneath import Root
+from coordinator.files.git import NO_MODE, Entry, Git, GitError
+from coordinator.files.state import StateDir
+from coordinator.launch import recovery
+from coordinator.launch.checkout_update import CheckoutUpdate, in_use
+from coordinator.launch.worktrees import Target, Workplace, record
+from coordinator.rules.landing import Change, unseen
+from coordinator.words import file_names
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: How often a landing begins anew because a person's commit came first.
+TRIES_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A branch that wants to land: what it is about, its commit, and the leases it began with."""
+
+    agent: str
+    task: str
+    message: str
+    commit: str
+    began_with: Sequence[rq.LandRight]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What would land, and what the coordinator is asked for it."""
+
+    changes: Sequence[Entry]
+    request: rq.Land
+
+
+class Lander:
+    """Lands on one target. `ask` puts a question to the coordinator as the person who launched."""
+
+    def __init__(self, state: StateDir, target: Target,
+                 ask: Callable[[rq.Request[Any]], Any]) -> None:
+        self._state, self._target, self._ask = state, target, ask
+        self._git = Git(target.top)
+
+    def land(self, work: Work, finish: Callable[[str], bool]) -> str:
+        """Let the branch land, then call `finish` with the commit that the target is at then:
+        whatever is done there is done before anybody else's turn. That commit.
+
+        `finish` tells whether the task's end is noted; if not, whoever comes next tries again.
+
+        Raises:
+            Refusal: why nothing landed: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
+        """
+        with recovery.turn(self._state):
+            recovery.bring_forward(self._state, self._ask)
+            after = self._land(work)
+            if finish(after):
+                recovery.forget(self._state)
+        return after
+
+    def _land(self, work: Work) -> str:
+        for _ in range(TRIES_MAX):
+            try:
+                return self._attempt(work)
+            except GitError as bad:
+                raise bad.refusal(f"{work.task} did not land") from None
+            except Refusal as refusal:
+                if not refusal.facts.get("target_moved"):
+                    raise
+        raise Refusal(
+            Code.VERSION_CHANGED, f"{self._target.name} moved {TRIES_MAX} times while {work.task} "
+            "was to land. Nothing of it landed; it is all on its branch.",
+            next="Merge its branch by hand.",
+        )
+
+    def _attempt(self, work: Work) -> str:
+        git, ref = self._git, self._target.ref
+        plan = self._plan(work)
+        # Refused now, it costs nothing; lawful now, it may be refused when the branch moves.
+        self._ask(_as_check(plan.request))
+        where = git.checked_out_in(ref)
+        self._note(plan.request, where)  # before the lock, so that a crash leaves none unexplained
+        try:
+            with self._locked(where) as follower:
+                if git.commit(ref) != plan.request.before:  # from now on, no commit comes between
+                    plan = self._plan(work)
+                    self._note(plan.request, where)
+                self._move(follower, work, plan)
+        except (Refusal, GitError):
+            if not self._has_landed(plan.request.after):
+                recovery.forget(self._state)
+            raise
+        return plan.request.after
+
+    def _move(self, follower: CheckoutUpdate | None, work: Work, plan: _Plan) -> None:
+        """Let the branch move if it may, and the files follow."""
+        before, after = plan.request.before, plan.request.after
+        announced = False
+        if follower is not None:
+            plan.request.dirty = follower.dirty(before, plan.changes)
+            if not plan.request.dirty:  # (else it will be refused)
+                said = follower.rehearse(before, after)
+                if said is not None:
+                    raise _would_overwrite(work, said)
+                follower.announce(before, after)
+                announced = True
+        try:
+            self._ask(plan.request)
+        except Refusal:
+            # An answer may be lost with the daemon that gave it: the branch tells.
+            if not self._has_landed(after):
+                if follower is not None and announced:
+                    follower.withdraw()
+                raise
+        if follower is not None:
+            self._follow(follower, work, before, after)
+
+    def _plan(self, work: Work) -> _Plan:
+        """What would land on the target as it is now."""
+        git, ref = self._git, self._target.ref
+        tip = git.commit(ref)
+        base = git.base(work.commit, tip) if tip is not None else None
+        if tip is None or base is None:
+            raise Refusal(
+                Code.INVALID, f"{work.task} did not land: its branch has no history in common with "
+                f"{self._target.name}.", next="Look at the branch, and merge it by hand.",
+            )
+        changes, moved = git.changes(base, work.commit), git.changes(base, tip)
+        return _Plan(changes, rq.Land(
+            agent=work.agent, task=work.task, target=ref, before=tip,
+            after=self._commit(work, tip, base, changes, moved),
+            changes=[rq.LandChange(path=self._below(e.path, work), submodule=e.submodule)
+                     for e in changes],
+            moved=[p for e in moved if (p := self._inside(e.path)) is not None],
+            began_with=list(work.began_with),
+        ))
+
+    @contextlib.contextmanager
+    def _locked(self, where: str | None) -> Iterator[CheckoutUpdate | None]:
+        """The working tree that has the target checked out, its index locked; None if none has."""
+        if where is None:
+            self._refuse_while_rebased()
+            yield None
+            return
+        with CheckoutUpdate(Path(where)) as follower:
+            if self._git.checked_out_in(self._target.ref) != where:
+                raise Refusal(Code.VERSION_CHANGED, "Another branch was checked out meanwhile.",
+                              target_moved=True)
+            yield follower
+
+    def _refuse_while_rebased(self) -> None:
+        """A branch that is being rebased is checked out nowhere, and yet must not move."""
+        git_dir = self._target.top / self._git.text("rev-parse", "--git-dir")
+        for name in ("rebase-merge", "rebase-apply"):
+            with contextlib.suppress(OSError):
+                if (git_dir / name / "head-name").read_text().strip() == self._target.ref:
+                    raise in_use(f"{self._target.name} is being rebased", "Finish the rebase.")
+
+    def _has_landed(self, after: str) -> bool:
+        now = self._git.commit(self._target.ref)
+        return now is not None and self._git.contains(now, after)
+
+    def _follow(self, follower: CheckoutUpdate, work: Work, before: str, after: str) -> None:
+        """Bring the files forward; if somebody came first, take the branch back.
+
+        Raises:
+            Refusal: VERSION_CHANGED: nothing landed.
+        """
+        try:
+            follower.follow(before, after)
+        except GitError as bad:
+            refusal = _would_overwrite(work, "; ".join(bad.lines[:3]) or bad.said)
+            try:
+                self._ask(rq.LandBack(agent=work.agent, task=work.task, target=self._target.ref,
+                                      before=before, after=after, why=refusal.message))
+            except Refusal as kept:
+                raise Refusal(
+                    Code.STORAGE, f"{work.task} landed on {self._target.name}, but the files in "
+                    f"{follower.top} could not follow ({bad.said}), and the branch could not be "
+                    f"taken back: {kept.message}",
+                    next=f"`git -C '{follower.top}' status` shows what differs.",
+                ) from None
+            follower.withdraw()
+            raise refusal from None
+
+    # ------------------------------------------------------------ facts
+
+    def _inside(self, path: str) -> str | None:
+        """A path of the working tree as one below the repository's root; None beside it."""
+        below = self._target.below
+        if not path.startswith(below):
+            return None
+        return file_names.from_bytes(os.fsencode(path[len(below):]))
+
+    def _below(self, path: str, work: Work) -> str:
+        inside = self._inside(path)
+        if inside is None:
+            raise Refusal(
+                Code.OUTSIDE_REPO, f"{work.task} did not land: {path} lies outside of "
+                f"{self._target.below}, so no lease covers it. Nothing of it landed.",
+                next="Look at the branch, and merge it by hand.", paths=[path],
+            )
+        if file_names.hides_bytes(inside) is not None:
+            raise Refusal(
+                Code.INVALID, f"{work.task} did not land: `{file_names.shown(inside)}` is not UTF-8, "
+                "so no lease can name it. Nothing of it landed.", next="Rename it on the branch.",
+            )
+        return inside
+
+    def _commit(self, work: Work, tip: str, base: str, changes: Sequence[Entry],
+                moved: Sequence[Entry]) -> str:
+        """What the target will be: the branch itself, or, where the target went on, a merge that
+        has the branch's version of each path it changed and the target's of all others."""
+        if base == tip or unseen([Change(e.path, f"{e.path}/") for e in changes],
+                                 [f"{e.path}/" for e in moved]):
+            return work.commit  # (as it would be refused, there is nothing to be made)
+        index = self._state.path / "landing.index"
+        index.unlink(missing_ok=True)
+        git = Git(self._target.top, index)
+        try:
+            git.run("read-tree", tip)
+            gone = [e for e in changes if e.new_mode == NO_MODE]
+            there = [e for e in changes if e.new_mode != NO_MODE]
+            lines = [b"0 %s 0\t%s\0" % (b"0" * len(e.old), os.fsencode(e.path)) for e in gone]
+            lines += [b"%s %s 0\t%s\0" % (e.new_mode.encode(), e.new.encode(), os.fsencode(e.path))
+                      for e in there]
+            git.run("update-index", "-z", "--index-info", data=b"".join(lines))
+            return record(git, git.text("write-tree"), [tip, work.commit],
+                          f"Merge {work.message}")
+        finally:
+            index.unlink(missing_ok=True)
+
+    def _note(self, request: rq.Land, where: str | None) -> None:
+        recovery.note(self._state, recovery.Note(
+            agent=request.agent, task=request.task, target=request.target, before=request.before,
+            after=request.after, top=where,
+        ))
+
+
+def _as_check(request: rq.Land) -> rq.LandCheck:
+    return rq.LandCheck(
+        agent=request.agent, task=request.task, changes=request.changes,
+        began_with=request.began_with, moved=request.moved, target=request.target,
+    )
+
+
+def _would_overwrite(work: Work, said: str) -> Refusal:
+    return Refusal(
+        Code.VERSION_CHANGED, f"{work.task} did not land: git would have to overwrite something in "
+        f"the main worktree that is not committed ({said}). Nothing of it landed; it is all on its "
+        "branch.", next="Commit it or put it aside, then merge the branch by hand.", dirty=True,
+    )
+
+
+def rights(leases: Sequence[rq.Lease]) -> list[rq.LandRight]:
+    """The leases that an attempt begins with, as a landing names them."""
+    return [rq.LandRight(fencing_token=lease.fencing_token, resource=lease.resource,
+                         kind=lease.kind) for lease in leases]
+
+
+def only_ignored(work: Workplace, main: Path, leases: Sequence[rq.Lease]) -> list[str]:
+    """Files leased by name that the agent wrote and git ignores: they could never land."""
+    names = [lease.resource for lease in leases
+             if lease.kind == "file" and lease.mode == "exclusive"]
+    if not names:
+        return []
+    try:
+        found = Git(work.place).names("--literal-pathspecs", "ls-files", "-z", "--others",
+                                      "--ignored", "--exclude-standard", "--", *names)
+    except GitError:
+        return []
+    try:
+        with Root(work.place) as there, Root(main.resolve()) as here:
+            return [name for name in found if _differs(there, here, name)]
+    except OSError:
+        return found
+
+
+def _differs(one: Root, other: Root, name: str) -> bool:
+    try:
+        return one.snapshot(name, 0).name != other.snapshot(name, 0).name
+    except OSError:
+        return True

@@ -1,0 +1,109 @@
+"""What the agents of one launch share while they work.
+
+Owns whether the launch drains, stops or is over, and what was attempted so far. Starts no agent and
+ends none (launcher.py), and does none of their work (agent_worker.py).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from coordinator.client.client import Client
+from coordinator.files.state import StateDir
+from coordinator.launch import report, runs
+from coordinator.launch.attempt import PASSING, Limits
+from coordinator.launch.isolation import Isolation
+from coordinator.profiles import Profile
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+
+#: Between two tries to reach a coordinator that restarts (seconds).
+RETRY_S = 0.2
+
+
+class LaunchState:
+    """Shared by the threads of a launch. `run` is its record on disk, once it is prepared;
+    `isolation` its worktrees, if each agent works in one."""
+
+    run: runs.RunFile
+
+    def __init__(
+        self, root: Path, profile: Profile, limits: Limits, *, say: Callable[[str], None],
+        expects_verdicts: Callable[[], bool], options: Mapping[str, str] | None,
+    ) -> None:
+        self.root, self.profile, self.limits = root, profile, limits
+        self.options = dict(options or {})
+        self.say = say
+        self.state = StateDir(root)
+        self.isolation: Isolation | None = None
+        self.draining, self.hard = threading.Event(), threading.Event()
+        self.over = threading.Event()
+        self.attempts: list[report.Attempt] = []
+        self.problems: list[str] = []
+        #: When the last attempt ended (monotonic seconds).
+        self.last_at = time.monotonic()
+        self._expects_verdicts = expects_verdicts
+        self._numbers: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self.operator = Client(root)
+
+    def steady(self, request: rq.Request[Any]) -> Any:
+        """Ask as the person who launched, until the coordinator answers.
+
+        Raises:
+            Refusal: its answer; or that it could not be reached for too long.
+        """
+        deadline = time.monotonic() + self.limits.patience_s
+        while True:
+            try:
+                return self.operator.call(request)
+            except Refusal as refusal:
+                if refusal.code not in PASSING or time.monotonic() > deadline:
+                    raise
+                self.hard.wait(RETRY_S)
+
+    def nothing_left(self, client: Client, counts: Mapping[str, int]) -> bool:
+        """Whether no agent could do anything any more, told from a refused claim's counts."""
+        if self.over.is_set():
+            return True
+        if counts.get("claimed") or counts.get("failed"):
+            return False
+        if counts.get("review") or counts.get("ready"):
+            if self._expects_verdicts():
+                return False
+            if counts.get("ready") and not self._barred(client):
+                return False
+        self.over.set()
+        return True
+
+    def _barred(self, client: Client) -> bool:
+        """Ready tasks that nobody may start though nobody holds anything: reviews bar them."""
+        held = client.call(rq.Locks(limit=1))
+        if held.items or held.waiters:
+            return False
+        now = client.call(rq.Tasks(limit=1)).counts
+        return not (now.get("claimed") or now.get("failed")) and bool(
+            client.call(rq.Reviews(limit=1)).items
+        )
+
+    def number(self, task: str) -> int:
+        """The number of the next attempt at this task in this run: names its files."""
+        with self._lock:
+            self._numbers[task] = self._numbers.get(task, 0) + 1
+            return self._numbers[task]
+
+    def note(self, attempt: report.Attempt) -> None:
+        """Keep an attempt for the report."""
+        with self._lock:
+            self.attempts.append(attempt)
+            self.last_at = time.monotonic()
+
+    def trouble(self, what: str) -> None:
+        """An agent could not go on for a reason that is no task's fault."""
+        with self._lock:
+            self.problems.append(what)
+        self.say(what)

@@ -1,0 +1,242 @@
+"""A launch: N agents that work on the backlog until nothing is left that they could do.
+
+Owns the beginning (what an earlier launch left, the task file, the names), the end, and what a
+person may do in between: drain, stop. Prints nothing; `say` is told what happens, a line at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from coordinator.files.state import StateDir
+from coordinator.launch import logs, recovery, report, runs
+from coordinator.launch.attempt import Limits
+from coordinator.launch.launch_state import LaunchState
+from coordinator.launch.agent_worker import AgentWorker
+from coordinator.launch.isolation import Isolation, tidy_up, uncommitted
+from coordinator.launch.process import end_orphan, mark, unrecorded
+from coordinator.launch.worktrees import Target, find_target
+from coordinator.profiles import Profile
+from coordinator.wiring.settings_wiring import Wirer
+from coordinator.words import requests as rq
+from coordinator.words.clock import SystemClock, iso
+from coordinator.words.refusals import Code, Refusal
+
+AGENTS_MAX = 50
+FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
+    ".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "markdown",
+    ".markdown": "markdown",
+}
+
+
+class Launcher(LaunchState):
+    """One launch. `prepare`, `start`, then `done` or `drain` and `stop`; last, `report`."""
+
+    def __init__(
+        self, root: Path, profile: Profile, agents: int, limits: Limits, *,
+        say: Callable[[str], None] = lambda line: None,
+        expects_verdicts: Callable[[], bool] = lambda: False, isolated: bool = False,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """`isolated`: each agent works in a git worktree of its own, and what it did has to land.
+
+        `expects_verdicts` tells whether somebody is about to settle reviews: as long as it is
+        so, work that waits for a verdict keeps the launch going.
+
+        Raises:
+            Refusal: INVALID: the number of agents, a program that is not there, one whose hooks are
+                not wired, an option that it cannot be given, or no branch to land on.
+        """
+        if not 1 <= agents <= AGENTS_MAX:
+            raise Refusal(Code.INVALID, f"--agents must be between 1 and {AGENTS_MAX}.")
+        profile.program()
+        profile.check_options(options or {})
+        _check_wired(root, profile)
+        self._target = find_target(root) if isolated else None
+        super().__init__(root, profile, limits, say=say, expects_verdicts=expects_verdicts,
+                         options=options)
+        self.agents = agents
+        self.workers: list[AgentWorker] = []
+        self.orphans = 0
+        self._clock = SystemClock()
+        self._began = time.monotonic()
+
+    # ------------------------------------------------------------ the beginning
+
+    def prepare(self, tasks: Path | None) -> None:
+        """Start the coordinator, tidy up after launches that died, import the task file.
+
+        Raises:
+            Refusal: INVALID with the place in the file; DAEMON_DOWN; STORAGE.
+        """
+        text = _read(tasks) if tasks is not None else None
+        form = _format(tasks) if tasks is not None else "yaml"
+        since = report.last_event(self.operator)
+        self._since = since
+        self._recover()
+        self._tidy_up()
+        self._closed_before = {
+            task.task for task in report.all_tasks(self.operator)
+            if task.state in ("done", "cancelled", "dead")
+        }
+        try:
+            self.run = runs.RunFile(self.state, self.profile.name, iso(self._clock.now_ms()))
+        except OSError as bad:
+            raise Refusal(
+                Code.STORAGE, f"{self.state.runs} cannot be written: {bad.strerror}."
+            ) from None
+        if self._target is not None:
+            self._isolate(self._target)
+        if text is not None and tasks is not None:
+            self._import(text, form, tasks.name)
+
+    def _isolate(self, target: Target) -> None:
+        self.isolation = Isolation(self.root, self.state, target, self.run.record.run, self.steady)
+        self.say(f"What the agents do lands on {target.name}.")
+        count = uncommitted(target)
+        if count:
+            self.say(f"Note: {count} file{'' if count == 1 else 's'} in the working tree "
+                     f"{'has' if count == 1 else 'have'} changes that are not committed. The "
+                     f"agents begin from the last commit of {target.name}, without them.")
+
+    def _recover(self) -> None:
+        """Bring a landing to its end that the death of a launch cut off."""
+        if recovery.unfinished(self.state) is not None:
+            said = recovery.recover(self.state, self.steady)
+            if said is not None:
+                self.say(said)
+
+    def _tidy_up(self) -> None:
+        for path, record in list(runs.records(self.state)):
+            if not record.orphaned:
+                continue
+            ended = 0
+            for worker in record.workers:
+                tail = ""
+                if worker.pid is None:
+                    group = unrecorded(worker.agent, str(self.state.socket()))
+                    if group is not None:
+                        ended += end_orphan(group, mark(group), worker.agent)
+                elif worker.task is not None:
+                    ended += end_orphan(worker.pid, worker.mark, worker.agent)
+                    tail = logs.tail(logs.log_path(path.parent, worker.task, worker.attempt or 1),
+                                     4_000)
+                with contextlib.suppress(Refusal):
+                    self.operator.call(
+                        rq.Leave(agent=worker.agent, clean=False, log_tail=tail,
+                                 reason=f"its launcher (run {record.run}) died")
+                    )
+            self.orphans += ended
+            runs.close(path, record, iso(self._clock.now_ms()))
+            for kept in tidy_up(self.root, self.state, record.run):
+                self.say(f"Run {record.run} left work that did not land: {kept}")
+            self.say(f"Run {record.run} had died: {ended} agent"
+                     f"{'' if ended == 1 else 's'} of it stopped, unfinished work flagged.")
+
+    def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], name: str) -> None:
+        digest = runs.digest(text)
+        states = {task.task: task.state for task in report.all_tasks(self.operator)}
+        for _, record in runs.records(self.state):
+            if record.imported == digest:
+                left = [t for t in record.tasks if states.get(t) not in ("done", "cancelled", None)]
+                if left:
+                    self.run.record.imported, self.run.record.tasks = digest, record.tasks
+                    self._closed_before -= set(record.tasks)
+                    self.say(f"{name} was imported by run {record.run}; {len(left)} of its "
+                             f"{len(record.tasks)} tasks are left, and go on.")
+                    self.run.save()
+                    return
+                break
+        made = self.operator.call(rq.TaskImport(text=text, format=form))
+        self.run.record.imported = digest
+        self.run.record.tasks = [task.task for task in made.items]
+        self.run.save()
+        count = len(made.items)
+        self.say(f"{count} task{'' if count == 1 else 's'} imported from {name}.")
+
+    def start(self) -> None:
+        """Register the agents and let them work."""
+        self._began = self.last_at = time.monotonic()
+        self.workers = [AgentWorker(self, f"{self.profile.name}-{n}") for n in range(1, self.agents + 1)]
+        for worker in self.workers:
+            worker.start()
+
+    # ------------------------------------------------------------ going on
+
+    @property
+    def done(self) -> bool:
+        """Whether every agent has gone."""
+        return not any(worker.is_alive() for worker in self.workers)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until every agent has gone, or so long; whether they have."""
+        deadline = time.monotonic() + seconds
+        for worker in self.workers:
+            worker.join(max(0.0, deadline - time.monotonic()))
+        return self.done
+
+    def drain(self) -> None:
+        """No new claims; what runs is finished."""
+        self.draining.set()
+
+    def stop(self) -> None:
+        """End every agent now; what they changed is flagged."""
+        self.draining.set()
+        self.hard.set()
+
+    def counts(self) -> dict[str, int]:
+        """The backlog by state, as it is now."""
+        return self.operator.call(rq.Tasks(limit=1)).counts
+
+    # ------------------------------------------------------------ the end
+
+    def report(self) -> report.Report:
+        """What it came to; ends the run's record."""
+        made = report.make(
+            self.operator, run=self.run.record.run, wall_s=self.last_at - self._began,
+            agents=self.agents, attempts=self.attempts, since=self._since,
+            closed_before=self._closed_before, orphans=self.orphans, problems=self.problems,
+        )
+        if self.isolation is not None:
+            made.target = self.isolation.target.name
+            made.landed, made.not_landed = self.isolation.landed, self.isolation.kept
+        self.run.record.ended_at = iso(self._clock.now_ms())
+        self.run.save()
+        self.operator.close()
+        return made
+
+
+def _check_wired(root: Path, profile: Profile) -> None:
+    """An agent with hooks is launched with them, or not at all."""
+    if profile.wire and not Wirer(StateDir(root), Path.home()).is_wired(profile):
+        raise Refusal(
+            Code.INVALID, f"The hooks of {profile.name} are not wired in this repository, so its "
+            "writes would not be guarded. Nothing was started.",
+            next=f"coord init --agent {profile.name}",
+        )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise Refusal(Code.INVALID, f"{path} is not UTF-8 text. Nothing was started.") from None
+    except OSError as bad:
+        raise Refusal(
+            Code.INVALID, f"{path} cannot be read: {bad.strerror}. Nothing was started.",
+            next="Name a task file (.yaml, .jsonl or .md), or `-` for the backlog as it is.",
+        ) from None
+
+
+def _format(path: Path) -> Literal["yaml", "jsonl", "markdown"]:
+    found = FORMATS.get(path.suffix.lower())
+    if found is None:
+        raise Refusal(
+            Code.INVALID, f"The kind of {path.name} cannot be told from its name. "
+            "Nothing was started.", next=f"Name it {' or '.join(('.yaml', '.jsonl', '.md'))}.",
+        )
+    return found

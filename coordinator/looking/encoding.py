@@ -1,0 +1,136 @@
+"""How needs and facts travel between the coordinator and a process that looks for it.
+
+Frames: four bytes of length (big endian), one byte that says what it is, then MessagePack. One
+question is answered by any number of blobs and then the facts. Owns the form, sends nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from coordinator.looking.facts import (
+    AnyNeed,
+    Below,
+    Bytes,
+    Content,
+    Fact,
+    Identity,
+    Ignored,
+    Listing,
+    Looked,
+    Place,
+    Twins,
+)
+from coordinator.words.resource_names import Located
+from coordinator.words.refusals import Refusal
+
+#: What a frame is: a question, kept bytes, the facts, a failure in words.
+QUESTION, BLOB, FACTS, FAILED = b"Q", b"B", b"F", b"E"
+#: The head of a frame.
+HEAD = struct.Struct(">I1s")
+
+_Asked = Place | Content | Below | Identity | Twins | Ignored
+
+
+class _Found(msgspec.Struct, tag_field="is", array_like=True):
+    need: _Asked
+
+
+class _Located(_Found, tag="located", array_like=True):
+    fact: Located
+
+
+class _Bytes(_Found, tag="bytes", array_like=True):
+    fact: Bytes
+
+
+class _Listing(_Found, tag="listing", array_like=True):
+    fact: Listing
+
+
+class _Names(_Found, tag="names", array_like=True):
+    fact: list[str]
+
+
+class _Text(_Found, tag="text", array_like=True):
+    fact: str | None
+
+
+class _Flag(_Found, tag="flag", array_like=True):
+    fact: bool
+
+
+class _Refused(_Found, tag="refused", array_like=True):
+    fact: dict[str, Any]
+
+
+_Any = _Located | _Bytes | _Listing | _Names | _Text | _Flag | _Refused
+_encode = msgspec.msgpack.Encoder().encode
+_needs = msgspec.msgpack.Decoder(list[AnyNeed])
+_facts = msgspec.msgpack.Decoder(list[_Any])
+
+
+class Blob(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Bytes that are to be kept, deflated; `size`: before that. Empty: they are kept already."""
+
+    digest: str
+    size: int
+    packed: bytes
+    mode: int
+
+
+_blob = msgspec.msgpack.Decoder(Blob)
+
+
+def frame(what: bytes, body: bytes) -> bytes:
+    """One frame."""
+    return HEAD.pack(len(body), what) + body
+
+
+def encode_needs(needs: Iterable[AnyNeed]) -> bytes:
+    """A question's body."""
+    return _encode(list(needs))
+
+
+def decode_needs(body: bytes) -> list[AnyNeed]:
+    """What a question asks for."""
+    return _needs.decode(body)
+
+
+def encode_blob(digest: str, size: int, packed: bytes, mode: int) -> bytes:
+    """A blob's body."""
+    return _encode(Blob(digest, size, packed, mode))
+
+
+def decode_blob(body: bytes) -> Blob:
+    """What a blob's body holds."""
+    return _blob.decode(body)
+
+
+def encode_facts(looked: Looked) -> bytes:
+    """The facts' body."""
+    return _encode([_found(need, fact) for need, (fact, _) in looked.facts.items()])
+
+
+def decode_facts(body: bytes, looked: Looked, seq: int) -> None:
+    """Add the facts that a body holds; the look began at the log's number `seq`."""
+    for found in _facts.decode(body):
+        fact: Fact = Refusal.from_body(found.fact) if isinstance(found, _Refused) else found.fact
+        looked.add(found.need, fact, seq)
+
+
+def _found(need: AnyNeed, fact: Fact) -> _Any:
+    kind: Any = _Text
+    if isinstance(fact, Refusal):
+        return _Refused(need, fact.body())  # type: ignore[arg-type]
+    for shape, made in ((Located, _Located), (Bytes, _Bytes), (Listing, _Listing),
+                        (bool, _Flag), (list, _Names)):
+        if isinstance(fact, shape):
+            kind = made
+            break
+    answer: _Any = kind(need, fact)
+    return answer

@@ -1,0 +1,186 @@
+"""Answers in words for a model, and as data: the reply's own shape, without secrets.
+
+Pure. A tool's answer is one text, with the one act that comes next at its end; the same text
+stands in the data as `message`, for clients that show their model only one of the two.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+from coordinator.words.texts import block, fenced, harmless, quoted
+
+#: A diff of partial work longer than this (characters) is cut; the whole is in the review.
+DIFF_CHARS_MAX = 20_000
+#: Leases and waiters listed in words; the data has all.
+LISTED_MAX = 30
+#: Secrets that no model has a use for; what is in the words already; what is the store's own.
+_LEFT_OUT = frozenset({
+    "lease_token", "prompt", "excerpts", "partial", "snippet", "notices", "acquisition_id",
+    "content_hash", "created_at", "updated_at", "attempts", "attempts_max",
+})
+#: Commands that are tools here, and the calls that they are.
+_CALLS = (
+    (re.compile(r"`?coord task claim (T-\d+)(?: --agent [^\s`]+)?`?"), r'next_task {"task": "\1"}'),
+    (re.compile(r"`coord lock ([^\s`]+)(?: --agent [^\s`]+)?`"), r'acquire {"resources": ["\1"]}'),
+    (re.compile(r"`coord request (approve|reject) (U-\d+)(?: --agent [^\s`]+)?(?: --answer WHY)?`"),
+     r'answer_unlock {"request": "\2", "verdict": "\1"}'),
+)
+
+
+def in_words(reply: Any) -> str:
+    """What a reply says, in words."""
+    return harmless(_told(reply))
+
+
+def _told(reply: Any) -> str:
+    match reply:
+        case rq.Claimed():
+            return _claimed(reply)
+        case rq.Task():
+            return _task(reply)
+        case rq.Acquired():
+            return _acquired(reply)
+        case rq.Released():
+            return f"Released: {_names(reply.released)}."
+        case rq.LockList():
+            return _held(reply)
+        case rq.Unlock():
+            return (f"{reply.holder} is asked to release {reply.resource} ({reply.request}). You "
+                    "stand in line and are told the answer. Go on with other work.")
+        case rq.UnlockAnswered():
+            return reply.message
+        case rq.HitList():
+            return _hits(reply)
+        case rq.Alive():
+            said = [_as_tools(notice.text) for notice in reply.notices]
+            return "\n".join(["Noted.", *said])
+    raise TypeError(f"nothing is said of {type(reply).__name__}")
+
+
+def data(reply: Any) -> dict[str, Any]:
+    """A reply as data, with its words as `message`, and without what stands in the words only to
+    be read: several clients give their model the data instead of the text."""
+    plain: dict[str, Any] = _slim(msgspec.to_builtins(reply))
+    return {"message": in_words(reply), **plain}
+
+
+def _slim(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_slim(one) for one in value]
+    if isinstance(value, str):
+        return harmless(value)
+    if not isinstance(value, dict):
+        return value
+    return {key: _slim(one) for key, one in value.items()
+            if key not in _LEFT_OUT and one not in (None, "", [], {})}
+
+
+def refused(refusal: Refusal) -> tuple[str, dict[str, Any]]:
+    """A refusal as text and as data. Commands that are tools here are named as tools."""
+    body = _shown(refusal.body())
+    body["message"], body["next"] = _as_tools(body["message"]), _as_tools(body["next"])
+    text = f"{refusal.code.value}: {body['message']}"
+    if body["next"] not in text:
+        text += f"\nNext: {body['next']}"
+    return text, {"error": body}
+
+
+def _shown(value: Any) -> Any:
+    """The same, with every text made harmless."""
+    if isinstance(value, dict):
+        return {key: _shown(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_shown(one) for one in value]
+    return harmless(value) if isinstance(value, str) else value
+
+
+def _as_tools(text: str) -> str:
+    for pattern, call in _CALLS:
+        text = pattern.sub(call, text)
+    return text
+
+
+def _claimed(reply: rq.Claimed) -> str:
+    task = reply.task
+    parts = [f"You have {task.task}: {quoted(task.title, 500)}"]
+    if task.prompt.strip():
+        parts.append(task.prompt.strip())
+    if reply.leases:
+        shared = [lease for lease in reply.leases if lease.mode == "shared"]
+        own = [lease for lease in reply.leases if lease.mode != "shared"]
+        if own:
+            parts.append(f"Yours to write until {_clock(own[0].expires_at)}: {_names(own)}.")
+        if shared:
+            parts.append(f"Yours to read, kept from being written: {_names(shared)}.")
+    else:
+        parts.append("It names no files: lease what you write as you go.")
+    parts += [f"Note: {warning}" for warning in reply.warnings]
+    if reply.partial is not None:
+        parts.append(_partial(reply.partial))
+    for quote in reply.excerpts:
+        parts.append(f"Context archive, section {quote['section']} {quoted(quote['title'])} "
+                     f"({quote['source']}):\n{block(quote['text'])}")
+    parts.append(f"When it is finished, call complete_task with task {task.task}; if you cannot "
+                 "finish it, fail_task.")
+    return "\n\n".join(parts)
+
+
+def _partial(partial: rq.Partial) -> str:
+    diff = partial.diff
+    if len(diff) > DIFF_CHARS_MAX:
+        diff = diff[:DIFF_CHARS_MAX] + f"\n… cut here; `coord review show {partial.review}` has all"
+    return (f"Somebody has begun this: {partial.summary}. Go on from what is there ("
+            f"{partial.review}):\n{fenced(diff, 'diff')}")
+
+
+def _task(task: rq.Task) -> str:
+    if task.state == "done":
+        return f"{task.task} is done and its leases are released. Call next_task for the next one."
+    why = f": it {task.explanation}" if task.explanation else ""
+    return f"{task.task} is {task.state}{why}. Call next_task for another one."
+
+
+def _acquired(reply: rq.Acquired) -> str:
+    until = _clock(min(lease.expires_at for lease in reply.leases)) if reply.leases else ""
+    said = f"Leased to you until {until}: {_names(reply.leases)}. Read afresh before you write."
+    return "\n".join([said, *(f"Note: {warning}" for warning in reply.warnings)])
+
+
+def _held(reply: rq.LockList) -> str:
+    if not reply.items and not reply.waiters:
+        return "Nothing is leased."
+    lines = []
+    for lease in reply.items[:LISTED_MAX]:
+        why = " ".join(part for part in (
+            lease.task or "", lease.description and quoted(lease.description)) if part)
+        lines.append(f"{lease.resource}: {lease.locked_by} ({lease.mode}) until "
+                     f"{_clock(lease.expires_at)}" + (f": {why}" if why else ""))
+    if len(reply.items) > LISTED_MAX:
+        lines.append(f"… and {len(reply.items) - LISTED_MAX} more")
+    for waiter in reply.waiters[:LISTED_MAX]:
+        lines.append(f"{waiter.agent} waits for {', '.join(waiter.resources)} "
+                     f"(place {waiter.position} in line)")
+    return "\n".join(lines)
+
+
+def _hits(reply: rq.HitList) -> str:
+    if not reply.items:
+        return "The context archive says nothing on that."
+    return "\n\n".join(f"{hit.number} {quoted(hit.title)} ({hit.source})\n{block(hit.snippet)}"
+                       for hit in reply.items)
+
+
+def _names(leases: list[rq.Lease]) -> str:
+    names = [lease.resource for lease in leases]
+    more = f" and {len(names) - LISTED_MAX} more" if len(names) > LISTED_MAX else ""
+    return ", ".join(names[:LISTED_MAX]) + more
+
+
+def _clock(instant: str) -> str:
+    return f"{instant[11:16]}Z"

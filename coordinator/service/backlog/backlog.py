@@ -1,0 +1,170 @@
+"""The backlog as a whole: adding tasks one or many, listing them, and taking them out as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from coordinator.looking.facts import Place
+from coordinator.rules import backlog as rule
+from coordinator.service.backlog import tasks, text_formats
+from coordinator.service.core import Actor, Service
+from coordinator.service.leasing.conflicts import once_wanted
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import TaskRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+TITLE_CHARS_MAX = 500
+PROMPT_CHARS_MAX = 200_000
+
+
+@dataclass(slots=True)
+class Draft:
+    """A task that is about to be added. `after` names tasks by id, or by `ref` within a batch."""
+
+    title: str
+    prompt: str = ""
+    resources: list[str] = field(default_factory=list)
+    priority: int = 0
+    after: list[str] = field(default_factory=list)
+    attempts_max: int | None = None
+    ref: str | None = None
+
+
+def add(svc: Service, tx: Tx, actor: Actor, req: rq.TaskAdd) -> rq.Task:
+    """See `requests.TaskAdd`."""
+    draft = Draft(
+        title=req.title, prompt=req.prompt, resources=req.resources, priority=req.priority,
+        after=req.after, attempts_max=req.attempts_max,
+    )
+    return _add_all(svc, tx, [draft], req.cwd)[0]
+
+
+def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Imported:
+    """See `requests.TaskImport`."""
+    drafts = [
+        Draft(
+            title=item.title, prompt=item.prompt, resources=item.files, priority=item.priority,
+            after=item.after, attempts_max=item.attempts, ref=item.id,
+        )
+        for item in text_formats.read(req.text, req.format)
+        if not item.done
+    ]
+    return rq.Imported(items=_add_all(svc, tx, drafts, req.cwd))
+
+
+def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> rq.Exported:
+    """See `requests.TaskExport`."""
+    items = []
+    for raw in view.rows("tasks_list", 0, None, 2**31):
+        task = TaskRow(*raw)
+        shown = tasks.reply(view, task)
+        items.append(
+            text_formats.Item(
+                id=task.task_id, title=task.title, prompt=task.prompt, files=shown.resources,
+                priority=task.priority, after=shown.after, attempts=task.attempts_max,
+                state=task.state, done=task.state == "done",
+            )
+        )
+    return rq.Exported(text=text_formats.write(items, req.format))
+
+
+def listing(svc: Service, view: View, actor: Actor, req: rq.Tasks) -> rq.TaskList:
+    """See `requests.Tasks`."""
+    limit = max(1, min(req.limit, 5000))
+    rows = [TaskRow(*raw) for raw in view.rows("tasks_list", req.after, req.state, limit)]
+    return rq.TaskList(
+        items=[tasks.reply(view, row) for row in rows],
+        counts=counts(view),
+        next=str(rows[-1].n) if len(rows) == limit else None,
+    )
+
+
+def counts(view: View) -> dict[str, int]:
+    """Tasks by state."""
+    return {str(state): int(n) for state, n in view.rows("task_counts")}
+
+
+def show(svc: Service, view: View, actor: Actor, req: rq.TaskShow) -> rq.Task:
+    """See `requests.TaskShow`."""
+    return tasks.reply(view, tasks.find(view, req.task), full=True)
+
+
+def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None) -> list[rq.Task]:
+    """Check all, then add all: nothing is half done."""
+    limits = svc.settings.backlog
+    room = limits.tasks_max - int((tx.row("task_count") or (0,))[0])
+    if len(drafts) > room:
+        raise Refusal(
+            Code.LIMIT, f"{len(drafts)} tasks would pass the limit of {limits.tasks_max} "
+            "(backlog.tasks_max). Nothing was added.",
+        )
+    tx.looked.require(Place(text.removeprefix("shared:"), cwd)
+                      for draft in drafts for text in draft.resources)
+    first = tx.last_number("task") + 1
+    ids = {d.ref: f"T-{first + i}" for i, d in enumerate(drafts) if d.ref}
+    if len(ids) != sum(1 for d in drafts if d.ref):
+        names = [d.ref for d in drafts if d.ref]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Refusal(Code.INVALID, f"The id {twice!r} is used twice; nothing was added.")
+    for i, draft in enumerate(drafts):
+        if draft.ref is None:
+            ids[f"T-{first + i}"] = f"T-{first + i}"
+    events = [
+        _draft_event(svc, tx, draft, f"T-{first + i}", first + i, ids, cwd)
+        for i, draft in enumerate(drafts)
+    ]
+    titles = {f"T-{first + i}": d.ref or f"T-{first + i}" for i, d in enumerate(drafts)}
+    circle = rule.cycle({e.task: e.after for e in events})
+    if circle:
+        named = " -> ".join(titles.get(name, name) for name in circle)
+        raise Refusal(
+            Code.INVALID, f"These tasks wait for each other: {named}. Nothing was added.",
+            next="Remove one of these `after`.", cycle=circle,
+        )
+    new = {e.task for e in events}
+    for event in events:
+        states = ["pending" if name in new else tasks.find(tx, name).state for name in event.after]
+        event.state = rule.state_for(states)
+    for event in events:
+        assert tx.number("task") == event.n
+        tx.record(event)
+    tx.offers = True
+    return [tasks.reply(tx, tasks.find(tx, e.task)) for e in events]
+
+
+def _draft_event(
+    svc: Service, tx: Tx, draft: Draft, task_id: str, n: int, ids: dict[str, str], cwd: str | None
+) -> ev.TaskAdded:
+    title = draft.title.strip()
+    if not title or len(title) > TITLE_CHARS_MAX or "\0" in title:
+        raise Refusal(
+            Code.INVALID, f"A task needs a title of 1 to {TITLE_CHARS_MAX} characters "
+            f"(got {title[:60]!r}). Nothing was added.",
+        )
+    if len(draft.prompt) > PROMPT_CHARS_MAX:
+        raise Refusal(Code.LIMIT, f"The prompt of {title[:60]!r} is over {PROMPT_CHARS_MAX}.")
+    if not -1000 <= draft.priority <= 1000:
+        raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
+    attempts = draft.attempts_max or svc.settings.backlog.attempts_max
+    if not 1 <= attempts <= 1000:
+        raise Refusal(Code.INVALID, "`attempts` must be between 1 and 1000.")
+    if len(draft.resources) > svc.settings.leases.resources_max:
+        raise Refusal(Code.LIMIT, f"{title[:60]!r} names {len(draft.resources)} resources.")
+    wanted = once_wanted(
+        (tx.looked.place(text.removeprefix("shared:"), cwd),
+         "shared" if text.startswith("shared:") else "exclusive") for text in draft.resources
+    )
+    resources: list[tuple[str, str, str, str]] = [
+        (one.resource.name, one.resource.kind, one.resource.scope, mode) for one, mode in wanted
+    ]
+    after = []
+    for name in draft.after:
+        after.append(ids[name] if name in ids else tasks.find(tx, name).task_id)
+    return ev.TaskAdded(
+        task=task_id, n=n, title=title, prompt=draft.prompt, priority=draft.priority,
+        state="pending", attempts_max=attempts, resources=resources,
+        after=list(dict.fromkeys(after)),
+    )

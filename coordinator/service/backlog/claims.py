@@ -1,0 +1,248 @@
+"""Claims: taking a task with its leases, finishing it, giving it back."""
+
+from __future__ import annotations
+
+from coordinator.looking.facts import AnyNeed, Lapsed, Unready
+from coordinator.service import landing, unserved
+from coordinator.service.backlog import dispatch, tasks
+from coordinator.service.holders import agents
+from coordinator.service.leasing import grant, lapse, redirect
+from coordinator.service.review import reviews
+from coordinator.service.core import Actor, Service, ms
+from coordinator.service.leasing.conflicts import Obstacles, Wanted, locate, weigh
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+
+def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed | Refusal:
+    """See `requests.TaskClaim`."""
+    ttl_ms = grant.checked_ttl(svc, req.ttl_s)
+    if not 0 <= req.wait_s <= svc.settings.leases.wait_max_s:
+        raise Refusal(
+            Code.LIMIT, f"`wait_s` must be between 0 and {svc.settings.leases.wait_max_s:g}."
+        )
+    named = tasks.find(tx, req.task) if req.task is not None else None
+    agents.may_act(tx, actor, req.agent)
+    if named is None:
+        chosen = dispatch.choose(svc, tx, req.agent)
+        agents.acting(svc, tx, actor, req.agent)
+        if chosen is None:
+            return _nothing(tx)
+        return _take(svc, tx, req.agent, *chosen, ttl_ms)
+    tasks.offer_rested(tx)
+    named = tasks.find(tx, named.task_id)
+    _close_if_lapsed(tx, named)
+    if named.state == "claimed":
+        if named.claimed_by == req.agent:
+            return _held_already(svc, tx, named)
+        return Refusal(
+            Code.TASK_TAKEN, f"{named.task_id} is claimed by {named.claimed_by}; it stays so.",
+            holder=named.claimed_by,
+        )
+    if named.state != "ready":
+        why = tasks.reply(tx, named, full=True).explanation
+        return Refusal(
+            Code.TASK_NOT_READY,
+            f"{named.task_id} is {named.state}" + (f": it {why}." if why else "."),
+            state=named.state,
+        )
+    wanted = dispatch.wanted_by(svc, tx, named.task_id)
+    obstacles = weigh(svc, tx, req.agent, wanted, task=named.task_id)
+    other = None
+    if obstacles.blocked:
+        other = redirect.offer(svc, tx, req.agent)
+    else:
+        grant.check_looked(svc, tx, wanted, obstacles)
+    agents.acting(svc, tx, actor, req.agent)
+    if obstacles.blocked:
+        located = [one for one, _ in wanted]
+        return redirect.locked(
+            svc, tx, req.agent, located, obstacles, None, other, task=named.task_id
+        )
+    if obstacles.closed:
+        return grant.quarantined(obstacles)
+    return _take(svc, tx, req.agent, named, wanted, obstacles, ttl_ms)
+
+
+def _close_if_lapsed(tx: Tx, task: TaskRow) -> None:
+    """Raises:
+    Unready: the task's claim has ended and was not closed yet.
+    """
+    if task.claimed_by is not None and task.claim_until is not None and task.claim_until <= tx.now:
+        raise Unready(lapsed=[Lapsed(task.claimed_by, task.task_id)])
+
+
+def claim_needs(svc: Service, view: View, req: rq.TaskClaim) -> list[AnyNeed]:
+    """What to look at before a claim is decided."""
+    return dispatch.needs(view, req.task)
+
+
+def _nothing(tx: Tx) -> Refusal:
+    counts = {str(state): int(n) for state, n in tx.rows("task_counts")}
+    left = {s: n for s, n in counts.items() if s not in ("done", "cancelled", "dead")}
+    if not left:
+        message = "The backlog has no open task."
+    else:
+        parts = ", ".join(f"{n} {state}" for state, n in sorted(left.items()))
+        message = f"No task can be started by you now ({parts})."
+    return Refusal(Code.NOTHING_TO_DO, message, counts=counts, open=sum(left.values()))
+
+
+def _take(
+    svc: Service, tx: Tx, agent: str, task: TaskRow, wanted: list[Wanted], obstacles: Obstacles,
+    ttl_ms: int,
+) -> rq.Claimed:
+    until = tx.later(ttl_ms)
+    acquired = None
+    if wanted:
+        acquired = grant.grant(
+            svc, tx, agent, wanted, obstacles, ttl_ms=ttl_ms, task=task.task_id,
+            description=task.title,
+        )
+    unserved.take_up(tx, "task", task.task_id)
+    tasks.move(
+        tx, task, "claim", agent=agent, attempts=task.attempts + 1, claimed_by=agent,
+        claimed_at=tx.now, claim_until=until, ttl_ms=ttl_ms,
+        claim_max=tx.later(max(ttl_ms, ms(svc.settings.leases.max_hold_s))),
+    )
+    if task.partial is not None:
+        _let_go_on(tx, task.partial)
+    return _claimed(svc, tx, tasks.find(tx, task.task_id), acquired)
+
+
+def _let_go_on(tx: Tx, review: str) -> None:
+    """Reassigned work is taken up, or given up: who waited for that looks again."""
+    for raw in tx.rows("review_files_of", review):
+        tx.free(raw[0], "file", raw[1])
+
+
+def _held_already(svc: Service, tx: Tx, task: TaskRow) -> rq.Claimed:
+    """Claiming again what one has: the same claim, told again."""
+    rows = [LeaseRow(*r) for r in tx.rows("leases_of_task", task.task_id)]
+    held = [
+        grant.lease_reply(row, token=svc.seal(row.fencing_token), again=True)
+        for row in rows if row.locked_by == task.claimed_by and row.expires_at > tx.now
+    ]
+    first = held[0].acquisition_id if held else ""
+    return _claimed(svc, tx, task, rq.Acquired(acquisition_id=first, leases=held, warnings=[]))
+
+
+def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None) -> rq.Claimed:
+    reply = tasks.reply(tx, task)
+    partial = None
+    if task.partial is not None:
+        review = reviews.show(svc, tx, task.partial, content=False)
+        partial = rq.Partial(
+            review=review.review, summary=review.summary,
+            files=[{"path": f.path, "change": f.change, "worktree": f.worktree}
+                   for f in review.files],
+            diff="\n".join(f.diff for f in review.files),
+        )
+    names = [r.removeprefix("shared:") for r in reply.resources]
+    return rq.Claimed(
+        task=reply,
+        acquisition_id=acquired.acquisition_id if acquired else None,
+        leases=acquired.leases if acquired else [],
+        excerpts=redirect.excerpts(svc, names, task.title) if names else [],
+        partial=partial,
+        warnings=acquired.warnings if acquired else [],
+    )
+
+
+def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str, force: bool) -> TaskRow:
+    task = tasks.find(tx, text)
+    landing.check_at_rest(svc, [task.task_id])
+    if force and not actor.operator:
+        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
+    if task.state != "claimed":
+        raise Refusal(
+            Code.BAD_TRANSITION,
+            f"{task.task_id} is {task.state}, not claimed; it stays as it is.", state=task.state,
+        )
+    if task.claimed_by != agent and not force:
+        raise Refusal(
+            Code.NOT_HOLDER, f"{task.task_id} is claimed by {task.claimed_by}, not by {agent}.",
+            holder=task.claimed_by,
+        )
+    return task
+
+
+def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
+    """See `requests.TaskDone`."""
+    task = _own_claim(svc, tx, actor, req.agent, req.task, req.force)
+    if task.claim_until is not None and tx.now >= task.claim_until and not req.force:
+        raise Refusal(
+            Code.STALE_TOKEN,
+            f"The claim on {task.task_id} ended at {task.claim_until}; it was not marked done, "
+            "for another may have taken its files since.",
+            next=f"`coord task claim {task.task_id}` again, check the files, then finish.",
+        )
+    if req.landed is None and not actor.operator:
+        landing.must_land_first(svc, tx, task)
+    agents.acting(svc, tx, actor, req.agent)
+    rows = [LeaseRow(*r) for r in tx.rows("leases_of_task", task.task_id)]
+    for row in rows:
+        if row.locked_by == task.claimed_by:
+            grant.end(tx, row)
+    lapse.leave_line(tx, str(task.claimed_by), task.task_id, "its task is over")
+    tasks.move(tx, task, "done", agent=req.agent, result=req.result[:10_000], partial=None)
+    return tasks.reply(tx, tasks.find(tx, task.task_id))
+
+
+def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
+    """See `requests.TaskFail`."""
+    task = _own_claim(svc, tx, actor, req.agent, req.task, req.force)
+    learned: list[tuple[str, str, str, str]] = []
+    if req.blocked:
+        for one in locate(svc, tx, req.blocked, req.cwd):
+            resource = one.resource
+            learned.append((resource.name, resource.kind, resource.scope, "exclusive"))
+    lapse.look_first(svc, tx, str(task.claimed_by), task.task_id)
+    left = landing.unlanded(svc, tx, req.unlanded) if req.unlanded is not None else []
+    agents.acting(svc, tx, actor, req.agent)
+    if learned:
+        tx.record(
+            ev.TaskResourcesLearned(task=task.task_id, agent=req.agent, resources=learned)
+        )
+        why = "it needs " + ", ".join(name for name, *_ in learned) + ", which others hold"
+    else:
+        why = req.reason or "the attempt failed"
+    lapse.fail_claim(
+        svc, tx, task, str(task.claimed_by), why=why[:2000], log_tail=req.log_tail,
+        blocked=bool(learned) or req.model_error,
+        also=landing.flagged(svc, tx, req.unlanded, left) if req.unlanded is not None else None,
+    )
+    return tasks.reply(tx, tasks.find(tx, task.task_id))
+
+
+def retry(svc: Service, tx: Tx, actor: Actor, req: rq.TaskRetry) -> rq.Task:
+    """See `requests.TaskRetry`."""
+    task = tasks.find(tx, req.task)
+    tasks.move(tx, task, "retry", attempts=0, why="put back by a person")
+    return tasks.reply(tx, tasks.find(tx, task.task_id))
+
+
+def cancel(svc: Service, tx: Tx, actor: Actor, req: rq.TaskCancel) -> rq.Task:
+    """See `requests.TaskCancel`."""
+    task = tasks.find(tx, req.task)
+    landing.check_at_rest(svc, [task.task_id])
+    if task.state == "claimed":
+        if not req.force:
+            raise Refusal(
+                Code.BAD_TRANSITION,
+                f"{task.task_id} is claimed by {task.claimed_by}; cancelling it needs --force.",
+                next=f"`coord task cancel {task.task_id} --force`", state="claimed",
+            )
+        lapse.fail_claim(
+            svc, tx, task, str(task.claimed_by), why="cancelled by a person", log_tail="",
+            blocked=False,
+        )
+        task = tasks.find(tx, task.task_id)
+    if task.partial is not None:
+        _let_go_on(tx, task.partial)
+    tasks.move(tx, task, "cancel", why=req.reason or "cancelled by a person", result=req.reason)
+    return tasks.reply(tx, tasks.find(tx, task.task_id))
+

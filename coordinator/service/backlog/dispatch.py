@@ -1,0 +1,102 @@
+"""Which task next: the best ready one that this agent could start now, in a few index look-ups.
+
+Best is by priority, then age. A candidate that meets something held is *parked* on what holds it
+and not looked at again until that is free (store/projections.py offers it again): so the cost
+does not grow with what is held, nor with the backlog. Tasks parked on the agent's own leases are
+candidates for it all the same. One that cannot be leased at all is set aside with its reason.
+"""
+
+from __future__ import annotations
+
+from coordinator.looking.facts import AnyNeed, Unready
+from coordinator.service import unserved
+from coordinator.service.backlog import tasks
+from coordinator.service.leasing import lapse
+from coordinator.service.core import Service
+from coordinator.service.leasing.grant import check_looked
+from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once_wanted, place, weigh
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.words.refusals import Refusal
+
+#: Own leases whose parked tasks are looked at too.
+OWN_MAX = 32
+#: Candidates whose files are looked at together, before it is known which of them it will be.
+AHEAD = 8
+
+
+def wanted_by(svc: Service, tx: Tx, task_id: str) -> list[Wanted]:
+    """The task's resources as they are on disk now, with the mode each is needed in.
+
+    Raises:
+        Refusal: one lies outside of the repository by now.
+        Unready: they were not looked at.
+    """
+    rows = tx.rows("task_resources_of", task_id)
+    tx.looked.require(_places(tx, task_id))
+    return once_wanted((lies(tx, name, kind, scope), mode) for name, kind, scope, mode in rows)
+
+
+def _places(view: View, task_id: str) -> list[AnyNeed]:
+    return [place(name, kind) for name, kind, _, _ in view.rows("task_resources_of", task_id)]
+
+
+def needs(view: View, task_id: str | None) -> list[AnyNeed]:
+    """Where the files of one task lie, or of the next candidates."""
+    names = [task_id] if task_id is not None else [
+        str(raw[0]) for raw in view.rows("ready_next", AHEAD)]
+    return [need for name in names for need in _places(view, name)]
+
+
+def choose(
+    svc: Service, tx: Tx, agent: str, *, beside: bool = False
+) -> tuple[TaskRow, list[Wanted], Obstacles] | None:
+    """The best task that `agent` could start now, with what it wants; None when there is none.
+
+    `beside`: it is in the middle of something, so nothing that touches what it holds is offered:
+    its own reads would go stale under it.
+
+    Raises:
+        Unready: files have to be looked at, or lapsed leases to be closed before.
+    """
+    tasks.offer_rested(tx)
+    seen: set[str] = set()
+    held = [] if beside else tx.rows("leases_of_holder", agent)[:OWN_MAX]
+    own = {LeaseRow(*raw).scope for raw in held}
+    while True:
+        best = tx.row("ready_best")
+        for scope in own:
+            parked = tx.row("parked_best", scope)
+            if parked and parked[0] not in seen and (best is None or parked[1:] < best[1:]):
+                best = parked
+        if best is None:
+            break
+        task_id = str(best[0])
+        try:
+            wanted = wanted_by(svc, tx, task_id)
+            obstacles = weigh(svc, tx, agent, wanted, task=task_id)
+            touches_own = beside and bool(obstacles.mine)
+            if not obstacles.blocked and not obstacles.closed and not touches_own:
+                if not beside:
+                    check_looked(svc, tx, wanted, obstacles)
+                return tasks.find(tx, task_id), wanted, obstacles
+        except Unready as unready:
+            raise Unready([*unready.needs, *_ahead(tx, task_id)], unready.lapsed) from None
+        except Refusal as refusal:
+            unserved.put(svc, tx, "task", task_id, refusal.message, task=task_id)
+            continue
+        seen.add(task_id)
+        tx.park(task_id, obstacles.first_scope)
+    due = [] if beside else lapse.due(tx)
+    if due:
+        raise Unready(lapsed=due)
+    return None
+
+
+def _ahead(tx: Tx, chosen: str) -> list[AnyNeed]:
+    """Where the resources of the next candidates lie: looked at with those of the first, for it may
+    turn out to be blocked."""
+    return [
+        need for raw in tx.rows("ready_next", AHEAD) if raw[0] != chosen
+        for need in _places(tx, str(raw[0])) if not tx.looked.has(need)
+    ]

@@ -1,0 +1,193 @@
+"""One task: finding it, moving it from state to state, showing it. All moves go through `move`."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from coordinator.rules import backlog as rule
+from coordinator.rules import leases as lease_rule
+from coordinator.service.core import Service, ms
+from coordinator.service.leasing.overlapping import holders_of
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import TaskRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: Tasks that one transaction tells of the end of what they come after.
+RIPPLE_MAX = 200
+
+
+def find(view: View, text: str) -> TaskRow:
+    """The task called `T-12`, `t-12` or `12`.
+
+    Raises:
+        Refusal: UNKNOWN_TASK.
+    """
+    name = text.strip()
+    for candidate in (name, name.upper(), f"T-{name}"):
+        row = view.row("task_get", candidate)
+        if row is not None:
+            return TaskRow(*row)
+    raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {name[:60]!r}.")
+
+
+def move(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str = "",
+         **changes: Any) -> str:
+    """Take a task through one transition; the state it is in afterwards.
+
+    What is not named in `changes` stays, but a claim ends with every move other than `claim`.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
+    after = _change(tx, task, verb, agent=agent, why=why, **changes)
+    if _tells_others(task.state, after):
+        _ripple(tx, [(task.task_id, 0)])
+    return after
+
+
+def _change(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str = "",
+            **changes: Any) -> str:
+    """Record one transition; the state afterwards. Nobody else is told.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
+    state = rule.after(task.state, verb)
+    if state is None:
+        raise Refusal(
+            Code.BAD_TRANSITION,
+            f"{task.task_id} is {task.state}; it cannot be taken to `{verb}`. It stays as it is.",
+            state=task.state,
+        )
+    fields: dict[str, Any] = {"partial": task.partial, "result": task.result,
+                              "attempts": task.attempts, **changes}
+    tx.record(
+        ev.TaskChanged(task=task.task_id, verb=verb, state=state, agent=agent, why=why, **fields)
+    )
+    if state == "ready":
+        tx.offers = True
+    return state
+
+
+def _tells_others(before: str, after: str) -> bool:
+    """Whether tasks that come after one may now start, wait again, or never."""
+    return not {before, after}.isdisjoint(rule.CLOSED | {"blocked"})
+
+
+def _ripple(tx: Tx, todo: list[tuple[str, int]]) -> None:
+    """Tell the tasks that come after these (each from a number on), and those after them in turn.
+
+    A loop, not a recursion, and at most `RIPPLE_MAX` of them in one transaction: what is left is
+    recorded, and follows in others.
+    """
+    waiting = deque(todo)
+    while waiting:
+        name, after = waiting.popleft()
+        while True:
+            rows = tx.rows("task_dependents", name, after, RIPPLE_MAX)
+            for raw in rows:
+                if tx.rippled >= RIPPLE_MAX:
+                    for left, number in ((name, after), *waiting):
+                        tx.record(ev.RippleLeft(task=left, after=number))
+                    return
+                dependent, after = str(raw[0]), int(raw[1])
+                tx.rippled += 1
+                if _moved_along(tx, dependent, name):
+                    waiting.append((dependent, 0))
+            if len(rows) < RIPPLE_MAX:
+                break
+
+
+def _moved_along(tx: Tx, name: str, because: str) -> bool:
+    """Let a task follow what it comes after; whether others come after it that have to follow."""
+    task = find(tx, name)
+    due = due_state(tx, name)
+    verb = {"ready": "unblock", "blocked": "block", "pending": "wait"}[due]
+    if due == task.state or rule.after(task.state, verb) is None:
+        return False
+    state = _change(tx, task, verb, why=f"after {because}")
+    tells = _tells_others(task.state, state)
+    return tells and tx.row("task_has_dependents", name) is not None
+
+
+def due_state(view: View, name: str) -> str:
+    """The state of a task that nobody has claimed, as what it comes after is now."""
+    row = view.row("task_due_state", name)
+    assert row is not None
+    bad, unfinished = row
+    return "blocked" if bad else "pending" if unfinished else "ready"
+
+
+def go_on_rippling(svc: Service, tx: Tx) -> bool:
+    """Tell the next of those that were left; whether there may be more."""
+    left = [(str(name), int(after)) for name, after in tx.rows("ripples_some", RIPPLE_MAX)]
+    for name, _ in left:
+        tx.record(ev.RippleLeft(task=name, after=None))
+    _ripple(tx, left)
+    return bool(left)
+
+
+def attempt_over(svc: Service, tx: Tx, task: TaskRow, *, agent: str | None, why: str,
+                 review: str | None = None, blocked: bool = False) -> str:
+    """A claim ended without success: review, backoff, dead letter, or straight back."""
+    limits = svc.settings.backlog
+    if review is not None:
+        return move(tx, task, "flag", agent=agent, why=why, partial=review)
+    if blocked:
+        return move(tx, task, "defer", agent=agent, why=why, attempts=max(0, task.attempts - 1))
+    if task.attempts >= task.attempts_max and task.partial is not None:
+        # Reassigned work that nobody finished: a human looks at it again.
+        tx.record(ev.ReviewUndone(review=task.partial, agent=agent, task=task.task_id, by="coord"))
+        return move(tx, task, "flag", agent=agent, why=why, partial=task.partial, result=why)
+    if task.attempts >= task.attempts_max:
+        return move(tx, task, "exhaust", agent=agent, why=why, result=why)
+    rest = rule.backoff_ms(task.attempts, ms(limits.backoff_s), ms(limits.backoff_max_s))
+    return move(tx, task, "fail", agent=agent, why=why, result=why,
+                not_before=tx.later(rest))
+
+
+def offer_rested(tx: Tx) -> int:
+    """Failed tasks whose backoff is over are ready again; how many."""
+    rested = tx.rows("tasks_backed_off", tx.now, 200)
+    for (name,) in rested:
+        move(tx, find(tx, str(name)), "offer", why="its backoff is over")
+    return len(rested)
+
+
+def reply(view: View, task: TaskRow, *, full: bool = False) -> rq.Task:
+    """A task as it is told; `full` adds who holds what it needs."""
+    resources = view.rows("task_resources_of", task.task_id)
+    out = rq.Task(
+        task=task.task_id, title=task.title, prompt=task.prompt, state=task.state,
+        priority=task.priority,
+        resources=[f"shared:{n}" if mode == "shared" else n for n, _, _, mode in resources],
+        after=[str(r[0]) for r in view.rows("task_after_of", task.task_id)],
+        attempts=task.attempts, attempts_max=task.attempts_max, not_before=task.not_before,
+        claimed_by=task.claimed_by, claimed_at=task.claimed_at, claim_until=task.claim_until,
+        partial=task.partial, result=task.result, created_at=task.created_at,
+        updated_at=task.updated_at,
+    )
+    if full:
+        wanted = [(lease_rule.as_resource(n, k, s), str(m)) for n, k, s, m in resources]
+        out.held_by = holders_of(view, task.claimed_by or "", wanted)
+        out.explanation = _explanation(view, task, out.held_by)
+    return out
+
+
+def _explanation(view: View, task: TaskRow, held_by: list[str]) -> str:
+    if task.state in ("pending", "blocked"):
+        missing = [
+            f"{name} ({state})" for name, state in view.rows("task_dependencies", task.task_id)
+            if state != "done"
+        ]
+        return "waits for " + ", ".join(missing)
+    if task.state == "failed":
+        return f"rests until {task.not_before}, then is offered again"
+    if task.state == "review":
+        return f"waits for the verdict on {task.partial}"
+    if task.state == "ready" and held_by:
+        return "ready, but " + "; ".join(held_by)
+    return ""

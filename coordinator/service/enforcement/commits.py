@@ -1,0 +1,81 @@
+"""The guard of commits and pushes: what others hold of some files, and what was done over it."""
+
+from __future__ import annotations
+
+from coordinator.looking.facts import Place
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.service.holders import notices, sessions
+from coordinator.service.core import Actor, Service, listed
+from coordinator.service.leasing.overlapping import near
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: Files that one request may name: each costs a look at the disk and the index.
+PATHS_MAX = 2_000
+
+
+def check(svc: Service, view: View, actor: Actor, req: rq.GuardCheck) -> rq.GuardHeldList:
+    """See `requests.GuardCheck`."""
+    agent = actor.agent or req.agent
+    if req.agent is not None and _parent(view, req.agent) == actor.agent is not None:
+        agent = req.agent  # a sub-agent under the token of the whole
+    if agent is None and req.session:
+        agent = sessions.named(req.profile, req.session)
+    return rq.GuardHeldList(agent=agent, items=_held(svc, view, agent, req.paths))
+
+
+def override(svc: Service, tx: Tx, actor: Actor, req: rq.GuardOverride) -> rq.GuardHeldList:
+    """See `requests.GuardOverride`."""
+    by, action = req.by[:100] or "somebody", req.action[:40]
+    items = _held(svc, tx, None, req.paths)
+    if items:
+        names = sorted({item.resource for item in items})
+        tx.record(ev.Noted(
+            what=f"{by} went on over the guard ({action})",
+            facts={"paths": listed(names, 20),
+                   "holders": listed(sorted({item.holder for item in items}), 20)},
+        ))
+    for holder in sorted({item.holder for item in items}):
+        own = sorted({item.resource for item in items if item.holder == holder})
+        notices.post(
+            tx, holder, "guard", f"{by} went on over the guard with a {action} of {listed(own)}, "
+            "which you hold: read it afresh before you go on.", paths=own,
+        )
+    return rq.GuardHeldList(agent=None, items=items)
+
+
+def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list[rq.GuardHeld]:
+    if len(paths) > PATHS_MAX:
+        raise Refusal(Code.LIMIT, f"{len(paths)} paths; {PATHS_MAX} at most in one request.")
+    mine = {agent, _parent(view, agent)} - {None}
+    out: dict[tuple[str, int], rq.GuardHeld] = {}
+    view.looked.require(Place(path, None, True) for path in paths)
+    for path in paths:
+        try:
+            located = view.looked.place(path, literal=True)
+        except Refusal:
+            continue  # outside, or of git's own: nobody can hold it
+        rows = near(view, "rivals", located.resource)
+        linked = view.rows("rivals_by_inode", located.inode) if located.inode else []
+        same = {int(raw[0]) for raw in linked}
+        for raw in (*rows, *linked):
+            row = LeaseRow(*raw)
+            if row.locked_by in mine or row.mode == "shared" or row.expires_at <= view.now:
+                continue
+            lease = as_resource(row.file_path, row.kind, row.scope)
+            if row.fencing_token in same or overlaps(located.resource, lease):
+                out.setdefault((path, row.fencing_token), rq.GuardHeld(
+                    path=path, resource=row.file_path, holder=row.locked_by, task=row.task_id,
+                    description=row.task_description, since=row.locked_at, until=row.expires_at,
+                    worktree=row.worktree,
+                ))
+    return list(out.values())
+
+
+def _parent(view: View, agent: str | None) -> str | None:
+    row = view.row("agent_get", agent) if agent is not None else None
+    return str(row[1]) if row is not None and row[1] else None

@@ -1,0 +1,108 @@
+"""What each agent knows of each file's content, and whether that is still what is there.
+
+Reads and writes that its hooks report are kept with the bytes, so that a write based on what
+somebody has replaced since is refused with the difference (VERSION_CHANGED).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.files.content import unified
+from coordinator.looking.facts import Bytes, Content, Ignored
+from coordinator.rules.versions import Known, replaced
+from coordinator.service.core import Service
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.words.resource_names import Located
+from coordinator.words.refusals import Code, Refusal
+
+#: A difference longer than this (characters) is cut: the agent is told to read the file again.
+DIFF_CHARS_MAX = 6_000
+
+
+def note(svc: Service, tx: Tx, agent: str, files: Sequence[Located], *, written: bool) -> None:
+    """The agent has read (or written) these files, as they were looked at just now.
+
+    Raises:
+        Unready: they were not.
+    """
+    files = [one for one in files if one.resource.kind == "file" and one.path is not None]
+    tx.looked.require([*(Content(str(one.path)) for one in files),
+                       *(Ignored(one.resource.name) for one in files)])
+    reads: list[tuple[str, str | None]] = []
+    versions: list[tuple[str, str | None, str | None]] = []
+    for located in files:
+        name = located.resource.name
+        if tx.looked.ignored(name):
+            continue
+        content = tx.looked.content(str(located.path))
+        tx.keep_found(content)
+        known = tx.row("read_get", agent, name)
+        if known is None or known[0] != content.hash:
+            reads.append((name, content.hash))
+        if written and located.worktree is None:
+            last = tx.row("version_get", name)
+            if last is None or last[0] != content.hash or last[2] != agent:
+                versions.append((name, content.hash, agent))
+    if reads:
+        tx.record(ev.ContentRead(agent=agent, reads=reads))
+    if versions:
+        tx.record(ev.VersionsSeen(versions=versions))
+
+
+def stale(
+    svc: Service, tx: Tx, agent: str, files: Sequence[Located], locked_at: dict[str, str],
+    receipt: list[ev.Event],
+) -> Refusal | None:
+    """VERSION_CHANGED if one of these files is not what the agent read; None if all are.
+
+    `locked_at`: when the agent's leases on them were granted, by name. `receipt`: what to record
+    once the agent has been told: that is what it knows from then on, so that its next try, on the
+    new content, passes.
+    """
+    told: list[str] = []
+    reads: list[tuple[str, str | None]] = []
+    cut = False
+    for located in files:
+        name = located.resource.name
+        row = tx.row("read_get", agent, name)
+        if row is None or located.path is None:
+            continue
+        content = tx.looked.content(located.path)
+        last = tx.row("version_get", name)
+        known = Known(
+            read=row[0], now=content.hash, last=last[0] if last else None,
+            last_by=last[2] if last else None,
+            held_since_read=locked_at.get(name, tx.now) <= str(row[1]),
+        )
+        if not replaced(known, agent):
+            continue
+        by = f" by {known.last_by}" if known.last_by and known.last == known.now else ""
+        text = difference(tx, name, row[0], content)
+        if text is None:
+            cut = True
+            told.append(f"{name} was replaced{by}: read it again before you write it.")
+        else:
+            told.append(f"{name} was changed{by} since you read it:\n{text}")
+            tx.keep_found(content)
+            reads.append((name, content.hash))
+    if not told:
+        return None
+    if reads:
+        receipt.append(ev.ContentRead(agent=agent, reads=reads))
+    return Refusal(
+        Code.VERSION_CHANGED,
+        "Your environment changed while you were thinking. Re-evaluate your change against the "
+        "current state. " + "\n".join(told),
+        next="Read it again, then write." if cut else "Write again, on the content as it is now.",
+    )
+
+
+def difference(tx: Tx, name: str, before: str | None, now: Bytes) -> str | None:
+    """The change of a file as a unified diff; None where the bytes are not kept, or it is long."""
+    old, new = tx.blob(before), now.data if now.data is not None else tx.blob(now.hash)
+    if (before is not None and old is None) or (now.hash is not None and new is None):
+        return None
+    text = unified(name, old, new)
+    return text if text and len(text) <= DIFF_CHARS_MAX else None

@@ -1,0 +1,269 @@
+"""What the file watcher saw, told to the coordinator: versions, renames, writes without a lease."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from coordinator.files.content import is_link
+from coordinator.looking.facts import Lapsed, Looked, Unready
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource, conflicts, slot
+from coordinator.service import repository_files
+from coordinator.service.holders import notices
+from coordinator.service.leasing import lapse
+from coordinator.service.core import Service
+from coordinator.service.repository_files import Bytes, NOTHING
+from coordinator.service.engine import Engine, decide
+from coordinator.service.leasing.grant import end
+from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.conflicts import place
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words.clock import iso
+from coordinator.words.resource_names import Resource, kind_of, path_scope, resource
+from coordinator.words.refusals import Refusal
+
+#: Versions in one event.
+VERSIONS_MAX = 500
+#: A write is seen a moment after it was made; its writer may have released the file meanwhile. So
+#: far back (ms; and events) the log is searched for whoever had the right to write it then.
+LATE_MS = 10_000
+LATE_EVENTS = 5_000
+_ENDINGS = frozenset({"lease_released", "lease_lapsed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One path that changed: its content now, and where it was moved from, if so.
+
+    `before` is what git has of it, for policies that want to show the difference.
+    """
+
+    path: str
+    now: Bytes
+    before: Bytes = NOTHING
+    moved_from: str | None = None
+    is_dir: bool = False
+
+    @property
+    def hash(self) -> str | None:
+        """The name of its content; None: it is gone."""
+        return self.now.hash
+
+    @property
+    def changed_ms(self) -> int | None:
+        """When it was written (the file's own time); None: unknown, as of a file that is gone."""
+        return None if self.now.stamp is None else self.now.stamp[4] // 1_000_000
+
+    @property
+    def link(self) -> bool:
+        """Whether it is a symlink by now."""
+        return self.hash is not None and is_link(self.hash)
+
+
+def seen(svc: Service, tx: Tx, changes: Sequence[Seen]) -> None:
+    """Record what the watcher saw; unleased writes are told apart. (Leases have followed the
+    renames among these before: `follow`.)"""
+    tx.memo.pop("rights_ended", None)  # jobs before this one, in the same transaction, may end more
+    policy = svc.settings.watch.unleased
+    active = bool((tx.row("agents_active") or (0,))[0])
+    versions: list[tuple[str, str | None, str | None]] = []
+    for change in changes:
+        if change.is_dir:
+            continue
+        known = tx.row("version_get", change.path)
+        if known is not None and known[0] == change.hash:
+            continue
+        holder = _holder(svc, tx, change)
+        versions.append((change.path, change.hash, holder))
+        if holder is None and active and policy != "ignore" and change.moved_from is None:
+            _unleased(svc, tx, change, str(known[0]) if known and known[0] else None, policy)
+    for start in range(0, len(versions), VERSIONS_MAX):
+        tx.record(ev.VersionsSeen(versions=versions[start : start + VERSIONS_MAX]))
+
+
+def _holder(svc: Service, tx: Tx, change: Seen) -> str | None:
+    """Who had the right to write this path when it was written: the writer, as far as a lease can
+    tell. Of a deletion the instant is not known: whoever has the right now, or had it just before.
+    """
+    asked = resource(change.path, "file", fold_case=svc.fold_case)
+    holder = None
+    for raw in near(tx, "rivals", asked):
+        lease = LeaseRow(*raw)
+        if (
+            lease.mode == "exclusive" and lease.expires_at > tx.now
+            and conflicts(asked, "exclusive", "", lease)
+        ):
+            holder = lease.locked_by
+            if change.changed_ms is None or iso(change.changed_ms) >= lease.locked_at:
+                return holder
+    for ended_at, agent, name, data in _rights_ended(tx):
+        if change.changed_ms is not None and iso(change.changed_ms) > ended_at:
+            break  # the others ended even earlier
+        if overlaps(asked, as_resource(name, kind_of(name), data["scope"])):
+            return agent
+    return holder
+
+
+def _rights_ended(tx: Tx) -> list[tuple[str, str, str, dict[str, Any]]]:
+    """Rights that ended lately, the latest first; read once for a batch of changes."""
+    if "rights_ended" not in tx.memo:
+        since = tx.later(-LATE_MS)
+        tx.memo["rights_ended"] = [
+            (str(at), str(agent), str(name), msgspec.json.decode(data))
+            for at, agent, name, data in (
+                *tx.recorded_of(_ENDINGS),
+                *tx.rows("rights_ended_since", max(0, tx.last_seq - LATE_EVENTS), since),
+            )
+        ]
+    found: list[tuple[str, str, str, dict[str, Any]]] = tx.memo["rights_ended"]
+    return found
+
+
+def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str) -> None:
+    if change.hash is None and known is None and change.before.hash is None:
+        return  # it came and went: nothing was there, as far as is known
+    decided = tx.row("review_written_last", change.path)
+    if decided is not None and decided[0] == change.hash:
+        return  # our own revert
+    tx.record(ev.UnleasedWrite(resource=change.path, hash=change.hash))
+    if policy != "review":
+        return
+    if known is None:
+        known = change.before.hash
+        if known == change.hash:
+            return  # back to what is committed
+        repository_files.keep(tx, change.before)
+    repository_files.keep(tx, change.now)
+    kept = change.now.kept and (known is None or tx.row("blob_has", known) is not None)
+    kind = "created" if known is None else "deleted" if change.hash is None else "modified"
+    file = ev.FlaggedFile(
+        path=change.path, scope=path_scope(change.path, svc.fold_case), change=kind,
+        kept=kept, baseline_hash=known, flagged_hash=change.hash,
+    )
+    lapse.flag(
+        svc, tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None,
+        why=f"{change.path} was changed while agents were active and nobody had leased it.",
+    )
+
+
+def follow(svc: Service, tx: Tx, old: str, new: str) -> None:
+    """Leases on `old`, and on what lay below it, now mean `new` (invariant 10).
+
+    Raises:
+        Unready: lapsed leases there have to be closed before, or files to be looked at.
+    """
+    was, now = path_scope(old, svc.fold_case), path_scope(new, svc.fold_case)
+    for raw in near(tx, "rivals", as_resource(old, "file", was)):
+        lease = LeaseRow(*raw)
+        below = lease.scope.startswith(was) and lease.worktree is None
+        if below and lease.kind not in ("glob", "key"):
+            _arrive(svc, tx, lease, new + lease.file_path[len(old):], now + lease.scope[len(was):])
+
+
+def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> None:
+    """What this lease is on has another name now. The rule where that name lies within what another
+    holds: who holds the place keeps it. The lease that came ends; what its holder had changed is
+    flagged, and both are told."""
+    kind = as_resource(lease.file_path, lease.kind, lease.scope).kind
+    asked = as_resource(name, kind, scope)
+    place = slot(kind, name, lease.mode, lease.locked_by)
+    there = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked))
+             if row.fencing_token != lease.fencing_token]
+    others = [row for row in there if conflicts(asked, lease.mode, lease.locked_by, row)]
+    same = [row for row in there if row.scope == scope and row.slot == place]
+    lapsed = {Lapsed(row.locked_by, row.task_id): None for row in (*others, *same)
+              if row.expires_at <= tx.now}
+    if lease.expires_at <= tx.now:
+        lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
+    if lapsed:
+        raise Unready(lapsed=lapsed)
+    if others:
+        _give_way(svc, tx, lease, name, others[0])
+        return
+    if same:  # its holder has the other name, too: one lease of the two is enough
+        end(tx, lease)
+        return
+    tx.record(
+        ev.LeaseMoved(
+            fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
+            old_scope=lease.scope, scope=scope, slot=place, moved_from=lease.file_path,
+        )
+    )
+    tx.free(lease.file_path, lease.kind, lease.scope)
+    notices.post(
+        tx, lease.locked_by, "moved", f"{lease.file_path} was renamed to {name}; your lease "
+        "followed.", resource=name,
+    )
+
+
+def _give_way(svc: Service, tx: Tx, lease: LeaseRow, name: str, kept: LeaseRow) -> None:
+    path = name.rpartition("::")[0] if lease.kind == "region" else name
+    review = lapse.end_alone(
+        svc, tx, lease, "moved", f"{lease.locked_by} had changed {lease.file_path} when that was "
+        f"moved to {name}, which {kept.locked_by} holds.",
+        now_at=path,
+    )
+    said = f" What was changed is kept for a human in {review}." if review else ""
+    notices.post(
+        tx, lease.locked_by, "moved",
+        f"{lease.file_path} is {name} now, which {kept.locked_by} has leased ({kept.file_path}). "
+        f"So your lease on it has ended: do not write there.{said}", resource=name, review=review,
+    )
+    notices.post(
+        tx, kept.locked_by, "moved",
+        f"{lease.file_path}, which {lease.locked_by} held, was moved to {name}, within your lease "
+        f"on {kept.file_path}. You keep it; read it before you write it.{said}", resource=name,
+        review=review,
+    )
+
+
+#: Leases whose names are looked at together.
+NAMES_AT_ONCE = 100
+
+
+async def follow_names(engine: Engine, svc: Service) -> None:
+    """Let live leases follow names that lead elsewhere by now: a directory became a link, say, and
+    two names are one file. What no rename told, this finds."""
+    after = 0
+    while True:
+        def some(view: View, after: int = after) -> list[LeaseRow]:
+            rows = view.rows("leases_live", view.now, after, None, NAMES_AT_ONCE)
+            return [LeaseRow(*raw) for raw in rows]
+
+        leases = await engine.read(some)
+        if not isinstance(leases, list) or not leases:
+            return
+        after = leases[-1].fencing_token
+        looked = Looked()
+        on_disk = [one for one in leases if one.kind in ("file", "dir") and one.worktree is None]
+        await engine.look([place(one.file_path, one.kind) for one in on_disk], looked)
+        for lease in on_disk:
+            if _leads_to(looked, lease) is not None:
+                job = partial(_follow_name, svc, token=lease.fencing_token)
+                await decide(engine, svc, job, looked)
+
+
+def _leads_to(looked: Looked, lease: LeaseRow) -> Resource | None:
+    """What a lease's name means by now, if that is something else."""
+    try:
+        found = looked.located(place(lease.file_path, lease.kind)).resource
+    except (Refusal, Unready):
+        return None  # it leads outside: the lease stays on its name, and nothing is read there
+    return found if found.scope != lease.scope else None
+
+
+def _follow_name(svc: Service, tx: Tx, token: int) -> None:
+    raw = tx.row("lease_by_token", token)
+    if raw is None:
+        return
+    lease = LeaseRow(*raw)
+    found = _leads_to(tx.looked, lease)
+    if found is not None and lease.expires_at > tx.now:
+        _arrive(svc, tx, lease, found.name, found.scope)

@@ -1,0 +1,253 @@
+"""Shell commands: what must not run, what is made read-only for them, what they changed after all.
+
+A command cannot be understood by reading it. Where it plainly names its targets, their leases are
+taken; what others hold is protected while it runs (by whoever starts it: see
+daemon/agent_hooks.py); and what changed all the same is a violation: bytes kept, review opened,
+both sides told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from coordinator.looking.facts import Content
+from coordinator.rules import commands
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.service.enforcement import read_versions
+from coordinator.service.holders import notices
+from coordinator.service.leasing import grant, lapse, leases
+from coordinator.service.core import Actor, Service, listed
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, short
+from coordinator.words.resource_names import Located, path_scope
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import quoted
+
+#: The git-wide resource, and for how long one command has it (seconds).
+GIT_INDEX = "git:index"
+GIT_S = 120.0
+#: Files of others that one command is protected from.
+PROTECTED_MAX = 2_000
+#: For contents that nobody has read.
+UNKNOWN = "unknown"
+#: What a read-only file answers to whoever would write it.
+_STOPPED = ("Read-only file system", "Device or resource busy", "EROFS", "EBUSY")
+
+
+class Held(NamedTuple):
+    """A file or directory that somebody else holds: where it lies, its holder, what it is."""
+
+    path: str
+    name: str
+    holder: str
+    kind: Literal["file", "directory", "absent"]
+    token: int = 0
+    """The lease's fencing token, and when it was granted."""
+    since: str = ""
+    scope: str = ""
+    worktree: str | None = None
+
+
+class Broken(NamedTuple):
+    """A file that a command changed though another holds it. `before`: None if there was none."""
+
+    name: str
+    holder: str
+    before: str | None
+    worktree: str | None = None
+
+
+def git_wide(
+    svc: Service, tx: Tx, actor: Actor, agent: str, command: str, cwd: str | None
+) -> Refusal | None:
+    """Why a command that touches the whole work tree may not run; None if it may.
+
+    It would change or sweep up files that others are in the middle of. With nobody else at work it
+    runs under a short lease on `git:index`, so that two of them do not meet. A linked worktree is a
+    tree of its own: what is held in others is not touched.
+    """
+    if svc.settings.hooks.git_wide == "allow":
+        return None
+    said = commands.git_wide(command)
+    if said is None:
+        return None
+    here = _worktree(tx, cwd) if cwd else None
+    mine = _family(tx, agent)
+    others = [row for row in _live(tx)
+              if row.locked_by not in mine and row.kind != "key" and row.worktree == here]
+    if others:
+        names = listed([f"{row.file_path} ({row.locked_by})" for row in others])
+        return Refusal(
+            Code.LOCKED,
+            f"`{said[:200]}` touches the whole work tree, and others are at work in it: {names}. "
+            "It was not run. Name your own files instead: `git add -- FILE…`, "
+            "`git commit -m … -- FILE…`, `git checkout -- FILE…`, `git stash push -- FILE…` (and "
+            "back with `git checkout stash@{0} -- FILE…`).",
+            next="Repeat it with your own files named.",
+        )
+    request = rq.Acquire(agent=agent, resources=[GIT_INDEX], ttl_s=GIT_S, retry=False,
+                         description=said[:200])
+    try:
+        answer = leases.acquire(svc, tx, actor, request)
+    except Refusal as refusal:
+        return refusal
+    return answer if isinstance(answer, Refusal) else None
+
+
+def targets(command: str) -> tuple[str, ...]:
+    """Files that the command plainly names to be written."""
+    return tuple(t for t in commands.targets(command) if not t.startswith("/dev/"))
+
+
+def _worktree(tx: Tx, cwd: str) -> str | None:
+    """The linked worktree that a command runs in; None for the main one, and outside of any.
+
+    Raises:
+        Unready: that was not looked at.
+    """
+    try:
+        return tx.looked.place(cwd, literal=True).worktree
+    except Refusal:
+        return None
+
+
+def held_by_others(view: View, agent: str) -> list[LeaseRow]:
+    """Leases of others than this agent (what its parent holds is its own)."""
+    mine = _family(view, agent)
+    return [row for row in _live(view) if row.locked_by not in mine and row.kind != "key"]
+
+
+def _live(tx: View) -> list[LeaseRow]:
+    return [LeaseRow(*raw) for raw in tx.rows("leases_live", tx.now, 0, None, PROTECTED_MAX)]
+
+
+def _family(view: View, agent: str) -> set[str]:
+    row = view.agent(agent)
+    return {agent, row.parent} if row is not None and row.parent else {agent}
+
+
+def explained(svc: Service, tx: Tx, agent: str, command: str, output: str) -> str:
+    """Which lease stopped a command that met a read-only file, in a sentence; else nothing."""
+    if not any(sign in output for sign in _STOPPED):
+        return ""
+    mine = _family(tx, agent)
+    rows = [row for row in _live(tx) if row.locked_by not in mine and row.kind != "key"]
+    named = [r for r in rows if r.file_path.rstrip("/").rpartition("/")[2] in output + command]
+    if not rows:
+        return ""
+    said = "; ".join(
+        f"{row.file_path} is leased by {row.locked_by}"
+        + (f" ({quoted(row.task_description)})" if row.task_description else "")
+        + f" until {short(from_iso(row.expires_at))}"
+        for row in (named or rows)[:5]
+    )
+    return (
+        f"[coord] Your command met files that others hold, which were read-only for it: {said}. "
+        "Nothing in them was changed. Do not try to work around it; do other work and come back."
+    )
+
+
+def settle_own(svc: Service, tx: Tx, agent: str) -> None:
+    """After a command: what it did to files that its agent holds is the agent's own writing, and
+    the git-wide lease that it ran under ends."""
+    own: list[Located] = []
+    for raw in tx.rows("leases_of_holder", agent):
+        row = LeaseRow(*raw)
+        if row.file_path == GIT_INDEX:
+            grant.end(tx, row)
+        elif row.kind == "file" and row.mode == "exclusive" and len(own) < 50:
+            own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
+                               svc.where(row.worktree, row.file_path), row.worktree))
+    read_versions.note(svc, tx, agent, own, written=True)
+
+
+def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[str]:
+    """Record that a command of `agent` changed what others hold: the bytes are kept, a review is
+    opened, the holders are told; what the agent is told.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    files = []
+    places = {one: svc.where(one.worktree, one.name) for one in broken}
+    tx.looked.require(map(Content, places.values()))
+    for one in broken:
+        content = tx.looked.content(places[one])
+        kept = (content.hash is None or tx.keep_found(content)) and (
+            one.before is None or tx.row("blob_has", one.before) is not None
+        )
+        change = ("created" if one.before is None else
+                  "deleted" if content.hash is None else "modified")
+        files.append(ev.FlaggedFile(
+            path=one.name, scope=path_scope(one.name, svc.fold_case), change=change,
+            kept=kept, worktree=one.worktree, baseline_hash=one.before,
+            flagged_hash=content.hash,
+        ))
+        tx.record(ev.UnleasedWrite(resource=one.name, hash=content.hash, agent=agent))
+    holders = sorted({one.holder for one in broken})
+    names = listed([one.name for one in broken])
+    review = lapse.flag(
+        svc, tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
+        why=f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
+    )
+    seen: list[tuple[str, str | None, str | None]] = [
+        (f.path, f.flagged_hash, agent) for f in files if f.worktree is None
+    ]
+    if seen:
+        tx.record(ev.VersionsSeen(versions=seen))
+    for holder in holders:
+        theirs = listed([one.name for one in broken if one.holder == holder])
+        notices.post(
+            tx, holder, "violated",
+            f"A command of {agent} changed {theirs}, which you hold. Both contents are kept in "
+            f"{review}. Look at the file before you write it again.", review=review,
+        )
+    return [
+        f"[coord] Your last command changed {names}, held by {listed(holders)}, without a lease. "
+        f"A person will look at it ({review}). Do not write there; do not undo it by yourself."
+    ]
+
+
+def hand_down(svc: Service, tx: Tx, agent: str, located: Sequence[Located]) -> str:
+    """Who writes these files when a sub-agent wants to: itself, with the leases that its parent has
+    on exactly them handed down; or its parent, where the parent holds what contains them."""
+    row = tx.agent(agent)
+    parent = row.parent if row is not None else None
+    if parent is None:
+        return agent
+    exact: list[LeaseRow] = []
+    for one in located:
+        for raw in tx.rows("leases_at_scope", one.resource.scope):
+            lease = LeaseRow(*raw)
+            if lease.locked_by == parent and lease.kind == "file" and lease.expires_at > tx.now:
+                exact.append(lease)
+    held = {lease.scope for lease in exact}
+    for raw in tx.rows("leases_of_holder", parent):
+        lease = LeaseRow(*raw)
+        if lease.kind in ("dir", "glob") and lease.expires_at > tx.now and any(
+            overlaps(as_resource(lease.file_path, lease.kind, lease.scope), one.resource)
+            for one in located if one.resource.scope not in held
+        ):
+            return parent
+    for lease in exact:
+        grant.hand_over(tx, lease, agent)
+    return agent
+
+
+def hand_back(svc: Service, tx: Tx, agent: str) -> None:
+    """A sub-agent ends: leases that belong to its parent's task go back to the parent."""
+    row = tx.agent(agent)
+    parent = row.parent if row is not None else None
+    above = tx.agent(parent) if parent is not None else None
+    if above is None or above.state == "gone":
+        return
+    for raw in tx.rows("leases_of_holder", agent):
+        lease = LeaseRow(*raw)
+        if lease.task_id is None or lease.expires_at <= tx.now or lease.kind != "file":
+            continue
+        grant.hand_over(tx, lease, above.agent)

@@ -1,0 +1,219 @@
+"""What an agent's own hooks ask and are told: leases taken on its behalf before it writes.
+
+One function for each moment of an agent's life that its hooks report. Grants by the same rules as
+`leases.acquire`, durably; what is not in the repository is none of coord's business and passes
+without a word. Dialects are read and spoken elsewhere (`coordinator.dialects`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from coordinator.dialects.decode import HookCall
+from coordinator.looking.facts import AnyNeed, Place, Whole
+from coordinator.service.enforcement import read_versions, shell_commands
+from coordinator.service.holders import notice_delivery, sessions
+from coordinator.service.leasing import leases
+from coordinator.service.core import Actor, Service
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
+from coordinator.words.resource_names import Located
+from coordinator.words.refusals import Code, Refusal
+
+#: A hook that may hold a call is answered this long before its agent stops waiting (seconds).
+MARGIN_S = 5.0
+
+
+@dataclass(slots=True)
+class Heeded:
+    """What a hook call came to. `deny` stops it; `context` and `again` are for the model."""
+
+    holder: str
+    deny: str = ""
+    context: str = ""
+    again: str = ""
+    protects: bool = False
+    """What others hold is to be made read-only for the command that is about to run."""
+    waiting: Refusal | None = None
+    """LOCKED, where the hook stays in line for it for a while (`hooks.wait_s`)."""
+    receipt: list[ev.Event] = field(default_factory=list)
+    """What is to be recorded once the agent has been told all this, and not before."""
+
+
+def serve(
+    svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall, *, can_add: bool,
+    wait_s: float = 0.0, broken: Sequence[str] = (),
+    on_the_way: Collection[str] = (),
+) -> Heeded:
+    """Serve one hook call.
+
+    Args:
+        can_add: whether the model reads what is added at this moment.
+        wait_s: how long the call may be held for what is leased by others.
+        broken: sentences on leased files that a command of this agent has changed meanwhile.
+        on_the_way: agents whose messages another hook is about to print: those that came since
+            wait for the next call, so that all come once and in order.
+    """
+    if heard.moment == "other":
+        return Heeded("")
+    name = sessions.holder(svc, tx, actor, profile, heard)
+    heeded = Heeded(name)
+    if heard.moment == "before":
+        _before(svc, tx, actor, heard, heeded, wait_s)
+    elif heard.moment == "after":
+        _after(svc, tx, heard, heeded)
+    elif heard.moment == "session":
+        heeded.context = notice_delivery.welcome(svc, tx, name)
+    elif heard.moment == "sub stop" and heard.sub:
+        shell_commands.hand_back(svc, tx, name)
+        sessions.ended(svc, tx, name, why="the sub-agent ended")
+    elif heard.moment == "end":
+        sessions.ended(svc, tx, name, why="its session ended")
+        return heeded
+    elif heard.moment == "stop" and svc.settings.hooks.keep == "turn":
+        sessions.turn_over(tx, name)
+    parts = [*broken]
+    if name not in on_the_way and (can_add or heeded.deny or heard.moment == "stop"):
+        parts += notice_delivery.deliver(svc, tx, name, heeded.receipt)
+    if heard.moment == "stop":
+        heeded.again = "\n".join(parts)
+    elif heeded.deny:
+        heeded.deny = "\n".join([heeded.deny, *parts])
+    else:
+        heeded.context = "\n".join(one for one in (heeded.context, *parts) if one)
+    return heeded
+
+
+def _before(
+    svc: Service, tx: Tx, actor: Actor, heard: HookCall, heeded: Heeded, wait_s: float
+) -> None:
+    call = heard.call
+    if call is None:
+        return
+    if call.kind == "own" and heard.call_id and actor.agent is None:
+        svc.announce(heard.call_id, heeded.holder)
+    if call.kind == "write":
+        located, refusal = located_in(svc, tx, call.paths, heard.cwd)
+        refusal = refusal or take(svc, tx, actor, heeded, located, heard.tool, wait_s)
+        _deny(heeded, refusal, wait_s)
+    elif call.kind == "shell":
+        refusal = shell_commands.git_wide(svc, tx, actor, heeded.holder, call.command, heard.cwd)
+        if refusal is None:
+            located, _ = located_in(svc, tx, shell_commands.targets(call.command), heard.cwd)
+            if located:
+                refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s)
+        _deny(heeded, refusal, wait_s)
+        heeded.protects = refusal is None
+    elif call.kind == "unknown":
+        if svc.settings.hooks.unknown_tools == "deny":
+            heeded.deny = (
+                f"coord does not know what the tool {heard.tool[:60]} writes, and this "
+                "repository's policy is to stop such tools (hooks.unknown_tools)."
+            )
+        heeded.protects = True
+
+
+def settle(tx: Tx, heeded: Heeded) -> None:
+    """The agent has been told: record what follows from that."""
+    row = tx.agent(heeded.holder)
+    if row is not None and row.state != "gone":
+        for event in heeded.receipt:
+            tx.record(event)
+
+
+def _deny(heeded: Heeded, refusal: Refusal | None, wait_s: float) -> None:
+    if refusal is None:
+        return
+    heeded.deny = told(refusal)
+    if wait_s > 0 and refusal.code is Code.LOCKED:
+        heeded.waiting = refusal
+
+
+def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded) -> None:
+    call = heard.call
+    if call is None:
+        return
+    if call.kind in ("write", "read"):
+        located, _ = located_in(svc, tx, call.paths, heard.cwd)
+        read_versions.note(svc, tx, heeded.holder, located, written=call.kind == "write")
+    elif call.kind == "shell":
+        shell_commands.settle_own(svc, tx, heeded.holder)
+        heeded.context = shell_commands.explained(svc, tx, heeded.holder, call.command, heard.output)
+
+
+def needs(heard: HookCall) -> list[AnyNeed]:
+    """What to look at before a hook call is served: the files that the call plainly names."""
+    call = heard.call
+    if call is None or heard.moment not in ("before", "after"):
+        return []
+    paths: Sequence[str] = call.paths if call.kind in ("write", "read") else ()
+    if call.kind == "shell" and heard.moment == "before":
+        paths = shell_commands.targets(call.command)
+    noted = heard.moment == "after"
+    return [Whole(path, heard.cwd, True, noted) for path in paths]
+
+
+def located_in(
+    svc: Service, tx: Tx, paths: Sequence[str], cwd: str | None
+) -> tuple[list[Located], Refusal | None]:
+    """Where these paths lie; those outside the repository are left out. A path that can name
+    nothing is refused, and so is one that another coordinator guards."""
+    found: dict[str, Located] = {}
+    tx.looked.require(Place(path, cwd, True) for path in paths)
+    for path in paths:
+        try:
+            located = tx.looked.place(path, cwd, literal=True)
+        except Refusal as refusal:
+            if refusal.code is Code.OUTSIDE_REPO and "coordinator" not in refusal.facts:
+                continue
+            return [], refusal
+        found.setdefault(located.resource.scope, located)
+    return list(found.values()), None
+
+
+def take(
+    svc: Service, tx: Tx, actor: Actor, heeded: Heeded, located: Sequence[Located], tool: str,
+    wait_s: float = 0.0,
+) -> Refusal | None:
+    """Take the exclusive leases for a write; the refusal, if it may not happen.
+
+    A lease taken while the agent works on one claimed task belongs to it, and ends with it. What a
+    sub-agent's parent holds is handed down to it.
+    """
+    if not located:
+        return None
+    agent = shell_commands.hand_down(svc, tx, heeded.holder, located)
+    claimed = tx.rows("tasks_of_holder", agent) or _parents_tasks(tx, agent)
+    request = rq.Acquire(
+        agent=agent, resources=[one.resource.name for one in located], wait_s=wait_s,
+        description=f"{tool} by its hook"[:200],
+        task=str(claimed[0][0]) if len(claimed) == 1 else None,
+    )
+    try:
+        answer = leases.acquire_located(svc, tx, actor, request, located)
+    except Refusal as refusal:
+        return refusal
+    if isinstance(answer, Refusal):
+        return answer
+    since = {lease.resource: lease.locked_at for lease in answer.leases}
+    return read_versions.stale(svc, tx, agent, located, since, heeded.receipt)
+
+
+def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:
+    row = tx.agent(agent)
+    return list(tx.rows("tasks_of_holder", row.parent)) if row is not None and row.parent else []
+
+
+def told(refusal: Refusal) -> str:
+    """A refusal in words for a model: what happened, then the next step where it adds anything."""
+    step = refusal.next or ""
+    return refusal.message if step in refusal.message else f"{refusal.message} {step}".strip()
+
+
+def holds(tx: Tx, agent: str) -> list[LeaseRow]:
+    """The agent's live leases."""
+    rows = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", agent)]
+    return [row for row in rows if row.expires_at > tx.now]

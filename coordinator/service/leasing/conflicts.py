@@ -1,0 +1,334 @@
+"""Weighing: all that stands between a holder and a set of resources, at one instant.
+
+Live leases of others, waiters that stand before it in the line, files under review. Leases that
+have lapsed are named (`Unready`) and closed first, each group by itself, so that no wrong grant and
+no forgotten work follows from a sweep that did not run (invariant 5). Reads the database and the
+facts of the look, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from coordinator.looking.facts import Below, Lapsed, Place, Unready
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.service import unserved
+from coordinator.service.core import Service, ms
+from coordinator.service.leasing.overlapping import near, one_by_one
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, NearWaiter
+from coordinator.words import resource_names
+from coordinator.words.resource_names import Kind, Located, Resource, path_in, path_scope, resource
+from coordinator.words.refusals import Code, Refusal
+
+#: A resource and the mode it is wanted in.
+Wanted = tuple[Located, str]
+
+
+#: Blocking leases after which a refusal is certain enough, and long enough.
+BLOCKERS_MAX = 50
+
+
+class Obstacles(msgspec.Struct):
+    """What stands in the way of a set of resources for one holder."""
+
+    leases: list[LeaseRow] = []
+    waiters: list[NearWaiter] = []
+    reviews: list[tuple[str, str, str]] = []  # (review, path, scope)
+    closed: list[tuple[str, str, str]] = []  # those of them that forbid it
+    unkept: bool = False  # the partial work of the first of these is kept nowhere
+    mine: list[LeaseRow] = []  # its own live leases that overlap
+    own: dict[str, LeaseRow] = {}  # its own leases at the same scope
+    #: The scope, as it stands in the database, of the first lease in the way.
+    held_at: str = ""
+    #: Waiters were passed, for they wait for this holder itself: until when, at the latest (ISO
+    #: text), what they wait for is held. What is granted now ends no later.
+    no_longer_than: str | None = None
+
+    @property
+    def blocked(self) -> bool:
+        """Leases or the line forbid it."""
+        return bool(self.leases or self.waiters)
+
+    @property
+    def first_scope(self) -> str:
+        """The scope that a task blocked by this is parked on."""
+        if self.leases:
+            return self.held_at
+        if self.waiters:
+            return self.waiters[0].scope
+        return self.closed[0][2] if self.closed else self.mine[0].scope
+
+
+def locate(svc: Service, view: View, texts: Sequence[str], cwd: str | None) -> list[Located]:
+    """What was typed, as it was looked at; the same resource twice counts once.
+
+    Raises:
+        Refusal: INVALID, OUTSIDE_REPO, LIMIT.
+        Unready: one of them was not looked at yet.
+    """
+    most = svc.settings.leases.resources_max
+    if not texts:
+        raise Refusal(Code.INVALID, "Name at least one resource.")
+    if len(texts) > most:
+        raise Refusal(
+            Code.LIMIT, f"{len(texts)} resources in one request; the limit is {most} "
+            "(leases.resources_max). Nothing was leased.", next="Lease the directory instead.",
+        )
+    if len(texts) == 1:
+        return [_key(texts[0]) or view.looked.place(texts[0], cwd)]
+    keys = {text: _key(text) for text in texts}
+    view.looked.require(Place(text, cwd) for text, key in keys.items() if key is None)
+    return once(keys[text] or view.looked.place(text, cwd) for text in texts)
+
+
+def _key(text: str) -> Located | None:
+    """A semantic key, which lies nowhere: nothing has to be looked at."""
+    if ":" not in text or resource_names.kind_of(text) != "key":
+        return None
+    resource_names.parse(text)  # whether it is well formed
+    return Located(resource(text, "key"), None, None)
+
+
+def place(name: str, kind: str) -> Place:
+    """Where a resource of this canonical name lies now: what to look at."""
+    return Place(name, None, kind in ("file", "dir"))
+
+
+def lies(view: View, name: str, kind: str, scope: str) -> Located:
+    """Where a resource of this canonical name lies now. Where a file stands in place of a directory
+    above it, it is the name alone: work that changes the one into the other leases both.
+
+    Raises:
+        Refusal: OUTSIDE_REPO, LIMIT, STORAGE.
+        Unready: it was not looked at.
+    """
+    try:
+        return view.looked.located(place(name, kind))
+    except Refusal as refusal:
+        if refusal.code is not Code.INVALID:
+            raise
+        return Located(rule.as_resource(name, kind, scope), None, None)
+
+
+def once(places: Iterable[Located]) -> list[Located]:
+    """Each resource once, however many of the names given mean it."""
+    found: dict[tuple[str, str], Located] = {}
+    for located in places:
+        pattern = located.resource.name if located.resource.kind == "glob" else ""
+        found.setdefault((located.resource.scope, pattern), located)
+    return list(found.values())
+
+
+def once_wanted(wanted: Iterable[Wanted]) -> list[Wanted]:
+    """The same for resources with their modes: wanted in both, it is wanted exclusively."""
+    found: dict[tuple[str, str], Wanted] = {}
+    for located, mode in wanted:
+        pattern = located.resource.name if located.resource.kind == "glob" else ""
+        key = (located.resource.scope, pattern)
+        if key not in found or mode == "exclusive":
+            found[key] = (located, mode)
+    return list(found.values())
+
+
+def weigh(
+    svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], *, priority: int = 0,
+    asked_at: str | None = None, acquisition: str | None = None, task: str | None = None,
+) -> Obstacles:
+    """All that stands in the way now.
+
+    `acquisition` is the waiter that is being served, if it is one: it stands at its own place.
+    `task` is the task that is being claimed: work that was reassigned waits for its own task, so
+    that others do not begin on it. (One who is in the middle of a task and asks for such a file
+    gets it: it may hold what that task waits for.)
+
+    Raises:
+        Unready: lapsed leases have to be closed before, or files to be looked at.
+    """
+    out = Obstacles()
+    now = tx.now
+    lapsed: dict[Lapsed, None] = {}
+    for located, mode in wanted:
+        asked = located.resource
+        for lease, scope in _rivals(svc, tx, located):
+            if len(out.leases) == BLOCKERS_MAX:
+                return out  # no grant can follow; the rest of a large directory need not be read
+            if lease.locked_by == holder:
+                if lease.scope == asked.scope and lease.kind == asked.kind and (
+                    lease.kind != "glob" or lease.file_path == asked.name
+                ):
+                    out.own[asked.scope + "\n" + asked.name] = lease
+                if lease.expires_at <= now:
+                    lapsed[Lapsed(holder, lease.task_id)] = None
+                elif overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
+                    out.mine.append(lease)
+                continue
+            if not rule.conflicts(asked, mode, holder, lease):
+                continue
+            if rule.dead(lease.expires_at, now):
+                lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
+                continue
+            out.held_at = out.held_at or scope
+            out.leases.append(lease)
+        present = tx.present()
+        if present.waiters:
+            place = rule.standing(priority, asked_at or now, tx.now_ms,
+                                  ms(svc.settings.leases.age_step_s))
+            _ahead(svc, tx, out, holder, asked, mode, place, acquisition)
+        if present.reviews:
+            for review, path, scope, state, left_by, unkept in near(tx, "reviews_near", asked):
+                if state == "reassigned" and task in (None, left_by):
+                    continue
+                found = str(review), str(path), str(scope)
+                out.reviews.append(found)
+                # Partial work that lies only where it was done is given to nobody: who writes there
+                # would destroy it before a person has seen it.
+                if unkept or svc.settings.review.quarantine:
+                    out.unkept = out.unkept or (bool(unkept) and not out.closed)
+                    out.closed.append(found)
+    if lapsed:
+        raise Unready(lapsed=lapsed)
+    if not out.blocked:
+        _linked_rivals(svc, tx, out, holder, wanted)
+    return out
+
+
+def below(svc: Service, located: Located) -> Below:
+    """What has to be looked at for a directory or glob that is to be granted."""
+    asked = located.resource
+    return Below(located.worktree or svc.root, asked.name, asked.kind, asked.scope,
+                 svc.settings.review.files_max)
+
+
+def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, str]]:
+    """Leases that may overlap, by name, then by inode, each with its scope in the database."""
+    asked = located.resource
+    if asked.kind in ("dir", "glob"):
+        return ((lease, lease.scope)
+                for lease in (LeaseRow(*row) for row in one_by_one(tx, "rivals", asked)))
+    found = [LeaseRow(*row) for row in near(tx, "rivals", asked)]  # little lies below a file
+    out = [(lease, lease.scope) for lease in found]
+    if located.inode is not None:
+        known = {lease.fencing_token for lease in found}
+        for row in tx.rows("rivals_by_inode", located.inode):
+            lease = LeaseRow(*row)
+            if lease.fencing_token not in known and _same_file(svc, tx, lease, located):
+                out.append((_renamed(svc, lease, asked), lease.scope))
+                known.add(lease.fencing_token)
+        if located.links > 1 and located.path is not None:
+            out += _twins_rivals(svc, tx, located, known)
+    return out
+
+
+def _twins_rivals(
+    svc: Service, tx: Tx, located: Located, known: set[int]
+) -> list[tuple[LeaseRow, str]]:
+    """Leases on what contains another name of the same file: a directory that it is linked into."""
+    assert located.path is not None
+    out = []
+    for name in tx.looked.twins(located.path):
+        other = resource(name, "file", fold_case=svc.fold_case)
+        for row in near(tx, "rivals", other):
+            lease = LeaseRow(*row)
+            if lease.fencing_token in known or lease.kind == "region":
+                continue
+            if overlaps(other, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
+                known.add(lease.fencing_token)
+                out.append((_renamed(svc, lease, located.resource), lease.scope))
+    return out
+
+
+def _linked_rivals(
+    svc: Service, tx: Tx, out: Obstacles, holder: str, wanted: Sequence[Wanted]
+) -> None:
+    """Files below the directories that are asked for, which others hold under another name."""
+    for located, mode in wanted:
+        if located.resource.kind not in ("dir", "glob") or _own(out, located):
+            continue
+        for inode, path in tx.looked.below(below(svc, located)).linked:
+            for row in tx.rows("rivals_by_inode", inode):
+                lease = LeaseRow(*row)
+                if lease.locked_by == holder or (mode == lease.mode == "shared"):
+                    continue
+                if rule.dead(lease.expires_at, tx.now):
+                    raise Unready(lapsed=[Lapsed(lease.locked_by, lease.task_id)])
+                out.held_at = out.held_at or lease.scope
+                scope = path_scope(path, svc.fold_case)
+                out.leases.append(msgspec.structs.replace(lease, kind="file", scope=scope))
+
+
+def _own(out: Obstacles, located: Located) -> bool:
+    return located.resource.scope + "\n" + located.resource.name in out.own
+
+
+def _same_file(svc: Service, tx: Tx, lease: LeaseRow, located: Located) -> bool:
+    """Whether a lease with this inode is still on that very file.
+
+    If the leased path is there and another file, the one we ask for is not the leased one; if it is
+    gone, it was renamed. (Where the disk tells no births of files, a number that is used again
+    after its file was deleted looks like that too.)
+    """
+    if lease.scope == located.resource.scope:
+        return True
+    path = lease.file_path.rpartition("::")[0] if lease.kind == "region" else lease.file_path
+    now_there = tx.looked.identity(svc.where(lease.worktree, path))
+    return now_there is None or now_there == lease.inode
+
+
+def _renamed(svc: Service, lease: LeaseRow, asked: Resource) -> LeaseRow:
+    """A lease on the file that we ask for, taken under another name: as if under this one."""
+    path = path_in(asked.scope) if asked.kind == "region" else asked.name
+    region = lease.file_path.rpartition("::")[2] if lease.kind == "region" else None
+    kind: Kind = "file" if region is None else "region"
+    name = path if region is None else f"{path}::{region}"
+    alias = resource(name, kind, fold_case=svc.fold_case)
+    return msgspec.structs.replace(lease, kind=kind, scope=alias.scope)
+
+
+def _ahead(
+    svc: Service, tx: Tx, out: Obstacles, holder: str, asked: Resource, mode: str,
+    place: tuple[int, str], acquisition: str | None,
+) -> None:
+    """Waiters of others that overlap `asked` and stand before it. One that waits for `holder`
+    itself is passed, and bounds what is granted; one that is set aside is passed, too."""
+    step = ms(svc.settings.leases.age_step_s)
+    for raw in near(tx, "waiters_near", asked):
+        waiter = NearWaiter(*raw)
+        if waiter.agent == holder or waiter.acquisition_id == acquisition:
+            continue
+        if rule.dead(waiter.until, tx.now):
+            continue  # its time in line is over, whether or not anybody has tidied it away
+        if mode == "shared" and waiter.mode == "shared":
+            continue
+        theirs = rule.standing(waiter.priority, waiter.asked_at, tx.now_ms, step)
+        if (theirs, waiter.acquisition_id) > (place, acquisition or "~"):
+            continue
+        if not overlaps(asked, rule.as_resource(waiter.name, waiter.kind, waiter.scope)):
+            continue
+        if unserved.rests(tx, "waiter", waiter.acquisition_id):
+            continue
+        until = _waits_for(tx, waiter, holder)
+        if until is None:
+            out.waiters.append(waiter)
+        else:
+            out.no_longer_than = min(until, out.no_longer_than or until)
+
+
+def _waits_for(tx: Tx, waiter: NearWaiter, holder: str) -> str | None:
+    """Until when, at the latest, `holder` has what this waiter waits for; None if it has none of
+    it."""
+    latest: str | None = None
+    for name, kind, scope in tx.rows("waiter_resources_of", waiter.acquisition_id):
+        asked = rule.as_resource(name, kind, scope)
+        for raw in near(tx, "rivals", asked):
+            lease = LeaseRow(*raw)
+            if (
+                lease.locked_by == holder
+                and lease.expires_at > tx.now
+                and rule.conflicts(asked, waiter.mode, waiter.agent, lease)
+            ):
+                latest = max(latest or lease.max_until, lease.max_until)
+    return latest

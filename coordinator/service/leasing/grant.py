@@ -1,0 +1,227 @@
+"""Granting: writing the leases of a set that nothing stands in the way of, and keeping the bytes
+that the holder starts from. Whether anything stands in the way is `conflicts`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.files import separate_folders
+from coordinator.rules import leases as rule
+from coordinator.service.leasing import pending_unlocks
+from coordinator.service.core import Service, listed, ms
+from coordinator.service.leasing.conflicts import Obstacles, Wanted, below
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words import file_names
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, iso
+from coordinator.words.resource_names import Located
+from coordinator.words.refusals import Code, Refusal
+
+
+def grant(
+    svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], obstacles: Obstacles, *,
+    ttl_ms: int, task: str | None, description: str, first_ttl_ms: int | None = None,
+    no_longer_than: str | None = None,
+) -> rq.Acquired:
+    """Write the leases of a set that nothing stands in the way of; they end, whatever their TTL and
+    however often they are renewed, at `no_longer_than` (ISO text) if that is given, and where the
+    weighing bounds them.
+
+    Raises:
+        Refusal: what a look at their files met (LIMIT); nothing is recorded then.
+        Unready: the files have to be looked at.
+    """
+    acquisition = ""
+    expires = tx.later(first_ttl_ms or ttl_ms)
+    max_until = tx.later(max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
+    for bound in (no_longer_than, obstacles.no_longer_than):
+        if bound is not None:
+            expires, max_until = min(expires, bound), min(max_until, bound)
+    check_looked(svc, tx, wanted, obstacles)
+    leases: list[rq.Lease] = []
+    unkept: list[str] = []
+    for located, mode in wanted:
+        asked = located.resource
+        own = obstacles.own.get(asked.scope + "\n" + asked.name) if obstacles.own else None
+        if own is not None and own.expires_at > tx.now:
+            if own.mode == "exclusive" or own.mode == mode:
+                leases.append(_again(svc, tx, own, ttl_ms))
+                continue
+            tx.record(
+                ev.LeaseReleased(
+                    fencing_token=own.fencing_token, resource=own.file_path, scope=own.scope,
+                    agent=holder, lease_kind=own.kind,
+                )
+            )
+        token = tx.number("fencing")
+        acquisition = acquisition or f"A-{token}"
+        # Fifteen names: CPython gathers more in a dict first, which doubles the cost of the whole.
+        event = ev.LeaseGranted(
+            fencing_token=token, resource=asked.name, agent=holder, expires_at=expires,
+            lease_kind=asked.kind, mode=mode, scope=asked.scope, acquisition_id=acquisition,
+            ttl_ms=ttl_ms, max_until=max_until, description=description,
+            slot=rule.slot(asked.kind, asked.name, mode, holder), inode=located.inode, task=task,
+        )
+        event.worktree = located.worktree
+        if located.inode is not None or asked.kind != "file":
+            event.content_hash, event.baselines, lost = _baseline(svc, tx, located)
+            unkept += lost
+        tx.record(event)
+        leases.append(
+            rq.Lease(
+                resource=asked.name, kind=asked.kind, mode=mode, locked_by=holder,
+                locked_at=tx.now, expires_at=expires, fencing_token=token,
+                content_hash=event.content_hash, acquisition_id=acquisition, task=task,
+                description=description, lease_token=svc.seal(token),
+            )
+        )
+    warnings = [
+        f"{path} holds partial work under review {review}; see `coord review show {review}`."
+        for review, path, _ in dict.fromkeys(obstacles.reviews)
+    ] if obstacles.reviews else []
+    if unkept:
+        warnings.append(
+            f"{listed(unkept)} cannot be kept as now (over review.kept_bytes_max, or not "
+            "readable): coord could not bring that back after a change."
+        )
+    for located, _ in wanted if svc.tree.apart else ():
+        warnings += [
+            f"{located.resource.name} does not cover {name}: that folder has a coordinator of its "
+            "own." for name in separate_folders.not_covered(svc.tree.apart, located.resource)
+        ]
+    acquisition = acquisition or leases[0].acquisition_id  # all of it was held already
+    return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
+
+
+def _again(svc: Service, tx: Tx, own: LeaseRow, ttl_ms: int) -> rq.Lease:
+    """The holder asks for what it has: the same lease, renewed."""
+    current = from_iso(own.expires_at)
+    until = rule.renewed_until(tx.now_ms, ttl_ms, from_iso(own.max_until), current)
+    if until > current:
+        tx.record(ev.LeaseRenewed(agent=own.locked_by, until=[(own.fencing_token, iso(until))]))
+    return lease_reply(own, expires_at=iso(until), token=svc.seal(own.fencing_token), again=True)
+
+
+def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], obstacles: Obstacles) -> None:
+    """Whether all that a grant keeps was looked at since the last right to it ended.
+
+    Raises:
+        Unready: not all of it. Refusal: what the look met.
+    """
+    for located, _ in wanted:
+        asked = located.resource
+        if obstacles.own and asked.scope + "\n" + asked.name in obstacles.own:
+            continue
+        tx.looked.fresh(tx.ended_since(asked.kind, asked.scope))
+        if asked.kind in ("dir", "glob"):
+            tx.looked.below(below(svc, located))
+        elif located.inode is not None and located.path is not None:
+            tx.looked.content(located.path)
+
+
+def _baseline(
+    svc: Service, tx: Tx, located: Located
+) -> tuple[str | None, list[tuple[str, str]] | None, list[str]]:
+    """Keep the bytes that the holder starts from (invariant 6); also what could not be kept."""
+    asked = located.resource
+    if asked.kind in ("file", "region"):
+        if located.inode is None or located.path is None:
+            return None, None, []
+        found = tx.looked.content(located.path)
+        kept = tx.keep_found(found) or found.hash is None
+        return found.hash, None, [] if kept else [asked.name]
+    if asked.kind not in ("dir", "glob"):
+        return None, None, []
+    listing = tx.looked.below(below(svc, located))
+    lost = [file_names.shown(path) for path in listing.unkept]
+    return None, list(listing.files.items()), lost
+
+
+def checked_ttl(svc: Service, ttl_s: float | None) -> int:
+    """The TTL in ms, checked.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    limits = svc.settings.leases
+    ttl = limits.ttl_s if ttl_s is None else ttl_s
+    if not 0.001 <= ttl <= limits.ttl_max_s:
+        raise Refusal(
+            Code.INVALID,
+            f"A TTL of {ttl:g} s is not possible: more than 0, at most {limits.ttl_max_s:g} s "
+            "(leases.ttl_max_s). Nothing was leased.",
+            next="Repeat with a TTL in that range.",
+        )
+    return ms(ttl)
+
+
+def quarantined(obstacles: Obstacles) -> Refusal:
+    """REVIEW_OPEN for a set that touches files under review that are given to nobody."""
+    review, path, _ = obstacles.closed[0]
+    told = file_names.shown(path)
+    if obstacles.unkept:
+        message = (
+            f"{told} holds partial work ({review}) that coord could not keep (over "
+            "review.kept_bytes_max, or not readable): it lies there and nowhere else, and a write "
+            "would destroy it before a person has seen it. Nothing was leased."
+        )
+        following = (f"A person looks with `coord review show {review}`, copies what is wanted, "
+                     f"then `coord review keep {review}`.")
+    else:
+        message = (f"{told} holds partial work ({review}) that waits for a human's verdict, or for "
+                   "its task to go on with it; nothing was leased.")
+        following = f"`coord review show {review}`, then keep, revert or reassign."
+    return Refusal(Code.REVIEW_OPEN, message, next=following,
+                   reviews=sorted({r for r, _, _ in obstacles.closed}))
+
+
+def end(tx: Tx, row: LeaseRow, by: str | None = None) -> None:
+    """Record the release of one lease."""
+    tx.free(row.file_path, row.kind, row.scope)
+    tx.record(
+        ev.LeaseReleased(
+            fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
+            agent=row.locked_by, lease_kind=row.kind, task=row.task_id, by=by,
+        )
+    )
+
+
+def hand_over(tx: Tx, row: LeaseRow, agent: str) -> None:
+    """The lease is another holder's from now on, under a new token: it was never free between, so
+    nobody who waits for it is passed over. Between a session and its sub-agents only."""
+    tx.record(
+        ev.LeaseReleased(
+            fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
+            agent=row.locked_by, lease_kind=row.kind, task=row.task_id, by=agent,
+        )
+    )
+    token = tx.number("fencing")
+    tx.record(
+        ev.LeaseGranted(
+            fencing_token=token, resource=row.file_path, agent=agent,
+            description=row.task_description, expires_at=row.expires_at, lease_kind=row.kind,
+            mode=row.mode, scope=row.scope,
+            slot=rule.slot(rule.as_resource(row.file_path, row.kind, row.scope).kind,
+                           row.file_path, row.mode, agent),
+            inode=row.inode, worktree=row.worktree, content_hash=row.content_hash,
+            acquisition_id=f"A-{token}", task=row.task_id, ttl_ms=row.ttl_ms,
+            max_until=row.max_until,
+        )
+    )
+    pending_unlocks.follow(tx, row, agent)
+
+
+def lease_reply(
+    row: LeaseRow, *, expires_at: str | None = None, token: str | None = None, again: bool = False
+) -> rq.Lease:
+    """A lease as it is told. The lease token goes only to its holder, with its grant."""
+    return rq.Lease(
+        resource=row.file_path, kind=row.kind, mode=row.mode, locked_by=row.locked_by,
+        locked_at=row.locked_at, expires_at=expires_at or row.expires_at,
+        fencing_token=row.fencing_token, content_hash=row.content_hash,
+        acquisition_id=row.acquisition_id, task=row.task_id, description=row.task_description,
+        lease_token=token, reentrant=again,
+    )

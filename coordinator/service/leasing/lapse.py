@@ -1,0 +1,434 @@
+"""The end of leases and claims that their holder did not end: expiry, silence, death, failure.
+
+Lapsed leases are closed one holder and task at a time, each group in a transaction of its own
+(`service.engine`): the sweep, a takeover and a dispatch name the groups that are in their way and
+go on when these are closed. What changed since the grant becomes a review; its bytes are kept as
+they were looked at; nothing on disk is touched (invariant 6). Holder and waiters are told.
+
+A claim ends by its own clock. A lease that was taken on the side, and was not used, ends alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Lapsed
+from coordinator.service import unserved
+from coordinator.service.backlog import tasks
+from coordinator.service.holders import notices
+from coordinator.service.leasing import pending_unlocks
+from coordinator.service.core import Service, listed
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
+from coordinator.words.clock import from_iso
+from coordinator.words.resource_names import path_scope
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import quoted
+
+#: Lines of an agent's output that a review keeps, and their size in characters.
+LOG_TAIL_CHARS = 4_000
+WHY = {
+    "expired": "its lease expired",
+    "silent": "it fell silent",
+    "left": "it ended in the middle",
+    "failed": "it reported a failure",
+    "moved": "the file was moved to where another holds the lease",
+    "overridden": "a person released its lease",
+}
+#: The hash of a content that could not be looked at.
+UNSEEN = "unseen"
+
+
+@dataclass(slots=True)
+class Ending:
+    """What closing did."""
+
+    lapsed: list[LeaseRow] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
+    reviews: list[str] = field(default_factory=list)
+    tasks: list[str] = field(default_factory=list)
+
+    def add(self, other: Ending) -> None:
+        """Take in what another closing did."""
+        self.lapsed += other.lapsed
+        self.released += other.released
+        self.reviews += other.reviews
+        self.tasks += other.tasks
+
+
+def subject(which: Lapsed) -> str:
+    """How one holder's lapsed leases of one task are named when they are set aside."""
+    return f"{which.holder}/{which.task or '-'}"
+
+
+def due(view: View, most: int = 200) -> list[Lapsed]:
+    """Groups of leases and claims that have ended by now and were not closed, the oldest first."""
+    if view.row("any_lapsed", view.now) is None:
+        return []
+    found = (Lapsed(str(holder), task) for holder, task, _
+             in view.rows("lapsed_groups", view.now, most))
+    return [one for one in found if not unserved.rests(view, "lapse", subject(one))]
+
+
+def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> Ending:
+    """Close what has ended by now of one holder's leases of one task; flag what changed.
+
+    `unseen`: why the files could not be looked at. Then they are not compared, and the review says
+    so.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    ending = Ending()
+    rows = [
+        row for row in _of(tx, which.holder, which.task)
+        if row.expires_at <= tx.now
+    ]
+    claim = _claim(tx, which.holder, which.task)
+    if claim is not None and claim.claim_until is not None and claim.claim_until > tx.now:
+        claim = None  # it goes on; only these leases are over
+    elif claim is not None:
+        rows = _of(tx, which.holder, which.task)
+    _end_group(svc, tx, ending, which.holder, claim, which.task, rows, "expired", "",
+               unseen=unseen)
+    unserved.take_up(tx, "lapse", subject(which))
+    return ending
+
+
+def silent(view: View) -> list[str]:
+    """Agents that were not heard of for longer than they promised."""
+    return [
+        str(name) for name, seen_at, silence_ms in view.rows("agents_silent")
+        if view.now_ms - from_iso(seen_at) >= silence_ms
+    ]
+
+
+def fall_silent(svc: Service, tx: Tx, name: str, *, unseen: str = "") -> Ending:
+    """An agent that was not heard of for too long is stale; what it holds lapses.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    row = tx.agent(name)
+    if row is None or name not in silent(tx):
+        return Ending()
+    ending = _close_holder(svc, tx, name, "silent", "", unseen=unseen)
+    tx.record(ev.AgentState(agent=name, state="stale", reason=f"silent since {row.seen_at}"))
+    return ending
+
+
+def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
+              log_tail: str = "") -> Ending:
+    """An agent leaves, with its sub-agents: cleanly (its leases are released) or not (they lapse).
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    ending = Ending()
+    family = [name]
+    for one in family:  # grows while it is read; each name once, whatever names its parent
+        family += [str(child) for (child,) in tx.rows("agent_children", one)
+                   if child not in family]
+    for one in reversed(family):
+        leave_line(tx, one, None, "its agent left")
+        if clean and not tx.rows("tasks_of_holder", one):
+            _release_all(tx, one, ending)
+        else:
+            ending.add(_close_holder(svc, tx, one, "left", log_tail))
+        tx.record(ev.AgentState(agent=one, state="gone", reason=reason))
+    return ending
+
+
+def check_may_end(svc: Service, tx: Tx, name: str) -> None:
+    """Whether an agent may leave now: not while a task of its lands.
+
+    Raises:
+        Refusal: LOCKED.
+    """
+    mine = {str(raw[0]) for raw in tx.rows("tasks_of_holder", name)}
+    if mine & svc.landing:
+        raise Refusal(
+            Code.LOCKED, f"A task of {name} is landing just now; nothing was changed.",
+            next="Repeat it in a moment.", conflicts=[], retry_after_s=1.0,
+        )
+
+
+def _release_all(tx: Tx, name: str, ending: Ending) -> None:
+    for raw in tx.rows("leases_of_holder", name):
+        row = LeaseRow(*raw)
+        tx.free(row.file_path, row.kind, row.scope)
+        tx.record(ev.LeaseReleased(fencing_token=row.fencing_token, resource=row.file_path,
+                                   scope=row.scope, agent=name, lease_kind=row.kind,
+                                   task=row.task_id))
+        ending.released.append(row.file_path)
+
+
+def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
+    """Take an agent's waiters (those for one task, or all) out of the line: a grant would come for
+    work that is over."""
+    if not tx.present().waiters:
+        return
+    for raw in tx.rows("waiters_of_agent", agent):
+        waiter = WaiterRow(*raw)
+        if task is not None and waiter.task_id != task:
+            continue
+        tx.freed += [(n, k, s) for n, k, s in
+                     tx.rows("waiter_resources_of", waiter.acquisition_id)]
+        tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=agent, reason=reason))
+        pending_unlocks.left_line(tx, waiter.acquisition_id, reason)
+
+
+def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
+               log_tail: str, blocked: bool,
+               also: Sequence[ev.FlaggedFile] | None = None) -> Ending:
+    """The holder gives its task back: like an expiry, but in its own words. With `also` (work that
+    did not land) there is a review in any case, of these files and what changed below its leases.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    ending = Ending()
+    _end_group(svc, tx, ending, holder, task, task.task_id, _of(tx, holder, task.task_id),
+               "failed", log_tail, why=why, blocked=blocked, also=also)
+    return ending
+
+
+def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
+              now_at: str | None = None) -> str | None:
+    """End one lease against its holder's will (`moved`, `overridden`); the id of the review, if
+    something under it had changed. `now_at`: where the file lies by now, if it was moved.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    files = changed_since(svc, tx, [row], now_at=now_at)
+    review = None
+    if files:
+        review = flag(svc, tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
+                      leased_at=row.locked_at, why=why)
+    _lapse_one(tx, row, reason, review)
+    return review
+
+
+def flag(
+    svc: Service, tx: Tx, *, reason: str, agent: str | None, task: str | None,
+    files: Sequence[ev.FlaggedFile], leased_at: str | None, log_tail: str = "", why: str = "",
+) -> str:
+    """Open a review over `files`; its id."""
+    n = tx.number("review")
+    review = f"R-{n}"
+    names = listed([f.path for f in files])
+    who = agent or "nobody with a lease"
+    summary = why or f"{who} left {names} changed; {WHY.get(reason, reason)}."
+    started = None
+    if task is not None:
+        first = tx.row("task_first_event", task)
+        started = first[0] if first else None
+    tx.record(
+        ev.ReviewOpened(
+            review=review, n=n, reason=reason, agent=agent, task=task, summary=summary,
+            log_tail=log_tail[-LOG_TAIL_CHARS:], leased_at=leased_at,
+            events_from=started or max(1, tx.last_seq - 200), files=list(files),
+        )
+    )
+    return review
+
+
+def changed_since(
+    svc: Service, tx: Tx, rows: Sequence[LeaseRow], *, now_at: str | None = None
+) -> list[ev.FlaggedFile]:
+    """Every file below these leases whose bytes are not those at the grant. Keeps the bytes.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
+    tx.looked.require(_needed(svc, row, now_at) for row in rows)
+    found: dict[str, ev.FlaggedFile] = {}
+    for row in rows:
+        need = _needed(svc, row, now_at)
+        if isinstance(need, Content):
+            path = now_at or _path(row)
+            _compare(svc, tx, found, row, path, row.content_hash, _bytes(tx, need))
+            continue
+        before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
+        if now_at is not None:
+            before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
+        now = _listed(tx, need)
+        left = sorted(set(before) - set(now))  # deleted, or ignored by now
+        gone = {path: Content(svc.where(row.worktree, path)) for path in left}
+        tx.looked.require(gone.values())
+        for path, digest in now.items():
+            if before.get(path) != digest:
+                _compare(svc, tx, found, row, path, before.get(path), Bytes(digest, kept=True))
+        for path in left:
+            _compare(svc, tx, found, row, path, before[path], _bytes(tx, gone[path]))
+    return [found[path] for path in sorted(found)]
+
+
+def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content | Below:
+    """What has to be looked at to compare what lies under a lease with how it was."""
+    if row.kind in ("file", "region"):
+        return Content(svc.where(row.worktree, now_at or _path(row)))
+    name, scope = row.file_path, row.scope
+    if now_at is not None:
+        name, scope = now_at, path_scope(now_at, svc.fold_case)
+    return Below(row.worktree or svc.root, name, row.kind, scope,
+                 svc.settings.review.files_max * 2)
+
+
+def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
+    """The same for several leases: what to look at before they are closed."""
+    return [_needed(svc, row) for row in rows if row.mode != "shared" and row.kind != "key"]
+
+
+def look_first(svc: Service, tx: Tx, holder: str, task: str | None) -> None:
+    """Before anything is recorded: whether what a holder's leases of a task are on was looked at.
+
+    Raises:
+        Unready: it was not.
+    """
+    tx.looked.require(needed(svc, _of(tx, holder, task)))
+
+
+def _path(row: LeaseRow) -> str:
+    return row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
+
+
+def _bytes(tx: Tx, need: Content) -> Bytes:
+    try:
+        return tx.looked.content(need.path)
+    except Refusal:
+        return Bytes(UNSEEN)
+
+
+def _listed(tx: Tx, need: Below) -> dict[str, str]:
+    try:
+        return tx.looked.below(need).files
+    except Refusal as refusal:
+        # So many new files appeared that they are not listed: the leases end all the same.
+        tx.record(ev.Noted(what="new files were not compared", facts={"why": refusal.message}))
+        return {}
+
+
+def _compare(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], lease: LeaseRow, path: str,
+             baseline: str | None, now: Bytes) -> None:
+    if path in found or now.hash == baseline:
+        return
+    have = now.hash is None or tx.keep_found(now)
+    kept = have and (baseline is None or tx.row("blob_has", baseline) is not None)
+    change = "created" if baseline is None else "deleted" if now.hash is None else "modified"
+    found[path] = ev.FlaggedFile(
+        path=path, scope=path_scope(path, svc.fold_case), change=change, kept=kept,
+        baseline_hash=baseline, flagged_hash=now.hash, worktree=lease.worktree,
+        inode=lease.inode if lease.kind == "file" else None,
+    )
+
+
+def _unseen(svc: Service, rows: Sequence[LeaseRow]) -> list[ev.FlaggedFile]:
+    """Files that were leased by name and could not be looked at."""
+    return [
+        ev.FlaggedFile(
+            path=_path(row), scope=path_scope(_path(row), svc.fold_case), change="modified",
+            kept=False, baseline_hash=row.content_hash, flagged_hash=UNSEEN, worktree=row.worktree,
+        )
+        for row in rows if row.kind == "file" and row.mode != "shared"
+    ]
+
+
+def _of(tx: Tx, holder: str, task: str | None) -> list[LeaseRow]:
+    """A holder's leases of one task, or of none."""
+    found = tx.rows("leases_of_holder", holder) if task is None else tx.rows("leases_of_task", task)
+    rows = [LeaseRow(*raw) for raw in found]
+    return [row for row in rows if row.locked_by == holder and row.task_id == task]
+
+
+def _claim(tx: Tx, holder: str, task_id: str | None) -> TaskRow | None:
+    if task_id is None:
+        return None
+    raw = tx.row("task_get", task_id)
+    task = TaskRow(*raw) if raw else None
+    return task if task is not None and task.claimed_by == holder else None
+
+
+def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *,
+                  unseen: str = "") -> Ending:
+    """Close all that an agent holds, its claims first."""
+    ending = Ending()
+    rows = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", name)]
+    if not unseen:
+        tx.looked.require(needed(svc, rows))
+    claims = {task.task_id: task for raw in tx.rows("tasks_of_holder", name)
+              if (task := TaskRow(*raw))}
+    groups: dict[str | None, list[LeaseRow]] = {task: [] for task in claims}
+    for row in rows:
+        groups.setdefault(row.task_id, []).append(row)
+    for task_id, leases in groups.items():
+        _end_group(svc, tx, ending, name, claims.get(task_id or ""), task_id, leases, reason,
+                   log_tail, unseen=unseen)
+    return ending
+
+
+def _end_group(
+    svc: Service, tx: Tx, ending: Ending, holder: str, claim: TaskRow | None, task_id: str | None,
+    leases: list[LeaseRow], reason: str, log_tail: str, *, why: str = "", blocked: bool = False,
+    also: Sequence[ev.FlaggedFile] | None = None, unseen: str = "",
+) -> None:
+    """Close one holder's leases of one task: compare, flag, free, move the task, tell."""
+    if not leases and claim is None:
+        return
+    files = _unseen(svc, leases) if unseen else changed_since(svc, tx, leases)
+    known = {file.path for file in files}
+    files += [file for file in also or () if file.path not in known]
+    review = None
+    if files or also is not None or (unseen and leases):
+        title = f" while on {claim.task_id} {quoted(claim.title)}" if claim else ""
+        names = listed([f.path for f in files]) or "no file that can be shown"
+        said = f": {quoted(why, 500)}" if why else ""
+        told = f"{holder} changed {names}{title}, then {WHY[reason]}{said}."
+        if unseen:
+            held = listed([row.file_path for row in leases])
+            told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "
+                    f"could not be looked at: {unseen}")
+        review = flag(
+            svc, tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
+            leased_at=min((row.locked_at for row in leases), default=None), why=told,
+        )
+        ending.reviews.append(review)
+    for row in leases:
+        _lapse_one(tx, row, reason, review)
+        ending.lapsed.append(row)
+    if claim is not None:
+        leave_line(tx, holder, claim.task_id, "its task is over")
+        tasks.attempt_over(svc, tx, claim, agent=holder, why=why or WHY[reason], review=review,
+                           blocked=blocked)
+        ending.tasks.append(claim.task_id)
+    _tell(tx, holder, leases, claim, reason, review)
+
+
+def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
+    tx.record(
+        ev.LeaseLapsed(
+            fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
+            agent=row.locked_by, lease_kind=row.kind, task=row.task_id, reason=reason,
+            review=review, expired_at=min(row.expires_at, tx.now),
+        )
+    )
+    tx.free(row.file_path, row.kind, row.scope)
+
+
+def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, reason: str,
+          review: str | None) -> None:
+    if reason == "failed":
+        return
+    names = listed([row.file_path for row in leases]) or "nothing"
+    kept = f" Your changes are kept for a human in {review}." if review else ""
+    task = f" Task {claim.task_id} is no longer yours." if claim else ""
+    notices.post(
+        tx, holder, "lapsed",
+        f"Your lease on {names} has ended ({WHY[reason]}). Do not write there without a new "
+        f"lease.{task}{kept}",
+        resources=[row.file_path for row in leases], review=review,
+    )

@@ -1,0 +1,313 @@
+"""Leases: acquire, release, renew, list.
+
+The order in `acquire` is the promise: what has lapsed and is in the way is closed (and flagged)
+first, then the whole set is weighed against live leases, the line and open reviews, and only then
+is anything granted: all or nothing, in one transaction. What the resources mean and hold on the
+disk was looked at before.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from functools import lru_cache
+
+from coordinator.looking.facts import AnyNeed, Whole
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.service.holders import agents, notices
+from coordinator.service.leasing import lapse, redirect, waiting_line
+from coordinator.service.core import Actor, Service, listed, ms
+from coordinator.service.leasing.grant import (
+    check_looked, checked_ttl, end, grant, lease_reply, quarantined,
+)
+from coordinator.service.landing import check_at_rest
+from coordinator.service.leasing.conflicts import locate, weigh
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words import resource_names
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, iso
+from coordinator.words.resource_names import Located
+from coordinator.words.refusals import Code, Refusal
+
+#: A number in an id is shorter than this: it fits into the database.
+NUMBER_DIGITS = 19
+
+
+def needs(req: rq.Acquire) -> list[AnyNeed]:
+    """What to look at before a request is decided: its files, with what is in them."""
+    return [Whole(text, req.cwd) for text in req.resources if ":" not in text or "/" in text]
+
+
+def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
+    """See `requests.Acquire`."""
+    return acquire_located(svc, tx, actor, req, locate(svc, tx, req.resources, req.cwd))
+
+
+def acquire_located(
+    svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located]
+) -> rq.Acquired | Refusal:
+    """`acquire` where what the request's resources mean is known already."""
+    limits = svc.settings.leases
+    ttl_ms = checked_ttl(svc, req.ttl_s)
+    if not 0 <= req.wait_s <= limits.wait_max_s:
+        raise Refusal(Code.LIMIT, f"`wait_s` must be between 0 and {limits.wait_max_s:g}.")
+    if not -1000 <= req.priority <= 1000:
+        raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
+    if req.task is not None and tx.row("task_get", req.task) is None:
+        raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {req.task}.")
+    agents.may_act(tx, actor, req.agent)
+    wanted = [(one, req.mode) for one in located]
+    before = waiting_line.same_again(tx, req.agent, located)
+    asked_at = before.asked_at if before is not None else tx.now
+    obstacles = weigh(
+        svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at,
+        acquisition=before.acquisition_id if before is not None else None,
+    )
+    other = None
+    if obstacles.blocked:
+        other = redirect.offer(svc, tx, req.agent)
+    else:
+        check_looked(svc, tx, wanted, obstacles)
+    agents.acting(svc, tx, actor, req.agent)
+    if obstacles.closed and not obstacles.blocked:
+        return quarantined(obstacles)
+    asks = None
+    if before is not None:
+        stays = obstacles.blocked and (req.retry or req.wait_s > 0)
+        asks = waiting_line.asked_again(tx, before, stays)
+    if not obstacles.blocked:
+        return grant(
+            svc, tx, req.agent, wanted, obstacles, ttl_ms=ttl_ms, task=req.task,
+            description=req.description,
+        )
+    acquisition = None
+    if req.retry or req.wait_s > 0:
+        acquisition = asks or f"W-{tx.number('waiter')}"
+        stay_ms = ms(max(req.wait_s, limits.line_s if req.retry else 0))
+        tx.record(
+            ev.WaiterQueued(
+                acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
+                asked_at=asked_at, until=tx.later(stay_ms), held=req.wait_s > 0,
+                ttl_ms=ttl_ms, task=req.task, description=req.description,
+                resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
+                met=obstacles.held_at,
+            )
+        )
+    return redirect.locked(svc, tx, req.agent, located, obstacles, acquisition, other, task=req.task)
+
+
+def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
+    """See `requests.Release`."""
+    person = actor.operator
+    if req.force and not person:
+        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
+    rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, req.task, req.cwd)
+    if not person:
+        agents.acting(svc, tx, actor, req.agent)
+    for row in rows:
+        if row.locked_by != req.agent and not req.force:
+            raise Refusal(
+                Code.NOT_HOLDER,
+                f"{row.file_path} is leased by {row.locked_by}, not by {req.agent}; it stays so.",
+                next=f"Ask {row.locked_by}, or `coord unlock {row.file_path} "
+                f"--agent {row.locked_by} --force` as a person.",
+                holder=row.locked_by, resource=row.file_path,
+            )
+        if req.lease_token is not None and req.lease_token != svc.seal(row.fencing_token):
+            raise stale(row.file_path)
+        if row.locked_by == req.agent and row.expires_at <= tx.now and not req.force:
+            raise stale(row.file_path)
+    check_at_rest(svc, [row.task_id for row in rows])
+    flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
+    for row in rows:
+        end(tx, row, by=req.agent if row.locked_by != req.agent else None)
+        if row.locked_by != req.agent:
+            kept = flagged.get(row.locked_by)
+            notices.post(
+                tx, row.locked_by, "overridden",
+                f"Your lease on {row.file_path} was released by {req.agent} (override). "
+                "Do not write it without a new lease."
+                + (f" Your changes are kept for a human in {kept}." if kept else ""),
+                resource=row.file_path,
+            )
+    return rq.Released(released=[lease_reply(row) for row in rows])
+
+
+def _flag_forced(
+    svc: Service, tx: Tx, rows: Sequence[LeaseRow], req: rq.Release
+) -> dict[str, str]:
+    """A person ends leases by force: what their holders had changed is flagged; holder -> review.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    tx.looked.require(lapse.needed(svc, rows))
+    out = {}
+    for holder in dict.fromkeys(row.locked_by for row in rows):
+        theirs = [row for row in rows if row.locked_by == holder]
+        files = lapse.changed_since(svc, tx, theirs)
+        if files:
+            names = listed([file.path for file in files])
+            out[holder] = lapse.flag(
+                svc, tx, reason="overridden", agent=holder, task=theirs[0].task_id, files=files,
+                leased_at=min(row.locked_at for row in theirs),
+                why=f"{holder} had changed {names} when its lease was released by force "
+                f"({req.agent}).",
+            )
+    return out
+
+
+def stale(resource: str) -> Refusal:
+    """STALE_TOKEN for one resource."""
+    return Refusal(
+        Code.STALE_TOKEN,
+        f"The lease on {resource} has ended, so this token gives no right to it any more; "
+        "nothing was changed.", resource=resource,
+    )
+
+
+def _chosen(
+    svc: Service, tx: Tx, agent: str, resources: Sequence[str], acquisition: str | None,
+    task: str | None, cwd: str | None,
+) -> list[LeaseRow]:
+    """The leases that a release or renewal names: the agent's own first, else whoever's."""
+    if acquisition is not None:
+        first = acquisition.removeprefix("A-")
+        known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
+        most = svc.settings.leases.resources_max
+        rows = [
+            LeaseRow(*row)
+            for row in tx.rows(
+                "leases_of_acquisition", int(first) if known else 0, most, acquisition
+            )
+        ]
+        if not rows:
+            raise Refusal(Code.UNKNOWN_LEASE, f"No live lease belongs to {acquisition}.")
+        return rows
+    if task is not None and not resources:
+        rows = [LeaseRow(*row) for row in tx.rows("leases_of_task", task)]
+        return [row for row in rows if row.locked_by == agent]
+    named = _named_so(svc, tx, agent, resources, cwd)
+    if named is not None:
+        return named
+    out: list[LeaseRow] = []
+    for located in locate(svc, tx, resources, cwd):
+        rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope)]
+        if located.resource.kind == "glob":
+            rows = [row for row in rows if row.file_path == located.resource.name]
+        if not rows and located.inode is not None:
+            rows = [LeaseRow(*row) for row in tx.rows("rivals_by_inode", located.inode)]
+        own = [row for row in rows if row.locked_by == agent]
+        if not rows:
+            raise Refusal(
+                Code.UNKNOWN_LEASE, f"Nobody holds a lease on {located.resource.name}.",
+                resource=located.resource.name,
+            )
+        out += own or rows[:1]
+    return out
+
+
+def _named_so(
+    svc: Service, tx: Tx, agent: str, resources: Sequence[str], cwd: str | None
+) -> list[LeaseRow] | None:
+    """The agent's own leases that bear exactly these names; None unless each name is that of one.
+
+    Such a text names a lease, as the grant told it, and not what lies on the disk by now; so
+    nothing is looked up there.
+    """
+    if not 0 < len(resources) <= svc.settings.leases.resources_max:
+        return None
+    start = "" if cwd is None else _below(cwd, svc.root)
+    out: dict[int, LeaseRow] = {}
+    for given in resources:
+        text = given if not start else _joined(start, given)
+        scope = _scope_of(text, svc.fold_case)
+        if scope is None:
+            return None
+        found = False
+        for raw in tx.rows("leases_at_scope", scope):
+            row = LeaseRow(*raw)
+            if row.locked_by == agent and row.file_path == text:
+                out[row.fencing_token] = row
+                found = True
+        if not found:
+            return None
+    return list(out.values())
+
+
+def _below(cwd: str, root: str) -> str:
+    """Where a working directory lies below the root, by its letters, with a slash at its end; empty
+    for the root, and for one outside."""
+    base = root.rstrip("/") + "/"
+    return cwd[len(base):].rstrip("/") + "/" if cwd.startswith(base) and cwd != base else ""
+
+
+def _joined(start: str, text: str) -> str:
+    """A name typed in a directory below the root as one from the root, by its letters."""
+    if text.startswith("/") or resource_names.kind_of(text) not in ("file", "dir"):
+        return text
+    path = posixpath.normpath(start + text)
+    return path + "/" if text.endswith("/") else path
+
+
+@lru_cache(maxsize=4096)
+def _scope_of(text: str, fold_case: bool) -> str | None:
+    """The scope of a path that is canonical as it is written; None for what is no path."""
+    kind, _, _ = resource_names.parse(text)
+    if kind not in ("file", "dir"):
+        return None
+    return resource_names.resource(text, kind, fold_case=fold_case).scope
+
+
+def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
+    """See `requests.Renew`."""
+    if req.resources or req.acquisition_id:
+        rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, None, req.cwd)
+    else:  # all that it has: what has lapsed meanwhile is none of it
+        rows = [row for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", req.agent))
+                if row.expires_at > tx.now]
+    for row in rows:
+        if row.locked_by != req.agent:
+            raise Refusal(
+                Code.NOT_HOLDER, f"{row.file_path} is leased by {row.locked_by}; it stays so.",
+                holder=row.locked_by,
+            )
+        if row.expires_at <= tx.now or (
+            req.lease_token is not None and req.lease_token != svc.seal(row.fencing_token)
+        ):
+            raise stale(row.file_path)
+    ttl_ms = None if req.ttl_s is None else checked_ttl(svc, req.ttl_s)
+    agents.acting(svc, tx, actor, req.agent)
+    until: list[tuple[int, str]] = []
+    out = []
+    for row in rows:
+        current = from_iso(row.expires_at)
+        new = rule.renewed_until(
+            tx.now_ms, ttl_ms or row.ttl_ms, from_iso(row.max_until), current
+        )
+        until.append((row.fencing_token, iso(new)))
+        out.append(lease_reply(row, expires_at=iso(new), token=svc.seal(row.fencing_token)))
+    if until:
+        tx.record(ev.LeaseRenewed(agent=req.agent, until=until))
+    return rq.Renewed(leases=out)
+
+
+def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
+    """See `requests.Locks`."""
+    limit = max(1, min(req.limit, 10_000))
+    rows = [LeaseRow(*r) for r in view.rows("leases_live", view.now, req.after, req.agent, limit)]
+    following = str(rows[-1].fencing_token) if len(rows) == limit else None
+    if req.resource is not None:
+        asked = view.looked.place(req.resource, req.cwd).resource
+        rows = [
+            r for r in rows
+            if overlaps(asked, rule.as_resource(r.file_path, r.kind, r.scope))
+        ]
+    return rq.LockList(
+        items=[lease_reply(row) for row in rows], waiters=waiting_line.listing(svc, view), next=following
+    )
+
+

@@ -1,0 +1,50 @@
+"""Who is near: leases, waiters and reviews that may overlap a resource. Only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from coordinator.rules import leases as rule
+from coordinator.store.ledger import View
+from coordinator.store.rows import LeaseRow
+from coordinator.store.statements import many
+from coordinator.words.resource_names import Kind, Resource, reach
+
+#: Sentences on holders in one answer.
+HOLDERS_TOLD_MAX = 20
+
+
+def one_by_one(tx: View, statement: str, asked: Resource) -> Iterator[tuple[Any, ...]]:
+    """Rows of a statement that looks where `asked` may overlap, read as they are asked for: who
+    has seen enough stops, however many leases lie below a directory."""
+    text, scopes = _where(statement, asked.kind, asked.scope)
+    return iter(tx.db.execute(text, scopes))
+
+
+@lru_cache(maxsize=4096)
+def _where(statement: str, kind: Kind, scope: str) -> tuple[str, tuple[str, ...]]:
+    """The statement's text and parameters for what may overlap a resource of this scope."""
+    exact, prefix = reach(kind, scope)
+    high = prefix[:-1] + "0"  # "0" follows "/": all that begins with the prefix lies below it
+    return many(statement, len(exact)), (*exact, prefix, high)
+
+
+def near(tx: View, statement: str, asked: Resource) -> list[tuple[Any, ...]]:
+    """All of `one_by_one`, read before anything is changed."""
+    text, scopes = _where(statement, asked.kind, asked.scope)
+    return tx.cursor.execute(text, scopes).fetchall()
+
+
+def holders_of(view: View, holder: str, wanted: Sequence[tuple[Resource, str]]) -> list[str]:
+    """Sentences on who holds what `holder` would need; nothing is closed, nothing changes."""
+    out: list[str] = []
+    for asked, mode in wanted:
+        for raw in one_by_one(view, "rivals", asked):
+            lease = LeaseRow(*raw)
+            if len(out) == HOLDERS_TOLD_MAX:
+                return [*out, "and others"]
+            if lease.expires_at > view.now and rule.conflicts(asked, mode, holder, lease):
+                out.append(f"{lease.locked_by} holds {lease.file_path} until {lease.expires_at}")
+    return out

@@ -1,0 +1,201 @@
+"""The answer to a blocked agent: who holds it and why, what explains it, and one other task.
+
+Made for a language model to read: facts first, one next action, not a menu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from coordinator.rules.leases import as_resource, conflicts
+from coordinator.service.backlog import dispatch, tasks
+from coordinator.service.core import Service
+from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.conflicts import Obstacles
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import AgentRow, LeaseRow, TaskRow, WaiterRow
+from coordinator.words.clock import from_iso, short
+from coordinator.words.resource_names import Located
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import block, quoted
+
+#: Conflicts listed in one answer.
+CONFLICTS_MAX = 20
+
+
+def excerpts(svc: Service, paths: Sequence[str], words: str = "") -> list[dict[str, Any]]:
+    """Sections of the context archive that explain these paths, within the byte budget."""
+    found = svc.archive.excerpts(paths, svc.settings.archive.excerpt_bytes, words)
+    return [
+        {"section": e.number, "title": e.title, "source": e.source, "text": e.text} for e in found
+    ]
+
+
+#: One other task for a blocked agent; None where there is none.
+Offer = TaskRow | None
+
+
+def offer(svc: Service, tx: Tx, agent: str) -> Offer:
+    """The task that a blocked agent is sent to. Asked before anything is recorded.
+
+    Raises:
+        Unready: files of the next tasks have to be looked at.
+    """
+    chosen = dispatch.choose(svc, tx, agent, beside=True)
+    return chosen[0] if chosen is not None else None
+
+
+def locked(
+    svc: Service, tx: Tx, agent: str, located: Sequence[Located], obstacles: Obstacles,
+    acquisition: str | None, other: Offer, *, task: str | None = None,
+) -> Refusal:
+    """The LOCKED refusal. Its own event and the agent's place in line are kept with it."""
+    conflicts_ = _conflicts(tx, obstacles)
+    names = [one.resource.name for one in located]
+    paths = [c["resource"] for c in conflicts_] or names
+    quotes = excerpts(svc, [*names, *paths], " ".join(c["description"] for c in conflicts_))
+    offered: dict[str, Any] | None = None
+    if other is not None:
+        offered = {
+            "task": other.task_id, "title": other.title, "priority": other.priority,
+            "resources": tasks.reply(tx, other).resources,
+            "command": f"coord task claim {other.task_id} --agent {agent}",
+        }
+    holders = sorted({c["holder"] for c in conflicts_})
+    circle = _deadlock(tx, agent, holders)
+    retry_after = _retry_after(svc, tx, obstacles)
+    message = _message(conflicts_, quotes, offered, acquisition, circle, retry_after)
+    step = offered["command"] if offered else f"Try again in {retry_after:g} s."
+    tx.record(
+        ev.AcquisitionRefused(
+            agent=agent, resources=names, holders=holders, task=task,
+            redirect=offered["task"] if offered else None,
+        )
+    )
+    return Refusal(
+        Code.LOCKED, message, next=step, conflicts=conflicts_, excerpts=quotes, redirect=offered,
+        retry_after_s=retry_after, queue_position=_position(tx, acquisition),
+        acquisition_id=acquisition, deadlock=circle,
+    )
+
+
+def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+    for lease in obstacles.leases[:CONFLICTS_MAX]:
+        raw = tx.row("agent_get", lease.locked_by)
+        holder = AgentRow(*raw) if raw else None
+        out.append(
+            {
+                "resource": lease.file_path, "kind": lease.kind, "mode": lease.mode,
+                "holder": lease.locked_by, "task": lease.task_id,
+                "description": lease.task_description, "since": lease.locked_at,
+                "until": lease.expires_at, "last_activity": holder.seen_at if holder else None,
+                "doing": holder.progress if holder else None, "waiting": False,
+            }
+        )
+    for waiter in obstacles.waiters[: CONFLICTS_MAX - len(out)]:
+        out.append(
+            {
+                "resource": waiter.name, "kind": waiter.kind, "mode": waiter.mode,
+                "holder": waiter.agent, "task": None, "description": "stands before you in line",
+                "since": waiter.asked_at, "until": None, "last_activity": None, "doing": None,
+                "waiting": True,
+            }
+        )
+    return out
+
+
+def _message(
+    conflicts_: list[dict[str, Any]], quotes: list[dict[str, Any]], offered: dict[str, Any] | None,
+    acquisition: str | None, circle: list[str], retry_after: float,
+) -> str:
+    parts = []
+    if conflicts_:
+        first = conflicts_[0]
+        if first["waiting"]:
+            parts.append(f"{first['resource']} is next for {first['holder']}, "
+                         "who stands before you in line. Do not modify it.")
+        else:
+            why = f" ({quoted(first['description'])})" if first["description"] else ""
+            task = f" for {first['task']}" if first["task"] else ""
+            parts.append(
+                f"{first['resource']} is leased by {first['holder']}{task}{why} until "
+                f"{short(from_iso(first['until']))}. Do not modify it."
+            )
+        held = {c["resource"] for c in conflicts_ if not c["waiting"]} - {first["resource"]}
+        if held:
+            parts.append(f"{len(held)} more of what you asked for is held, too.")
+        line = {c["holder"] for c in conflicts_ if c["waiting"]} - {first["holder"]}
+        if line:
+            parts.append(f"{len(line)} {'stands' if len(line) == 1 else 'stand'} in line before "
+                         "you.")
+    if quotes:
+        q = quotes[0]
+        parts.append(f"See context archive section {q['section']} {quoted(q['title'])} "
+                     f"({q['source']}):\n{block(q['text'])}\n")
+    if circle:
+        parts.append(
+            f"{' and '.join(circle)} wait for what you hold: finish or give back your own work "
+            "first, or neither of you gets on."
+        )
+    if offered:
+        parts.append(f"Meanwhile take task {offered['task']} {quoted(offered['title'])}: "
+                     f"`{offered['command']}`.")
+    elif not circle:
+        parts.append(f"No other task can be started now; try again in {retry_after:g} s.")
+    if acquisition:
+        parts.append("You stand in line and will be told when it is yours.")
+    return " ".join(parts).replace("\n ", "\n").rstrip()
+
+
+def _retry_after(svc: Service, tx: Tx, obstacles: Obstacles) -> float:
+    soonest = svc.settings.leases.retry_s
+    for lease in obstacles.leases:
+        left = (from_iso(lease.expires_at) - tx.now_ms) / 1000
+        soonest = min(soonest, max(0.1, left))
+    return round(soonest, 1)
+
+
+def _position(tx: Tx, acquisition: str | None) -> int | None:
+    if acquisition is None:
+        return None
+    mine = {s for _, _, s in tx.rows("waiter_resources_of", acquisition)}
+    place = 1
+    for raw in tx.rows("waiters_all"):
+        if raw[0] == acquisition:
+            break
+        if any(s in mine for _, _, s in tx.rows("waiter_resources_of", raw[0])):
+            place += 1
+    return place
+
+
+def _deadlock(tx: Tx, agent: str, holders: Sequence[str]) -> list[str]:
+    """Holders that (through others, too) wait for something that `agent` holds."""
+    if not tx.present().waiters or not tx.rows("leases_of_holder", agent):
+        return []
+    out = []
+    for holder in holders:
+        seen, todo = {holder}, [holder]
+        while todo:
+            for blocker in _waits_on(tx, todo.pop()):
+                if blocker not in seen:
+                    seen.add(blocker)
+                    todo.append(blocker)
+        if agent in seen and holder != agent:
+            out.append(holder)
+    return out
+
+
+def _waits_on(tx: Tx, agent: str) -> set[str]:
+    found = set()
+    for raw in tx.rows("waiters_of_agent", agent):
+        waiter = WaiterRow(*raw)
+        for name, kind, scope in tx.rows("waiter_resources_of", waiter.acquisition_id):
+            asked = as_resource(name, kind, scope)
+            for lease_raw in near(tx, "rivals", asked):
+                lease = LeaseRow(*lease_raw)
+                if lease.expires_at > tx.now and conflicts(asked, waiter.mode, agent, lease):
+                    found.add(lease.locked_by)
+    return found

@@ -1,0 +1,334 @@
+"""Negotiation: a blocked agent asks the holder to let go; the holder, or a person, answers.
+
+Asking gives a place in line (or keeps the one that there is), so that whatever becomes of the
+question the asker is served when the lease ends. An approval releases and grants in one
+transaction; whom it may pass in line is a rule (`coordinator.rules.negotiation`).
+"""
+
+from __future__ import annotations
+
+from coordinator.looking.facts import AnyNeed, Whole
+from coordinator.rules import leases as rule
+from coordinator.rules.negotiation import no_longer_than
+from coordinator.service import landing
+from coordinator.service.holders import agents, notices
+from coordinator.service.leasing import lapse, pending_unlocks, waiting_line
+from coordinator.service.core import Actor, Service, listed, ms
+from coordinator.service.leasing.grant import end, lease_reply
+from coordinator.service.leasing.conflicts import locate, place, weigh
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, short
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import quoted
+
+#: Characters of a reason or an answer: another agent's model has to read it.
+WORDS_CHARS_MAX = 500
+#: Questions of one agent that may wait for their answers.
+PENDING_MAX = 20
+
+
+def needs(req: rq.RequestFile) -> list[AnyNeed]:
+    """What to look at before a question is filed."""
+    return [Whole(req.resource, req.cwd)]
+
+
+def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock | Refusal:
+    """See `requests.RequestFile`."""
+    reason = _words(req.reason, "reason")
+    if not reason:
+        raise Refusal(
+            Code.INVALID, "Say why you need it: the holder decides by your reason. Nobody was "
+            "asked.", next="Repeat it with `--reason WHY`.",
+        )
+    located = locate(svc, tx, [req.resource], req.cwd)
+    asked = located[0].resource
+    tx.looked.require([place(asked.name, asked.kind)])
+    agents.may_act(tx, actor, req.agent)
+    before = waiting_line.same_again(tx, req.agent, located)
+    already = pending_unlocks.pending(tx, before.acquisition_id) if before is not None else None
+    if already is not None:
+        agents.acting(svc, tx, actor, req.agent)
+        return _asked_already(svc, tx, already, req)
+    asked_at = before.asked_at if before is not None else tx.now
+    obstacles = weigh(
+        svc, tx, req.agent, [(located[0], req.mode)], asked_at=asked_at,
+        priority=before.priority if before is not None else 0,
+        acquisition=before.acquisition_id if before is not None else None,
+    )
+    agents.acting(svc, tx, actor, req.agent)
+    theirs = _of_one_holder(obstacles.leases, asked.name, req)
+    if isinstance(theirs, Refusal):
+        return theirs
+    count = tx.row("unlock_count", req.agent)
+    if count is not None and count[0] >= PENDING_MAX:
+        return Refusal(
+            Code.LIMIT, f"{req.agent} has {count[0]} questions open; {PENDING_MAX} are the most. "
+            "Nobody was asked.", next="Wait for answers, or `coord request withdraw` one.",
+        )
+    n = tx.number("unlock")
+    request = f"{pending_unlocks.PREFIX}{n}"
+    if before is not None:
+        waiting_line.step_out(tx, before, f"asks the holder ({request})")
+    limits = svc.settings.leases
+    tx.record(
+        ev.WaiterQueued(
+            acquisition_id=request, agent=req.agent, mode=req.mode,
+            priority=before.priority if before is not None else 0, asked_at=asked_at,
+            until=tx.later(ms(limits.line_s)), held=False,
+            ttl_ms=before.ttl_ms if before is not None else ms(limits.ttl_s),
+            task=before.task_id if before is not None else _only_task(tx, req.agent),
+            description=before.description if before is not None else reason[:200],
+            resources=[(asked.name, asked.kind, asked.scope)], met=obstacles.held_at,
+        )
+    )
+    holder = theirs[0].locked_by
+    tx.record(
+        ev.UnlockAsked(
+            request=request, n=n, agent=req.agent, holder=holder, resource=asked.name,
+            resource_kind=asked.kind, scope=asked.scope, mode=req.mode, reason=reason,
+        )
+    )
+    row = pending_unlocks.find(tx, request)
+    pending_unlocks.tell_holder(tx, row, theirs)
+    return pending_unlocks.reply(svc, tx, row)
+
+
+def _asked_already(
+    svc: Service, tx: Tx, row: UnlockRow, req: rq.RequestFile
+) -> rq.Unlock | Refusal:
+    if req.holder in (None, row.holder):
+        return pending_unlocks.reply(svc, tx, row)  # the same question: its holder is not disturbed twice
+    return Refusal(
+        Code.LIMIT, f"{row.request_id} asks {row.holder} for {row.resource} already; one holder "
+        f"is asked at a time. {req.holder} was not asked.",
+        next=f"Wait for the answer, or `coord request withdraw {row.request_id}`.",
+    )
+
+
+def _of_one_holder(
+    leases: list[LeaseRow], resource: str, req: rq.RequestFile
+) -> list[LeaseRow] | Refusal:
+    """The leases in the way of the one holder that is asked."""
+    holders = sorted({lease.locked_by for lease in leases})
+    if not holders or req.holder not in (None, *holders):
+        who = req.holder if req.holder and holders else "Nobody else"
+        held = f"; {listed(holders)} does" if holders else ""
+        return Refusal(
+            Code.UNKNOWN_LEASE, f"{who} holds nothing of {resource}{held}. Nobody was asked.",
+            next=f"`coord lock {resource} --agent {req.agent}`", resource=resource,
+        )
+    if req.holder is None and len(holders) > 1:
+        return Refusal(
+            Code.INVALID, f"Several hold parts of {resource}: {listed(holders, 5)}. A request asks "
+            "one holder. Nobody was asked.",
+            next="Name it with `--holder`, or ask for the part that you need.", holders=holders,
+        )
+    holder = req.holder or holders[0]
+    return [lease for lease in leases if lease.locked_by == holder]
+
+
+def _only_task(tx: Tx, agent: str) -> str | None:
+    """The one task that the agent works on: the lease belongs to it, and ends with it."""
+    claimed = tx.rows("tasks_of_holder", agent)
+    return str(claimed[0][0]) if len(claimed) == 1 else None
+
+
+def answer(
+    svc: Service, tx: Tx, actor: Actor, req: rq.RequestAnswer
+) -> rq.UnlockAnswered | Refusal:
+    """See `requests.RequestAnswer`."""
+    said = _words(req.answer, "answer")
+    row = pending_unlocks.find(tx, req.request)
+    _check_open(row)
+    if req.force and not actor.operator:
+        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
+    override = req.force and req.agent != row.holder
+    if not override and not _answers_for(tx, req.agent, row.holder):
+        raise Refusal(
+            Code.NOT_HOLDER,
+            f"{row.request_id} asks {row.holder}, not {req.agent}; it stays open.",
+            next=f"Wait for {row.holder}, or as a person add `--force`.", holder=row.holder,
+        )
+    tx.looked.require([place(row.resource, row.kind)])
+    leases = pending_unlocks.held_of(svc, tx, row)
+    if req.verdict == "approve":
+        if not leases:
+            raise Refusal(
+                Code.STALE_TOKEN, f"The lease of {row.holder} on {row.resource} has ended; whoever "
+                "is next in line gets it. Nothing was changed.",
+                next="Nothing is left to do about it.",
+            )
+        landing.check_at_rest(svc, [lease.task_id for lease in leases])
+        if not override:
+            _check_landed(svc, tx, row, leases)
+    if not override:
+        agents.acting(svc, tx, actor, req.agent)
+    if req.verdict == "reject":
+        return _reject(svc, tx, row, req.agent, said, override)
+    return _approve(svc, tx, row, leases, req.agent, said, override)
+
+
+def _reject(
+    svc: Service, tx: Tx, row: UnlockRow, by: str, said: str, override: bool
+) -> rq.UnlockAnswered:
+    pending_unlocks.conclude(tx, row, "reject", by, said, override=override)
+    notices.post(
+        tx, row.requested_by, "answered",
+        f"{by} says no to your request {row.request_id}: {row.resource} stays with {row.holder}"
+        + (f" ({quoted(said, 500)})" if said else "")
+        + ". You stay in line and will be told when it is yours; do other work meanwhile.",
+        request=row.request_id, resource=row.resource,
+    )
+    if override:
+        notices.post(
+            tx, row.holder, "answered", f"{by} (override) answered {row.request_id} in your place: "
+            f"you keep {row.resource}.", request=row.request_id,
+        )
+    return rq.UnlockAnswered(
+        unlock=pending_unlocks.reply(svc, tx, pending_unlocks.find(tx, row.request_id)), released=[], granted=False,
+        message=f"{row.resource} stays with {row.holder}; {row.requested_by} is told, and waits.",
+    )
+
+
+def _approve(
+    svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow], by: str, said: str,
+    override: bool,
+) -> rq.UnlockAnswered:
+    changed = [file.path for file in lapse.changed_since(svc, tx, leases)]
+    raw = tx.row("waiter_get", row.request_id)
+    assert raw is not None, "what is asked for stands in line"
+    waiter = WaiterRow(*raw)
+    tx.looked.fresh(tx.ended_since(row.kind, row.scope))
+    pending_unlocks.conclude(tx, row, "approve", by, said, override=override)
+    for lease in leases:
+        end(tx, lease, by=by if override else None)
+    asked = rule.as_resource(row.resource, row.kind, row.scope)
+    bound = no_longer_than([(lease, lease.max_until) for lease in leases], asked, row.mode)
+    handed = _handed(row, by, said, changed, override)
+    granted = waiting_line.serve_approved(svc, tx, waiter, handed, bound)
+    names = listed([lease.file_path for lease in leases], 5)
+    if override:
+        notices.post(
+            tx, row.holder, "overridden",
+            f"Your lease on {names} was released by {by} (override), as {row.requested_by} asked "
+            f"({row.request_id}). Do not write it without a new lease.", request=row.request_id,
+        )
+    if granted:
+        message = f"Released {names}; {row.requested_by} has {row.resource} now."
+    else:
+        message = (f"Released {names}; {row.requested_by} stays in line for {row.resource}, for "
+                   "others hold part of it or stand before it.")
+        notices.post(
+            tx, row.requested_by, "answered", f"{handed} It is not free for you yet: others hold "
+            "part of it or stand before you. You stay in line and will be told when it is yours.",
+            request=row.request_id, resource=row.resource,
+        )
+    return rq.UnlockAnswered(
+        unlock=pending_unlocks.reply(svc, tx, pending_unlocks.find(tx, row.request_id)),
+        released=[lease_reply(lease) for lease in leases], granted=granted, message=message,
+    )
+
+
+def _handed(row: UnlockRow, by: str, said: str, changed: list[str], override: bool) -> str:
+    """What the asker is told of what it gets: whose it was, and whether that left it as it was."""
+    if override:
+        told = f"{by} (override) took {row.resource} from {row.holder} for you ({row.request_id})"
+    else:
+        told = f"{by} gave up {row.resource}, as you asked ({row.request_id})"
+    told += f": {quoted(said, 500)}." if said else "."
+    if changed:
+        state = " in the middle of its work" if override else ""
+        told += (f" {row.holder} had changed {listed(changed)}{state}: what is there now is what "
+                 "you start from.")
+    return told
+
+
+def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.Unlock:
+    """See `requests.RequestWithdraw`."""
+    row = pending_unlocks.find(tx, req.request)
+    _check_open(row)
+    if not _answers_for(tx, req.agent, row.requested_by):
+        raise Refusal(
+            Code.NOT_HOLDER, f"{row.request_id} is {row.requested_by}'s, not {req.agent}'s; it "
+            "stays open.", next=f"`coord request withdraw {row.request_id} --agent "
+            f"{row.requested_by}`",
+        )
+    agents.acting(svc, tx, actor, req.agent)
+    pending_unlocks.conclude(tx, row, "withdraw", req.agent)
+    raw = tx.row("waiter_get", row.request_id)
+    if raw is not None:
+        waiting_line.step_out(tx, WaiterRow(*raw), "withdrawn")
+    notices.post(
+        tx, row.holder, "answered", f"{row.requested_by} does not ask for {row.resource} any more: "
+        f"{row.request_id} needs no answer.", request=row.request_id,
+    )
+    return pending_unlocks.reply(svc, tx, pending_unlocks.find(tx, row.request_id))
+
+
+def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.UnlockList:
+    """See `requests.Requests`."""
+    limit = max(1, min(req.limit, 1000))
+    found = view.rows("unlocks_list", req.after, req.state, req.agent, limit)
+    rows = [UnlockRow(*raw) for raw in found]
+    return rq.UnlockList(
+        items=[pending_unlocks.reply(svc, view, row) for row in rows],
+        next=str(rows[-1].n) if len(rows) == limit else None,
+    )
+
+
+def _check_open(row: UnlockRow) -> None:
+    """Raises:
+    Refusal: REQUEST_CLOSED.
+    """
+    if row.status == "pending":
+        return
+    when = short(from_iso(row.responded_at)) if row.responded_at else ""
+    why = f" ({quoted(row.answer, 500)})" if row.answer else ""
+    raise Refusal(
+        Code.REQUEST_CLOSED,
+        f"{row.request_id} was {row.status} by {row.responded_by} at {when}{why}; it stays so.",
+        request=row.request_id, status=row.status,
+    )
+
+
+def _answers_for(tx: Tx, agent: str, name: str) -> bool:
+    """Whether `agent` speaks for `name`: it is that one, or a session whose sub-agent that is."""
+    if agent == name:
+        return True
+    row = tx.agent(name)
+    return row is not None and row.parent == agent
+
+
+def _check_landed(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> None:
+    """Work in a launch's worktree lands only with its lease: it cannot be given up half-way.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
+    own = [one for one in leases if landing.is_launched_worktree(svc, one.worktree)]
+    changed = [file.path for file in lapse.changed_since(svc, tx, own)]
+    if changed:
+        raise Refusal(
+            Code.BAD_TRANSITION,
+            f"{listed(changed)} was changed in a worktree of its own, and lands with the lease "
+            f"when the task ends; without it that could not land. {row.request_id} stays open.",
+            next=f"`coord request reject {row.request_id} --answer WHY`, or finish the task.",
+        )
+
+
+def _words(text: str, what: str) -> str:
+    """A reason or an answer as one line.
+
+    Raises:
+        Refusal: LIMIT.
+    """
+    said = " ".join(text.split())
+    if len(said) > WORDS_CHARS_MAX:
+        raise Refusal(
+            Code.LIMIT, f"The {what} has {len(said)} characters; {WORDS_CHARS_MAX} are the most. "
+            "Nothing was done.", next="Say it shorter.",
+        )
+    return said

@@ -1,0 +1,297 @@
+"""The line: waiters that stand in it, are served from it, and leave it.
+
+After every job that freed something (`Tx.freed`) `wake` names the waiters near what was freed. Each
+is then served in a transaction of its own (`serve`), so none can fail another's request, and none
+passes another: whoever stands before it is weighed as a lease is (invariant 9). A grant to a waiter
+whose request is still open is told at once; to one that went away, by a notice, and the lease is
+short until it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from coordinator.looking.facts import Place
+from coordinator.rules import leases as rule
+from coordinator.service import unserved
+from coordinator.service.holders import agents, notices
+from coordinator.service.leasing import pending_unlocks, redirect
+from coordinator.service.core import Actor, Service, listed, ms
+from coordinator.service.leasing.grant import check_looked, grant
+from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once, place, weigh
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import WaiterRow
+from coordinator.words import requests as rq
+from coordinator.words.resource_names import Located, Resource
+from coordinator.words.refusals import Code, Refusal
+
+
+def same_again(tx: Tx, agent: str, located: Sequence[Located]) -> WaiterRow | None:
+    """The place of an agent that asks again for what it waits for. It keeps that place (its age
+    counts on), and has only the one: two grants would surprise."""
+    if not tx.present().waiters:
+        return None
+    names = sorted(one.resource.name for one in located)
+    for raw in tx.rows("waiters_of_agent", agent):
+        if [row[0] for row in tx.rows("waiter_resources_of", raw[0])] == names:
+            return WaiterRow(*raw)
+    return None
+
+
+def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdrawn:
+    """See `requests.Withdraw`."""
+    row = tx.row("waiter_get", req.acquisition_id)
+    if row is None:
+        raise Refusal(Code.UNKNOWN_LEASE, f"{req.acquisition_id} does not stand in line.")
+    waiter = WaiterRow(*row)
+    if waiter.agent != req.agent:
+        raise Refusal(Code.NOT_HOLDER, f"{req.acquisition_id} belongs to {waiter.agent}.")
+    agents.acting(svc, tx, actor, req.agent)
+    step_out(tx, waiter, "withdrawn")
+    return rq.Withdrawn(acquisition_id=req.acquisition_id)
+
+
+def step_out(tx: Tx, waiter: WaiterRow, reason: str) -> None:
+    """Take a waiter out of the line; those behind it may be served now."""
+    _leave(tx, waiter, reason)
+    pending_unlocks.left_line(tx, waiter.acquisition_id, reason)
+
+
+def _leave(tx: Tx, waiter: WaiterRow, reason: str) -> None:
+    freed = _resources(tx, waiter.acquisition_id)
+    tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent,
+                            reason=reason))
+    tx.freed += [(one.name, one.kind, one.scope) for one in freed]
+
+
+def asked_again(tx: Tx, waiter: WaiterRow, stays: bool) -> str | None:
+    """Whoever stands in line asks again, and is about to be granted, to stand in line anew
+    (`stays`) or to leave. The id to stand under, where its unlock request goes on with it."""
+    _leave(tx, waiter, "asked again")
+    if stays and pending_unlocks.pending(tx, waiter.acquisition_id) is not None:
+        return waiter.acquisition_id
+    pending_unlocks.left_line(tx, waiter.acquisition_id, "asked again")
+    return None
+
+
+def wake(svc: Service, tx: Tx) -> None:
+    """Note who waits near what this job has freed, the best first: each is to be served."""
+    tx.offers = tx.offers or bool(tx.freed)
+    if tx.freed and tx.present().waiters:
+        names = {str(row[0]) for one in dict.fromkeys(tx.freed)
+                 for row in near(tx, "waiters_near", rule.as_resource(*one))}
+        names |= {str(row[0]) for _, _, scope in dict.fromkeys(tx.freed)
+                  for row in tx.rows("waiters_met", scope)}
+        names = {name for name in names if not unserved.rests(tx, "waiter", name)}
+        tx.wake.update(dict.fromkeys(in_order(svc, tx, names)))
+    tx.freed.clear()
+
+
+def in_order(svc: Service, view: View, acquisitions: Iterable[str]) -> list[str]:
+    """These waiters in the order of their standing."""
+    step = ms(svc.settings.leases.age_step_s)
+    rows = (view.row("waiter_get", name) for name in acquisitions)
+    waiters = [WaiterRow(*raw) for raw in rows if raw is not None]
+    waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, view.now_ms, step),
+                                w.acquisition_id))
+    return [waiter.acquisition_id for waiter in waiters]
+
+
+def everybody(svc: Service, view: View) -> list[str]:
+    """All waiters in the order of their standing, without those that are set aside for now."""
+    names = [str(row[0]) for row in view.rows("waiters_all")]
+    return in_order(svc, view, [n for n in names if not unserved.rests(view, "waiter", n)])
+
+
+def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
+    """Grant to this waiter if nothing stands in its way any more; whether it was granted.
+
+    Raises:
+        Unready: lapsed leases have to be closed before, or files to be looked at.
+        Refusal: it cannot be served: what it waits for lies outside by now, or is too large.
+    """
+    raw = tx.row("waiter_get", acquisition)
+    if raw is None:
+        return False
+    waiter = WaiterRow(*raw)
+    agent = tx.agent(waiter.agent)
+    if agent is None or agent.state == "gone":
+        step_out(tx, waiter, "its agent is gone")
+        return False
+    if waiter.until <= tx.now:
+        _waited_in_vain(tx, waiter)
+        return False
+    wanted, obstacles = _weighed(svc, tx, waiter)
+    if obstacles.blocked or obstacles.closed:
+        pending_unlocks.lost_its_holder(svc, tx, acquisition)
+        return False
+    _give(svc, tx, waiter, wanted, obstacles)
+    return True
+
+
+def set_aside(svc: Service, tx: Tx, acquisition: str, why: str) -> None:
+    """This waiter cannot be served: it keeps its place and is tried again, and whoever stands
+    behind it is served meanwhile."""
+    raw = tx.row("waiter_get", acquisition)
+    if raw is None:
+        return
+    waiter = WaiterRow(*raw)
+    if waiter.until <= tx.now:
+        _waited_in_vain(tx, waiter)
+        return
+    unserved.put(svc, tx, "waiter", acquisition, why, agent=waiter.agent, task=waiter.task_id)
+    tx.freed += [(one.name, one.kind, one.scope) for one in _resources(tx, acquisition)]
+
+
+def nobody_listens(svc: Service, tx: Tx, acquisition: str) -> None:
+    """The request that was held open for this waiter is gone: what it is granted from now on is
+    only offered."""
+    raw = tx.row("waiter_get", acquisition)
+    if raw is not None and WaiterRow(*raw).held:
+        tx.record(ev.WaiterChanged(acquisition_id=acquisition, agent=WaiterRow(*raw).agent,
+                                   held=False))
+
+
+def _waited_in_vain(tx: Tx, waiter: WaiterRow) -> None:
+    """Its time in line is over. It was told that it would hear of the file, so it hears this."""
+    names = listed([one.name for one in _resources(tx, waiter.acquisition_id)])
+    step_out(tx, waiter, "timed out")
+    if not waiter.held:
+        notices.post(
+            tx, waiter.agent, "line",
+            f"You do not stand in line for {names} any more: it did not become free in time. Ask "
+            "again if you still need it.", acquisition_id=waiter.acquisition_id,
+        )
+
+
+def serve_approved(
+    svc: Service, tx: Tx, waiter: WaiterRow, said: str, no_longer_than: str | None
+) -> bool:
+    """Grant to a waiter whose unlock request was approved just now, if nothing else is in the way.
+
+    Past others that stand before it only with `no_longer_than` (ISO text), the bound of what it
+    then gets: see `rules.negotiation`.
+    """
+    try:
+        wanted, obstacles = _weighed(svc, tx, waiter)
+        check_looked(svc, tx, wanted, obstacles)
+    except Refusal as refusal:  # the holder's answer stands; the asker is tried again later
+        set_aside(svc, tx, waiter.acquisition_id, refusal.message)
+        return False
+    if obstacles.leases or obstacles.closed or (obstacles.waiters and no_longer_than is None):
+        return False
+    _give(svc, tx, waiter, wanted, obstacles, said,
+          no_longer_than if obstacles.waiters else None)
+    return True
+
+
+def _weighed(svc: Service, tx: Tx, waiter: WaiterRow) -> tuple[list[Wanted], Obstacles]:
+    tx.looked.require(_places(tx, waiter.acquisition_id))
+    wanted: list[Wanted] = [
+        (one, waiter.mode) for one in once(
+            lies(tx, one.name, one.kind, one.scope)
+            for one in _resources(tx, waiter.acquisition_id))
+    ]
+    obstacles = weigh(
+        svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
+        acquisition=waiter.acquisition_id,
+    )
+    return wanted, obstacles
+
+
+def _give(
+    svc: Service, tx: Tx, waiter: WaiterRow, wanted: Sequence[Wanted], obstacles: Obstacles,
+    said: str = "", no_longer_than: str | None = None,
+) -> None:
+    """Grant to a waiter what it waits for, and tell it; `said`: how it came by it."""
+    check_looked(svc, tx, wanted, obstacles)
+    tx.record(
+        ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent, reason="granted")
+    )
+    pending_unlocks.left_line(tx, waiter.acquisition_id, "the lease ended unanswered; granted from line")
+    offered = None if waiter.held else min(waiter.ttl_ms, ms(svc.settings.leases.offered_ttl_s))
+    reply = grant(
+        svc, tx, waiter.agent, wanted, obstacles, ttl_ms=waiter.ttl_ms, task=waiter.task_id,
+        description=waiter.description, first_ttl_ms=offered, no_longer_than=no_longer_than,
+    )
+    if said:
+        reply.warnings.append(said)
+    tx.granted.append((waiter.acquisition_id, reply))
+    # Others that wait for what this agent holds now let its other waiters pass.
+    tx.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", waiter.agent)})
+    if said or not waiter.held:  # an answer is told as such, whoever waits for the grant itself
+        names = [lease.resource for lease in reply.leases]
+        notices.post(
+            tx, waiter.agent, "granted",
+            f"{said or 'You waited for ' + ', '.join(names) + ':'} "
+            f"{'It' if said else 'it'} is yours until {reply.leases[0].expires_at}. "
+            "Read it afresh before you write; it may have changed.",
+            acquisition_id=reply.acquisition_id, waited_as=waiter.acquisition_id, resources=names,
+        )
+
+
+def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acquired | Refusal:
+    """The request that waited for this acquisition ends now: its answer.
+
+    With `stay` it keeps its place as an ordinary waiter; otherwise it leaves the line.
+    """
+    raw = tx.row("waiter_get", acquisition)
+    if raw is None:
+        return Refusal(Code.LOCKED, f"{acquisition} left the line.", acquisition_id=acquisition)
+    waiter = WaiterRow(*raw)
+    tx.looked.require(_places(tx, acquisition))
+    located = _known(tx, acquisition)
+    wanted = [(one, waiter.mode) for one in located]
+    obstacles = weigh(
+        svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
+        acquisition=acquisition,
+    )
+    other = redirect.offer(svc, tx, waiter.agent)
+    if stay:
+        tx.record(
+            ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent, held=False)
+        )
+    else:
+        step_out(tx, waiter, "timed out")
+    return redirect.locked(
+        svc, tx, waiter.agent, located, obstacles, acquisition if stay else None,
+        other, task=waiter.task_id,
+    )
+
+
+def _resources(tx: View, acquisition: str) -> list[Resource]:
+    return [rule.as_resource(n, k, s) for n, k, s in tx.rows("waiter_resources_of", acquisition)]
+
+
+def _places(tx: Tx, acquisition: str) -> list[Place]:
+    return [place(one.name, one.kind) for one in _resources(tx, acquisition)]
+
+
+def _known(tx: Tx, acquisition: str) -> list[Located]:
+    """Where a waiter's resources lie; as they were when it asked, where that cannot be told."""
+    out = []
+    for resource in _resources(tx, acquisition):
+        try:
+            out.append(tx.looked.located(place(resource.name, resource.kind)))
+        except Refusal:
+            out.append(Located(resource, None, None))
+    return out
+
+
+def listing(svc: Service, view: View) -> list[rq.Waiter]:
+    """Who stands in line, in the order in which they will be looked at."""
+    step = ms(svc.settings.leases.age_step_s)
+    waiters = [WaiterRow(*row) for row in view.rows("waiters_all")]
+    waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, view.now_ms, step),
+                                w.acquisition_id))
+    return [
+        rq.Waiter(
+            acquisition_id=w.acquisition_id, agent=w.agent,
+            resources=[r.name for r in _resources(view, w.acquisition_id)], mode=w.mode,
+            priority=w.priority, asked_at=w.asked_at, until=w.until, position=place,
+            description=w.description,
+        )
+        for place, w in enumerate(waiters, 1)
+    ]

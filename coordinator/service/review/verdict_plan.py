@@ -1,0 +1,343 @@
+"""What a verdict would write: each file of a review as it is now, and what it is to become.
+
+Runs in a worker, before anything is decided: it reads files, merges, keeps what is large in
+`.coord/blobs`. It changes no file and no row. What has to hold again when the verdict begins
+(`may`, `free_to_write`) is here, too, so that both sides ask the same.
+"""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coordinator.files.beneath import Root
+from coordinator.files.content import digest, is_executable, is_link
+from coordinator.files.verdict_steps import fitting_mode
+from coordinator.looking.facts import Lapsed, Unready
+from coordinator.rules import leases as lease_rule
+from coordinator.rules.leases import as_resource
+from coordinator.service import repository_files
+from coordinator.service.review import reviews
+from coordinator.service.core import Service, listed
+from coordinator.service.repository_files import Bytes
+from coordinator.service.leasing.overlapping import near
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, ReviewFileRow, ReviewRow
+from coordinator.words import file_names
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: Permission bits of a file whose own are not known.
+PLAIN_MODE = 0o644
+#: How long a merge may take (seconds).
+MERGE_S = 30.0
+#: Files that a refusal names.
+NAMED_MAX = 10
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a verdict would do.
+
+    Attributes:
+        steps: files to be written, in order; none: it writes no file.
+        keeps: contents that are overwritten, or were made: to be kept.
+        inodes: which file each path is now, by path.
+    """
+
+    review: str
+    what: str
+    steps: list[ev.VerdictStep] = field(default_factory=list)
+    keeps: list[Bytes] = field(default_factory=list)
+    inodes: dict[str, str | None] = field(default_factory=dict)
+
+
+def plan(svc: Service, view: View, request: rq.ReviewDecide | rq.ReviewUndo,
+         row: ReviewRow) -> Plan:
+    """Look at the files, and work out what each is to become.
+
+    Raises:
+        Refusal: why the verdict is not possible; nothing was changed.
+    """
+    may(view, request, row)
+    verdict = None if isinstance(request, rq.ReviewUndo) else request.verdict
+    undo = verdict is None
+    out = Plan(row.review_id, "undo" if undo else "revert")
+    if verdict != "revert" and not (undo and row.state == "reverted"):
+        return out  # it writes no file
+    files = [ReviewFileRow(*raw) for raw in view.rows("review_files_of", row.review_id)]
+    with ExitStack() as stack:
+        look = _Look(svc, view, row, stack, files)
+        wanted = look.undo(files) if undo else look.revert(files, out)
+        look.write_down(wanted, out)
+    return out
+
+
+def may(view: View, request: rq.ReviewDecide | rq.ReviewUndo, row: ReviewRow) -> None:
+    """Whether this review allows this verdict now.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
+    if isinstance(request, rq.ReviewUndo):
+        reviews.may_undo(view, row)
+    else:
+        reviews.may_decide(view, row, request.verdict)
+
+
+def free_to_write(svc: Service, tx: Tx, row: ReviewRow, made: Plan) -> None:
+    """Whether nobody holds the files of a plan.
+
+    Raises:
+        Refusal: LOCKED.
+        Unready: what has lapsed there has to be closed before.
+    """
+    lapsed: dict[Lapsed, None] = {}
+    for step in made.steps:
+        for lease in _rivals(tx, step.path, step.scope):
+            if lease.expires_at > tx.now:
+                raise _held(lease, step.path, made.what)
+            lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
+    if lapsed:
+        raise Unready(lapsed=lapsed)
+
+
+def _rivals(view: View, path: str, scope: str) -> list[LeaseRow]:
+    asked = as_resource(path, "file", scope)
+    found = [LeaseRow(*raw) for raw in near(view, "rivals", asked)]
+    return [lease for lease in found if lease_rule.conflicts(asked, "exclusive", "", lease)]
+
+
+def _held(lease: LeaseRow, path: str, what: str) -> Refusal:
+    done = "reverted" if what == "revert" else "undone"
+    return Refusal(
+        Code.LOCKED,
+        f"{file_names.shown(path)} is leased by {lease.locked_by} until {lease.expires_at}; "
+        f"nothing was {done}.",
+        next=f"Repeat when it is free, or `coord unlock {lease.file_path} --agent "
+        f"{lease.locked_by} --force`.",
+        conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One file: what is there, and what is to be. `mode`: permission bits, if they are known."""
+
+    file: ReviewFileRow
+    now: Bytes
+    new: str | None
+    mode: int | None = None
+
+
+class _Look:
+    """At the files of one review."""
+
+    def __init__(self, svc: Service, view: View, row: ReviewRow, stack: ExitStack,
+                 files: list[ReviewFileRow]) -> None:
+        self._svc, self._view, self._row, self._stack = svc, view, row, stack
+        #: Links that are part of the work itself; what lies below them is not there now.
+        self._own_links = {file.path for file in files
+                           if is_link(file.flagged_hash or "") or is_link(file.baseline_hash or "")}
+        self._roots: dict[str | None, Root | None] = {}
+
+    def revert(self, files: list[ReviewFileRow], out: Plan) -> list[_Wanted]:
+        """Each to its baseline; where somebody changed it since, only the partial work goes out."""
+        wanted = []
+        for file in files:
+            self._nobody_holds(file, "revert")
+            now = self._now(file)
+            if now.hash == file.baseline_hash:
+                continue
+            if file.baseline_hash is not None and self._view.source(file.baseline_hash) is None:
+                raise Refusal(
+                    Code.INVALID,
+                    f"The earlier bytes of {file_names.shown(file.path)} were not kept "
+                    f"({reviews.why_not_kept(self._view, file)}), so coord cannot write them. "
+                    "Nothing was reverted.",
+                    next=f"Restore it from git (hash {file.baseline_hash}), then "
+                    f"`coord review keep {self._row.review_id}`.",
+                )
+            new = file.baseline_hash
+            if now.hash != file.flagged_hash:
+                new = self._merged(file, now, out)
+            wanted.append(_Wanted(file, now, new))
+        return wanted
+
+    def undo(self, files: list[ReviewFileRow]) -> list[_Wanted]:
+        """Each that the revert wrote to what was there before."""
+        wanted, changed = [], []
+        for file in files:
+            if file.verdict_hash == file.written_hash:
+                continue  # the revert did not write it
+            self._nobody_holds(file, "undo")
+            now = self._now(file)
+            if now.hash == file.verdict_hash:
+                continue
+            if now.hash != file.written_hash:
+                changed.append(file.path)
+            elif file.verdict_hash is not None and self._view.source(file.verdict_hash) is None:
+                raise Refusal(
+                    Code.INVALID, f"The bytes of {file_names.shown(file.path)} before the revert are "
+                    "not kept any more. Nothing was undone.",
+                )
+            wanted.append(_Wanted(file, now, file.verdict_hash, file.verdict_mode))
+        if changed:
+            names = listed([file_names.shown(path) for path in changed], NAMED_MAX)
+            raise Refusal(
+                Code.VERSION_CHANGED,
+                f"{names} {'was' if len(changed) == 1 else 'were'} changed since "
+                f"{'it was' if len(changed) == 1 else 'they were'} reverted; nothing was undone.",
+                next=f"`coord review show {self._row.review_id} --json` has the partial work.",
+                path=changed[0], paths=changed,
+            )
+        return wanted
+
+    def write_down(self, wanted: list[_Wanted], out: Plan) -> None:
+        """The steps: what goes first, so that its place is free for what comes."""
+        wanted.sort(key=lambda one: one.new is not None)
+        for n, one in enumerate(wanted):
+            file, now = one.file, one.now
+            if not now.kept:
+                raise Refusal(
+                    Code.LIMIT,
+                    f"What is at {file_names.shown(file.path)} now could not be kept (more than "
+                    "review.kept_bytes_max is, or the disk is full), so the verdict could not be "
+                    f"undone. Nothing was {'undone' if out.what == 'undo' else 'reverted'}.",
+                    next="`coord compact` removes what nothing needs; or raise the limit.",
+                )
+            root = self._roots[file.worktree]
+            out.inodes[file.path] = here = root.identity(file.path) if root is not None else None
+            out.keeps.append(now)
+            out.steps.append(ev.VerdictStep(
+                path=file.path, scope=file.scope, worktree=file.worktree, old=now.hash,
+                old_mode=now.mode, new=one.new, new_mode=self._mode(one),
+                aside=f".coord-{self._row.review_id}-{n}-{secrets.token_hex(4)}.tmp",
+                in_place=now.links > 1 and here is not None and here == file.inode,
+            ))
+
+    # ------------------------------------------------------------ one file
+
+    def _now(self, file: ReviewFileRow) -> Bytes:
+        root = self._root(file.worktree)
+        if root is None:
+            raise Refusal(
+                Code.VERSION_CHANGED,
+                f"The working tree {file.worktree or self._svc.tree.root}, in which "
+                f"{file_names.shown(file.path)} lay, is gone. Nothing was changed.",
+                next=f"`coord review show {self._row.review_id}` has both sides.",
+            )
+        now = repository_files.look(self._svc, file.worktree, file.path, keep=True, root=root, strict=True)
+        if now.hash == repository_files.BEHIND:
+            link = root.link_above(file.path)
+            if link not in self._own_links:
+                raise self._behind(file, link or "a directory above")
+            now = repository_files.NOTHING
+        if now.hash == repository_files.UNREADABLE:
+            raise Refusal(
+                Code.STORAGE, f"{file_names.shown(file.path)} cannot be read. Nothing was changed.",
+                next="Restore access to it, then repeat.", path=file.path,
+            )
+        return now
+
+    def _behind(self, file: ReviewFileRow, link: str) -> Refusal:
+        return Refusal(
+            Code.VERSION_CHANGED,
+            f"{file_names.shown(link)} is a symlink now, and was a directory when "
+            f"{file_names.shown(file.path)} was leased. coord does not follow it. Nothing was "
+            "changed.",
+            next=f"Put the directory back, then repeat; or `coord review keep "
+            f"{self._row.review_id}`.", path=file.path,
+        )
+
+    def _root(self, worktree: str | None) -> Root | None:
+        if worktree not in self._roots:
+            try:
+                opened: Root | None = self._stack.enter_context(repository_files.root_of(self._svc, worktree))
+            except OSError:
+                opened = None
+            self._roots[worktree] = opened
+        return self._roots[worktree]
+
+    def _nobody_holds(self, file: ReviewFileRow, what: str) -> None:
+        for lease in _rivals(self._view, file.path, file.scope):
+            if lease.expires_at > self._view.now:
+                raise _held(lease, file.path, what)
+
+    def _mode(self, one: _Wanted) -> int:
+        """Permission bits of the new file: those of the one that is there, as far as they fit."""
+        if one.new is None or is_link(one.new):
+            return 0
+        if one.mode is not None:
+            return fitting_mode(one.mode, one.new) if not _fits(one.mode, one.new) else one.mode
+        now = one.now
+        if now.hash is not None and not is_link(now.hash) and _fits(now.mode, one.new):
+            return now.mode
+        known = self._view.blob_mode(one.new)
+        if known is not None and _fits(known, one.new):
+            return known
+        there = now.hash is not None and not is_link(now.hash)
+        return fitting_mode(now.mode if there else PLAIN_MODE, one.new)
+
+    def _merged(self, file: ReviewFileRow, now: Bytes, out: Plan) -> str:
+        """What is there now without the partial work; its name.
+
+        Raises:
+            Refusal: VERSION_CHANGED: that is not possible without destroying later work.
+        """
+        before, flagged = (
+            self._view.blob(name, self._svc.settings.review.file_bytes_max)
+            if repository_files.can_merge(name) else None
+            for name in (file.baseline_hash, file.flagged_hash)
+        )
+        current = now.data if repository_files.can_merge(now.hash) else None
+        data = _merge(before, flagged, current)
+        if data is None:
+            raise Refusal(
+                Code.VERSION_CHANGED,
+                f"{file_names.shown(file.path)} was changed after it was flagged, in the same "
+                "lines: reverting it would destroy that. Nothing was reverted.",
+                next=f"`coord review show {self._row.review_id}`, settle "
+                f"{file_names.shown(file.path)} by hand, then "
+                f"`coord review keep {self._row.review_id}`.",
+                path=file.path,
+            )
+        assert now.hash is not None and file.flagged_hash and file.baseline_hash
+        here, theirs = is_executable(now.hash), is_executable(file.flagged_hash)
+        name = digest(data, executable=here if here != theirs
+                      else is_executable(file.baseline_hash))
+        out.keeps.append(repository_files.stow(self._svc, name, data))
+        return name
+
+
+def _fits(mode: int, name: str) -> bool:
+    return bool(mode & 0o100) == is_executable(name)
+
+
+def _merge(before: bytes | None, flagged: bytes | None, current: bytes | None) -> bytes | None:
+    """Take the partial work (before -> flagged) out of `current`; None when that conflicts.
+
+    A three-way merge with the flagged bytes as the common ancestor, by `git merge-file`.
+    """
+    if before is None or flagged is None or current is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="coord-merge-") as folder:
+        names = []
+        for name, data in (("current", current), ("flagged", flagged), ("before", before)):
+            (Path(folder) / name).write_bytes(data)
+            names.append(str(Path(folder) / name))
+        try:
+            done = subprocess.run(
+                ["git", "merge-file", "-p", "-q", *names], capture_output=True, timeout=MERGE_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+    return done.stdout if done.returncode == 0 else None
+
+

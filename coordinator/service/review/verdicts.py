@@ -1,0 +1,458 @@
+"""A verdict that writes files, step by step, so that it cannot tear.
+
+It has four parts. `plan` looks at the files and works out what each is to become: nothing is
+changed. `begin` is a transaction: it notes the whole plan (the journal), keeps every byte that will
+be overwritten, and takes leases on the files, so that they are given to nobody meanwhile. `perform`
+writes one file after the other, outside of any transaction; each is a compare-and-exchange. A file
+that somebody changed meanwhile, or a disk that refuses, and all that was written is taken back.
+`conclude` is a transaction again: it notes how that went.
+
+A crash leaves the journal. Whoever comes next (the coordinator's start, its sweep, the next command
+for that review) goes on with it: each step finds out by itself how far it had come.
+
+A `Course` is all of that in order; it asks its driver for each part (`Aside`: beside the loop,
+`Write`: in a transaction), so that the daemon and the tests run the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from coordinator.files.content import is_link
+from coordinator.files.compare_exchange import Exchanger
+from coordinator.files.verdict_steps import Outcome, Saved, Source, Step
+from coordinator.service import repository_files
+from coordinator.service.review import reviews, verdict_plan
+from coordinator.service.core import Service, listed
+from coordinator.service.review.verdict_plan import Plan
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, ReviewRow, StepRow, VerdictRow
+from coordinator.words import file_names
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: The leases of a verdict that is carried out last so long (ms), and are renewed at each sweep.
+HOLD_MS = 3_600_000
+#: Steps after which the journal is brought up to date.
+REPORT_EVERY = 32
+
+
+class Beside(Protocol):
+    """What a part that runs beside the loop is given."""
+
+    view: View
+    """On a connection of its own."""
+
+    def report(self, job: Callable[[Tx], Any]) -> None:
+        """Have this written down soon; nobody waits for it."""
+
+    def halted(self) -> bool:
+        """Whether the coordinator is about to stop."""
+
+
+class Aside(NamedTuple):
+    """A part that looks at the disk, or writes to it: for a worker."""
+
+    run: Callable[[Beside], Any]
+
+
+class Write(NamedTuple):
+    """A part that is a transaction."""
+
+    job: Callable[[Tx], Any]
+
+
+#: Asks for its parts one after the other, is given what each answered (a `Refusal` too), and
+#: returns the answer to the whole.
+Course = Generator[Aside | Write, Any, Any]
+Asked = rq.ReviewDecide | rq.ReviewUndo
+
+
+class Journal(NamedTuple):
+    """A verdict that has begun."""
+
+    verdict: VerdictRow
+    steps: tuple[StepRow, ...]
+
+    @property
+    def review(self) -> str:
+        """The review that it is about."""
+        return self.verdict.review_id
+
+
+@dataclass(slots=True)
+class Performed:
+    """How carrying out went.
+
+    Attributes:
+        state: `done`; `back`: all that was written was taken back, but for `left`; `stuck`: even
+            that could not be done for all; `halted`: the coordinator stops.
+        first: why it is not done: (path, outcome).
+        left: (path, why) of what was written and could not be taken back.
+        undone: numbers of the steps that were taken back.
+        linked: (path, inode) of files whose old content still is there under another name.
+        saved: what somebody saved meanwhile, and is kept as a blob.
+    """
+
+    state: str = "done"
+    first: tuple[str, Outcome] | None = None
+    left: list[tuple[str, str]] = field(default_factory=list)
+    undone: list[int] = field(default_factory=list)
+    linked: list[tuple[str, int]] = field(default_factory=list)
+    saved: list[Saved] = field(default_factory=list)
+
+
+def holder(review: str) -> str:
+    """Who holds the files of a verdict meanwhile. No agent can be called so."""
+    return f"coord/{review}"
+
+
+def journal_of(view: View, review: str) -> Journal | None:
+    """The verdict on this review that has begun and not ended."""
+    row = view.row("verdict_get", review)
+    if row is None:
+        return None
+    return Journal(VerdictRow(*row),
+                   tuple(StepRow(*raw) for raw in view.rows("verdict_steps_of", review)))
+
+
+def unfinished(view: View) -> list[str]:
+    """Reviews whose verdict has begun and not ended."""
+    return [str(row[0]) for row in view.rows("verdicts_open")]
+
+
+# ------------------------------------------------------------ the whole, in order
+
+
+def course(svc: Service, request: Asked) -> Course:
+    """See `requests.ReviewDecide`, `requests.ReviewUndo`."""
+    while True:
+        found = yield Aside(lambda beside: _journal_or_plan(svc, beside.view, request))
+        if isinstance(found, Refusal):
+            return found
+        if isinstance(found, Plan):
+            begun = yield Write(partial(begin, svc, request, found))
+            if not isinstance(begun, Journal):
+                return begun  # refused, or nothing had to be written
+            return (yield from _finish(svc, begun, after_crash=False))
+        if found.review in svc.at_work:
+            return _at_work(found)
+        answer = yield from _finish(svc, found, after_crash=True)
+        if isinstance(answer, Refusal) or found.verdict.what == _what(request):
+            return answer
+
+
+def resume(svc: Service, review: str) -> Course:
+    """Go on with a verdict that a crash or a disk has cut off."""
+    found = yield Aside(lambda beside: journal_of(beside.view, review))
+    if isinstance(found, Journal) and review not in svc.at_work:
+        return (yield from _finish(svc, found, after_crash=True))
+    return found
+
+
+def hold(svc: Service, tx: Tx) -> None:
+    """Renew the leases of verdicts that have begun and not ended."""
+    for review in unfinished(tx):
+        held = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", holder(review))]
+        if held:
+            until = tx.later(HOLD_MS)
+            tx.record(ev.LeaseRenewed(agent=holder(review),
+                                      until=[(row.fencing_token, until) for row in held]))
+
+
+def _journal_or_plan(svc: Service, view: View, request: Asked) -> Journal | Plan:
+    row = reviews.find(view, request.review)
+    return journal_of(view, row.review_id) or verdict_plan.plan(svc, view, request, row)
+
+
+def _finish(svc: Service, journal: Journal, *, after_crash: bool) -> Course:
+    svc.at_work.add(journal.review)
+    try:
+        done = yield Aside(lambda beside: perform(svc, beside, journal, after_crash))
+        if isinstance(done, Refusal):
+            return done
+        if done.state == "halted":
+            return Refusal(
+                Code.SHUTTING_DOWN, f"The coordinator is shutting down in the middle of the "
+                f"{journal.verdict.what} of {journal.review}. It goes on with that at its next "
+                "start.", next=f"`coord review show {journal.review}`",
+            )
+        return (yield Write(lambda tx: conclude(svc, tx, journal, done)))
+    finally:
+        svc.at_work.discard(journal.review)
+
+
+def _what(request: Asked) -> str:
+    return request.verdict if isinstance(request, rq.ReviewDecide) else "undo"
+
+
+def _at_work(journal: Journal) -> Refusal:
+    return Refusal(
+        Code.BAD_TRANSITION,
+        f"The {journal.verdict.what} of {journal.review} is being carried out just now.",
+        next=f"`coord review show {journal.review}` in a moment.",
+    )
+
+
+# ------------------------------------------------------------ its parts
+
+
+def begin(svc: Service, request: Asked, plan: Plan, tx: Tx) -> Journal | rq.Review:
+    """Note the plan and hold its files; or, where no file has to be written, the verdict itself.
+
+    Raises:
+        Refusal: what has come in between.
+    """
+    row = reviews.find(tx, plan.review)
+    going = journal_of(tx, plan.review)
+    if going is not None:
+        raise _at_work(going)
+    verdict_plan.may(tx, request, row)
+    if not plan.steps:
+        return reviews.decide(tx, request, row)
+    verdict_plan.free_to_write(svc, tx, row, plan)
+    for content in plan.keeps:
+        repository_files.keep(tx, content)
+    by, note = request.by or "operator", getattr(request, "note", "")[:2000]
+    tx.record(ev.VerdictBegun(review=plan.review, agent=row.agent, task=row.task_id,
+                              what=plan.what, by=by, note=note, steps=plan.steps))
+    _hold_files(tx, plan)
+    if plan.what == "undo":
+        reviews.reopen_task(tx, row)  # nobody may claim it while its files change
+    begun = journal_of(tx, plan.review)
+    assert begun is not None, "it was recorded a moment ago"
+    return begun
+
+
+def _hold_files(tx: Tx, plan: Plan) -> None:
+    name, acquisition = holder(plan.review), ""
+    until = tx.later(HOLD_MS)
+    # Two spellings of one name (NFC, NFD) are one resource.
+    for step in {step.scope: step for step in plan.steps}.values():
+        token = tx.number("fencing")
+        acquisition = acquisition or f"A-{token}"
+        tx.record(ev.LeaseGranted(
+            fencing_token=token, resource=step.path, agent=name, expires_at=until,
+            lease_kind="file", mode="exclusive", scope=step.scope, acquisition_id=acquisition,
+            ttl_ms=HOLD_MS, max_until=until, description=f"{plan.what} of {plan.review}",
+            inode=plan.inodes.get(step.path), worktree=step.worktree, content_hash=step.old,
+        ))
+
+
+def perform(svc: Service, beside: Beside, journal: Journal, after_crash: bool) -> Performed:
+    """Carry out the steps, and take all back if one cannot be done. For a worker."""
+    out = Performed()
+    with ExitStack() as stack:
+        links = frozenset(row.path for row in journal.steps
+                          if is_link(row.old_hash or "") or is_link(row.new_hash or ""))
+        writers = _Writers(svc, beside.view, stack, after_crash, links)
+        reached: list[StepRow] = []
+        fresh: list[int] = []
+        names: dict[tuple[int, int], tuple[str, int]] = {}  # file -> what is left of its names
+        for row in journal.steps:
+            if beside.halted():
+                out.state = "halted"
+                break
+            outcome = writers.run(row, _forward(row))
+            if outcome.state == "changed" and row.done:
+                outcome = Outcome("done")  # it was written before; what was built on it stays
+            if outcome.state in ("done", "failed") or (outcome.state == "barred" and after_crash):
+                reached.append(row)
+            if outcome.state != "done":
+                out.first = (row.path, outcome)
+                if after_crash:  # those that follow may have been written before, too
+                    reached += journal.steps[journal.steps.index(row) + 1 :]
+                break
+            if outcome.out is not None:
+                names[outcome.out] = (row.path, outcome.names)
+            fresh.append(row.n)
+            if len(fresh) == REPORT_EVERY:
+                _report(beside, journal, fresh)
+                fresh = []
+        if out.first is None:
+            out.first = writers.sync()
+        if out.first is None:
+            if fresh:
+                _report(beside, journal, fresh)
+            out.linked = [(path, file[1]) for file, (path, left) in names.items() if left > 0]
+        else:
+            _take_back(out, beside, journal, writers, reached)
+        out.saved = writers.saved()
+    return out
+
+
+def _take_back(out: Performed, beside: Beside, journal: Journal, writers: _Writers,
+               reached: list[StepRow]) -> None:
+    """Put the old contents back, the last one first."""
+    out.state = "back"
+    _report(beside, journal, [row.n for row in reached], back=True)
+    for row in reversed(reached):
+        outcome = writers.run(row, _forward(row).reversed(row.old_mode))
+        if outcome.state == "done":
+            out.undone.append(row.n)
+        else:
+            out.left.append((row.path, outcome.why))
+            if outcome.state != "changed":
+                out.state = "stuck"
+    if writers.sync() is not None:
+        out.state = "stuck"
+
+
+def _report(beside: Beside, journal: Journal, steps: list[int], *, back: bool = False) -> None:
+    event = ev.VerdictStepped(review=journal.review, steps=list(steps), back=back)
+
+    def job(tx: Tx) -> None:
+        if steps and tx.row("verdict_get", journal.review) is not None:
+            tx.record(event)
+
+    beside.report(job)
+
+
+def _forward(row: StepRow) -> Step:
+    return Step(row.path, row.old_hash, row.new_hash, row.new_mode, row.aside, bool(row.in_place))
+
+
+class _Writers:
+    """One `Exchanger` for each working tree, opened when it is needed."""
+
+    def __init__(self, svc: Service, view: View, stack: ExitStack, after_crash: bool,
+                 links: frozenset[str]) -> None:
+        self._svc, self._view, self._stack = svc, view, stack
+        self._after_crash, self._links = after_crash, links
+        self._made: dict[str | None, Exchanger] = {}
+
+    def run(self, row: StepRow, step: Step) -> Outcome:
+        """Carry out one step."""
+        try:
+            writer = self._made.get(row.worktree) or self._open(row.worktree)
+            return writer.run(step)
+        except OSError as no:
+            return Outcome("failed", (no.strerror or str(no)).lower())
+
+    def _open(self, worktree: str | None) -> Exchanger:
+        root = self._stack.enter_context(repository_files.root_of(self._svc, worktree))
+        made = Exchanger(root, self._svc.blobs, self._source, self._after_crash, self._links)
+        return self._made.setdefault(worktree, made)
+
+    def _source(self, name: str) -> Source:
+        found = self._view.source(name)
+        if found is None:
+            raise OSError(2, f"its bytes ({name[:20]}…) are not kept any more")
+        return found
+
+    def sync(self) -> tuple[str, Outcome] | None:
+        """Bring to the disk what was renamed; why that cannot be done."""
+        for writer in self._made.values():
+            try:
+                writer.sync()
+            except OSError as no:
+                return writer.root.path, Outcome("failed", (no.strerror or str(no)).lower())
+        return None
+
+    def saved(self) -> list[Saved]:
+        """What somebody saved meanwhile, and is kept as a blob."""
+        return [one for writer in self._made.values() for one in writer.saved]
+
+
+def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Review | Refusal:
+    """Note how it went. What is returned as a refusal is on disk, too."""
+    row = reviews.find(tx, journal.review)
+    for one in done.saved:
+        tx.keep_stored(one.name, one.size)
+    if done.state == "stuck":
+        if done.undone:
+            tx.record(ev.VerdictStepped(review=journal.review, steps=done.undone, back=True))
+        return _stuck(journal, done)
+    for raw in tx.rows("leases_of_holder", holder(journal.review)):
+        lease = LeaseRow(*raw)
+        tx.free(lease.file_path, lease.kind, lease.scope)
+        tx.record(ev.LeaseReleased(
+            fencing_token=lease.fencing_token, resource=lease.file_path, scope=lease.scope,
+            agent=lease.locked_by, lease_kind=lease.kind,
+        ))
+    warnings = [_linked(path, inode) for path, inode in done.linked] + _kept_aside(svc, done)
+    refusal = _taken_back(svc, journal, done) if done.state == "back" else None
+    tx.record(ev.VerdictEnded(
+        review=journal.review, agent=row.agent, task=row.task_id, what=journal.verdict.what,
+        outcome="taken back" if refusal is not None else "done",
+        why=refusal.message if refusal is not None else " ".join(warnings),
+        saved=[(one.path, one.name) for one in done.saved],
+    ))
+    if refusal is not None:
+        if journal.verdict.what == "undo":
+            reviews.close_task_again(tx, row)
+        return refusal
+    if journal.verdict.what == "undo":
+        reply = reviews.undone(tx, row, journal.verdict.by, reopened=True)
+    else:
+        reply = reviews.reverted(tx, row, journal.verdict, journal.steps)
+    return msgspec.structs.replace(reply, warnings=warnings)
+
+
+# ------------------------------------------------------------ in words
+
+
+def _linked(path: str, inode: int) -> str:
+    return (f"{file_names.shown(path)} also had another name (a hard link), which keeps the content "
+            f"that was there: `find . -inum {inode}` shows it.")
+
+
+def _kept_aside(svc: Service, done: Performed) -> list[str]:
+    return [
+        f"What somebody saved at {file_names.shown(one.path)} in that moment is kept as "
+        f"{svc.blobs.place(one.name)}." for one in done.saved
+    ]
+
+
+def _taken_back(svc: Service, journal: Journal, done: Performed) -> Refusal:
+    assert done.first is not None
+    path, outcome = done.first
+    what = "reverted" if journal.verdict.what == "revert" else "undone"
+    changed = outcome.state != "failed"
+    said = [f"{file_names.shown(path)} was not written: {outcome.why}." if changed
+            else f"{file_names.shown(path)} could not be written: {outcome.why}."]
+    if done.left:
+        names = listed([file_names.shown(name) for name, _ in done.left])
+        said.append(f"All other files are as they were before, except {names}: somebody changed "
+                    "that in between, and it stays as they left it.")
+    else:
+        said.append(f"Nothing was {what}: all files are as they were before.")
+    said += _kept_aside(svc, done)
+    return Refusal(
+        Code.VERSION_CHANGED if changed else Code.STORAGE, " ".join(said),
+        next=f"`coord review show {journal.review}`, then repeat." if changed else
+        f"Make room or restore access, then repeat; `coord review show {journal.review}`.",
+        path=path, left=[name for name, _ in done.left],
+    )
+
+
+def _stuck(journal: Journal, done: Performed) -> Refusal:
+    assert done.first is not None
+    what = journal.verdict.what
+    left = "; ".join(f"{file_names.shown(path)}: {why}" for path, why in done.left[:10])
+    path, outcome = done.first
+    return Refusal(
+        Code.STORAGE if outcome.state == "failed" else Code.VERSION_CHANGED,
+        f"The {what} of {journal.review} is half done: {file_names.shown(path)} could not be "
+        f"written ({outcome.why}), and these could not be put back ({left}). All contents are "
+        "kept, nobody is given these files, and coord tries again at each sweep.",
+        next=f"Put right what it names (the disk, or a link in the place of a directory); then "
+        f"repeat the {what}.",
+        path=path, left=[name for name, _ in done.left],
+    )
+
+
+def describe(view: View, row: ReviewRow) -> str:
+    """What is being done about a review now, in words; empty if nothing is."""
+    journal = journal_of(view, row.review_id)
+    if journal is None:
+        return ""
+    done = sum(step.done for step in journal.steps)
+    return f"its {journal.verdict.what} is being carried out ({done} of {len(journal.steps)} files)"

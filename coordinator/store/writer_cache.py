@@ -1,0 +1,58 @@
+"""What one transaction knows already, and what a commit leaves for the next: so that it need not be
+read again. Never a second truth: whoever carries it drops it after any failure, and whenever SQLite
+says that somebody else has written (`store.ledger`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from coordinator.store.rows import AgentRow
+
+#: Numbers of a counter that are taken from the table at once: a commit then writes one page less.
+#: Those that a stop leaves unused are skipped for ever; only fencing tokens are asked for so often.
+COUNTER_BLOCKS = {"fencing": 64}
+#: Agents whose rows are carried from commit to commit.
+AGENTS_MAX = 4096
+
+
+@dataclass(slots=True)
+class WriterCache:
+    """What a commit leaves for the next transaction, so that it need not be read again."""
+
+    seq: int | None = None
+    #: Counter -> the last number given; None until they are read.
+    counters: dict[str, int] | None = None
+    #: Counter -> what the table says: nothing above it was ever given.
+    stored: dict[str, int] = field(default_factory=dict)
+    agents: dict[str, AgentRow] = field(default_factory=dict)
+    #: The same rows, by the hash of the agent's token.
+    speakers: dict[str, AgentRow] = field(default_factory=dict)
+
+    def learn(self, row: AgentRow) -> None:
+        """Carry an agent's row."""
+        if len(self.agents) >= AGENTS_MAX:
+            self.agents.clear()
+            self.speakers.clear()
+        self.agents[row.agent] = row
+        if row.token_hash is not None:
+            self.speakers[row.token_hash] = row
+
+    def forget(self, agent: str) -> None:
+        """An agent's row has changed."""
+        row = self.agents.pop(agent, None)
+        if row is not None and row.token_hash is not None:
+            self.speakers.pop(row.token_hash, None)
+
+
+class Present(msgspec.Struct, frozen=True, gc=False):
+    """What is seldom there and often asked for."""
+
+    waiters: int
+    """Somebody stands in line."""
+    reviews: int
+    """Partial work is not settled."""
+    parked: int
+    """A task is parked on what somebody holds."""

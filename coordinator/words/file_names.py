@@ -1,0 +1,57 @@
+"""File names as text: every name that a kernel takes, kept in text that is always valid UTF-8.
+
+A file's name is bytes. Nearly all are UTF-8, and these stand as they are. A byte that is not stands
+as one sign of a private range, U+EF80 to U+EFFF: its last eight bits are the byte. A name that
+really has such a sign in it has it as its three bytes. So each name has one text, each text leads
+back to one name, and a database or a JSON reply can hold it. People are shown `\\xe4` (`shown`).
+
+No lease can name such a file (`resource_names.check_text` refuses the private signs), but it is
+compared, kept and put back like any other.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FIRST, _LAST = "\uef80", "\uefff"
+_BASE = 0xEF00
+_ODD = re.compile(f"[\udc80-\udcff{_FIRST}-{_LAST}]")
+_PRIVATE = re.compile(f"[{_FIRST}-{_LAST}]")
+
+
+def from_bytes(name: bytes) -> str:
+    """The text that stands for a name, or for a path of several."""
+    return _ODD.sub(_hidden, name.decode("utf-8", "surrogateescape"))
+
+
+def to_bytes(text: str) -> bytes:
+    """The name that a text stands for."""
+    if text.isascii():
+        return text.encode("ascii")
+    return _PRIVATE.sub(_surrogate, text).encode("utf-8", "surrogateescape")
+
+
+def shown(text: str) -> str:
+    """The text as people read it: `\\xe4` for a byte that is no UTF-8. There is no way back."""
+    if text.isascii():
+        return text
+    return _PRIVATE.sub(lambda found: f"\\x{ord(found[0]) - _BASE:02x}", text)
+
+
+def hides_bytes(text: str) -> str | None:
+    """The first sign of `text` that stands for a byte which is no UTF-8; None if there is none."""
+    if text.isascii():
+        return None
+    found = _PRIVATE.search(text)
+    return found[0] if found else None
+
+
+def _hidden(found: re.Match[str]) -> str:
+    sign = found[0]
+    if sign <= "\udcff":
+        return chr(_BASE + ord(sign) - 0xDC00)
+    return "".join(chr(_BASE + byte) for byte in sign.encode())
+
+
+def _surrogate(found: re.Match[str]) -> str:
+    return chr(0xDC00 + ord(found[0]) - _BASE)

@@ -1,0 +1,345 @@
+"""Names of resources: what a lease can be on, how it is written, and what contains what.
+
+Owns the syntax of a resource as people and agents type it, and the *scope* of each resource: a
+string whose prefix order is containment, so that "who holds something that overlaps this" is a
+search of an index. It never touches a disk: whether two spellings mean one file is the business of
+`files.canonical`, which hands canonical names to `resource`.
+
+Scopes, by example:
+
+    ./                        p/                       the whole repository
+    a/                        p/a/
+    a/b.py                    p/a/b.py/                (also as a directory: one path, one scope)
+    a/b.py::C.m               p/a/b.py/::C/m/
+    a/b.py::<header>          p/a/b.py/::<header>/
+    key:account:1             k/key/account/1/
+    src/**/*.sql              p/src/                   (the directories before the first wildcard)
+
+Two resources can overlap only if one scope is a prefix of the other, with one exception: a
+`<header>` also overlaps its sisters, the other regions of its file. `reach` says where to look.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Literal, get_args
+
+import msgspec
+
+from coordinator.words import file_names
+from coordinator.words.refusals import Code, Refusal
+
+Kind = Literal["file", "dir", "glob", "region", "key"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+#: A resource as typed may not be longer than this (bytes of UTF-8): the kernel's own path limit.
+NAME_BYTES_MAX = 4096
+#: No path may have more parts. Each part of a path costs a look at the disk and a look into the
+#: index; no file system that people work on comes near.
+NAME_PARTS_MAX = 256
+#: The region that stands for all that lies outside named definitions: imports, constants, order.
+HEADER = "<header>"
+#: The name of the whole repository.
+WHOLE = "./"
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./+@~ -]*[A-Za-z0-9_+@~-]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_KEY = re.compile(r"[a-z][a-z0-9_-]*:(?!:)")
+_WILD = re.compile(r"[*?\[]")
+_WILD_OR_ESCAPE = re.compile(r"[*?\[\\]")
+_DIR_ENDINGS = ("/", "/.", "/..")
+
+
+class Resource(msgspec.Struct, frozen=True, gc=False):
+    """What a lease is on.
+
+    Attributes:
+        name: the canonical display: a repo-relative POSIX path (a directory ends in `/`), a glob,
+            `path::Qualified.name`, or `word:part:…`. One resource has one name.
+        kind: which of the five.
+        scope: the string that is compared; a prefix of the scope of all that it contains.
+    """
+
+    name: str
+    kind: Kind
+    scope: str
+
+
+class Located(msgspec.Struct, frozen=True, gc=False):
+    """What a text means, and where it lies: what a look at the disk told of it."""
+
+    resource: Resource
+    inode: str | None
+    """Which existing regular file it is (of a region: that it is in), see `files.identity`."""
+    path: str | None
+    """The absolute real path, in the worktree that was addressed; None for keys and globs."""
+    worktree: str | None = None
+    """The linked worktree that it lies in; None for the main one, and for keys and globs."""
+    links: int = 1
+    """How many names the file has."""
+    size: int = 0
+    """Of an existing regular file, in bytes."""
+
+
+def kind_of(text: str) -> Kind:
+    """The kind that `text` is written as. Syntax only; `parse` also checks that it is well formed.
+
+    An existing directory written without its slash reads as `file` here.
+    """
+    if _KEY.match(text):
+        return "key"
+    if "::" in text and _region_at(text) > 0:
+        return "region"
+    if _WILD.search(text):
+        return "glob"
+    if text in ("", ".", "..") or text.endswith(_DIR_ENDINGS):
+        return "dir"
+    return "file"
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> tuple[Kind, str, str]:
+    """Split what was typed into `(kind, path part, rest)`.
+
+    The rest is the dotted name of a region or the whole of a key, else empty.
+
+    Raises:
+        Refusal: INVALID, naming what is wrong: empty, too long, a control character, not UTF-8,
+            a malformed region, a key with an empty part.
+    """
+    if (
+        len(text) <= NAME_BYTES_MAX and text.count("/") < NAME_PARTS_MAX
+        and _PLAIN.fullmatch(text)
+    ):
+        return "file", text, ""
+    check_text(text)
+    kind = kind_of(text)
+    if kind == "key":
+        _check_key(text)
+        return "key", "", text
+    if kind == "region":
+        at = _region_at(text)
+        path, region = text[:at], text[at + 2 :]
+        _check_region(text, path, region)
+        return "region", path, region
+    if text.startswith("::") or (text.endswith("::") and len(text) > 2):
+        raise _invalid(
+            text, "it looks like a region, `path::Qualified.name`, but one side of `::` is empty"
+        )
+    return kind, text, ""
+
+
+def check_text(text: str) -> None:
+    """Refuse text that can name nothing, whatever its kind.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    if not text or text.isspace():
+        raise Refusal(
+            Code.INVALID, "The resource is empty. The whole repository is written `./`.",
+            resource=text,
+        )
+    if len(text) > NAME_BYTES_MAX:
+        raise _invalid(text[:80] + "…", f"it is longer than {NAME_BYTES_MAX} bytes")
+    if text.count("/") >= NAME_PARTS_MAX or text.count(":") >= NAME_PARTS_MAX:
+        raise _too_deep(text)
+    if found := _CONTROL.search(text):
+        what = "a NUL" if found[0] == "\0" else f"the control character U+{ord(found[0]):04X}"
+        raise _invalid(text, f"it contains {what} at position {found.start()}")
+    if not text.isascii():
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError:
+            raise _invalid(text, "it is not valid UTF-8") from None
+        if size > NAME_BYTES_MAX:
+            raise _invalid(text[:80] + "…", f"it is longer than {NAME_BYTES_MAX} bytes")
+        if sign := file_names.hides_bytes(text):
+            raise _invalid(
+                file_names.shown(text),
+                f"U+{ord(sign):04X} in it stands for a byte that is no UTF-8. A file with such a "
+                "name is leased with its directory",
+            )
+
+
+def resource(name: str, kind: Kind, *, fold_case: bool = False) -> Resource:
+    """The resource with a name that is canonical already.
+
+    Args:
+        name: relative to the root, no `.`/`..`/empty parts; a directory may lack its final slash.
+        kind: trusted, not guessed: `app/[id].tsx` may well be a file.
+        fold_case: the disk does not tell cases apart, so neither do path parts (keys and the names
+            of regions still do).
+    """
+    if kind == "file":
+        if name.isascii() and not fold_case and "::" not in name and "\\" not in name:
+            return Resource(name, "file", f"p/{name}/")
+        return Resource(name, "file", path_scope(name, fold_case))
+    if kind == "dir":
+        bare = name.strip("/")
+        if bare in ("", "."):
+            return Resource(WHOLE, "dir", "p/")
+        return Resource(bare + "/", "dir", path_scope(bare, fold_case))
+    if kind == "region":
+        path, _, region = name.rpartition("::")
+        return Resource(name, "region", path_scope(path, fold_case) + _region_scope(region))
+    if kind == "glob":
+        # A pattern names no bytes on a disk, so it can be kept in the form it is compared in.
+        pattern = normal(name, fold_case)
+        return Resource(pattern, "glob", path_scope(literal_prefix(pattern), fold_case))
+    parts = _nfc(name).replace("\\", "\\\\").replace("/", "\\s").split(":")
+    return Resource(name, "key", "k/" + "/".join(parts) + "/")
+
+
+def path_scope(path: str, fold_case: bool = False) -> str:
+    """The scope of a relative path, be it file or directory; of `""`, that of the repository."""
+    path = normal(path.strip("/"), fold_case)
+    if not path:
+        return "p/"
+    if "::" in path or "\\" in path:
+        # A part that begins with `::` would read as a region; `\` is what escapes it.
+        parts = (f"\\{p}" if p.startswith(("::", "\\")) else p for p in path.split("/"))
+        path = "/".join(parts)
+    return f"p/{path}/"
+
+
+def normal(path: str, fold_case: bool = False) -> str:
+    """The form in which two spellings of one path are equal."""
+    path = _nfc(path)
+    # Folding can take a text out of NFC again (U+0345, for one).
+    return _nfc(path.casefold()) if fold_case else path
+
+
+def path_in(scope: str) -> str:
+    """The path of a path's or region's scope, as it is compared (NFC, folded if the scope is).
+
+    Empty for the whole repository. The inverse of `path_scope` up to that normal form.
+    """
+    at = scope.find("/::")
+    path = scope[2:at] if at > 0 else scope[2:-1]
+    if "\\" in path:
+        path = "/".join(p[1:] if p.startswith("\\") else p for p in path.split("/"))
+    return path
+
+
+def file_scope(scope: str) -> str:
+    """The scope of the file that a region's scope lies in; any other scope unchanged."""
+    at = scope.find("/::")
+    return scope[: at + 1] if at > 0 else scope
+
+
+def ancestors(scope: str) -> tuple[str, ...]:
+    """Every proper prefix of `scope` that is itself a scope, outermost first.
+
+    `p/a/b.py/` -> `("p/", "p/a/")`. (Of a key also `k/`, which no resource has.)
+    """
+    out = []
+    end = len(scope) - 1
+    at = scope.find("/") + 1
+    while 0 < at <= end:
+        out.append(scope[:at])
+        at = scope.find("/", at) + 1
+    return tuple(out)
+
+
+def reach(kind: Kind, scope: str) -> tuple[tuple[str, ...], str]:
+    """Where all that overlaps a resource of this kind and scope must lie: `(exact scopes, scope
+    prefix)`.
+
+    Every overlapping resource has one of the exact scopes, or a scope that begins with the
+    prefix. (Not all that lie there overlap: globs have to be looked at one by one.)
+    """
+    above = ancestors(scope)
+    if kind != "region":
+        return above, scope
+    home = file_scope(scope)
+    if scope == f"{home}::{HEADER}/":
+        return ancestors(home), home
+    return (*above, f"{home}::{HEADER}/"), scope
+
+
+def literal_prefix(pattern: str) -> str:
+    """The directories of a glob before its first wildcard, without a final slash; may be empty.
+
+    `src/db/*.sql` -> `src/db`. An escaped wildcard (`\\[id\\]`) is literal. The last part is never
+    counted, even if literal: it names a file.
+    """
+    parts = pattern.split("/")
+    literal: list[str] = []
+    for part in parts[:-1]:
+        if _WILD_OR_ESCAPE.search(part):
+            plain = unescape(part)
+            if plain is None:
+                break
+            part = plain
+        literal.append(part)
+    return "/".join(literal)
+
+
+def unescape(part: str) -> str | None:
+    """The one text that a part of a glob matches, or None if it holds a live wildcard."""
+    out = []
+    signs = iter(part)
+    for sign in signs:
+        if sign == "\\":
+            sign = next(signs, "\\")
+        elif sign in "*?[":
+            return None
+        out.append(sign)
+    return "".join(out)
+
+
+def escape(path: str) -> str:
+    """A glob that matches `path` and nothing else."""
+    return _WILD_OR_ESCAPE.sub(r"\\\g<0>", path)
+
+
+def _region_at(text: str) -> int:
+    """Where `::` splits a path from a region; -1 if the text is not written so."""
+    at = text.rfind("::")
+    if at <= 0 or at + 2 == len(text) or text[at - 1] == "/" or "/" in text[at + 2 :]:
+        return -1
+    return at
+
+
+def _check_region(text: str, path: str, region: str) -> None:
+    if "*" in path:
+        raise _invalid(text, "a region belongs to one file, so its path can have no wildcard")
+    if "::" in path or path.endswith(":"):
+        raise _invalid(text, "it has more than one `::`; the parts of a name are joined by dots")
+    if region.count(".") >= NAME_PARTS_MAX:
+        raise _too_deep(text)
+    if "" in region.split("."):
+        raise _invalid(text, "the name of its region has an empty part")
+
+
+def _check_key(text: str) -> None:
+    parts = text.split(":")
+    if "" in parts:
+        raise _invalid(text, "the key has an empty part between its colons")
+    if "*" in parts or "**" in parts:
+        raise _invalid(text, "keys have no wildcards; a key covers every key that continues it")
+
+
+def _region_scope(region: str) -> str:
+    return "::" + _nfc(region).replace(".", "/") + "/"
+
+
+def _nfc(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _too_deep(text: str) -> Refusal:
+    return Refusal(
+        Code.LIMIT, f"{text[:80] + '…'!r} has more than {NAME_PARTS_MAX} parts. Nothing was done.",
+        next="Name a directory above it.", limit=NAME_PARTS_MAX,
+    )
+
+
+def _invalid(text: str, why: str) -> Refusal:
+    shown = text.encode("utf-8", "backslashreplace").decode()
+    return Refusal(
+        Code.INVALID, f"{shown!r} is not a resource: {why}. Nothing was done.", resource=shown
+    )
