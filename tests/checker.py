@@ -21,8 +21,8 @@ from coordinator.store.projections import apply
 from coordinator.store.rebuild import state
 from coordinator.store.rows import LeaseRow, WaiterRow
 from coordinator.words import requests as rq
-from coordinator.words.resource_names import path_scope
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import path_scope
 
 if TYPE_CHECKING:
     from tests.world import World

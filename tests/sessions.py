@@ -6,11 +6,11 @@ from __future__ import annotations
 import msgspec
 
 from coordinator.dialects.decode import HookCall, decode
-from coordinator.dialects.table import HookTable
 from coordinator.dialects.encode import can_add
+from coordinator.dialects.table import HookTable
 from coordinator.profiles import load
-from coordinator.service.enforcement import seen_writes, shell_commands, tool_calls
 from coordinator.service.core import OPERATOR, Actor, token_hash
+from coordinator.service.enforcement import seen_writes, shell_commands, tool_calls
 from coordinator.service.enforcement.tool_calls import Heeded
 from coordinator.store.ledger import Tx
 from tests.world import World

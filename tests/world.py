@@ -20,10 +20,10 @@ from coordinator.files.state import StateDir
 from coordinator.operations.in_process import InProcess
 from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
 from coordinator.service import compaction
-from coordinator.service.leasing import sweep
-from coordinator.service.review import verdicts
 from coordinator.service.core import OPERATOR, Service
 from coordinator.service.engine import decide
+from coordinator.service.leasing import sweep
+from coordinator.service.review import verdicts
 from coordinator.settings import Settings
 from coordinator.store import rebuild
 from coordinator.store.database import open_writer

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coordinator.archive.resource_terms import Rank, ResourceTerms, asked, matches, reason, tokens
 from coordinator.archive.excerpt_budget import clean, cut, shares, size
+from coordinator.archive.resource_terms import Rank, ResourceTerms, asked, matches, reason, tokens
 from coordinator.archive.section_store import SectionStore, Tie
 
 #: One excerpt more for each so many bytes of budget, up to the most a reader will follow.
@@ -67,7 +67,9 @@ def choose(
     return _quoted(shelves, chosen[:count], budget_bytes, own)
 
 
-def _tied(shelves: Sequence[SectionStore], asks: Sequence[ResourceTerms], rank: Rank) -> list[_Candidate]:
+def _tied(
+    shelves: Sequence[SectionStore], asks: Sequence[ResourceTerms], rank: Rank
+) -> list[_Candidate]:
     """Every section with a tie of this rank to one of the resources."""
     covers: dict[str, list[int]] = {}
     mentions: dict[str, list[int]] = {}
@@ -134,7 +136,10 @@ def _worded(shelves: Sequence[SectionStore], words: Sequence[str], count: int) -
 
 
 def _quoted(
-    shelves: Sequence[SectionStore], chosen: Sequence[_Candidate], budget_bytes: int, own: Sequence[str]
+    shelves: Sequence[SectionStore],
+    chosen: Sequence[_Candidate],
+    budget_bytes: int,
+    own: Sequence[str],
 ) -> list[Excerpt]:
     sections = [shelves[c.store].load([c.row])[c.row] for c in chosen]
     given = shares([size(s.body) for s in sections], budget_bytes)

@@ -21,10 +21,10 @@ from typing import TypeVar
 
 import apsw
 
-from coordinator.archive.resource_terms import tokens
 from coordinator.archive.excerpt_budget import clean
 from coordinator.archive.excerpts import Excerpt, choose
 from coordinator.archive.markdown import Remark, Section, document
+from coordinator.archive.resource_terms import tokens
 from coordinator.archive.section_store import SectionStore
 
 DEFAULT_FOLDERS = ("context_archive",)

@@ -15,10 +15,10 @@ import msgspec
 
 from coordinator.bench.measure import Slice
 from coordinator.store import events as ev
-from coordinator.store.writer_cache import COUNTER_BLOCKS
 from coordinator.store.database import open_writer
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.store.statements import many
+from coordinator.store.writer_cache import COUNTER_BLOCKS
 
 _NOW, _LATER = "2026-01-01T00:00:00.000Z", "2026-01-01T00:30:00.000Z"
 BLOCK = 4096

@@ -113,9 +113,8 @@ def client() -> Client:
     """A client for the repository that the command stands in. With `COORD_AGENT_TOKEN` set it is
     held to that agent; without, it speaks for the person at the keyboard. A question that changes
     nothing makes no `.coord/` where there is none, and starts nothing there."""
-    made = Client(token=os.environ.get("COORD_AGENT_TOKEN"), prepares=False)
-    made._wire._starting = lambda: complain("coord: starting the coordinator …")
-    return made
+    return Client(token=os.environ.get("COORD_AGENT_TOKEN"), prepares=False,
+                  starting=lambda: complain("coord: starting the coordinator …"))
 
 
 def ask(request: rq.Request[R]) -> R:

@@ -100,10 +100,16 @@ def launch(
     )
     live = sys.stdout.isatty() and not as_json
     screen = _Screen(live=live, quiet=as_json)
-    launcher = Launcher(root, profile, agents, limits, say=screen.say,
-                expects_verdicts=(lambda: not launcher.draining.is_set()) if wait else lambda: False,
-                isolated=isolation is Isolation.WORKTREE,
-                options=_options(model, max_turns, budget_usd))
+    launcher = Launcher(
+        root,
+        profile,
+        agents,
+        limits,
+        say=screen.say,
+        expects_verdicts=(lambda: not launcher.draining.is_set()) if wait else lambda: False,
+        isolated=isolation is Isolation.WORKTREE,
+        options=_options(model, max_turns, budget_usd),
+    )
     launcher.prepare(None if resume or tasks == "-" else Path(tasks))
     _on_signals(launcher, screen)
     launcher.start()

@@ -16,7 +16,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,6 +54,7 @@ class Client:
         token: its token, when it is registered already; default `COORD_AGENT_TOKEN`.
         autostart: start the coordinator when none is running.
         prepares: make `.coord/` where there is none, also for a question that changes nothing.
+        starting: called before a coordinator is started, for that takes a moment.
     """
 
     def __init__(
@@ -65,13 +66,15 @@ class Client:
         autostart: bool = True,
         prepares: bool = True,
         profile: str = "python",
+        starting: Callable[[], None] | None = None,
     ) -> None:
         self.root = locate_root(Path(root) if root is not None else None)
         self.agent = agent or os.environ.get("COORD_AGENT")
         given = token or (os.environ.get("COORD_AGENT_TOKEN") if agent is None else None)
         self._profile = profile
         self._prepares = prepares
-        self._wire = Wire(StateDir(self.root), token=given, autostart=autostart)
+        self._wire = Wire(StateDir(self.root), token=given, autostart=autostart,
+                          starting=starting)
         #: Who asks while another thread waits for its answer does so on a connection of its own.
         self._first = threading.Lock()
         self._idle: list[Wire] = []

@@ -215,7 +215,9 @@ def _explain_failure(state: StateDir, code: int, told: int) -> None:
         raise why
     last = ""
     with contextlib.suppress(OSError, Refusal):
-        lines = (ownership.read(state.errors) or b"").decode("utf-8", "replace").strip().splitlines()
+        lines = (
+            (ownership.read(state.errors) or b"").decode("utf-8", "replace").strip().splitlines()
+        )
         last = f": {lines[-1]}" if lines else ""
     raise Refusal(
         Code.DAEMON_DOWN, f"The coordinator could not start (exit {code}){last}.",

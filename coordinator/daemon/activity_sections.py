@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from coordinator.archive.markdown import Section
 from coordinator.store.ledger import View
+from coordinator.store.rows import LeaseRow
+from coordinator.words.texts import quoted
 
 #: Leases that are told of.
 LEASES_MAX = 300
@@ -15,26 +15,28 @@ class ActivitySections:
     """What was told last, so that nothing is written where nothing has changed."""
 
     def __init__(self) -> None:
-        self._told: list[tuple[Any, ...]] = []
+        self._told: list[tuple[object, ...]] = []
 
     def sections(self, view: View) -> list[Section] | None:
         """The sections, if they are not what was told last."""
-        rows = [tuple(row[:6])
-                for row in view.rows("leases_live", view.now, 0, None, LEASES_MAX)]
-        if rows == self._told:
+        leases = [LeaseRow(*row)
+                  for row in view.rows("leases_live", view.now, 0, None, LEASES_MAX)]
+        told = [(one.fencing_token, one.file_path, one.task_description) for one in leases]
+        if told == self._told:
             return None
-        self._told = rows
-        holders: dict[str, list[tuple[Any, ...]]] = {}
-        for row in rows:
-            holders.setdefault(row[2], []).append(row)
+        self._told = list(told)
+        holders: dict[str, list[LeaseRow]] = {}
+        for lease in leases:
+            holders.setdefault(lease.locked_by, []).append(lease)
         return [
             Section(
                 source="(living)", number=f"now.{i}", title=f"What {holder} is doing", level=1,
                 body=" ".join(
-                    f"{holder} holds {row[1]} since {row[3]}"
-                    + (f" ({row[4]})." if row[4] else ".") for row in held
+                    f"{holder} holds {one.file_path} since {one.locked_at}"
+                    + (f" ({quoted(one.task_description)})." if one.task_description else ".")
+                    for one in held
                 ),
-                line=0, paths=tuple(str(row[1]) for row in held),
+                line=0, paths=tuple(one.file_path for one in held),
             )
             for i, (holder, held) in enumerate(sorted(holders.items()), 1)
         ]

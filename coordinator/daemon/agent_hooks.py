@@ -18,19 +18,19 @@ from typing import Any
 
 from coordinator.daemon import file_stamps, hook_protocol
 from coordinator.daemon.confinement import Confinement
-from coordinator.daemon.request_router import RequestRouter, who
-from coordinator.daemon.file_stamps import Folder, Look
 from coordinator.daemon.coord_command import CoordCommand
+from coordinator.daemon.file_stamps import Folder, Look
+from coordinator.daemon.request_router import RequestRouter, who
 from coordinator.dialects.decode import HookCall, decode
-from coordinator.dialects.table import HookTable
 from coordinator.dialects.encode import HookAnswer, can_add, encode
+from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
 from coordinator.profiles import OWN, Profile, load
 from coordinator.rules.commands import commits, reads_only
 from coordinator.rules.versions import Watched, violated
 from coordinator.service.enforcement import shell_commands, tool_calls
-from coordinator.service.leasing import waiting_line
 from coordinator.service.engine import decide
+from coordinator.service.leasing import waiting_line
 from coordinator.store.events import NoticesDelivered
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow
@@ -85,7 +85,9 @@ class _Receipt:
     def told(self) -> None:
         heeded = self._heeded
         assert heeded is not None, "only what is due is handed on"
-        self._router.writer.submit(lambda tx: tool_calls.settle(tx, heeded), lambda value: self.lost())
+        self._router.writer.submit(
+            lambda tx: tool_calls.settle(tx, heeded), lambda value: self.lost()
+        )
 
     def lost(self) -> None:
         if self._heeded is not None and self._has_messages:
@@ -192,8 +194,10 @@ class AgentHooks:
         elif file_stamps.is_quick(rows):
             then(file_stamps.held(service, rows))
         else:
-            self._router.engine.task(self._router.engine.do(lambda: file_stamps.held(service, rows)),
-                            lambda held: then(held if isinstance(held, list) else []))
+            self._router.engine.task(
+                self._router.engine.do(lambda: file_stamps.held(service, rows)),
+                lambda held: then(held if isinstance(held, list) else []),
+            )
 
     def _violations(self, heard: HookCall, then: Callable[[dict[str, list[str]]], None]) -> None:
         """Record what commands of this session changed that others hold, whatever becomes of this
@@ -208,7 +212,10 @@ class AgentHooks:
     async def _compare_and_record(self, heard: HookCall) -> dict[str, list[str]]:
         sentences: dict[str, list[str]] = {}
         for agent, found in await self._compare(heard):
-            def job(tx: Tx, agent: str = agent, found: list[shell_commands.Broken] = found) -> list[str]:
+
+            def job(
+                tx: Tx, agent: str = agent, found: list[shell_commands.Broken] = found
+            ) -> list[str]:
                 return shell_commands.violation(self._router.service, tx, agent, found)
 
             said = await decide(self._router.engine, self._router.service, job)
@@ -220,7 +227,11 @@ class AgentHooks:
               payload: bytes, answer: Told, confirms: bool) -> None:
         """A call that was held: granted meanwhile (then it is served as if it came now), or not."""
         if isinstance(late, Refusal):
-            answer(hook_protocol.Answer(0, encode(table, heard, HookAnswer(deny=tool_calls.told(late)))))
+            answer(
+                hook_protocol.Answer(
+                    0, encode(table, heard, HookAnswer(deny=tool_calls.told(late)))
+                )
+            )
         else:
             self.hook(name, token, payload, answer, wait=False, confirms=confirms)
 

@@ -24,19 +24,19 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from coordinator.archive.index import ArchiveIndex
 from coordinator.client.connection import unwritable
+from coordinator.daemon.activity_sections import ActivitySections
+from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.backups import Backups
 from coordinator.daemon.compaction import Compaction
 from coordinator.daemon.confinement import Confinement
-from coordinator.daemon.request_router import RequestRouter
-from coordinator.daemon.watch_bridge import WatchBridge
+from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.ground import Ground
-from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.landing_recovery import LandingRecovery
-from coordinator.daemon.activity_sections import ActivitySections
-from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.lock import take_lock
 from coordinator.daemon.look_workers import LookWorkers
-from coordinator.daemon.coord_command import CoordCommand
+from coordinator.daemon.request_router import RequestRouter
+from coordinator.daemon.unix_server import UnixServer
+from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.daemon.writer import Writer
 from coordinator.files import coordinators
 from coordinator.files.canonical import Tree
@@ -46,9 +46,9 @@ from coordinator.files.tracked_state import check_untracked
 from coordinator.looking.looker import Budget, Looker
 from coordinator.resources import program_version
 from coordinator.service import repository_files
+from coordinator.service.core import Service
 from coordinator.service.leasing import sweep
 from coordinator.service.review import verdicts
-from coordinator.service.core import Service
 from coordinator.settings import Loaded, load
 from coordinator.store import events as ev
 from coordinator.store.database import (
@@ -192,7 +192,9 @@ class Daemon:
         self.state.failure.unlink(missing_ok=True)
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._stop.set)
-        self._watch_bridge = WatchBridge(self._loop, self.service, self.router, self._refresh_archive)
+        self._watch_bridge = WatchBridge(
+            self._loop, self.service, self.router, self._refresh_archive
+        )
         self._watch_bridge.open()
         self._landings = LandingRecovery(self._loop, self.state, self._tell_landing)
         self._landings.look()
@@ -364,7 +366,9 @@ class Daemon:
 
     def _health(self, req: rq.Health) -> rq.HealthReply:
         warnings = self._loaded.warnings() + self._warnings
-        watch_bridge = self._watch_bridge.health() if hasattr(self, "_watch_bridge") else {"mode": "starting"}
+        watch_bridge = (
+            self._watch_bridge.health() if hasattr(self, "_watch_bridge") else {"mode": "starting"}
+        )
         if watch_bridge.get("mode") == "polling":
             warnings.append(str(watch_bridge.get("detail")))
         wal = self.state.database.with_name(self.state.database.name + "-wal")

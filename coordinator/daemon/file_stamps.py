@@ -17,7 +17,7 @@ from coordinator.files.ignore import manifest
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.core import Service
-from coordinator.service.enforcement.shell_commands import Held, PROTECTED_MAX, UNKNOWN
+from coordinator.service.enforcement.shell_commands import PROTECTED_MAX, UNKNOWN, Held
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import from_iso
@@ -81,8 +81,19 @@ def _paths(svc: Service, row: LeaseRow) -> list[Held]:
             found = manifest(root, asked, svc.ignore, PROTECTED_MAX)
         except Refusal:
             return []
-        return [Held(str(repository_files.place(svc, row.worktree, one)), one, row.locked_by, "file",
-                     row.fencing_token, row.locked_at, row.scope, row.worktree) for one in found]
+        return [
+            Held(
+                str(repository_files.place(svc, row.worktree, one)),
+                one,
+                row.locked_by,
+                "file",
+                row.fencing_token,
+                row.locked_at,
+                row.scope,
+                row.worktree,
+            )
+            for one in found
+        ]
     place = repository_files.place(svc, row.worktree, name.rstrip("/"))
     kind = repository_files.kind(svc, row.worktree, name.rstrip("/"))
     if kind is None:
@@ -161,7 +172,9 @@ def _files(svc: Service, held: Held, most: int) -> list[str] | None:
 
 
 def _below(svc: Service, held: Held, name: str) -> Held:
-    return held._replace(name=name, path=str(repository_files.place(svc, held.worktree, name)), kind="file")
+    return held._replace(
+        name=name, path=str(repository_files.place(svc, held.worktree, name)), kind="file"
+    )
 
 
 def _stamp(status: os.stat_result) -> Stamp:

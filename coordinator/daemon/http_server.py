@@ -23,9 +23,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from coordinator.daemon.request_router import RequestRouter, who
 from coordinator.daemon.http_authentication import HttpAuthentication, refused, token_of
 from coordinator.daemon.mcp_server import McpEndpoint
+from coordinator.daemon.request_router import RequestRouter, who
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.operations.listing import OPERATIONS, Operation
@@ -173,9 +173,10 @@ class HttpServer:
                 wake.clear()
                 rows = self._news(told)
                 for raw in [] if isinstance(rows, Refusal) else rows:
-                    told = int(raw[0])
-                    body = _JSON.encode(event_reply(LogRow(*raw)))
-                    yield b"id: %d\nevent: %s\ndata: %s\n\n" % (told, raw[2].encode(), body)
+                    event = LogRow(*raw)
+                    told = event.seq
+                    body = _JSON.encode(event_reply(event))
+                    yield b"id: %d\nevent: %s\ndata: %s\n\n" % (told, event.kind.encode(), body)
                 if not rows:
                     try:
                         await asyncio.wait_for(wake.wait(), 15)

@@ -28,7 +28,9 @@ def take_lock(state: StateDir, patience_s: float = PATIENCE_S) -> IO[str]:
     """
     until = time.monotonic() + patience_s
     while True:
-        file = os.fdopen(ownership.open_own(state.lock, os.O_RDWR | os.O_CREAT), "r+", encoding="utf-8")
+        file = os.fdopen(
+            ownership.open_own(state.lock, os.O_RDWR | os.O_CREAT), "r+", encoding="utf-8"
+        )
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

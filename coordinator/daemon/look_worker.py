@@ -54,7 +54,9 @@ def serve(
     def blob(digest: str, size: int, packed: bytes, mode: int) -> None:
         if (digest, mode) not in handed:
             handed.add((digest, mode))
-            sink.write(encoding.frame(encoding.BLOB, encoding.encode_blob(digest, size, packed, mode)))
+            sink.write(
+                encoding.frame(encoding.BLOB, encoding.encode_blob(digest, size, packed, mode))
+            )
             sink.flush()
 
     looker = Looker(tree, Ignore(tree), budget, kept, blob, BlobFolder(blobs, lambda: kept_max))

@@ -105,7 +105,9 @@ class LookWorkers:
         blobs: list[encoding.Blob] = []
         gathered = 0
         while True:
-            length, what = encoding.HEAD.unpack(await process.stdout.readexactly(encoding.HEAD.size))
+            length, what = encoding.HEAD.unpack(
+                await process.stdout.readexactly(encoding.HEAD.size)
+            )
             body = await process.stdout.readexactly(length)
             if what == encoding.BLOB:
                 blobs.append(encoding.decode_blob(body))
@@ -126,7 +128,9 @@ class LookWorkers:
         """The disk is full: the rest of the answer is of no use, but has to be read."""
         assert process.stdout is not None
         while what != encoding.FACTS:
-            length, what = encoding.HEAD.unpack(await process.stdout.readexactly(encoding.HEAD.size))
+            length, what = encoding.HEAD.unpack(
+                await process.stdout.readexactly(encoding.HEAD.size)
+            )
             await process.stdout.readexactly(length)
 
 

@@ -16,9 +16,9 @@ from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Looker
-from coordinator.service.leasing import waiting_line
 from coordinator.service.core import Service
 from coordinator.service.engine import go_on, going_by
+from coordinator.service.leasing import waiting_line
 from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.words.refusals import Code, Refusal
 

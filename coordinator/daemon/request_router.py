@@ -34,9 +34,9 @@ from coordinator.operations.listing import (
 )
 from coordinator.service import engine, unserved
 from coordinator.service.backlog import tasks
+from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.service.leasing import sweep, waiting_line
 from coordinator.service.views import status
-from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.words import requests as rq

@@ -21,9 +21,9 @@ from typing import Any, cast
 import msgspec
 
 from coordinator.daemon import hook_protocol
-from coordinator.daemon.request_router import RequestRouter
-from coordinator.daemon.ground import Ground
 from coordinator.daemon.agent_hooks import AgentHooks
+from coordinator.daemon.ground import Ground
+from coordinator.daemon.request_router import RequestRouter
 from coordinator.files import ownership
 from coordinator.operations.listing import OPERATIONS
 from coordinator.service.views.story import event_reply
@@ -307,7 +307,9 @@ def _same_user(sock: Any) -> bool:
 class UnixServer:
     """The listening socket and its conversations."""
 
-    def __init__(self, router: RequestRouter, guard: AgentHooks, path: Path, ground: Ground) -> None:
+    def __init__(
+        self, router: RequestRouter, guard: AgentHooks, path: Path, ground: Ground
+    ) -> None:
         self._router = router
         self._guard = guard
         self._ground = ground

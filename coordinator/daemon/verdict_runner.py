@@ -19,8 +19,8 @@ import apsw
 
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.operations.listing import serve_write
-from coordinator.service.review import verdicts
 from coordinator.service.core import OPERATOR, Actor, Service
+from coordinator.service.review import verdicts
 from coordinator.service.review.verdicts import Aside, Course
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Tx, View

@@ -16,10 +16,10 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.watcher import Change, Watcher
 from coordinator.files.git import Git, GitError
 from coordinator.service import repository_files
-from coordinator.service.enforcement import seen_writes
 from coordinator.service.core import Service
-from coordinator.service.repository_files import Bytes, NOTHING
+from coordinator.service.enforcement import seen_writes
 from coordinator.service.engine import decide
+from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.store.ledger import Tx
 
 log = logging.getLogger("coord.watcher")

@@ -32,8 +32,8 @@ from watchdog.observers.api import BaseObserver
 from coordinator.files.canonical import Tree
 from coordinator.files.changes import Change, ChangeKind, Changes
 from coordinator.files.ignore import Ignore, is_private
-from coordinator.files.watchdog_observers import extend, native_observer, polling_observer
 from coordinator.files.roots import is_prepared
+from coordinator.files.watchdog_observers import extend, native_observer, polling_observer
 
 __all__ = ["Change", "Health", "Watcher"]
 

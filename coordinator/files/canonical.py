@@ -25,7 +25,6 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator.files.separate_folders import check_ours, separate, separate_trees
 from coordinator.files.identity import identity
 from coordinator.files.real_paths import PART_BYTES_MAX, check_parts, printable, real_path, shown
 from coordinator.files.roots import (
@@ -36,10 +35,11 @@ from coordinator.files.roots import (
     is_prepared,
     linked_worktrees,
 )
+from coordinator.files.separate_folders import check_ours, separate, separate_trees
 from coordinator.rules import globs
 from coordinator.words import resource_names
-from coordinator.words.resource_names import Located, Resource
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located, Resource
 
 __all__ = ["Located", "Tree", "find_root"]
 

@@ -25,8 +25,8 @@ from coordinator.files.canonical import Tree
 from coordinator.files.roots import STATE_DIR, checkout, is_prepared
 from coordinator.rules import globs
 from coordinator.words import file_names
-from coordinator.words.resource_names import Resource, normal
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Resource, normal
 
 #: Rules beyond this size of a file (bytes) are not read: no sane `.gitignore` is so long.
 RULES_BYTES_MAX = 1 << 20

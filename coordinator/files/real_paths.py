@@ -13,8 +13,8 @@ import errno
 import os
 from typing import NoReturn
 
-from coordinator.words.resource_names import NAME_PARTS_MAX
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import NAME_PARTS_MAX
 
 #: What file systems allow for one part of a path, in bytes.
 PART_BYTES_MAX = 255

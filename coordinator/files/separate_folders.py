@@ -16,8 +16,8 @@ from coordinator.files.real_paths import printable, shown
 from coordinator.files.roots import foreign_root, is_prepared
 from coordinator.files.state import StateDir
 from coordinator.rules import globs
-from coordinator.words.resource_names import Resource
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Resource
 
 
 def separate_trees(root: Path) -> list[str]:

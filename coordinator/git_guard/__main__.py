@@ -10,7 +10,7 @@ import os
 import sys
 
 from coordinator.git_guard import repository
-from coordinator.git_guard.commit_check import CommitCheck, OFF, SWITCH
+from coordinator.git_guard.commit_check import OFF, SWITCH, CommitCheck
 from coordinator.words.refusals import Refusal
 from coordinator.words.texts import harmless
 

@@ -18,7 +18,7 @@ from coordinator.dialects.stream import Told
 from coordinator.launch import attempt as one_attempt
 from coordinator.launch import logs
 from coordinator.launch.attempt import LOST, PASSING, Ended
-from coordinator.launch.launch_state import LaunchState, RETRY_S
+from coordinator.launch.launch_state import RETRY_S, LaunchState
 from coordinator.launch.process import Running
 from coordinator.launch.prompt import Isolated, compose
 from coordinator.launch.report import Attempt

@@ -17,9 +17,9 @@ from coordinator.client.client import Client
 from coordinator.dialects.stream import Told
 from coordinator.files.git import clean_environment
 from coordinator.files.state import StateDir
-from coordinator.launch.progress import Signs
 from coordinator.launch.logs import Follower, last_line
 from coordinator.launch.process import Running
+from coordinator.launch.progress import Signs
 from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, from_iso

@@ -216,8 +216,10 @@ class Lander:
             )
         if file_names.hides_bytes(inside) is not None:
             raise Refusal(
-                Code.INVALID, f"{work.task} did not land: `{file_names.shown(inside)}` is not UTF-8, "
-                "so no lease can name it. Nothing of it landed.", next="Rename it on the branch.",
+                Code.INVALID,
+                f"{work.task} did not land: `{file_names.shown(inside)}` is not UTF-8, "
+                "so no lease can name it. Nothing of it landed.",
+                next="Rename it on the branch.",
             )
         return inside
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from coordinator.files.beneath import Root
 from coordinator.files.blobs import BlobFolder
-from coordinator.files.content import is_link
 from coordinator.files.compare_exchange import Exchanger
+from coordinator.files.content import is_link
 from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.files.verdict_steps import Source, Step, fitting_mode

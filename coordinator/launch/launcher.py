@@ -14,10 +14,10 @@ from typing import Literal
 
 from coordinator.files.state import StateDir
 from coordinator.launch import logs, recovery, report, runs
-from coordinator.launch.attempt import Limits
-from coordinator.launch.launch_state import LaunchState
 from coordinator.launch.agent_worker import AgentWorker
+from coordinator.launch.attempt import Limits
 from coordinator.launch.isolation import Isolation, tidy_up, uncommitted
+from coordinator.launch.launch_state import LaunchState
 from coordinator.launch.process import end_orphan, mark, unrecorded
 from coordinator.launch.worktrees import Target, find_target
 from coordinator.profiles import Profile
@@ -161,7 +161,9 @@ class Launcher(LaunchState):
     def start(self) -> None:
         """Register the agents and let them work."""
         self._began = self.last_at = time.monotonic()
-        self.workers = [AgentWorker(self, f"{self.profile.name}-{n}") for n in range(1, self.agents + 1)]
+        self.workers = [
+            AgentWorker(self, f"{self.profile.name}-{n}") for n in range(1, self.agents + 1)
+        ]
         for worker in self.workers:
             worker.start()
 

@@ -25,8 +25,8 @@ from coordinator.looking.facts import (
     Place,
     Twins,
 )
-from coordinator.words.resource_names import Located
 from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located
 
 #: What a frame is: a question, kept bytes, the facts, a failure in words.
 QUESTION, BLOB, FACTS, FAILED = b"Q", b"B", b"F", b"E"

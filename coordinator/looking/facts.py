@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from coordinator.words.resource_names import Located
 from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located
 
 F = TypeVar("F")
 

@@ -39,8 +39,8 @@ from coordinator.looking.facts import (
     Whole,
 )
 from coordinator.rules.leases import as_resource
-from coordinator.words.resource_names import Located, NAME_PARTS_MAX
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import NAME_PARTS_MAX, Located
 
 #: What is looked at in passing, in the loop's own time: so many paths, so many bytes of content,
 #: names so long.

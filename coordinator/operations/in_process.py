@@ -13,10 +13,10 @@ from coordinator.looking.facts import AnyNeed, Looked
 from coordinator.looking.looker import Budget, Looker
 from coordinator.operations.listing import Operation, allowed, serve_write
 from coordinator.service import engine
+from coordinator.service.backlog.tasks import RIPPLE_MAX
+from coordinator.service.core import OPERATOR, Actor, Service
 from coordinator.service.leasing import waiting_line
 from coordinator.service.views import status
-from coordinator.service.core import OPERATOR, Actor, Service
-from coordinator.service.backlog.tasks import RIPPLE_MAX
 from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.words.refusals import Refusal
 

@@ -16,13 +16,13 @@ import msgspec
 from coordinator.looking.facts import AnyNeed
 from coordinator.service import landing
 from coordinator.service.backlog import backlog, claims
+from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import commits
+from coordinator.service.engine import Engine
 from coordinator.service.holders import agents, sessions
 from coordinator.service.leasing import leases, sweep, unlock_requests, waiting_line
 from coordinator.service.review import reviews, verdicts
-from coordinator.service.views import status, story
-from coordinator.service.core import Actor, Service
-from coordinator.service.engine import Engine
+from coordinator.service.views import archive, story
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -113,9 +113,9 @@ _ALL = [
     Operation(rq.ReviewShow, reviews.show_request),
     Operation(rq.ReviewDecide, None, verdict=verdicts.course),
     Operation(rq.ReviewUndo, None, verdict=verdicts.course),
-    Operation(rq.ArchiveSearch, status.archive_search),
-    Operation(rq.ArchiveShow, status.archive_show),
-    Operation(rq.ArchiveIndexNow, status.archive_index),
+    Operation(rq.ArchiveSearch, archive.search),
+    Operation(rq.ArchiveShow, archive.show),
+    Operation(rq.ArchiveIndexNow, archive.index),
     Operation(rq.Status, None),
     Operation(rq.Events, story.events),
     Operation(rq.Explain, story.explain),

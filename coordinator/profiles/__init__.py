@@ -1,6 +1,7 @@
 """Profiles of coding agents: one TOML file each, data only (`agents/`)."""
 
 from coordinator.profiles.entries import Entry, Piece
+from coordinator.profiles.hook_trust import Trust
 from coordinator.profiles.profile import (
     OWN,
     PLACEHOLDERS,
@@ -12,7 +13,6 @@ from coordinator.profiles.profile import (
     profiles,
     untrusted,
 )
-from coordinator.profiles.hook_trust import Trust
 
 __all__ = [
     "OWN", "PLACEHOLDERS", "PLUGINS", "Entry", "McpTable", "Piece", "Profile", "Trust",

@@ -20,8 +20,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from coordinator.words.resource_names import HEADER, Resource, file_scope, literal_prefix, path_in
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import HEADER, Resource, file_scope, literal_prefix, path_in
 
 __all__ = ["check", "intersect", "literal_prefix", "matches", "overlaps", "reaches"]
 

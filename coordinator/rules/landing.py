@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.rules import globs
-from coordinator.words.resource_names import Resource, ancestors, path_in
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Resource, ancestors, path_in
 
 #: Paths that a refusal names; the rest are counted.
 NAMED_MAX = 5

@@ -18,8 +18,8 @@ from typing import Any, Protocol, TypeVar
 from coordinator.looking.facts import AnyNeed, Lapsed, Looked, Unready
 from coordinator.service import unserved
 from coordinator.service.backlog import tasks
-from coordinator.service.leasing import lapse, waiting_line
 from coordinator.service.core import Service
+from coordinator.service.leasing import lapse, waiting_line
 from coordinator.store.ledger import Job, Tx, View
 from coordinator.words.refusals import Code, Refusal
 

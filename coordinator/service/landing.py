@@ -20,17 +20,17 @@ from coordinator.rules import landing as rule
 from coordinator.rules.leases import as_resource
 from coordinator.service import branches
 from coordinator.service.backlog import tasks
-from coordinator.service.holders import agents
 from coordinator.service.core import Actor, Service
 from coordinator.service.engine import Engine
+from coordinator.service.holders import agents
 from coordinator.service.leasing.grant import lease_reply
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words import requests as rq
-from coordinator.words.resource_names import KINDS, Kind, path_scope, resource
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import KINDS, Kind, path_scope, resource
 
 #: Paths in one landing: more is a change that a person should look at.
 PATHS_MAX = 20_000
@@ -105,7 +105,7 @@ def _carry_past(tx: Tx, tokens: Sequence[int]) -> None:
     end = tx.later(LANDING_MS)
     until = [
         (token, end) for token in tokens
-        if (raw := tx.row("lease_by_token", token)) is not None and raw[5] < end
+        if (raw := tx.row("lease_by_token", token)) is not None and LeaseRow(*raw).expires_at < end
     ]
     if until:
         tx.record(ev.LeaseRenewed(agent="coord", until=until))

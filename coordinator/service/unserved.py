@@ -6,8 +6,8 @@ closed. Listed in `status` and `doctor`; told to its owner once.
 
 from __future__ import annotations
 
-from coordinator.service.holders import notices
 from coordinator.service.core import Service
+from coordinator.service.holders import notices
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AsideRow

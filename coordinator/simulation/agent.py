@@ -219,7 +219,9 @@ def _say(line: str) -> None:
 def main(arguments: list[str]) -> int:
     """0: done; 75: given back; 2: usage."""
     if len(arguments) != 1 or "COORD_ROOT" not in os.environ:
-        sys.stderr.write("usage: python -P -m coordinator.simulation.agent TASK (started by coord)\n")
+        sys.stderr.write(
+            "usage: python -P -m coordinator.simulation.agent TASK (started by coord)\n"
+        )
         return 2
     agent = StandIn(Path(os.environ["COORD_ROOT"]))
     try:

@@ -24,12 +24,12 @@ from coordinator.launch.launcher import Launcher
 from coordinator.launch.report import Report
 from coordinator.simulation import best_possible
 from coordinator.simulation.agent import REDIRECTED, SIGN, TTL_S
-from coordinator.simulation.scratch_repository import OWN_FILES, ScratchRepository
+from coordinator.simulation.outcome import Score, compare
 from coordinator.simulation.person import Person
 from coordinator.simulation.plan import Plan
 from coordinator.simulation.plan_making import DISCOVERED_SHARE
 from coordinator.simulation.plan_making import plan as draw_up
-from coordinator.simulation.outcome import Score, compare
+from coordinator.simulation.scratch_repository import OWN_FILES, ScratchRepository
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -195,7 +195,9 @@ def _coordinated(
             return _result(asked, plan, score, report.wall_s, records, report, human.killed,
                            problems, taken)
         finally:
-            if launcher is not None and not launcher.done:  # interrupted: agents would start it again
+            if (
+                launcher is not None and not launcher.done
+            ):  # interrupted: agents would start it again
                 launcher.stop()
                 launcher.wait(30)
             if human is not None and human.is_alive():

@@ -35,7 +35,6 @@ import msgspec
 
 from coordinator.files.blobs import BlobFolder
 from coordinator.looking.facts import Bytes, Ends, Looked, Unready
-from coordinator.store.writer_cache import COUNTER_BLOCKS, Present, WriterCache
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.events import (
     KIND_OF,
@@ -56,6 +55,7 @@ from coordinator.store.events import (
 from coordinator.store.projections import APPLY, Apply, park
 from coordinator.store.rows import AgentRow
 from coordinator.store.statements import STATEMENTS as Q
+from coordinator.store.writer_cache import COUNTER_BLOCKS, Present, WriterCache
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 

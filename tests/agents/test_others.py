@@ -175,7 +175,7 @@ def test_a_launch_that_died_goes_on_in_the_agents_own_session(wired: Wired) -> N
     record = json.loads(next((wired.root / ".coord/runs").glob("*/run.json")).read_text())
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    os.killpg(record["hands"][0]["pid"], signal.SIGKILL)
+    os.killpg(record["workers"][0]["pid"], signal.SIGKILL)
     gate.unlink()
 
     def second(_: Scripted) -> Script:

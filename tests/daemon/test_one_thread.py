@@ -51,7 +51,7 @@ def test_whatever_is_scheduled_runs_in_the_loops_own_thread(
         serving = asyncio.create_task(daemon.run())
         again = asyncio.Event()
         heard.append(partial(asyncio.get_running_loop().call_soon_threadsafe, again.set))
-        names = ("Desk.tend", "Desk.look", "Writer.submit")
+        names = ("RequestRouter.tend", "RequestRouter.look", "Writer.submit")
         async with asyncio.timeout(20):
             # three times: the schedule has come round, with all that is due each second
             while min(sum(what == name for what, _ in used) for name in names) < 3:

@@ -16,8 +16,8 @@ import pytest
 from coordinator.files import compare_exchange, syscalls
 from coordinator.files.beneath import Root
 from coordinator.files.blobs import BlobFolder
-from coordinator.files.content import digest, link_digest, snapshot
 from coordinator.files.compare_exchange import Exchanger
+from coordinator.files.content import digest, link_digest, snapshot
 from coordinator.files.verdict_steps import Outcome, Step, fitting_mode, is_mixed
 from tests.files.faults import Crash, FaultyKernel
 

@@ -11,8 +11,8 @@ import pytest
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore, is_private, manifest
 from coordinator.words import file_names
-from coordinator.words.resource_names import Resource, resource
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Resource, resource
 
 Git = Callable[..., None]
 GIT = ["git", "-c", "core.excludesFile=/dev/null"]

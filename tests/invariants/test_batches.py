@@ -21,9 +21,9 @@ from msgspec import structs
 
 from coordinator.looking.facts import Looked, Unready
 from coordinator.operations.listing import OPERATIONS, serve_write
-from coordinator.service.review import verdict_plan, verdicts
 from coordinator.service.core import OPERATOR
 from coordinator.service.engine import decide, going_by
+from coordinator.service.review import verdict_plan, verdicts
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq

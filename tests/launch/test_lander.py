@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from coordinator.files.git import Git
 from coordinator.launch import recovery
-from coordinator.launch.checkout_update import CheckoutUpdate
 from coordinator.launch.branch_landing import Lander, Work, only_ignored, rights
+from coordinator.launch.checkout_update import CheckoutUpdate
 from coordinator.launch.worktrees import Workplace, find_target
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

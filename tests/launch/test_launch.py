@@ -156,7 +156,7 @@ def test_an_agent_that_its_launcher_had_no_time_to_write_down_is_found(repo: Rep
     first.kill()
     (record,) = repo.state.runs.glob("*/run.json")
     data = json.loads(record.read_text())
-    data.update(workers=[{"agent": worker["agent"]} for worker in data["hands"]])
+    data.update(workers=[{"agent": worker["agent"]} for worker in data["workers"]])
     record.write_text(json.dumps(data))
     # Then the next launch ends it all the same
     (repo.root / "go").touch()

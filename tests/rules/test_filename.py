@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coordinator.words import file_names
-from coordinator.words.resource_names import parse
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import parse
 
 NAMES = st.one_of(
     st.binary(min_size=1, max_size=12),

@@ -15,8 +15,8 @@ from coordinator.rules.globs import (
     overlaps,
     reaches,
 )
-from coordinator.words.resource_names import Kind, Resource, kind_of, resource
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Kind, Resource, kind_of, resource
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from coordinator.rules import landing as rule
 from coordinator.rules.landing import Change, Facts, Right
-from coordinator.words.resource_names import Resource, path_scope, resource
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Resource, path_scope, resource
 
 NOW = "2026-11-21T12:00:00.000Z"
 EARLIER, LATER = "2026-11-21T11:59:59.999Z", "2026-11-21T12:00:00.001Z"

@@ -7,11 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.rules.globs import overlaps
-from coordinator.words.resource_names import (
-    Kind, Resource, ancestors, escape, file_scope, kind_of, literal_prefix, parse, path_in,
-    reach, resource, unescape,
-)
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import (
+    Kind,
+    Resource,
+    ancestors,
+    escape,
+    file_scope,
+    kind_of,
+    literal_prefix,
+    parse,
+    path_in,
+    reach,
+    resource,
+    unescape,
+)
 
 
 @pytest.mark.parametrize(

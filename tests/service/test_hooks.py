@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from coordinator.files.content import digest
-from coordinator.service.enforcement import commits, seen_writes, shell_commands
-from coordinator.service.holders import notice_delivery, sessions
 from coordinator.service.core import OPERATOR, Actor
-from coordinator.service.enforcement.shell_commands import Broken
+from coordinator.service.enforcement import commits, seen_writes, shell_commands
 from coordinator.service.enforcement.seen_writes import Seen
+from coordinator.service.enforcement.shell_commands import Broken
+from coordinator.service.holders import notice_delivery, sessions
 from coordinator.settings import Hooks, Settings, Watching
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq

@@ -237,9 +237,9 @@ def test_what_is_not_looked_at_yet_is_looked_at_again(world: World) -> None:
     world.acquire("ann", "a.py")
     from coordinator.looking.facts import Looked, Whole
     from coordinator.operations.listing import serve_write
-    from coordinator.service.leasing import leases
     from coordinator.service.core import OPERATOR
     from coordinator.service.engine import decide
+    from coordinator.service.leasing import leases
 
     looked = Looked()
     world.run(world.engine.look([Whole("a.py")], looked))  # bob looks while ann still writes

@@ -5,11 +5,11 @@ from __future__ import annotations
 from coordinator.looking.facts import AnyNeed, Lapsed, Unready
 from coordinator.service import landing, unserved
 from coordinator.service.backlog import dispatch, tasks
+from coordinator.service.core import Actor, Service, ms
 from coordinator.service.holders import agents
 from coordinator.service.leasing import grant, lapse, redirect
-from coordinator.service.review import reviews
-from coordinator.service.core import Actor, Service, ms
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, locate, weigh
+from coordinator.service.review import reviews
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
@@ -115,8 +115,8 @@ def _take(
 
 def _let_go_on(tx: Tx, review: str) -> None:
     """Reassigned work is taken up, or given up: who waited for that looks again."""
-    for raw in tx.rows("review_files_of", review):
-        tx.free(raw[0], "file", raw[1])
+    for path, scope, *_ in tx.rows("review_files_of", review):
+        tx.free(path, "file", scope)
 
 
 def _held_already(svc: Service, tx: Tx, task: TaskRow) -> rq.Claimed:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from coordinator.looking.facts import AnyNeed, Unready
 from coordinator.service import unserved
 from coordinator.service.backlog import tasks
-from coordinator.service.leasing import lapse
 from coordinator.service.core import Service
-from coordinator.service.leasing.grant import check_looked
+from coordinator.service.leasing import lapse
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once_wanted, place, weigh
+from coordinator.service.leasing.grant import check_looked
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words.refusals import Refusal

@@ -88,12 +88,12 @@ def _ripple(tx: Tx, todo: list[tuple[str, int]]) -> None:
         name, after = waiting.popleft()
         while True:
             rows = tx.rows("task_dependents", name, after, RIPPLE_MAX)
-            for raw in rows:
+            for found, number_of in rows:
                 if tx.rippled >= RIPPLE_MAX:
                     for left, number in ((name, after), *waiting):
                         tx.record(ev.RippleLeft(task=left, after=number))
                     return
-                dependent, after = str(raw[0]), int(raw[1])
+                dependent, after = str(found), int(number_of)
                 tx.rippled += 1
                 if _moved_along(tx, dependent, name):
                     waiting.append((dependent, 0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from coordinator.looking.facts import Place
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
-from coordinator.service.holders import notices, sessions
 from coordinator.service.core import Actor, Service, listed
+from coordinator.service.holders import notices, sessions
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -77,5 +77,5 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
 
 
 def _parent(view: View, agent: str | None) -> str | None:
-    row = view.row("agent_get", agent) if agent is not None else None
-    return str(row[1]) if row is not None and row[1] else None
+    row = view.agent(agent) if agent is not None else None
+    return row.parent if row is not None else None

@@ -14,8 +14,8 @@ from coordinator.rules.versions import Known, replaced
 from coordinator.service.core import Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.words.resource_names import Located
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located
 
 #: A difference longer than this (characters) is cut: the agent is told to read the file again.
 DIFF_CHARS_MAX = 6_000

@@ -14,20 +14,20 @@ from coordinator.looking.facts import Lapsed, Looked, Unready
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource, conflicts, slot
 from coordinator.service import repository_files
+from coordinator.service.core import Service
+from coordinator.service.engine import Engine, decide
 from coordinator.service.holders import notices
 from coordinator.service.leasing import lapse
-from coordinator.service.core import Service
-from coordinator.service.repository_files import Bytes, NOTHING
-from coordinator.service.engine import Engine, decide
+from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.grant import end
 from coordinator.service.leasing.overlapping import near
-from coordinator.service.leasing.conflicts import place
+from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import iso
-from coordinator.words.resource_names import Resource, kind_of, path_scope, resource
 from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Resource, kind_of, path_scope, resource
 
 #: Versions in one event.
 VERSIONS_MAX = 500

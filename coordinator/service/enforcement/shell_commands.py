@@ -15,17 +15,17 @@ from coordinator.looking.facts import Content
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
+from coordinator.service.core import Actor, Service, listed
 from coordinator.service.enforcement import read_versions
 from coordinator.service.holders import notices
 from coordinator.service.leasing import grant, lapse, leases
-from coordinator.service.core import Actor, Service, listed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
-from coordinator.words.resource_names import Located, path_scope
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located, path_scope
 from coordinator.words.texts import quoted
 
 #: The git-wide resource, and for how long one command has it (seconds).

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
 from coordinator.looking.facts import AnyNeed, Place, Whole
+from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import read_versions, shell_commands
 from coordinator.service.holders import notice_delivery, sessions
 from coordinator.service.leasing import leases
-from coordinator.service.core import Actor, Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
-from coordinator.words.resource_names import Located
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located
 
 #: A hook that may hold a call is answered this long before its agent stops waiting (seconds).
 MARGIN_S = 5.0
@@ -141,7 +141,9 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded) -> None:
         read_versions.note(svc, tx, heeded.holder, located, written=call.kind == "write")
     elif call.kind == "shell":
         shell_commands.settle_own(svc, tx, heeded.holder)
-        heeded.context = shell_commands.explained(svc, tx, heeded.holder, call.command, heard.output)
+        heeded.context = shell_commands.explained(
+            svc, tx, heeded.holder, call.command, heard.output
+        )
 
 
 def needs(heard: HookCall) -> list[AnyNeed]:

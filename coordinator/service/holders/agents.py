@@ -9,8 +9,8 @@ from functools import lru_cache
 import msgspec
 
 from coordinator.rules.leases import renewed_until
-from coordinator.service.leasing import lapse
 from coordinator.service.core import Actor, Service, ms, token_hash
+from coordinator.service.leasing import lapse
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow, LeaseRow, TaskRow

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from coordinator.looking.facts import Content
+from coordinator.service.core import Service
 from coordinator.service.enforcement import read_versions
 from coordinator.service.holders import notices
-from coordinator.service.core import Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow

@@ -10,8 +10,8 @@ from coordinator.store.ledger import Tx
 
 def post(tx: Tx, agent: str, about: str, text: str, **facts: Any) -> None:
     """Keep a message for an agent; for one that has left there is nobody to tell."""
-    row = tx.row("agent_get", agent)
-    if row is not None and row[5] != "gone":
+    row = tx.agent(agent)
+    if row is not None and row.state != "gone":
         tx.record(
             ev.NoticePosted(
                 notice=tx.number("notice"), agent=agent, about=about, text=text, facts=facts

@@ -8,9 +8,9 @@ where its CLI tells it apart, with the session as its parent.
 from __future__ import annotations
 
 from coordinator.dialects.decode import HookCall
+from coordinator.service.core import Actor, Service, ms
 from coordinator.service.holders import agents
 from coordinator.service.leasing import grant, lapse
-from coordinator.service.core import Actor, Service, ms
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow

@@ -21,8 +21,8 @@ from coordinator.service.leasing.overlapping import near, one_by_one
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, NearWaiter
 from coordinator.words import resource_names
-from coordinator.words.resource_names import Kind, Located, Resource, path_in, path_scope, resource
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Kind, Located, Resource, path_in, path_scope, resource
 
 #: A resource and the mode it is wanted in.
 Wanted = tuple[Located, str]

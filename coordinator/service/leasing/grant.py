@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from coordinator.files import separate_folders
 from coordinator.rules import leases as rule
-from coordinator.service.leasing import pending_unlocks
 from coordinator.service.core import Service, listed, ms
+from coordinator.service.leasing import pending_unlocks
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, below
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -17,8 +17,8 @@ from coordinator.store.rows import LeaseRow
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
-from coordinator.words.resource_names import Located
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located
 
 
 def grant(

@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Lapsed
 from coordinator.service import unserved
 from coordinator.service.backlog import tasks
+from coordinator.service.core import Service, listed
 from coordinator.service.holders import notices
 from coordinator.service.leasing import pending_unlocks
-from coordinator.service.core import Service, listed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words.clock import from_iso
-from coordinator.words.resource_names import path_scope
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import path_scope
 from coordinator.words.texts import quoted
 
 #: Lines of an agent's output that a review keeps, and their size in characters.

@@ -15,22 +15,27 @@ from functools import lru_cache
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
-from coordinator.service.holders import agents, notices
-from coordinator.service.leasing import lapse, redirect, waiting_line
 from coordinator.service.core import Actor, Service, listed, ms
-from coordinator.service.leasing.grant import (
-    check_looked, checked_ttl, end, grant, lease_reply, quarantined,
-)
+from coordinator.service.holders import agents, notices
 from coordinator.service.landing import check_at_rest
+from coordinator.service.leasing import lapse, redirect, waiting_line
 from coordinator.service.leasing.conflicts import locate, weigh
+from coordinator.service.leasing.grant import (
+    check_looked,
+    checked_ttl,
+    end,
+    grant,
+    lease_reply,
+    quarantined,
+)
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
-from coordinator.words import resource_names
 from coordinator.words import requests as rq
+from coordinator.words import resource_names
 from coordinator.words.clock import from_iso, iso
-from coordinator.words.resource_names import Located
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located
 
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
@@ -96,7 +101,9 @@ def acquire_located(
                 met=obstacles.held_at,
             )
         )
-    return redirect.locked(svc, tx, req.agent, located, obstacles, acquisition, other, task=req.task)
+    return redirect.locked(
+        svc, tx, req.agent, located, obstacles, acquisition, other, task=req.task
+    )
 
 
 def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
@@ -307,7 +314,9 @@ def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
             if overlaps(asked, rule.as_resource(r.file_path, r.kind, r.scope))
         ]
     return rq.LockList(
-        items=[lease_reply(row) for row in rows], waiters=waiting_line.listing(svc, view), next=following
+        items=[lease_reply(row) for row in rows],
+        waiters=waiting_line.listing(svc, view),
+        next=following,
     )
 
 

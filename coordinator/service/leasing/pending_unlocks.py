@@ -11,10 +11,10 @@ import msgspec
 
 from coordinator.rules.leases import as_resource, conflicts
 from coordinator.rules.negotiation import TRANSITIONS
-from coordinator.service.holders import notices
 from coordinator.service.core import Service
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.holders import notices
 from coordinator.service.leasing.conflicts import place
+from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow

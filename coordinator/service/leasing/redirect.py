@@ -11,14 +11,14 @@ from typing import Any
 from coordinator.rules.leases import as_resource, conflicts
 from coordinator.service.backlog import dispatch, tasks
 from coordinator.service.core import Service
-from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.conflicts import Obstacles
+from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import AgentRow, LeaseRow, TaskRow, WaiterRow
 from coordinator.words.clock import from_iso, short
-from coordinator.words.resource_names import Located
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located
 from coordinator.words.texts import block, quoted
 
 #: Conflicts listed in one answer.

@@ -11,9 +11,8 @@ from typing import Any
 from coordinator.looking.facts import Unready
 from coordinator.service import unserved
 from coordinator.service.backlog import tasks
-from coordinator.service.enforcement import seen_writes
-from coordinator.service.leasing import grant, lapse, waiting_line
 from coordinator.service.core import Service
+from coordinator.service.enforcement import seen_writes
 from coordinator.service.engine import (
     Engine,
     close_lapsed,
@@ -21,9 +20,10 @@ from coordinator.service.engine import (
     ripple,
     serve_waiter,
 )
+from coordinator.service.leasing import grant, lapse, waiting_line
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import AsideRow, LeaseRow, TaskRow
+from coordinator.store.rows import AsideRow, LeaseRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Refusal
@@ -153,8 +153,8 @@ def give_back(tx: Tx, jumped_ms: int, last_ms: int) -> None:
                  iso(from_iso(task.claim_max) + jumped_ms))
             )
     waiters = [
-        (str(raw[0]), iso(from_iso(raw[5]) + jumped_ms)) for raw in tx.rows("waiters_all")
-        if raw[5] > before
+        (one.acquisition_id, iso(from_iso(one.until) + jumped_ms))
+        for one in (WaiterRow(*raw) for raw in tx.rows("waiters_all")) if one.until > before
     ]
     tx.record(ev.LeasesShifted(delta_ms=jumped_ms, tokens=tokens, claims=claims, waiters=waiters))
     for name, seen_at, silence_ms in tx.rows("agents_silent"):

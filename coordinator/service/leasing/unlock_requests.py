@@ -11,11 +11,11 @@ from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.negotiation import no_longer_than
 from coordinator.service import landing
+from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.leasing import lapse, pending_unlocks, waiting_line
-from coordinator.service.core import Actor, Service, listed, ms
-from coordinator.service.leasing.grant import end, lease_reply
 from coordinator.service.leasing.conflicts import locate, place, weigh
+from coordinator.service.leasing.grant import end, lease_reply
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
@@ -100,7 +100,9 @@ def _asked_already(
     svc: Service, tx: Tx, row: UnlockRow, req: rq.RequestFile
 ) -> rq.Unlock | Refusal:
     if req.holder in (None, row.holder):
-        return pending_unlocks.reply(svc, tx, row)  # the same question: its holder is not disturbed twice
+        return pending_unlocks.reply(
+            svc, tx, row
+        )  # the same question: its holder is not disturbed twice
     return Refusal(
         Code.LIMIT, f"{row.request_id} asks {row.holder} for {row.resource} already; one holder "
         f"is asked at a time. {req.holder} was not asked.",
@@ -188,7 +190,9 @@ def _reject(
             f"you keep {row.resource}.", request=row.request_id,
         )
     return rq.UnlockAnswered(
-        unlock=pending_unlocks.reply(svc, tx, pending_unlocks.find(tx, row.request_id)), released=[], granted=False,
+        unlock=pending_unlocks.reply(svc, tx, pending_unlocks.find(tx, row.request_id)),
+        released=[],
+        granted=False,
         message=f"{row.resource} stays with {row.holder}; {row.requested_by} is told, and waits.",
     )
 

@@ -14,18 +14,18 @@ from collections.abc import Iterable, Sequence
 from coordinator.looking.facts import Place
 from coordinator.rules import leases as rule
 from coordinator.service import unserved
+from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.leasing import pending_unlocks, redirect
-from coordinator.service.core import Actor, Service, listed, ms
+from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once, place, weigh
 from coordinator.service.leasing.grant import check_looked, grant
 from coordinator.service.leasing.overlapping import near
-from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once, place, weigh
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import WaiterRow
 from coordinator.words import requests as rq
-from coordinator.words.resource_names import Located, Resource
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located, Resource
 
 
 def same_again(tx: Tx, agent: str, located: Sequence[Located]) -> WaiterRow | None:
@@ -210,7 +210,9 @@ def _give(
     tx.record(
         ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent, reason="granted")
     )
-    pending_unlocks.left_line(tx, waiter.acquisition_id, "the lease ended unanswered; granted from line")
+    pending_unlocks.left_line(
+        tx, waiter.acquisition_id, "the lease ended unanswered; granted from line"
+    )
     offered = None if waiter.held else min(waiter.ttl_ms, ms(svc.settings.leases.offered_ttl_s))
     reply = grant(
         svc, tx, waiter.agent, wanted, obstacles, ttl_ms=waiter.ttl_ms, task=waiter.task_id,

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from coordinator.files.content import is_executable, is_link, unified
 from coordinator.service.backlog import tasks
+from coordinator.service.core import Actor, Service
 from coordinator.service.holders import notices
 from coordinator.service.views import story
-from coordinator.service.core import Actor, Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import (
@@ -229,8 +229,8 @@ def reverted(tx: Tx, row: ReviewRow, verdict: VerdictRow,
     )
     if task is not None:
         _move_task(tx, task, verdict.what, row)
-    for raw in tx.rows("review_files_of", row.review_id):
-        tx.freed.append((raw[0], "file", raw[1]))
+    for path, scope, *_ in tx.rows("review_files_of", row.review_id):
+        tx.freed.append((path, "file", scope))
     if row.agent is not None:
         said = (f"A human looked at your partial work {row.review_id} and chose to {verdict.what} "
                 "it.")

@@ -21,10 +21,10 @@ from coordinator.looking.facts import Lapsed, Unready
 from coordinator.rules import leases as lease_rule
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
-from coordinator.service.review import reviews
 from coordinator.service.core import Service, listed
-from coordinator.service.repository_files import Bytes
 from coordinator.service.leasing.overlapping import near
+from coordinator.service.repository_files import Bytes
+from coordinator.service.review import reviews
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, ReviewFileRow, ReviewRow
@@ -183,7 +183,8 @@ class _Look:
                 changed.append(file.path)
             elif file.verdict_hash is not None and self._view.source(file.verdict_hash) is None:
                 raise Refusal(
-                    Code.INVALID, f"The bytes of {file_names.shown(file.path)} before the revert are "
+                    Code.INVALID,
+                    f"The bytes of {file_names.shown(file.path)} before the revert are "
                     "not kept any more. Nothing was undone.",
                 )
             wanted.append(_Wanted(file, now, file.verdict_hash, file.verdict_mode))
@@ -232,7 +233,9 @@ class _Look:
                 f"{file_names.shown(file.path)} lay, is gone. Nothing was changed.",
                 next=f"`coord review show {self._row.review_id}` has both sides.",
             )
-        now = repository_files.look(self._svc, file.worktree, file.path, keep=True, root=root, strict=True)
+        now = repository_files.look(
+            self._svc, file.worktree, file.path, keep=True, root=root, strict=True
+        )
         if now.hash == repository_files.BEHIND:
             link = root.link_above(file.path)
             if link not in self._own_links:
@@ -258,7 +261,9 @@ class _Look:
     def _root(self, worktree: str | None) -> Root | None:
         if worktree not in self._roots:
             try:
-                opened: Root | None = self._stack.enter_context(repository_files.root_of(self._svc, worktree))
+                opened: Root | None = self._stack.enter_context(
+                    repository_files.root_of(self._svc, worktree)
+                )
             except OSError:
                 opened = None
             self._roots[worktree] = opened

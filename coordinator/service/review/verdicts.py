@@ -24,12 +24,12 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from coordinator.files.content import is_link
 from coordinator.files.compare_exchange import Exchanger
+from coordinator.files.content import is_link
 from coordinator.files.verdict_steps import Outcome, Saved, Source, Step
 from coordinator.service import repository_files
-from coordinator.service.review import reviews, verdict_plan
 from coordinator.service.core import Service, listed
+from coordinator.service.review import reviews, verdict_plan
 from coordinator.service.review.verdict_plan import Plan
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -400,8 +400,10 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
 
 
 def _linked(path: str, inode: int) -> str:
-    return (f"{file_names.shown(path)} also had another name (a hard link), which keeps the content "
-            f"that was there: `find . -inum {inode}` shows it.")
+    return (
+        f"{file_names.shown(path)} also had another name (a hard link), which keeps the content "
+        f"that was there: `find . -inum {inode}` shows it."
+    )
 
 
 def _kept_aside(svc: Service, done: Performed) -> list[str]:

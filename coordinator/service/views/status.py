@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.archive.index import UnknownSection
 from coordinator.service import unserved
 from coordinator.service.backlog import backlog, tasks
+from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
 from coordinator.service.leasing import unlock_requests, waiting_line
+from coordinator.service.leasing.grant import lease_reply
 from coordinator.service.review import reviews
 from coordinator.service.views import story
-from coordinator.service.core import Actor, Service
-from coordinator.service.leasing.grant import lease_reply
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow, LogRow, TaskRow
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code, Refusal
 
 
 def status(
@@ -35,39 +33,3 @@ def status(
         requests=unlock_requests.listing(svc, view, actor, rq.Requests()).items,
         aside=unserved.listing(view),
     )
-
-
-def archive_search(svc: Service, view: View, actor: Actor, req: rq.ArchiveSearch) -> rq.HitList:
-    """See `requests.ArchiveSearch`."""
-    found = svc.archive.search(req.query[:2000], max(1, min(req.limit, 100)))
-    return rq.HitList(
-        items=[
-            rq.Hit(number=h.number, title=h.title, source=h.source, snippet=h.snippet)
-            for h in found
-        ]
-    )
-
-
-def archive_show(svc: Service, view: View, actor: Actor, req: rq.ArchiveShow) -> rq.ArchiveSection:
-    """See `requests.ArchiveShow`."""
-    try:
-        found = svc.archive.show(req.ref[:500])
-    except UnknownSection as unknown:
-        raise Refusal(
-            Code.INVALID, f"{unknown}.", next="`coord archive search WORDS` finds sections.",
-            candidates=list(unknown.candidates),
-        ) from None
-    return rq.ArchiveSection(
-        number=found.number, title=found.title, source=found.source, body=found.body,
-        paths=list(found.paths),
-    )
-
-
-def archive_index(svc: Service, view: View, actor: Actor, req: rq.ArchiveIndexNow) -> rq.Indexed:
-    """See `requests.ArchiveIndexNow`."""
-    done = svc.archive.refresh()
-    return rq.Indexed(
-        added=len(done.added), changed=len(done.changed), removed=len(done.removed),
-        warnings=[str(remark) for remark in done.warnings],
-    )
-

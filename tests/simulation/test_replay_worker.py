@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coordinator.simulation.changes import Kind
+from coordinator.simulation.outcome import Lost, compare
 from coordinator.simulation.plan import Plan, Task
 from coordinator.simulation.plan_making import plan
-from coordinator.simulation.outcome import Lost, compare
 from coordinator.simulation.worker import carry, main
 
 QUIET = settings(

@@ -15,8 +15,8 @@ from coordinator.cli.bench_replay import describe
 from coordinator.client.client import Client
 from coordinator.simulation.difference import read_tree
 from coordinator.simulation.driver import Asked, Result, run
-from coordinator.simulation.scratch_repository import ScratchRepository, priorities
 from coordinator.simulation.plan_making import plan
+from coordinator.simulation.scratch_repository import ScratchRepository, priorities
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import BARE
