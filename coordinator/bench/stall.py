@@ -20,6 +20,8 @@ import msgspec
 from coordinator.bench.measure import percentile
 from coordinator.bench.own_daemon import OwnDaemon, own_daemon
 from coordinator.client.client import Client
+from coordinator.client.connection import connect
+from coordinator.files.state import StateDir
 from coordinator.store.database import open_writer
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
@@ -39,6 +41,7 @@ class Sizes(msgspec.Struct):
     files: int = 20_000
     large_bytes: int = 350_000_000
     parts: int = 1_990
+    unread: int = 20_000
     reverted: int = 400
     events: int = 1_000_000
 
@@ -111,7 +114,7 @@ def run(sizes: Sizes, acts: Sequence[str], folder: Path | None = None) -> list[F
 
 def names() -> list[str]:
     """The acts, in their order."""
-    return ["files", "bytes", "paths", "revert", "compact"]
+    return ["files", "bytes", "paths", "unread", "revert", "compact"]
 
 
 def _felt(name: str, neighbour: Neighbour, act: Callable[[], tuple[float, float, str]]) -> Felt:
@@ -176,6 +179,18 @@ def _acts(
         deep = "/".join("d" for _ in range(sizes.parts))
         return timed(lambda: client.acquire(*(f"{deep}/{n}" for n in range(10))))
 
+    def unread() -> tuple[float, float, str]:
+        """Somebody asks for much, reads no answer, and hangs up."""
+        link = connect(StateDir(root))
+        assert link is not None
+        began = time.perf_counter()
+        with link:
+            link.settimeout(0.5)
+            with suppress(TimeoutError):
+                link.sendall(b'{"op":"status","id":1}\n' * sizes.unread)
+        time.sleep(0.5)
+        return began, time.perf_counter(), "done"
+
     def revert() -> tuple[float, float, str]:
         _many(root / "undone", sizes.reverted)
         with Client(root, agent="torn", profile="bench") as torn:
@@ -190,7 +205,8 @@ def _acts(
     def compact() -> tuple[float, float, str]:
         return timed(lambda: operator.call(rq.Compact(keep_days=1.0)))
 
-    return {"files": files, "bytes": large, "paths": paths, "revert": revert, "compact": compact}
+    return {"files": files, "bytes": large, "paths": paths, "unread": unread, "revert": revert,
+            "compact": compact}
 
 
 def _many(place: Path, count: int) -> None:

@@ -41,6 +41,9 @@ LINE_BYTES_MAX = REQUEST_BYTES_MAX
 UNREAD_BYTES_MAX = 256 * 1024
 #: Requests of one connection that may wait for their answers.
 ASKED_MAX = 1_000
+#: How long the requests that one connection has sent at once are taken (seconds) before others have
+#: their turn.
+TURN_S = 0.002
 
 
 class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -83,6 +86,7 @@ class Conversation(asyncio.Protocol):
         self._told = 0
         self._due = False
         self._full = False  # its peer does not read
+        self._turn_over = False  # it has asked for much at once: others come first
         self._asked = 0  # requests that were not answered yet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -112,7 +116,7 @@ class Conversation(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """Read again, and what was read already first."""
-        if self._transport is None or self._full or self._asked >= ASKED_MAX:
+        if self._transport is None or self._full or self._asked >= ASKED_MAX or self._turn_over:
             return
         self._transport.resume_reading()
         if self._rest or self._pieces:
@@ -120,6 +124,7 @@ class Conversation(asyncio.Protocol):
 
     def _take_the_rest(self) -> None:
         """What was read while nothing more could be asked."""
+        self._turn_over = False
         data = b"".join((self._rest, *self._pieces))
         self._rest, self._pieces, self._held = b"", [], 0
         self._process(data)
@@ -156,8 +161,12 @@ class Conversation(asyncio.Protocol):
         """Take the whole requests in these bytes, as far as they may be asked now."""
         if self._transport is None:
             return
-        at = 0
+        loop = asyncio.get_running_loop()
+        ends, at = loop.time() + TURN_S, 0
         while not self._deaf and not self._full and self._asked < ASKED_MAX:
+            if at and loop.time() > ends:
+                self._turn_over = True
+                break
             if self._hook is not None:
                 if len(data) - at < self._hook.length:
                     break
@@ -180,9 +189,17 @@ class Conversation(asyncio.Protocol):
                 self._take(line)
         self._rest = b"" if self._deaf else data[at:]
         self._between = not (self._rest or self._deaf or self._hook is not None)
+        if self._transport is None or self._transport.is_closing():
+            self._rest = b""  # nobody is there to read an answer
+            return
+        if self._turn_over:
+            self._hold()
+            loop.call_soon(self._take_the_rest)
+            return
         if self._full or self._asked >= ASKED_MAX:
             self._hold()
             return
+        self._transport.resume_reading()
         if self._hook is None and len(self._rest) > LINE_BYTES_MAX:
             self._reply(None, Refusal(Code.LIMIT, f"A request over {LINE_BYTES_MAX} bytes."))
             self.close()

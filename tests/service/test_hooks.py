@@ -14,6 +14,7 @@ from coordinator.service.enforcement import commits, seen_writes, shell_commands
 from coordinator.service.enforcement.seen_writes import Seen
 from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.service.holders import notice_delivery, sessions
+from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.settings import Hooks, Settings, Watching
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
@@ -363,11 +364,14 @@ def test_what_a_command_broke_is_kept_told_and_shown(world: World, ann: Session,
 
 # ------------------------------------------------------------ the watcher
 
-def change(world: World, path: str, text: str | None, **more: Any) -> Seen:
-    data = text.encode() if text is not None else None
+def change(world: World, path: str, text: str | None, changed_ms: int | None = None, before: bytes | None = None,
+           **more: Any) -> Seen:
+    """What the watcher saw of a path; `before`: what git has of it."""
     if text is not None:
         world.write(path, text)
-    return Seen(path, digest(data) if data is not None else None, data, **more)
+    stamp = None if changed_ms is None else (0, 0, 0, 0, changed_ms * 1_000_000, 0)
+    now = NOTHING if text is None else Bytes(digest(text.encode()), text.encode(), stamp=stamp)
+    return Seen(path, now, NOTHING if before is None else Bytes(digest(before), before), **more)
 
 
 def versions(world: World) -> list[list[str | None]]:

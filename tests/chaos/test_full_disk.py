@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.chaos  # a minute
 def test_a_disk_that_fills_up_leaves_no_task_behind(tmp_path: Path) -> None:
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("needs user namespaces (unshare)")
@@ -20,7 +21,7 @@ def test_a_disk_that_fills_up_leaves_no_task_behind(tmp_path: Path) -> None:
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c",
          f'mount -t tmpfs -o size=64m none "{mount}" && cd "{here.parents[2]}" && '
-         f'exec "{sys.executable}" -m tests.launch.full_disk "{mount}"'],
+         f'exec "{sys.executable}" -m tests.chaos.full_disk "{mount}"'],
         capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
