@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from coordinator import settings as own_settings
 from coordinator.cli.coordinators import stop
 from coordinator.client.client import Client
+from coordinator.files import trusted
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Refusal
 from tests.forked import Server
@@ -97,6 +99,12 @@ class Repo:
             stop(self.state)
 
 
+def trust_settings(root: Path) -> None:
+    """A person has seen what weakens protection in this repository's settings."""
+    weak = own_settings.as_shown(own_settings.weakening(own_settings.read(root / own_settings.FILE)))
+    trusted.trust(root, own_settings.FILE, weak, "2026-11-22T00:00:00.000Z")
+
+
 @pytest.fixture
 def make_repo(tmp_path: Path) -> Iterator[Callable[..., Repo]]:
     made: list[Repo] = []
@@ -108,6 +116,7 @@ def make_repo(tmp_path: Path) -> Iterator[Callable[..., Repo]]:
             subprocess.run(["git", "init", "-q", str(root)], check=True)
         if config:
             (root / "coord.toml").write_text(config)
+            trust_settings(root)
         made.append(Repo(root))
         return made[-1]
 
