@@ -71,7 +71,7 @@ class World:
 
     def open(self) -> None:
         """(Re)open the database, as a daemon does at its start."""
-        self.db = open_writer(self.state_dir.database, synchronous="NORMAL")
+        self.db = open_writer(self.state_dir.database, synchronous="NORMAL", warm=False)
         self.ledger = Ledger(self.db, self.state_dir.database)
         self.engine = InProcess(self.service, self.ledger, self.clock.now_ms())
         self.engine.on_commit.append(lambda tx: self.check())

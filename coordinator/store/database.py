@@ -102,7 +102,7 @@ def _refused_by_disk(folder: Path) -> OSError | None:
 
 
 def open_writer(
-    path: Path, *, synchronous: str = "FULL", seal: str | None = None
+    path: Path, *, synchronous: str = "FULL", seal: str | None = None, warm: bool = True
 ) -> apsw.Connection:
     """The daemon's connection; creates the database when there is none.
 
@@ -146,7 +146,8 @@ def open_writer(
             db.close()
             raise as_read(found)
         _let_shrink(db, path)
-        _warm(db, path)
+        if warm:
+            _warm(db, path)
         path.chmod(0o600)
         return db
     except DISK_ERRORS as bad:
