@@ -21,7 +21,7 @@ from coordinator.bench.measure import percentile
 from coordinator.bench.own_daemon import OwnDaemon, own_daemon
 from coordinator.client.client import Client
 from coordinator.client.connection import connect
-from coordinator.files.state import StateDir
+from coordinator.files.state import StateDir, database_seal
 from coordinator.store.database import open_writer
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
@@ -225,8 +225,9 @@ def _large(place: Path, size: int) -> None:
 
 def _old_events(root: Path, count: int) -> None:
     """Fill the log, before the daemon starts, with what happened long ago."""
-    path = root / ".coord" / "coord.sqlite3"
-    db = open_writer(path, synchronous="OFF")
+    state = StateDir(root)
+    state.create()
+    db = open_writer(state.database, synchronous="OFF", seal=database_seal(state.secret_key()))
     began = int(time.time() * 1000) - 90 * 86_400_000
     body = json.dumps({"kind": "noted", "what": "long ago", "facts": {}})
     with db:
