@@ -23,8 +23,10 @@ from coordinator.store.ledger import Job, Tx
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.looks")
-#: Deflated bytes that one transaction keeps.
-SLICE_BYTES = 128 * 1024
+#: Deflated bytes that one transaction keeps, and contents: others come between two of them.
+SLICE_BYTES, SLICE_BLOBS = 128 * 1024, 64
+#: An answer larger than this (bytes) is decoded in a thread, for the same reason.
+LARGE_ANSWER = 64 * 1024
 #: Questions that may wait for one worker.
 WAITING_MAX = 500
 #: A worker that has rested so long is ended (seconds).
@@ -112,7 +114,7 @@ class LookWorkers:
             if what == encoding.BLOB:
                 blobs.append(encoding.decode_blob(body))
                 gathered += len(blobs[-1].packed)
-                if gathered < SLICE_BYTES:
+                if gathered < SLICE_BYTES and len(blobs) < SLICE_BLOBS:
                     continue
             if blobs:
                 refused = await self._write(_keeping(blobs))
@@ -121,7 +123,11 @@ class LookWorkers:
                     return refused
                 blobs, gathered = [], 0
             if what == encoding.FACTS:
-                encoding.decode_facts(body, looked, seq)
+                if len(body) <= LARGE_ANSWER:
+                    encoding.decode_facts(body, looked, seq)
+                else:
+                    await asyncio.get_running_loop().run_in_executor(
+                        None, encoding.decode_facts, body, looked, seq)
                 return None
 
     async def _drop(self, process: asyncio.subprocess.Process, what: bytes) -> None:
