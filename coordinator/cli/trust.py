@@ -7,6 +7,7 @@ Owns what is shown and asked. What needs trust is known to profiles and settings
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -122,7 +123,7 @@ def untrusted(root: Path) -> Iterator[Subject]:
         yield Subject(
             what=settings.FILE, data=data,
             says=[f"{key}: {settings.WEAKENING[key][1]}." for key in weak],
-            text="\n".join(f"{key} = {value!r}" for key, value in weak.items()),
+            text="\n".join(f"{key} = {json.dumps(value)}" for key, value in weak.items()),
         )
 
 

@@ -118,7 +118,7 @@ def test_settings_that_weaken_count_once_they_are_trusted(repo: Repo) -> None:
     assert "hooks.confine = false is not used" in repo.coord("status", env={"COLUMNS": "300"}).stdout
     assert repo.coord("doctor").returncode == 1
     done = repo.coord("trust", "--yes")
-    assert "hooks.git_wide = 'allow'" in done.stdout and "coord down" in done.stdout and "ttl_s" not in done.stdout
+    assert 'hooks.git_wide = "allow"' in done.stdout and "coord down" in done.stdout and "ttl_s" not in done.stdout
     repo.coord("down")
     found, warnings = in_force(repo)
     assert not found["hooks"]["confine"] and found["hooks"]["git_wide"] == "allow" and warnings == []
