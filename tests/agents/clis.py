@@ -269,6 +269,8 @@ def base_environment(prefix: Path, home: Path, tmp: Path) -> dict[str, str]:
         "PATH": os.pathsep.join(dict.fromkeys(folders)), "HOME": str(home), "TMPDIR": str(tmp),
         "TERM": "dumb", "LANG": "C.UTF-8", "NO_COLOR": "1", "CI": "1",
         "GIT_CONFIG_NOSYSTEM": "1",
+        # what is noted of these coordinators, and trusted, is no person's own
+        **{name: os.environ[name] for name in ("XDG_STATE_HOME",) if name in os.environ},
     }
 
 

@@ -127,7 +127,7 @@ def test_two_agents_one_hot_file(agent: str, wired: Wired) -> None:
         ran = one.wait()
         assert (ran.code, two.code) == (0, 0), ran.tail() + two.tail()
         said = heard["refused"].text
-        assert f"leased by {claimed['T-1']} for T-1 (Mend the first line)" in said, said
+        assert f'leased by {claimed["T-1"]} for T-1 ("Mend the first line")' in said, said
         assert "Why the notes are ordered" in said
         assert "It subtracts." in heard["claims"].text
         assert (state("T-1"), state("T-2")) == ("done", "done"), heard

@@ -240,11 +240,12 @@ def test_hooks_that_never_report_in_stop_the_agent(agent: str, wired: Wired) -> 
         silenced = profile.replace(*words)
         assert silenced != profile
         (wired.root / f"agents/{name}.toml").write_text(silenced)
+        wired.coord("trust", "--yes")
     tasks(wired, {"one": ("hot.txt",)})
     ready = wired.stand.prepare(agent, wired.root, [], extra=Extra(home_files=settings),
                                 others={"one": adds("one", "hot.txt")})
     made = report(launch(wired, ready, agent, "-", "--agents", "1"))
-    assert made["attempts"], made
+    assert made.get("attempts"), made
     assert all("hooks never reported in" in one["why"] for one in made["attempts"]), made
     assert not made["complete"]
 
