@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -114,7 +116,7 @@ def run(sizes: Sizes, acts: Sequence[str], folder: Path | None = None) -> list[F
 
 def names() -> list[str]:
     """The acts, in their order."""
-    return ["files", "bytes", "paths", "unread", "revert", "compact"]
+    return ["files", "bytes", "disk", "paths", "unread", "revert", "rewrite", "compact"]
 
 
 def _felt(name: str, neighbour: Neighbour, act: Callable[[], tuple[float, float, str]]) -> Felt:
@@ -175,6 +177,15 @@ def _acts(
             client.release("large/")
         return span
 
+    def disk() -> tuple[float, float, str]:
+        """As many bytes, written to the same disk by a process that knows nothing of coord."""
+        size = min(sizes.large_bytes, LARGE_BYTES)
+        return timed(lambda: _written(root / "bare", max(1, sizes.large_bytes // size), size))
+
+    def rewrite() -> tuple[float, float, str]:
+        """As many small files as a revert writes, by such a process."""
+        return timed(lambda: _written(root / "rewritten", sizes.reverted, 180))
+
     def paths() -> tuple[float, float, str]:
         deep = "/".join("d" for _ in range(sizes.parts))
         return timed(lambda: client.acquire(*(f"{deep}/{n}" for n in range(10))))
@@ -205,8 +216,30 @@ def _acts(
     def compact() -> tuple[float, float, str]:
         return timed(lambda: operator.call(rq.Compact(keep_days=1.0)))
 
-    return {"files": files, "bytes": large, "paths": paths, "unread": unread, "revert": revert,
-            "compact": compact}
+    return {"files": files, "bytes": large, "disk": disk, "paths": paths, "unread": unread,
+            "revert": revert, "rewrite": rewrite, "compact": compact}
+
+
+def _written(place: Path, count: int, size: int) -> None:
+    """Files written, made durable and put in their places, one by one, in a process of its own:
+    what the disk itself makes a neighbour feel."""
+    place.mkdir(exist_ok=True)
+    words = [sys.executable, "-P", "-c", _WRITER, str(place), str(count), str(size)]
+    subprocess.run(words, check=True)
+
+
+_WRITER = """
+import os, sys
+place, count, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+data = os.urandom(size)
+for n in range(count):
+    name = os.path.join(place, f"f{n}")
+    file = os.open(name + ".new", os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+    os.write(file, data)
+    os.fsync(file)
+    os.close(file)
+    os.replace(name + ".new", name)
+"""
 
 
 def _many(place: Path, count: int) -> None:
