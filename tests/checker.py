@@ -184,11 +184,11 @@ def _new_grants_on_disk(world: World, live: list[LeaseRow]) -> None:
     files: dict[tuple[int, int], LeaseRow] = {}
     for row in sorted(named, key=lambda row: row.fencing_token in fresh):
         where = world.service.where(row.worktree, row.file_path)
-        if os.path.realpath(where) != where or not os.path.isfile(where):
-            continue  # it became a link since: its lease follows with the next sweep
         try:
+            if os.path.realpath(where) != where or not os.path.isfile(where):
+                continue  # it became a link since: its lease follows with the next sweep
             found = os.stat(where)
-        except FileNotFoundError:  # swapped away by the test itself
+        except OSError:  # swapped by the test itself while this looked: EINVAL of a readlink, too
             continue
         other = files.setdefault((found.st_dev, found.st_ino), row)
         if row.fencing_token in fresh and other.locked_by != row.locked_by:

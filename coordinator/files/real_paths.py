@@ -18,6 +18,8 @@ from coordinator.words.resource_names import NAME_PARTS_MAX
 
 #: What file systems allow for one part of a path, in bytes.
 PART_BYTES_MAX = 255
+#: How often a path is looked at again whose links somebody swaps meanwhile.
+SWAPPED_AT_MOST = 3
 
 _O_PATH = getattr(os, "O_PATH", 0)
 _KERNEL_NAMES = bool(_O_PATH) and os.path.isdir("/proc/self/fd")
@@ -34,7 +36,7 @@ def real_path(path: str, text: str) -> tuple[str, os.stat_result | None]:
             return _real_existing(path)
         except FileNotFoundError:
             # Follows what exists (a dangling link, too) and takes the rest by its letters.
-            real = os.path.realpath(path)
+            real = _realpath(path)
             try:
                 return real, os.stat(real)
             except FileNotFoundError:
@@ -54,7 +56,18 @@ def _real_existing(path: str) -> tuple[str, os.stat_result]:
         if found.st_nlink and real.startswith("/"):
             return real, found
     found = os.stat(path)
-    return os.path.realpath(path), found
+    return _realpath(path), found
+
+
+def _realpath(path: str) -> str:
+    """`os.path.realpath`, which raises EINVAL when a link becomes something else while it looks."""
+    for _ in range(SWAPPED_AT_MOST):
+        try:
+            return os.path.realpath(path)
+        except OSError as no:
+            if no.errno != errno.EINVAL:
+                raise
+    return os.path.realpath(path)
 
 
 def _refuse(no: OSError, text: str) -> NoReturn:
