@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -228,9 +229,10 @@ def doctor(
     interrupted = recovery.cut_off(state)
     if interrupted is not None:
         problems.append(interrupted)
-    problems += [f"{one.what} of this repository is not trusted, so it is not used. "
-                 "`coord trust` shows it." for one in untrusted(root)
-                 if one.what != FILE or health is None]
+    with suppress(Refusal):  # what cannot be read is told of already
+        problems += [f"{one.what} of this repository is not trusted, so it is not used. "
+                     "`coord trust` shows it." for one in untrusted(root)
+                     if one.what != FILE or health is None]
     wiring = _wiring(root, problems)
     facts["wiring"] = wiring
     facts["problems"] = problems

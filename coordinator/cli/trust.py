@@ -73,12 +73,15 @@ def trust(
         return 0
     given = []
     open_ = list(untrusted(root))
+    if as_json and open_ and not yes:
+        raise Refusal(Code.UNTRUSTED, "With --json nobody is asked. Nothing was trusted.",
+                      next="`coord trust --list --json` shows it, `--yes` trusts it.")
     for subject in open_:
-        if (not as_json or not yes) and not ask_for(root, subject, yes=yes):
+        if as_json:
+            _trust(root, subject)
+        elif not ask_for(root, subject, yes=yes):
             say(f"{subject.what}: not trusted; it is not used")
             continue
-        if as_json and yes:
-            _trust(root, subject)
         given.append(subject.what)
     if as_json:
         print_json({"trusted": given})

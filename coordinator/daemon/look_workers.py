@@ -13,6 +13,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ class LookWorkers:
     def __init__(self, root: Path, database: Path, blobs: Path, kept_max: int, budget: Budget,
                  write: Callable[[Job], Awaitable[Any]]) -> None:
         self._budget = budget
+        #: Its own, so that no hung disk operation of the common threads keeps an answer waiting.
+        self._decoder = ThreadPoolExecutor(1, "coord-looks")
         self._command = [
             sys.executable, "-P", "-m", "coordinator.daemon.look_worker", "--root", str(root),
             "--database", str(database), "--files", str(budget.files), "--bytes",
@@ -75,6 +78,7 @@ class LookWorkers:
         """End the workers."""
         for lane in self._lanes.values():
             await lane.end()
+        self._decoder.shutdown(wait=False)
 
     async def _ask(self, lane: _Lane, needs: Iterable[AnyNeed], looked: Looked,
                    seq: int) -> Refusal | None:
@@ -127,7 +131,7 @@ class LookWorkers:
                     encoding.decode_facts(body, looked, seq)
                 else:
                     await asyncio.get_running_loop().run_in_executor(
-                        None, encoding.decode_facts, body, looked, seq)
+                        self._decoder, encoding.decode_facts, body, looked, seq)
                 return None
 
     async def _drop(self, process: asyncio.subprocess.Process, what: bytes) -> None:

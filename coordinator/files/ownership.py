@@ -191,6 +191,12 @@ def home_folder() -> Path:
     return Path(home or "/nonexistent") / ".local" / "state" / "coord"
 
 
+def state_folder() -> Path:
+    """Where notes of this user's are kept: below XDG_STATE_HOME, or in the user's home."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return Path(base) / "coord" if base else home_folder()
+
+
 def sealed(data: bytes) -> bytes:
     """`data` with a seal after it that only this user's key can make; the key is made at its first
     use.

@@ -34,9 +34,8 @@ class Note(msgspec.Struct, kw_only=True):
 
 
 def folder() -> Path:
-    """Where the notes are: XDG_STATE_HOME, or the user's own place (own.py)."""
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) / "coord" if base else ownership.home_folder()) / "trusted"
+    """Where the notes are."""
+    return ownership.state_folder() / "trusted"
 
 
 def note_path(root: Path, what: str) -> Path:

@@ -213,3 +213,18 @@ def test_no_default_weakens_and_each_key_exists() -> None:
 def test_whatever_a_file_says_it_is_looked_through(raw: dict[str, Any]) -> None:
     found = settings.weakening(raw)
     assert set(found) <= set(settings.WEAKENING) and settings.as_shown(found)
+
+
+def test_with_json_nobody_is_asked_and_the_output_is_json(repo: Repo) -> None:
+    profile(repo)
+    refused = repo.coord("trust", "--json")
+    assert refused.returncode == 6 and json.loads(refused.stdout)["error"]["code"] == "UNTRUSTED"
+    assert json.loads(repo.coord("trust", "--json", "--yes").stdout) == {"trusted": ["agents/claude-code.toml"]}
+    assert json.loads(repo.coord("trust", "--json").stdout) == {"trusted": []}
+
+
+def test_settings_with_an_error_do_not_stop_the_doctor(repo: Repo) -> None:
+    repo.coord("init")
+    repo.write("coord.toml", "[leases\n")
+    done = repo.coord("doctor")
+    assert done.returncode == 1 and "problem: " in done.stdout and "not valid TOML" in done.stdout, done
