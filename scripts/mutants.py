@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ACCEPTED = ROOT / "context_archive" / "mutants.md"
 #: Of a hundred changes that are not accepted, how many a test must notice.
 BOUND = 90
+#: How many are tried where nothing else is asked for.
+SAMPLE = 120
 KILLED, TIMED_OUT, SURVIVED = "killed", "timed out", "survived"
 UNTESTED, BROKEN = "untested", "broken"
 
@@ -150,11 +152,13 @@ def chosen(changes: Sequence[Change], asked: argparse.Namespace) -> list[Change]
     """The sample or the slice; the same for everybody who asks with the same numbers."""
     ordered = sorted(changes, key=lambda change: change.place(asked.seed))
     if asked.only:
-        return [c for c in ordered if re.search(asked.only, f"{c.module}:{c.function}")]
+        ordered = [c for c in ordered if re.search(asked.only, f"{c.module}:{c.function}")]
     if asked.slice:
         which, of = (int(part) for part in asked.slice.split("/"))
         return ordered[which - 1::of]
-    return ordered[:asked.sample]
+    if asked.only and asked.sample is None:
+        return ordered
+    return ordered[:SAMPLE if asked.sample is None else asked.sample]
 
 
 # ------------------------------------------------------------ what may survive
@@ -242,9 +246,10 @@ def _score(counts: Counter[str]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", default="1", help="which order (default: 1)")
-    parser.add_argument("--sample", type=int, default=120, help="how many of it (default: 120)")
+    parser.add_argument("--sample", type=int, help=f"how many of it (default: {SAMPLE}; of --only: "
+                        "all)")
     parser.add_argument("--slice", help="K/N: the K-th of N parts of all, in place of a sample")
-    parser.add_argument("--only", help="all whose module:function matches, in place of a sample")
+    parser.add_argument("--only", help="of those only whose module:function matches")
     parser.add_argument("--bound", type=float, default=BOUND)
     parser.add_argument("--keep", action="store_true",
                         help="use the mutated copy of the last run: nothing was changed since")
