@@ -31,6 +31,8 @@ settings.load_profile("coord")
 for name in list(os.environ):
     if name.startswith("COORD_") and not name.startswith(("COORD_AGENTS_", "COORD_TEST_")):  # tests/agents
         del os.environ[name]
+#: Hundreds of processes start here; without it each would compile the whole package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 #: The coordinators of these tests are told of apart from a person's own.
 NOTES = tempfile.TemporaryDirectory(prefix="coord-test-notes-")
 os.environ["XDG_STATE_HOME"] = NOTES.name

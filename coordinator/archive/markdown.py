@@ -15,12 +15,13 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import yaml
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+# The readers of Markdown and YAML are imported where they are used: a coordinator without an
+# archive, and every command, starts in less time without them.
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 _NUMBERED = re.compile(r"§?([0-9]{1,3}(?:\.[0-9]{1,3})*)[.):]?\s+(\S.*)", re.DOTALL)
 _FENCE = re.compile(r"(?:---|\.\.\.)[ \t]*")
@@ -89,6 +90,8 @@ def sections(text: str, source: str) -> list[Section]:
 
 def document(text: str, source: str) -> Document:
     """Read `text` whole. Total: any text gives a document, at worst one section and a remark."""
+    from markdown_it import MarkdownIt
+
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     matter, body_start, remarks = _front_matter(lines, source)
     lines = [*[""] * body_start, *lines[body_start:]]  # keeps line numbers those of the file
@@ -233,6 +236,8 @@ def _front_matter(
     end = next((n for n, line in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
     if end is None:
         return {}, 0, [Remark(source, 1, 1, "front matter is opened by `---` but never closed")]
+    import yaml
+
     try:
         # BaseLoader: every value stays text, so that no date or number can be malformed.
         raw: Any = yaml.load("\n".join(lines[1:end]), Loader=yaml.BaseLoader)

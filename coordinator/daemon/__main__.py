@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from coordinator.daemon.compose import Daemon
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.store.database import make_room
@@ -37,6 +37,10 @@ def serve(root: Path, http_port: int | None = None, *, stays: bool = False,
         tell: a descriptor of whoever started us, for the refusal.
     """
     make_room()
+    gc.disable()  # what is loaded stays: looking for rubbish in it takes a tenth of a start
+    from coordinator.daemon.compose import Daemon
+
+    gc.enable()
     factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
     with contextlib.suppress(ImportError):
         import uvloop

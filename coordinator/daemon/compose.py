@@ -15,12 +15,11 @@ import logging.handlers
 import os
 import resource
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from coordinator.archive.index import ArchiveIndex
 from coordinator.client.connection import unwritable
@@ -35,6 +34,7 @@ from coordinator.daemon.landing_recovery import LandingRecovery
 from coordinator.daemon.lock import take_lock
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.request_router import RequestRouter
+from coordinator.daemon.schedule import Schedule
 from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.daemon.writer import Writer
@@ -70,8 +70,6 @@ from coordinator.words.texts import one_line
 log = logging.getLogger("coord.daemon")
 LOG_BYTES_MAX = 1_000_000
 LOGS_KEPT = 3
-
-
 #: Fencing tokens that are skipped where a coordinator was before, of which nothing is left but a
 #: note that may be a second old.
 SKIPPED = 1_000_000
@@ -205,7 +203,7 @@ class Daemon:
         coordinators.tidy(self._clock.now_ms() / 1000)
         self._note_down()
         self._sweep()
-        scheduler = self._schedule()
+        schedule = Schedule(self._loop, self._jobs(), self._stop.set)
         # What is there now stays; collecting looks at requests only, and not at every 700 of them.
         gc.collect()
         gc.freeze()
@@ -215,7 +213,7 @@ class Daemon:
             await self._stop.wait()
         finally:
             log.info("draining")
-            scheduler.shutdown(wait=False)
+            schedule.close()
             self._watch_bridge.close()
             self._compaction.close()
             self.router.close()
@@ -247,18 +245,13 @@ class Daemon:
         except Refusal as refusal:
             log.error("%s", refusal.message)
 
-    def _schedule(self) -> AsyncIOScheduler:
-        logging.getLogger("apscheduler").setLevel(logging.WARNING)
-        scheduler = AsyncIOScheduler(event_loop=self._loop, timezone="UTC")
-        for job, every_s in (
-            (self._sweep, self.settings.sweep.interval_s), (self._tend, 1),
+    def _jobs(self) -> list[tuple[Callable[[], None], float]]:
+        """What is done again and again, and how often (seconds)."""
+        return [
+            (self._tend, 1), (self._sweep, self.settings.sweep.interval_s),
             (self._retry, self.settings.leases.retry_s), (self._compact, 6 * 3600),
             (self._refresh_archive, 60), (self._tidy_blobs, 3600),
-        ):
-            scheduler.add_job(_in_the_loop(job), "interval", seconds=every_s, id=job.__name__,
-                              coalesce=True, max_instances=1, misfire_grace_time=None)
-        scheduler.start()
-        return scheduler
+        ]
 
     def _sweep(self) -> None:
         self.router.verdicts.resume()
@@ -398,16 +391,6 @@ def _not_kept(digest: str) -> bool:
 
 def _not_kept_here(digest: str, size: int, packed: bytes, mode: int) -> None:
     raise AssertionError("what has to be kept at once is a worker's business")
-
-
-def _in_the_loop(job: Callable[[], None]) -> Callable[[], Coroutine[Any, Any, None]]:
-    """The job as a coroutine: APScheduler gives all else to a thread of a pool, and the router, the
-    writer and their connections are the loop's own."""
-
-    async def run() -> None:
-        job()
-
-    return run
 
 
 def _started(at: str) -> Callable[[Any], None]:

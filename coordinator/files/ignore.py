@@ -16,9 +16,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from typing import NamedTuple
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.files.beneath import Root
 from coordinator.files.canonical import Tree
@@ -27,6 +25,9 @@ from coordinator.rules import globs
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Resource, normal
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 #: Rules beyond this size of a file (bytes) are not read: no sane `.gitignore` is so long.
 RULES_BYTES_MAX = 1 << 20
@@ -234,6 +235,10 @@ def _read_rules(path: str, before: _Rules) -> tuple[_Rules, bool]:
     except OSError:
         return _NO_RULES, before.stamp is not None
     lines = data.decode("utf-8", "replace").split("\n")
+    if all(not line.strip() or line.startswith("#") for line in lines):
+        return _Rules(stamp, None), True  # as git makes `info/exclude`
+    from pathspec import GitIgnoreSpec  # nobody waits for it who has no rules
+
     try:
         spec = GitIgnoreSpec.from_lines(lines)
     except ValueError:
@@ -243,6 +248,8 @@ def _read_rules(path: str, before: _Rules) -> tuple[_Rules, bool]:
 
 def _line_by_line(lines: list[str]) -> GitIgnoreSpec:
     """The rules without the lines that make no sense; git passes over those, too."""
+    from pathspec import GitIgnoreSpec
+
     good = []
     for line in lines:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ from coordinator.words.refusals import Code, Refusal
 Handler = Callable[[Service, Any, Actor, Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operation:
     """One thing that can be asked.
 
@@ -47,19 +48,22 @@ class Operation:
     needs_of: Callable[[Service, View, Any], list[AnyNeed]] | None = None
     course: Callable[[Engine, Service, Any], Coroutine[Any, Any, Any]] | None = None
     verdict: Callable[[Service, Any], verdicts.Course] | None = None
-    #: What its request says of itself, and what reads that from JSON: looked up once.
+    #: What its request says of itself: looked up once.
     writes: bool = field(init=False, repr=False)
     operator_only: bool = field(init=False, repr=False)
     waits: bool = field(init=False, repr=False)
-    decoder: msgspec.json.Decoder[Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, value in (
             ("writes", self.request.writes), ("operator_only", self.request.operator_only),
             ("waits", "wait_s" in self.request.__struct_fields__),
-            ("decoder", msgspec.json.Decoder(self.request)),
         ):
             object.__setattr__(self, name, value)
+
+    @cached_property
+    def decoder(self) -> msgspec.json.Decoder[Any]:
+        """What reads its request from JSON; made at the first one, for making all takes long."""
+        return msgspec.json.Decoder(self.request)
 
     @property
     def name(self) -> str:

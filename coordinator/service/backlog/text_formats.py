@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-import yaml
 
 from coordinator.words.refusals import Code, Refusal
+
+# YAML is imported where it is read and written: most coordinators never see any.
+if TYPE_CHECKING:
+    import yaml
 
 Format = Literal["yaml", "jsonl", "markdown"]
 _BOX = re.compile(r"^[-*+] \[( |x|X)\] +(.*)$")
@@ -69,12 +73,22 @@ def write(items: list[Item], form: Format) -> str:
     rows = [msgspec.to_builtins(item) for item in items]
     if form == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    return yaml.dump({"tasks": rows}, Dumper=_Dumper, sort_keys=False, allow_unicode=True,
+    import yaml
+
+    return yaml.dump({"tasks": rows}, Dumper=_dumper(), sort_keys=False, allow_unicode=True,
                      width=100)
 
 
-class _Dumper(yaml.SafeDumper):
+@cache
+def _dumper() -> type[yaml.SafeDumper]:
     """As PyYAML writes, but that signs which YAML takes for ends of lines are escaped."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    Dumper.add_representer(str, _escaped)
+    return Dumper
 
 
 def _escaped(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -83,10 +97,11 @@ def _escaped(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")
-_Dumper.add_representer(str, _escaped)
 
 
 def _yaml(text: str) -> list[Item]:
+    import yaml
+
     try:
         data = yaml.safe_load(text)
     except yaml.MarkedYAMLError as bad:
