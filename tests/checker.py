@@ -17,9 +17,11 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
 from coordinator.store.database import in_memory
+from coordinator.store.ledger import Tx
 from coordinator.store.projections import apply
 from coordinator.store.rebuild import state
 from coordinator.store.rows import LeaseRow, WaiterRow
+from coordinator.store.writer_cache import Present
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import path_scope
@@ -71,6 +73,7 @@ def assert_sound(world: World) -> None:
                 assert not overlaps(_resource(one), _resource(two)), f"{one} and {two}"
     _new_grants_on_disk(world, live)
     _parked_tasks_have_blockers(db)
+    _tasks_follow_what_they_come_after(db)
     _counters_are_above(db)
     for agent, in db.execute(
         "SELECT claimed_by FROM tasks WHERE state = 'claimed' AND claimed_by NOT IN "
@@ -170,6 +173,14 @@ def assert_well_answered(world: World, request: rq.Request[Any], answer: Any) ->
         assert one.lease_token == (None if isinstance(answer, rq.LockList) else seal)
 
 
+def assert_none_overlooked(tx: Tx) -> None:
+    """What a transaction carries of who waits and the like leaves nobody out. (It may say that
+    somebody is there who has gone in the same transaction: then one looks in vain.)"""
+    carried, there = tx.present(), Present(*tx.row("presence") or ())
+    for name in Present.__struct_fields__:
+        assert getattr(carried, name) or not getattr(there, name), (name, carried, there)
+
+
 def _resource(lease: LeaseRow) -> Any:
     return as_resource(lease.file_path, lease.kind, lease.scope)
 
@@ -207,6 +218,19 @@ def _parked_tasks_have_blockers(db: apsw.Connection) -> None:
     ):
         best = db.execute("SELECT 1 FROM ready_tasks WHERE offered_from = ?", (scope,)).fetchall()
         assert best, f"{task} is parked on {scope}, which nothing will free"
+
+
+def _tasks_follow_what_they_come_after(db: apsw.Connection) -> None:
+    """Unless there are so many of them that some are still to be told."""
+    for row in db.execute(
+        "SELECT task, state, due FROM (SELECT t.task_id AS task, t.state AS state, "
+        "  CASE WHEN sum(d.state IN ('dead', 'cancelled', 'blocked')) THEN 'blocked' "
+        "       WHEN sum(d.state <> 'done') THEN 'pending' ELSE 'ready' END AS due "
+        "  FROM tasks t JOIN task_after a USING (task_id) JOIN tasks d ON d.task_id = a.after "
+        "  WHERE t.state IN ('ready', 'pending', 'blocked') GROUP BY t.task_id) "
+        "WHERE state <> due AND NOT EXISTS (SELECT 1 FROM ripples)"
+    ):
+        raise AssertionError(f"{row}: its state, and what it should be")
 
 
 def _counters_are_above(db: apsw.Connection) -> None:

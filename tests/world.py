@@ -35,6 +35,7 @@ from coordinator.words.clock import ManualClock
 from coordinator.words.refusals import Refusal
 from tests.checker import (
     Shadow,
+    assert_none_overlooked,
     assert_settled,
     assert_sound,
     assert_well_answered,
@@ -74,7 +75,7 @@ class World:
         self.db = open_writer(self.state_dir.database, synchronous="NORMAL", warm=False)
         self.ledger = Ledger(self.db, self.state_dir.database)
         self.engine = InProcess(self.service, self.ledger, self.clock.now_ms())
-        self.engine.on_commit.append(lambda tx: self.check())
+        self.engine.on_commit.append(self.check)
 
     def raise_unsound(self) -> None:
         """Raise what a check after a commit has found, and look whether anybody waits in vain."""
@@ -84,12 +85,13 @@ class World:
         if self.checked:
             assert_settled(self)
 
-    def check(self) -> None:
+    def check(self, tx: Tx) -> None:
         """Hold the whole state against the invariants; after every commit."""
         if not self.checked:
             return
         try:
             assert_sound(self)
+            assert_none_overlooked(tx)
         except AssertionError as bad:  # raised at the end: the ledger only logs what tellers raise
             self.unsound = self.unsound or bad
 

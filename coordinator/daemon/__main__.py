@@ -17,6 +17,10 @@ from coordinator.files.state import StateDir
 from coordinator.store.database import make_room
 from coordinator.words.refusals import Code, Refusal
 
+#: How long a thread may keep the interpreter while the loop wants it (seconds; Python's own
+#: default is ten times that): what works on files beside the loop must not be felt.
+SWITCH_S = 0.0005
+
 
 def main() -> int:
     """Exit code of the process."""
@@ -37,6 +41,7 @@ def serve(root: Path, http_port: int | None = None, *, stays: bool = False,
         tell: a descriptor of whoever started us, for the refusal.
     """
     make_room()
+    sys.setswitchinterval(SWITCH_S)
     gc.disable()  # what is loaded stays: looking for rubbish in it takes a tenth of a start
     from coordinator.daemon.compose import Daemon
 

@@ -13,7 +13,6 @@ import contextlib
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,7 @@ from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.looks")
 #: Deflated bytes that one transaction keeps, and contents: others come between two of them.
-SLICE_BYTES, SLICE_BLOBS = 128 * 1024, 64
-#: An answer larger than this (bytes) is decoded in a thread, for the same reason.
-LARGE_ANSWER = 64 * 1024
+SLICE_BYTES, SLICE_BLOBS = 128 * 1024, 16
 #: Questions that may wait for one worker.
 WAITING_MAX = 500
 #: A worker that has rested so long is ended (seconds).
@@ -44,8 +41,6 @@ class LookWorkers:
     def __init__(self, root: Path, database: Path, blobs: Path, kept_max: int, budget: Budget,
                  write: Callable[[Job], Awaitable[Any]]) -> None:
         self._budget = budget
-        #: Its own, so that no hung disk operation of the common threads keeps an answer waiting.
-        self._decoder = ThreadPoolExecutor(1, "coord-looks")
         self._command = [
             sys.executable, "-P", "-m", "coordinator.daemon.look_worker", "--root", str(root),
             "--database", str(database), "--files", str(budget.files), "--bytes",
@@ -78,7 +73,6 @@ class LookWorkers:
         """End the workers."""
         for lane in self._lanes.values():
             await lane.end()
-        self._decoder.shutdown(wait=False)
 
     async def _ask(self, lane: _Lane, needs: Iterable[AnyNeed], looked: Looked,
                    seq: int) -> Refusal | None:
@@ -127,11 +121,8 @@ class LookWorkers:
                     return refused
                 blobs, gathered = [], 0
             if what == encoding.FACTS:
-                if len(body) <= LARGE_ANSWER:
-                    encoding.decode_facts(body, looked, seq)
-                else:
-                    await asyncio.get_running_loop().run_in_executor(
-                        self._decoder, encoding.decode_facts, body, looked, seq)
+                # (20,000 names take 3 ms, in any thread: decoding keeps the interpreter's lock.)
+                encoding.decode_facts(body, looked, seq)
                 return None
 
     async def _drop(self, process: asyncio.subprocess.Process, what: bytes) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import sys
 from pathlib import Path
@@ -19,7 +18,7 @@ import coordinator._hook as hook_file
 from coordinator import settings
 from coordinator.words import requests as rq
 from tests.conftest import BARE, Repo
-from tests.waiting import until
+from tests.terminal import at_a_terminal
 
 WEAK = "[hooks]\nconfine = false\ngit_wide = 'allow'\n[leases]\nttl_s = 900\n"
 
@@ -172,32 +171,11 @@ def test_a_person_at_a_terminal_is_asked(repo: Repo, answer: str) -> None:
     mark = profile(repo, "mine", 'description = "\\u001b[2J"\n')
     repo.write("agents/mine.toml", repo.read("agents/mine.toml") + "# \u009b2Jgotcha\n")
     repo.coord("task", "add", "one")
-    code, shown = at_a_terminal(repo, ["launch", "--agent", "mine", "-n", "1"], f"{answer}\n")
+    code, shown = at_a_terminal(repo.root, ["launch", "--agent", "mine", "-n", "1"], f"{answer}\n")
     assert "Trust agents/mine.toml as it is now?" in shown and "touch" in shown
     assert "\x9b" not in shown and "\\x9b2Jgotcha" in shown
     assert mark.exists() == (answer == "y"), shown
     assert mark.exists() == (answer == "y") and (code == 6) == (answer == "n")
-
-
-def at_a_terminal(repo: Repo, words: list[str], typed: str) -> tuple[int, str]:
-    pid, side = pty.fork()
-    if pid == 0:
-        os.chdir(repo.root)
-        os.execv(sys.executable, [sys.executable, "-m", "coordinator.cli.main", *words])
-    shown = b""
-    try:
-        while b"[y/N]" not in shown:
-            shown += os.read(side, 4096)
-        os.write(side, typed.encode())
-        while True:
-            shown += os.read(side, 4096)
-    except OSError:  # it has ended
-        pass
-    finally:
-        os.close(side)
-    ended: list[int] = []
-    until(lambda: ended.extend(os.waitpid(pid, os.WNOHANG)) or ended[-2] == pid)
-    return os.waitstatus_to_exitcode(ended[-1]), shown.decode(errors="replace")
 
 
 def test_no_default_weakens_and_each_key_exists() -> None:

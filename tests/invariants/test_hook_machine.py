@@ -102,8 +102,9 @@ class Hooks(RuleBasedStateMachine):
         own = self.writer.get(file) == (now, one)
         if known is not None and known[0] != now and not own and self.held[file][1] > known[1]:
             assert STALE in why and file in why
-            assert (f"by {self.sessions[self.writer[file][1]].name} since" in why) == (
-                file in self.writer and self.writer[file][0] == now)
+            if file in self.writer:
+                assert (f"by {self.sessions[self.writer[file][1]].name} since" in why) == (
+                    self.writer[file][0] == now)
             self.learns(one, file)  # it was told
             return
         assert why == "", why

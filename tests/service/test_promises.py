@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coordinator.files.content import digest
@@ -224,6 +224,7 @@ def test_only_the_verbs_of_a_state_lead_out_of_it(world: World) -> None:
 
 
 @settings(max_examples=examples(20), deadline=None)
+@example(size=3, edges={(0, 2)}, ends=[(2, "cancel"), (2, "retry")])
 @given(size=st.integers(2, 7), edges=st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=10),
        ends=st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["done", "cancel", "retry"])), max_size=9))
 def test_what_comes_after_follows_however_long_the_chain(size: int, edges: set[tuple[int, int]], ends: list[tuple[int, str]],

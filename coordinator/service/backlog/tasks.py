@@ -38,11 +38,14 @@ def move(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str
     """Take a task through one transition; the state it is in afterwards.
 
     What is not named in `changes` stays, but a claim ends with every move other than `claim`.
+    Where what it comes after is not done (any more), it is not ready but waits for that.
 
     Raises:
         Refusal: BAD_TRANSITION.
     """
     after = _change(tx, task, verb, agent=agent, why=why, **changes)
+    if after == "ready":
+        after = _follow(tx, find(tx, task.task_id), "what it comes after is not done")
     if _tells_others(task.state, after):
         _ripple(tx, [(task.task_id, 0)])
     return after
@@ -104,13 +107,18 @@ def _ripple(tx: Tx, todo: list[tuple[str, int]]) -> None:
 def _moved_along(tx: Tx, name: str, because: str) -> bool:
     """Let a task follow what it comes after; whether others come after it that have to follow."""
     task = find(tx, name)
-    due = due_state(tx, name)
+    state = _follow(tx, task, f"after {because}")
+    tells = state != task.state and _tells_others(task.state, state)
+    return tells and tx.row("task_has_dependents", name) is not None
+
+
+def _follow(tx: Tx, task: TaskRow, why: str) -> str:
+    """Take a task to where what it comes after leaves it, unless it is past that; its state."""
+    due = due_state(tx, task.task_id)
     verb = {"ready": "unblock", "blocked": "block", "pending": "wait"}[due]
     if due == task.state or rule.after(task.state, verb) is None:
-        return False
-    state = _change(tx, task, verb, why=f"after {because}")
-    tells = _tells_others(task.state, state)
-    return tells and tx.row("task_has_dependents", name) is not None
+        return task.state
+    return _change(tx, task, verb, why=why)
 
 
 def due_state(view: View, name: str) -> str:
