@@ -18,7 +18,7 @@ trap end EXIT
 
 "$python" -P tests/foreign_git.py "$home"
 for ((n = 0; n < busy; n++)); do
-    nice -n 19 "$python" -S -c 'while True: pass' &
+    "$python" -S -c 'while True: pass' &
     workers+=($!)
 done
 echo "foreign: HOME=$home, seed $seed, $busy busy processes"
