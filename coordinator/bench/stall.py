@@ -163,19 +163,19 @@ def _acts(
             prepare()
             os.sync()
 
+    def leased(name: str) -> tuple[float, float, str]:
+        span = timed(lambda: client.acquire(name))
+        with suppress(Refusal):
+            client.release(name)
+        return span
+
     def files() -> tuple[float, float, str]:
         once("files", lambda: _many(root / "many", sizes.files))
-        span = timed(lambda: client.acquire("many/"))
-        with suppress(Refusal):
-            client.release("many/")
-        return span
+        return leased("many/")
 
     def large() -> tuple[float, float, str]:
         once("bytes", lambda: _large(root / "large", sizes.large_bytes))
-        span = timed(lambda: client.acquire("large/"))
-        with suppress(Refusal):
-            client.release("large/")
-        return span
+        return leased("large/")
 
     def disk() -> tuple[float, float, str]:
         """As many bytes, written to the same disk by a process that knows nothing of coord."""
