@@ -10,6 +10,7 @@ import asyncio
 import importlib
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ class Schedule:
     """Runs jobs in the loop's thread, each every so many seconds, until it is closed.
 
     Args:
-        jobs: each with its interval in seconds. The first runs at the beginning, too.
+        jobs: each with its interval in seconds. The first runs at the beginning, too. One that
+            fails is logged, and runs again.
         failed: called when the schedule cannot begin; without it nothing would be swept.
     """
 
@@ -53,8 +55,9 @@ class Schedule:
                 self._scheduler.add_job(
                     _in_the_loop(job), "interval", seconds=every_s, id=job.__name__,
                     coalesce=True, max_instances=1, misfire_grace_time=None)
+            self._scheduler.get_job(self._jobs[0][0].__name__).modify(
+                next_run_time=datetime.now(UTC))
             self._scheduler.start()
-            self._jobs[0][0]()
         except Exception:
             log.exception("stopping: the schedule did not begin")
             self._failed()

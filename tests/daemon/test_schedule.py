@@ -42,12 +42,31 @@ def test_without_a_schedule_it_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -
 
     async def run() -> None:
         failed = asyncio.Event()
+        going = Schedule(asyncio.get_running_loop(), [(failed.clear, 1.0)], failed.set)
+        await asyncio.wait_for(failed.wait(), 30)
+        going.close()
+
+    def broken(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(schedule.importlib, "import_module", broken)
+    asyncio.run(run())
+
+
+def test_a_job_that_fails_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "BEGINS_AFTER_S", 0.0)
+
+    async def run() -> None:
+        again, left = asyncio.Event(), [1, 2, 3]
 
         def broken() -> None:
+            left.pop()
+            if not left:
+                again.set()
             raise OSError("no")
 
-        going = Schedule(asyncio.get_running_loop(), [(broken, 1.0)], failed.set)
-        await asyncio.wait_for(failed.wait(), 30)
+        going = Schedule(asyncio.get_running_loop(), [(broken, 0.05)], lambda: left.clear())
+        await asyncio.wait_for(again.wait(), 30)
         going.close()
 
     asyncio.run(run())
