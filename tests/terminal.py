@@ -1,30 +1,62 @@
-"""`coord` as a person types it at a terminal."""
+"""`coord` as a person runs it at a terminal 80 columns wide."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
+import signal
+import struct
+import subprocess
 import sys
+import termios
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+CTRL_C = "\x03"
+#: After so many seconds it is killed.
+SECONDS = 60.0
 
-def at_a_terminal(where: Path, words: list[str], answer: str = "") -> tuple[int, str]:
-    """The exit code, and what the terminal showed. `answer` is typed once a yes or no is asked."""
-    pid, side = pty.fork()
-    if pid == 0:
-        os.chdir(where)
-        os.environ["TERM"] = "xterm-256color"
-        os.execv(sys.executable, [sys.executable, "-m", "coordinator.cli.main", *words])
+
+def at_a_terminal(where: Path, *words: str, env: Mapping[str, str] | None = None,
+                  at: Mapping[str, str | Callable[[], None]] | None = None) -> tuple[int, str]:
+    """Its exit code, and all that the terminal got. `at`: what is typed, or done, once a text is
+    seen; each once."""
+    left = dict(at or {})
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "coordinator.cli.main", *words], cwd=where, stdin=theirs,
+        stdout=theirs, stderr=theirs, start_new_session=True,
+        env={**clean, "TERM": "xterm-256color", **(env or {})}, preexec_fn=_as_a_shell_starts_it,
+    )
+    os.close(theirs)
     shown = b""
-    try:
-        while True:
-            shown += os.read(side, 4096)
-            if answer and b"[y/N]" in shown:
-                os.write(side, answer.encode())
-                answer = ""
-    except OSError:  # it has ended
-        pass
-    finally:
-        os.close(side)
-    _, ended = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(ended), shown.decode(errors="replace")
+    timer = threading.Timer(SECONDS, process.kill)
+    timer.start()
+    while True:
+        try:
+            data = os.read(ours, 65536)
+        except OSError:  # it has ended
+            break
+        if not data:
+            break
+        shown += data
+        for text in [text for text in left if text.encode() in shown]:
+            act = left.pop(text)
+            if isinstance(act, str):
+                os.write(ours, act.encode())
+            else:
+                act()
+    code = process.wait()
+    timer.cancel()
+    os.close(ours)
+    return code, shown.decode("utf-8", "replace")
+
+
+def _as_a_shell_starts_it() -> None:
+    """With the terminal, and with a Ctrl-C that counts whatever the tests were started with."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

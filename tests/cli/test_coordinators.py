@@ -14,8 +14,8 @@ import pytest
 
 from coordinator.files import coordinators
 from coordinator.words import requests as rq
-from tests.cli.test_output import terminal
 from tests.conftest import Repo
+from tests.terminal import CTRL_C, at_a_terminal
 from tests.waiting import until
 
 Make = Callable[..., Repo]
@@ -105,7 +105,7 @@ def test_the_rest_makes_nothing_there_either(notes: Path, repo: Repo) -> None:
     assert repo.coord("down").stdout == "No coordinator was running.\n"
     assert repo.coord("logs", "T-1").returncode == 7
     assert not repo.state.path.exists()
-    assert "is not prepared" in terminal(repo, "status", "--watch")
+    assert "is not prepared" in at_a_terminal(repo.root, "status", "--watch")[1]
     assert not repo.state.path.exists()
 
 
@@ -150,7 +150,8 @@ def test_watching_does_not_start_what_somebody_stopped(repo: Repo) -> None:
     def stop() -> None:
         seen.append(repo.coord("down").stdout)
 
-    shown = terminal(repo, "status", "--watch", stop="This waits until it runs again", at={"nothing is held": stop})
+    _, shown = at_a_terminal(repo.root, "status", "--watch", at={
+        "nothing is held": stop, "This waits until it runs again": CTRL_C})
     assert seen == ["The coordinator has stopped.\n"]
     assert "watching ended" in shown and repo.pid() == pid, "no other has been started"
     assert repo.coord("down").stdout == "No coordinator was running.\n"

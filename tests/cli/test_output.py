@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shlex
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.terminal import CTRL_C, at_a_terminal
 
 ESCAPE = re.compile("\x1b")
 
@@ -109,60 +108,19 @@ def test_the_dashboard_says_what_matters(busy: Repo) -> None:
         assert part in shown, part
 
 
-def terminal(repo: Repo, *words: str, env: dict[str, str] | None = None, stop: str = "",
-             at: dict[str, Callable[[], None]] | None = None) -> str:
-    """What a terminal 80 columns wide shows of a command; it gets Ctrl-C once `stop` is seen. `at`:
-    what is done once a text is seen."""
-    at = dict(at or {})
-    main, child = pty.openpty()
-    import fcntl
-    import struct
-    import termios
-
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "coordinator.cli.main", *words], cwd=repo.root, stdin=child,
-        stdout=child, stderr=child, start_new_session=True,
-        env={**clean, "TERM": "xterm-256color", **(env or {})},
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    )
-    os.close(child)
-    shown = b""
-    timer = threading.Timer(30, process.kill)
-    timer.start()
-    while True:
-        try:
-            data = os.read(main, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        shown += data
-        for text in [text for text in at if text.encode() in shown]:
-            at.pop(text)()
-        if stop and stop.encode() in shown:
-            os.write(main, b"\x03")
-            stop = ""
-    process.wait()
-    timer.cancel()
-    os.close(main)
-    return shown.decode("utf-8", "replace")
-
-
 def test_a_terminal_gets_colour_unless_it_says_no(busy: Repo) -> None:
-    assert "\x1b[" in terminal(busy, "status")
-    assert "\x1b[3" not in terminal(busy, "status", env={"NO_COLOR": "1"})
+    assert "\x1b[" in at_a_terminal(busy.root, "status")[1]
+    assert "\x1b[3" not in at_a_terminal(busy.root, "status", env={"NO_COLOR": "1"})[1]
 
 
 def test_watch_redraws_in_place_and_ends_with_ctrl_c(busy: Repo) -> None:
-    shown = terminal(busy, "status", "--watch", stop="reviews waiting")
+    _, shown = at_a_terminal(busy.root, "status", "--watch", at={"reviews waiting": CTRL_C})
     assert "watching ended" in shown and "Traceback" not in shown
     assert "\x1b[?1049h" in shown, "it should use a screen of its own"
 
 
 def test_a_strangers_escapes_do_not_reach_the_terminal(busy: Repo) -> None:
-    shown = terminal(busy, "review", "show", "R-1")
+    _, shown = at_a_terminal(busy.root, "review", "show", "R-1")
     assert "\x1b]0;title" not in shown and "died" in shown
 
 

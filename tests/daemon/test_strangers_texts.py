@@ -84,7 +84,7 @@ def test_whatever_they_say_no_command_repeats_it_raw(full: Repo) -> None:
 
 def test_on_a_terminal_neither(full: Repo) -> None:
     for command in (["status"], ["task", "list"], ["review", "show", "R-1"], ["agents"], ["task", "export"]):
-        _, shown = at_a_terminal(full.root, command)
+        _, shown = at_a_terminal(full.root, *command)
         ours = re.sub(r"\x1b\[[0-9;]*m|\r", "", shown)  # colours
         assert not unsafe(ours), (command, ours)
 

@@ -171,7 +171,8 @@ def test_a_person_at_a_terminal_is_asked(repo: Repo, answer: str) -> None:
     mark = profile(repo, "mine", 'description = "\\u001b[2J"\n')
     repo.write("agents/mine.toml", repo.read("agents/mine.toml") + "# \u009b2Jgotcha\n")
     repo.coord("task", "add", "one")
-    code, shown = at_a_terminal(repo.root, ["launch", "--agent", "mine", "-n", "1"], f"{answer}\n")
+    code, shown = at_a_terminal(repo.root, "launch", "--agent", "mine", "-n", "1",
+                                at={"[y/N]": f"{answer}\n"})
     assert "Trust agents/mine.toml as it is now?" in shown and "touch" in shown
     assert "\x9b" not in shown and "\\x9b2Jgotcha" in shown
     assert mark.exists() == (answer == "y"), shown
