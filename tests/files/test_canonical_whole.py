@@ -7,6 +7,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ src::C absent::C key:a:1 git:index *.py src/*.py src/**/ src/*/ src/pay/../*.py 
 .git .git/config sub/.git/x .coord .coord/db .coordinates .gitignore x/.coord/y .GIT .git* .git/* .coord/* git/x ~/x
 .. ../x ../*.py ../{name}2/a.py /etc/passwd / out/x out/*.py dangling loop loop/x {root} {root}/ {root}/a.py {root}/src/*.py {root}2/a.py {root}/../{name}/a.py
 {wt} {wt}/ {wt}/a.py {wt}/src/pay/api.py {wt}/*.py {wt}/.git {wt}/new {wt}/../wt/a.py {wt}/a.py::C wt/a.py wt inner inner/a.py inner/.git/x inner/new/
-""".split()
+"""
 LITERAL = ["a.py", "[x]/key:*.tsx", "a::b.py", "src", "key:a", "*", "short/api.py", "", "a\0b", "new\tline"]
 PLACES = [("a.py", "src"), ("api.py", "src/pay"), ("api.py", "src/pay/"), ("../a.py", "src"), ("api.py", "short"), ("*.py", "src"), (".", "src"),
           ("a.py", "/"), ("a.py", "/nowhere"), ("a.py", "nowhere/deep"), ("a.py", "{wt}"), ("pay/*.py", "{wt}/src"), ("x.tsx", "[id]"),
@@ -77,22 +78,23 @@ def test_what_each_spelling_means(root: Path) -> None:
 
     plain, folding = Tree(root, fold_case=False), Tree(root, fold_case=True)
     below = Tree(root / "src", fold_case=False)
-    for typed in [*TYPED, "é.py", unicodedata.normalize("NFD", "é.py"), "neu/é.py", "é/*.py", "x" * 256, "ä" * 128 + "/x", "src/[[:alpha:]]"]:
-        add(f"{typed!r}", lambda typed=fill(typed): plain.resolve(typed))  # type: ignore[misc]
+    for typed in [*TYPED.split(), "é.py", unicodedata.normalize("NFD", "é.py"), "neu/é.py", "é/*.py", "x" * 256, "ä" * 128 + "/x", "src/[[:alpha:]]"]:
+        add(f"{typed!r}", partial(plain.resolve, fill(typed)))
     for typed in LITERAL:
-        add(f"literally {typed!r}", lambda typed=typed: plain.resolve(typed, literal=True))  # type: ignore[misc]
+        add(f"literally {typed!r}", partial(plain.resolve, typed, literal=True))
     for typed, cwd in PLACES:
         cwd = fill(cwd) if cwd[0] in "/{" else f"{root}/{cwd}"
-        add(f"{typed!r} in {cwd}", lambda typed=typed, cwd=cwd: plain.resolve(typed, cwd))  # type: ignore[misc]
+        add(f"{typed!r} in {cwd}", partial(plain.resolve, typed, cwd))
     for typed in ("A.PY", "SRC", "Src/PAY/Api.py", "SRC/New.py", "SRC/*.PY", ".Git/x", ".COORD", "A.py::Cls", "LINK.py", "É.PY", "{wt}/A.PY", "INNER/a.py"):
-        add(f"{typed!r} where case is folded", lambda typed=fill(typed): folding.resolve(typed))  # type: ignore[misc]
+        add(f"{typed!r} where case is folded", partial(folding.resolve, fill(typed)))
     for typed in ("pay/api.py", "{wt}/src/pay/api.py", "{wt}/a.py", "../a.py", "{root}/src", "{wt}/src", "{wt}"):
-        add(f"{typed!r} from below the top", lambda typed=fill(typed): below.resolve(typed))  # type: ignore[misc]
+        add(f"{typed!r} from below the top", partial(below.resolve, fill(typed)))
     for tree in (plain, below):
         add("worktrees", tree.worktrees)
         for path in (root, root / "a.py", root / "src", root / "src/x", root.parent, root.parent / "wt", root.parent / "wt/src/x", root.parent / "repo2/x",
                      root / "inner", root / "inner/x"):
-            add(f"relative {path}", lambda path=str(path), tree=tree: (tree.relative(path), tree.worktree_of(path)))  # type: ignore[misc]
+            add(f"relative {path}", partial(tree.relative, str(path)))
+            add("in the worktree", partial(tree.worktree_of, str(path)))
     text = re.sub(r"inode='[^']*'", "inode='…'", text)
     text = text.replace(str(root.parent), "FOLDER")
     assert_as_kept("canonical.txt", text)
