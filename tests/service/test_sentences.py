@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import msgspec
+
 from coordinator.service.views.story import SENTENCES, event_reply, sentence
 from coordinator.store import events as ev
 from coordinator.store.rows import LogRow
@@ -56,7 +57,7 @@ def test_each_event_as_a_sentence() -> None:
     assert_as_kept("sentences.txt", "\n".join(lines))
     assert set(SENTENCES) == set(ev.KIND_OF.values())
     for kind in ev.KIND_OF:  # and each is told with what it has
-        fields = {name: "x" * 20 for name in kind.__struct_fields__}
+        fields = dict.fromkeys(kind.__struct_fields__, "x" * 20)
         text = sentence(row({"kind": ev.KIND_OF[kind], **fields, "facts": {}, "delta_ms": 1}), stamp=False)
         assert "?" not in text and text.strip() and "{" not in text
 
