@@ -26,11 +26,12 @@ src::C absent::C key:a:1 git:index *.py src/*.py src/**/ src/*/ src/pay/../*.py 
 .git .git/config sub/.git/x .coord .coord/db .coordinates .gitignore x/.coord/y .GIT .git* .git/* .coord/* git/x ~/x
 .. ../x ../*.py ../{name}2/a.py /etc/passwd / out/x out/*.py dangling loop loop/x {root} {root}/ {root}/a.py {root}/src/*.py {root}2/a.py {root}/../{name}/a.py
 {wt} {wt}/ {wt}/a.py {wt}/src/pay/api.py {wt}/*.py {wt}/.git {wt}/new {wt}/../wt/a.py {wt}/a.py::C wt/a.py wt inner inner/a.py inner/.git/x inner/new/
+apart apart/ apart/x apart/*.py apart/deep/x {wt}/apart/x {wt}/apart/*.py loop/*.py a.py/*.py a.py/[x].py x/X X/ toX/new.py toX/*.py
 """
 LITERAL = ["a.py", "[x]/key:*.tsx", "a::b.py", "src", "key:a", "*", "short/api.py", "", "a\0b", "new\tline"]
 PLACES = [("a.py", "src"), ("api.py", "src/pay"), ("api.py", "src/pay/"), ("../a.py", "src"), ("api.py", "short"), ("*.py", "src"), (".", "src"),
           ("a.py", "/"), ("a.py", "/nowhere"), ("a.py", "nowhere/deep"), ("a.py", "{wt}"), ("pay/*.py", "{wt}/src"), ("x.tsx", "[id]"),
-          ("*.tsx", "[id]"), ("page.tsx", "[id]"), ("[id]/page.tsx", "src"), ("a.py::C", "{wt}"), ("key:a", "src"), ("..", "src/pay")]
+          ("*.tsx", "[id]"), ("page.tsx", "[id]"), ("[id]/page.tsx", "src"), ("a.py::C", "{wt}"), ("key:a", "src"), ("..", "src/pay"), ("new.py", "toX"), ("new.py", "src/X/"), ("apart/x", "{wt}/src")]
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def root(tmp_path: Path, git: Git) -> Path:
     git(made, "init", "-q", "-b", "main", ".")
     git(made, "add", ".")
     git(made, "commit", "-q", "-m", "begin")
-    for name in ("wt", "repo/inner"):
+    for name in ("wtX", "repo/inner"):
         git(made, "worktree", "add", "-q", "-b", name[-2:], str(tmp_path / name))
     (made / "link.py").symlink_to("src/pay/api.py")
     (made / "short").symlink_to("src/pay")
@@ -54,14 +55,16 @@ def root(tmp_path: Path, git: Git) -> Path:
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.py").write_text("")
     (made / "out").symlink_to(tmp_path / "elsewhere")
-    (made / "[id]").mkdir()
+    for name in ("[id]", "src/X", "apart/.coord"):
+        (made / name).mkdir(parents=True)
+    (made / "toX").symlink_to("src/X")
     (made / "[id]/page.tsx").write_text("page")
     (made / unicodedata.normalize("NFD", "é.py")).write_text("")
     return made
 
 
 def test_what_each_spelling_means(root: Path) -> None:
-    about = {"root": str(root), "name": root.name, "wt": str(root.parent / "wt")}
+    about = {"root": str(root), "name": root.name, "wt": str(root.parent / "wtX")}
     text = ""
 
     def add(case: str, ask: Callable[[], object]) -> None:
@@ -85,13 +88,13 @@ def test_what_each_spelling_means(root: Path) -> None:
     for typed, cwd in PLACES:
         cwd = fill(cwd) if cwd[0] in "/{" else f"{root}/{cwd}"
         add(f"{typed!r} in {cwd}", partial(plain.resolve, typed, cwd))
-    for typed in ("A.PY", "SRC", "Src/PAY/Api.py", "SRC/New.py", "SRC/*.PY", ".Git/x", ".COORD", "A.py::Cls", "LINK.py", "É.PY", "{wt}/A.PY", "INNER/a.py"):
+    for typed in ("A.PY", "SRC", "Src/PAY/Api.py", "SRC/New.py", "SRC/*.PY", ".Git/x", ".COORD", "A.py::Cls", "LINK.py", "É.PY", "{wt}/A.PY", "INNER/a.py", "LOOP/x", "LOOP", "TOx/New.py", "LOOP/*.py"):
         add(f"{typed!r} where case is folded", partial(folding.resolve, fill(typed)))
     for typed in ("pay/api.py", "{wt}/src/pay/api.py", "{wt}/a.py", "../a.py", "{root}/src", "{wt}/src", "{wt}"):
         add(f"{typed!r} from below the top", partial(below.resolve, fill(typed)))
     for tree in (plain, below):
         add("worktrees", tree.worktrees)
-        for path in (root, root / "a.py", root / "src", root / "src/x", root.parent, root.parent / "wt", root.parent / "wt/src/x", root.parent / "repo2/x",
+        for path in (root, root / "a.py", root / "src", root / "src/x", root.parent, root.parent / "wtX", root.parent / "wtX/src/x", root.parent / "repo2/x",
                      root / "inner", root / "inner/x"):
             add(f"relative {path}", partial(tree.relative, str(path)))
             add("in the worktree", partial(tree.worktree_of, str(path)))
@@ -110,11 +113,14 @@ def test_directories_that_were_looked_at_are_not_looked_at_again(root: Path) -> 
     assert tree.resolve("src/pay/api.py", seen=seen).resource.name == "src/pay/api.py", "at the same instant"
     assert tree.resolve("src/pay/api.py").resource.name == "moved/pay/api.py"
     assert tree.resolve("src/pay/new.py", seen=set()).resource.name == "moved/pay/new.py"
+    assert tree.resolve("src/pay/api.py", literal=True, seen=seen).resource.name == "src/pay/api.py"
+    seen.clear()
+    assert tree.resolve("moved/pay/api.py", literal=True, seen=seen).size == 6 and seen == {f"{root}/moved/pay"}
 
 
 def test_worktrees_come_and_go(root: Path, git: Git) -> None:
     tree = Tree(root)
-    wt = root.parent / "wt"
+    wt = root.parent / "wtX"
     assert tree.worktrees() == sorted([str(root / "inner"), str(wt)]) and not tree.alone
     git(root, "worktree", "remove", "--force", str(wt))
     assert tree.worktrees() == [str(root / "inner")]

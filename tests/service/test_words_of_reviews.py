@@ -260,6 +260,16 @@ def test_a_verdict_is_asked_for_twice_or_cut_off(words: Said) -> None:
         course.send(step.run(Stopping(world)))
     words.add("the coordinator stops", world, end.value.value)
     assert (world.root / "a").read_text() == "half\n"
+    kept = world.db.execute("SELECT hash, size, data, mode FROM blobs").fetchall()
+    world.db.execute("DELETE FROM blobs")
+    world.checked = False
+    (lost,) = world.resume()
+    words.add("a content was lost meanwhile", world, lost)
+    world.db.executemany("INSERT INTO blobs VALUES (?, ?, ?, ?)", kept)
+    assert (world.root / "a").read_text() == "half\n"
+    course = verdicts.course(world.service, REVERT)
+    begin = course.send((next(course)).run(Beside(world)))  # type: ignore[union-attr]
+    world.ledger.run_all([begin.job], world.clock.now_ms())
     (reply,) = world.resume()
     assert reply.state == "reverted" and (world.root / "a").read_text() == "one\n"
     world.close()

@@ -250,3 +250,35 @@ def test_a_look_has_to_be_younger_than_the_last_end_of_a_right(ledger: Ledger) -
     assert ledger.run_all([no, job(1)], NOW)[1] == 1 and ledger.run_all(asked, NOW) == [2, 0, 2, 0]
     assert ledger.run(lambda tx: (tx.free("b", "dir", "p/b/"), tx.freed), NOW)[1] == [("b", "dir", "p/b/")]
     assert ledger.run(age("file", "p/b/x/"), NOW) == 3
+
+
+def test_tasks_that_nothing_holds_up_are_offered_again(ledger: Ledger) -> None:
+    def added(n: int) -> ev.Event:
+        return ev.TaskAdded(task=f"T-{n}", n=n, title="t", prompt="", priority=0, state="ready", attempts_max=1, resources=[], after=[])
+
+    lease = ev.LeaseGranted(fencing_token=1, resource="b", agent="ann", expires_at="e", lease_kind="file", mode="exclusive", scope="p/b/",
+                            acquisition_id="A-1", ttl_ms=1, max_until="m")
+
+    def parked() -> list[Any]:
+        return ledger.db.execute("SELECT task_id, parked_on FROM ready_tasks ORDER BY n").fetchall()
+
+    def park(tx: Tx) -> tuple[int, int, int]:
+        for n in (1, 2, 3):
+            tx.record(added(n))
+        tx.record(lease)
+        before = tx.present().parked
+        tx.park("T-1", "p/a/")
+        tx.park("T-2", "p/a/")
+        tx.park("T-3", "p/b/")
+        return before, tx.present().parked, tx.present().waiters
+
+    def offer(tx: Tx) -> bool:
+        tx.offer_parked_on_nothing()
+        return tx.offers
+
+    assert ledger.run(park, NOW) == (0, 1, 0)
+    assert parked() == [("T-1", "p/a/"), ("T-2", "p/a/"), ("T-3", "p/b/")]
+    assert ledger.run(offer, NOW) is True and parked() == [("T-1", None), ("T-2", None), ("T-3", "p/b/")]
+    assert ledger.run(offer, NOW) is False
+    ledger.run(lambda tx: tx.free("b", "file", "p/b/"), NOW)
+    assert parked()[2] == ("T-3", None)

@@ -76,6 +76,41 @@ def test_every_content_comes_back_with_what_is_known_of_it(world: World, tmp_pat
     db.close()
 
 
+def test_a_number_that_only_the_damaged_file_shows_was_given(world: World, tmp_path: Path) -> None:
+    world.task("t")
+    done, db = rescued(world, tmp_path, lambda db: db.execute("UPDATE counters SET value = 500 WHERE name = 'task'"),
+                       floor={"notice": 40, "task": 400})
+    assert (done.counters["task"], done.counters["notice"], done.counters["review"]) == (500 + STEP, 40 + STEP, STEP)
+    db.close()
+
+
+@pytest.mark.parametrize("first", ["of an empty database", "noise"])
+def test_where_the_first_page_is_lost_that_of_a_backup_tells_where_things_lie(world: World, tmp_path: Path, first: str) -> None:
+    world.task("t1")
+    backup(world.db, tmp_path / "base.sqlite3", 1)
+    for n in range(40):
+        world.task(f"more {n}", prompt="p" * 500)
+    world.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    empty = open_writer(tmp_path / "empty.sqlite3", warm=False)
+    for (table,) in empty.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+        empty.execute(f"DROP TABLE {table}")
+    empty.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    empty.close()
+    damaged = tmp_path / "state" / "coord.sqlite3"
+    damaged.parent.mkdir()
+    raw = bytearray(world.state_dir.database.read_bytes())
+    raw[:4096] = (tmp_path / "empty.sqlite3").read_bytes()[:4096] if first != "noise" else b"?" * 4096
+    damaged.write_bytes(raw)
+    (tmp_path / "copies").mkdir()
+    wreck = salvage.Wreck(tmp_path / "copies", damaged, tmp_path / "base.sqlite3")
+    db = open_writer(tmp_path / "base.sqlite3", warm=False)
+    done = salvage.rescue(db, wreck, "base", {}, AT)
+    wreck.close()
+    assert (done.base_seq, done.last_seq, done.events, done.lost_from) == (1, 41, 40, None)
+    assert state(db) == world.rows()
+    db.close()
+
+
 def test_a_content_that_is_not_what_its_name_says_is_lost(world: World, tmp_path: Path) -> None:
     half_done(world)
     names = {row[0]: row for row in blobs(world.db)}

@@ -34,6 +34,8 @@ from coordinator.words.refusals import Code, Refusal
 #: A diff longer than this (bytes) is cut in replies; the bytes themselves are all kept.
 DIFF_BYTES_MAX = 200_000
 TIMELINE_MAX = 60
+#: Reviews that are listed at once.
+LISTED_MAX = 1000
 #: Tasks that a refusal names.
 NAMED_MAX = 5
 
@@ -54,7 +56,7 @@ def find(view: View, text: str) -> ReviewRow:
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.ReviewList:
     """See `requests.Reviews`."""
-    rows = view.rows("reviews_list", req.state, max(1, min(req.limit, 1000)))
+    rows = view.rows("reviews_list", req.state, max(1, min(req.limit, LISTED_MAX)))
     return rq.ReviewList(items=[_reply(view, ReviewRow(*row)) for row in rows])
 
 
