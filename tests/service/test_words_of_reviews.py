@@ -335,3 +335,45 @@ def test_the_story_of_a_review(words: Said) -> None:
     text = text.replace(str(world.root), "ROOT").replace(str(words.folder), "FOLDER")
     world.close()
     assert_as_kept("review_story.txt", text)
+
+
+def test_odd_permission_bits_stay_as_they_were(words: Said) -> None:
+    world = words.world("one")
+
+    def mode(name: str) -> int:
+        return (world.root / name).stat().st_mode & 0o7777
+
+    for name, bits in (("odd", 0o744), ("gone", 0o640), ("run", 0o755), ("became", 0o640)):
+        world.write(name, f"{name} one\n")
+        (world.root / name).chmod(bits)
+    world.acquire("ann", "odd", "gone", "run", "became", ttl_s=5)
+    world.write("odd", "half\n")
+    (world.root / "gone").unlink()
+    (world.root / "run").unlink()
+    (world.root / "became").chmod(0o751)
+    lapse(world)
+    world.db.execute("UPDATE blobs SET mode = NULL")  # of a file that was kept before bits were
+    world.ask(REVERT)
+    assert [mode(name) for name in ("odd", "gone", "run", "became")] == [0o744, 0o644, 0o755, 0o640]
+    world.ask(UNDO)
+    assert [mode(name) for name in ("odd", "became")] == [0o744, 0o751]
+    assert not (world.root / "gone").exists()
+    world.close()
+
+
+def test_an_attempt_that_is_gone_on_from_is_counted_once(words: Said) -> None:
+    world = words.world("one")
+    task = world.task("t", "a")
+    world.ask(rq.TaskClaim(agent="ann"))
+    world.ask(rq.TaskFail(agent="ann", task=task, reason="no"))
+    world.clock.advance(3_600_000)
+    world.ask(rq.Sweep())
+    world.ask(rq.TaskClaim(agent="ann", ttl_s=5))
+    world.write("a", "half\n")
+    lapse(world)
+    counts = [world.ask(rq.TaskShow(task=task)).attempts]
+    for request in (decide("reassign"), UNDO, decide("revert"), UNDO):
+        world.ask(request)
+        counts.append(world.ask(rq.TaskShow(task=task)).attempts)
+    assert counts == [2, 1, 2, 2, 2]
+    world.close()
