@@ -75,6 +75,8 @@ def test_what_may_not_be_decided(words: Said) -> None:
     world = words.world("one")
     words.refused("no such review", world, decide("keep", " " + "x" * 70))
     partial(world, "a")
+    story = world.ask(rq.Explain(subject="r-1")).sentences
+    assert [line.partition(" ")[2].partition(" (")[0] for line in story[:2]] == ["ann registered", "ann got a"]
     words.refused("no task to reassign", world, decide("reassign"))
     words.refused("nothing to undo", world, UNDO)
     for spelling in ("r-1", " 1 ", "R-1\n"):

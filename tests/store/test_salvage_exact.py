@@ -130,6 +130,19 @@ def test_a_content_that_is_not_what_its_name_says_is_lost(world: World, tmp_path
     db.close()
 
 
+def test_what_stands_only_in_the_log_beside_the_file_comes_back(world: World, tmp_path: Path) -> None:
+    world.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    world.task("t")
+    shutil.copytree(world.state_dir.path, tmp_path / "state")
+    (tmp_path / "copies").mkdir()
+    wreck = salvage.Wreck(tmp_path / "copies", tmp_path / "state" / world.state_dir.database.name, None)
+    db = open_writer(tmp_path / "fresh.sqlite3", warm=False)
+    assert salvage.rescue(db, wreck, "nothing", {}, AT).last_seq == world.ledger.seq
+    wreck.close()
+    assert state(db) == world.rows()
+    db.close()
+
+
 def test_what_only_a_lease_needs_is_no_loss_of_a_review(world: World, tmp_path: Path) -> None:
     world.write("a", "one\n")
     world.acquire("ann", "a")
