@@ -1,6 +1,9 @@
-"""A plugin for `make mutants`: the same examples each time, no shrinking, and no test without an end.
+"""A plugin for `make mutants`: the same examples each time, no shrinking, nothing remembered from
+the test before, and no test without an end.
 
-mutmut forks a process for each change that it tries; a change can make a loop that never ends.
+mutmut forks a process for each change that it tries; a change can make a loop that never ends. The
+process that it forks from has run the whole suite: what that left in a function's cache would stand
+for the changed code, and only the first test that asks would be known to reach what is behind it.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,8 +42,19 @@ def _usual() -> dict[str, float]:
     return dict(stats["duration_by_test"])
 
 
+def _forget() -> None:
+    """Empty the caches of all functions of the project."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("coordinator."):
+            for one in list(vars(module).values()):
+                if hasattr(one, "cache_clear"):
+                    one.cache_clear()
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    _forget()
+
     def over(*_: object) -> None:
         os._exit(TIMED_OUT)
 

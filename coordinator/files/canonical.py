@@ -59,8 +59,6 @@ class _Plain(msgspec.Struct, frozen=True, gc=False):
     """The linked worktree that it lies in."""
     start: int
     """Where in the path its name within the repository begins."""
-    private: bool
-    """It may be git's or coord's own."""
 
 
 class Tree:
@@ -104,7 +102,7 @@ class Tree:
     def refresh(self) -> None:
         """Read the list of worktrees again, even if nothing seems to have changed."""
         self._stamp = None
-        self._look_for_worktrees(force=True)
+        self._look_for_worktrees()
 
     def resolve(
         self, text: str, cwd: str | None = None, *, literal: bool = False,
@@ -195,8 +193,7 @@ class Tree:
         as_file = plain.as_file
         if found is None and len(as_file.name) > PART_BYTES_MAX:
             check_parts(as_file.name)
-        if plain.private:
-            self._check_private(as_file.name)
+        self._check_private(as_file.name)
         if path[: plain.start] != self._base:
             check_ours((self._base,), as_file.name, path)
         if found is None:
@@ -364,18 +361,15 @@ class Tree:
 
     # --- worktrees --------------------------------------------------------------------------
 
-    def _look_for_worktrees(self, *, force: bool = False) -> None:
+    def _look_for_worktrees(self) -> None:
         if self._common is None:
-            return
-        if self._stamp is None and not force and not os.access(self._worktrees_dir, os.F_OK):
-            if self._linked:
-                self._take_worktrees([])
             return
         try:
             seen = os.stat(self._worktrees_dir)
-        except OSError:
+        except OSError:  # as a rule there are none
             self._stamp = None
-            self._take_worktrees([])
+            if self._linked:
+                self._take_worktrees([])
             return
         # Two worktrees may be made within one tick of the clock: the count of links tells, too.
         stamp = (seen.st_mtime_ns, seen.st_nlink, seen.st_ino)
@@ -408,10 +402,9 @@ def _plainly(text: str, start: str, bases: tuple[str, ...], main: str) -> _Plain
     name = path[len(base) :]
     if not name.isascii() or path + "/" in bases:  # a worktree itself is no entry of another
         return None
-    private = ".git" in name or name.startswith(STATE_DIR)
     worktree = None if base == main else base.rstrip("/")
     return _Plain(path, resource_names.resource(name, "file"), path[: path.rfind("/")], worktree,
-                  len(base), private)
+                  len(base))
 
 
 def _look(path: str) -> os.stat_result | None:

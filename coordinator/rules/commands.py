@@ -36,6 +36,8 @@ _RUNS_OTHERS = {
 _QUOTED = re.compile(
     r"""'[^']*'|"(?:[^"\\$`]|\\.|\$(?=[A-Za-z_]))*"|\\.|\$(?=[A-Za-z_])|[^\s'"\\$`;&|<>(){}]"""
 )
+#: A size, as `truncate -s` takes it.
+_SIZE = re.compile(r"[+\-<>/%]?[0-9]+(?:[KMGTPEZYRQ](?:i?B)?)?")
 _BETWEEN = re.compile(r"&&|\|\||;|\|")
 _ESCAPED = re.compile(r"""\\([\\"$`])""")
 
@@ -242,7 +244,7 @@ def _bare(words: Sequence[str]) -> list[str]:
     for word in words:
         if skip:
             skip = False
-        elif word in (">", ">>", ">|", "&>", "&>>", ">&", "<", "<<", "<<<", "<<-"):
+        elif word in (">", ">>", ">|", "&>", "&>>", ">&", "<", "<<", "<<<"):
             skip = True
         else:
             out.append(word)
@@ -263,7 +265,7 @@ def _written(words: Sequence[str]) -> list[str]:
     if name in ("cp", "ln", "install", "rsync"):
         return (plain + after)[-1:] if len(plain + after) > 1 else []
     if name == "truncate":
-        return [a for a in plain if not a.lstrip("+-<>/%").isdigit()]
+        return [a for a in plain if not _SIZE.fullmatch(a)]
     if name in ("sed", "perl", "ruby"):
         inplace = any(a.startswith("--in-place") or (a[:1] == "-" and a[:2] != "--" and "i" in a)
                       for a in args)

@@ -311,10 +311,8 @@ class Tx(View):
 
     def keep_found(self, found: Bytes) -> bool:
         """Keep what a look has found, if its bytes came along; whether they are kept then."""
-        if found.hash is None:
-            return False
-        if found.kept or found.data is None:
-            return self.row("blob_has", found.hash) is not None
+        if found.hash is None or found.kept or found.data is None:
+            return self.row("blob_has", found.hash) is not None  # (nothing has no name)
         self.keep(found.hash, found.data, found.mode)
         return True
 

@@ -650,7 +650,8 @@ SELECT data, size, mode FROM blobs WHERE hash = ?;
 SELECT hash FROM blobs WHERE length(data) = 0;
 
 -- name: blob_row
-SELECT hash, size, data FROM blobs WHERE hash = ?;
+-- As `blob_put` takes it.
+SELECT hash, size, data, mode FROM blobs WHERE hash = ?;
 
 -- name: blobs_missing
 -- Content that the state refers to and that is not here; and whether a review relies on it.
@@ -660,7 +661,11 @@ SELECT hash, max(needed) FROM (
     UNION ALL SELECT hash, 0 FROM agent_reads
     UNION ALL SELECT baseline_hash, kept FROM review_files
     UNION ALL SELECT flagged_hash, kept FROM review_files
-    UNION ALL SELECT verdict_hash, kept FROM review_files)
+    UNION ALL SELECT verdict_hash, kept FROM review_files
+    UNION ALL SELECT written_hash, 0 FROM review_files
+    UNION ALL SELECT old_hash, 1 FROM verdict_steps
+    UNION ALL SELECT new_hash, 1 FROM verdict_steps
+    UNION ALL SELECT hash, 1 FROM review_saved)
 WHERE hash LIKE '%:%' AND hash NOT IN (SELECT hash FROM blobs) GROUP BY hash;
 
 -- name: blobs_unreferenced

@@ -21,9 +21,11 @@ from typing import Any
 import apsw
 import msgspec
 
+from coordinator.files.blobs import BlobFolder
+from coordinator.files.content import EXECUTABLE
 from coordinator.store import events as ev
 from coordinator.store import rebuild
-from coordinator.store.ledger import COUNTERS
+from coordinator.store.ledger import BLOBS, COUNTERS
 from coordinator.store.projections import apply
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words.clock import from_iso
@@ -71,6 +73,7 @@ class Wreck:
     def __init__(self, folder: Path, damaged: Path, pattern: Path | None) -> None:
         self._db: apsw.Connection | None = None
         self._copy = folder / "wreck.sqlite3"
+        self._blobs = BlobFolder(damaged.parent / BLOBS)
         for suffix in ("", "-wal"):
             source = damaged.with_name(damaged.name + suffix)
             if source.exists():
@@ -122,15 +125,22 @@ class Wreck:
         return self._number(Q["counter_get"], name) or 0
 
     def blob(self, digest: str) -> tuple[Any, ...] | None:
-        """The row of this content, if its bytes are what its name says."""
+        """The row of this content, if its bytes are what its name says; of one that is kept as a
+        file beside the database, if that is there."""
         row = self._row(Q["blob_row"], digest)
         try:
-            if row is None or len(data := zlib.decompress(row[2])) != row[1]:
+            if row is None:
                 return None
-        except (*_UNREADABLE, TypeError):
+            _, size, packed, mode = row
+            if not packed:
+                right = self._blobs.place(digest).stat().st_size == size
+            else:
+                data = zlib.decompress(packed)
+                named = digest.removesuffix(EXECUTABLE).rpartition(":")[2]
+                right = len(data) == size and hashlib.sha256(data).hexdigest() == named
+        except (*_UNREADABLE, TypeError, OSError):
             return None
-        named = not digest.startswith("sha256:") or digest[7:] == hashlib.sha256(data).hexdigest()
-        return row if named else None
+        return (digest, size, packed, mode) if right and isinstance(mode, int | None) else None
 
     def _event(self, seq: int) -> tuple[Any, ...] | None:
         row = self._row(Q["event_get"], seq)

@@ -124,7 +124,7 @@ def parse(text: str) -> tuple[Kind, str, str]:
         path, region = text[:at], text[at + 2 :]
         _check_region(text, path, region)
         return "region", path, region
-    if text.startswith("::") or (text.endswith("::") and len(text) > 2):
+    if text.startswith("::") or text.endswith("::"):
         raise _invalid(
             text, "it looks like a region, `path::Qualified.name`, but one side of `::` is empty"
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -19,6 +21,7 @@ from coordinator.launch.worktrees import Workplace, find_target
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.effort import examples
+from tests.golden import assert_as_kept, said
 from tests.world import World
 
 BASE = {"a": "a\n", "d/e": "e\n", "d/f": "f\n", "x": "x\n"}
@@ -300,6 +303,45 @@ def test_a_name_that_is_no_text_is_told(ground: Ground) -> None:
         ground.lander.land(odd, ground.finish)
     assert refused.value.code is Code.INVALID and "not UTF-8" in refused.value.message
     assert refused.value.next == "Rename it on the branch."
+
+
+def test_what_is_asked_and_what_is_said_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.launch.branch_landing.TRIES_MAX", 2)
+    ground, text = Ground(tmp_path, "sub"), ""
+    asked: list[rq.Request[object]] = []
+    moving = [False]
+
+    def ask(request: rq.Request[object]) -> object:
+        asked.append(request)
+        if moving[0]:
+            raise Refusal(Code.VERSION_CHANGED, "moved", target_moved=True)
+        return ground.world.ask(request)
+
+    def refused(case: str, work: Work) -> None:
+        nonlocal text
+        with pytest.raises(Refusal) as no:
+            Lander(ground.world.state_dir, ground.target, ask).land(work, ground.finish)  # type: ignore[arg-type]
+        text += said(case, no.value).replace(str(tmp_path), "FOLDER")
+
+    def at(commit: str) -> Work:
+        return Work(work.agent, work.task, work.message, commit, work.began_with)
+
+    work = ground.agent(["a", "new", "d/"], {"a": "agent's\n", "new": "new\n", "d/e": None})
+    ground.by_hand({"x": "by hand\n"})
+    refused("no common past", at(git(ground.top, "commit-tree", f"{TRUNK}^{{tree}}", "-m", "apart")))
+    assert asked == []
+    moving[0] = True
+    refused("always faster", work)
+    moving[0] = False
+    (ground.place / "beside").write_text("changed\n")
+    git(ground.place, "commit", "-qam", "beside")
+    refused("beside the root", at(git(ground.place, "rev-parse", "HEAD")))
+    asked.clear()
+    landed = Lander(ground.world.state_dir, ground.target, ask).land(work, ground.finish)  # type: ignore[arg-type]
+    assert git(ground.top, "show", f"{landed}:sub/x") == "by hand"
+    text += "\n".join(msgspec.json.encode(one).decode() for one in asked)
+    assert_as_kept("lander.txt", re.sub("[0-9a-f]{40}", "…", text))
+    ground.world.close()
 
 
 def test_ignored_files_that_were_leased_and_written_are_found(ground: Ground) -> None:

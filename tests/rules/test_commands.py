@@ -27,6 +27,14 @@ NOT_WIDE = ["git status", "git stash list", "git commit -m 'all a'", "git commit
             "echo git stash", "git log --all", "git reset a.py", "git diff", "gitk stash",
             "git stash push -- a.py", "git stash push -m mine -- a.py b.py", "git stash -q -- a.py"]
 TARGETS = [
+    ("rm a \\\n b", ["a", "b"]), ("cd a; cd b; touch c /d; cd /e; touch f; cd -; touch g", ["a/b/c", "/d", "/e/f"]), ("cd a b; touch c", []),
+    ("cd a/; touch b b", ["a/b"]), ("cd; touch c", []), ("cd 'a b'; touch c", ["a b/c"]), ("rm '' a", ["a"]), ("rm a*b 'c?d' e~f [g] $h `i` {j,k} l", ["l"]),
+    ("rm -- -a b", ["b"]), ("mv -t d a b", ["d", "a", "b"]), ("install a", []), ("rsync -a -- a b c", ["c"]), ("truncate -s %10 a --size=3 b", ["a", "b"]),
+    ("truncate -s '<7' c", ["c"]), ("sed -n -i 's/a/b/' f g", ["f", "g"]), ("sed -i --expression 's|a|b|' f", ["f"]), ("sed -i -f 's#x' f", ["f"]),
+    ("perl -pi.bak 's/x/y/' f", ["f"]), ("ruby -i -e x f", ["x", "f"]), ("sed --in-place=.b -e 's/a/b/' s/x f", ["f"]), ("sed -E x f", []),
+    ("dd of=a if=b of=c", ["a", "c"]), ("git restore --staged a b", ["a", "b"]), ("git checkout x -- a", ["a"]), ("git stash push a", []), ("git rm -r a", ["a"]),
+    ("git commit -- a", []), ("a > 1", []), ("a >| x", ["x"]), ("a > b > c", ["b", "c"]), ("rm a > b", ["b", "a"]), ("a >", []), ("rm <<-x a", ["a"]), ("truncate -s 10M a", ["a"]), ("truncate -s +2KiB 3GB.log", ["3GB.log"]), ("tee -a f", ["f"]),
+    ("sudo rm a", ["a"]), ("X=1 touch b", ["b"]), ("/bin/rm c", ["c"]), ("./rm d", []), ("rm", []), ("a=b", []), ("touch --help", []), ("shred -u a", ["a"]),
     ("echo a > f", ["f"]), ("echo a>>f", ["f"]), ("cmd &> log", ["log"]), ("a 2>&1 | tee x y", ["x", "y"]),
     ("sed -i s/a/b/ f", ["f"]), ("sed -i -e 's/a/b/' f g", ["f", "g"]), ("perl -pi -e 's/x/y/' f", ["f"]),
     ("mv a b", ["a", "b"]), ("cp a b c", ["c"]), ("rm -rf d -- -f", ["d"]), ("git mv a b", ["a", "b"]),
@@ -41,9 +49,27 @@ TARGETS = [
     ("rmdir a", ["a"]), ("shred a", ["a"]), ("git checkout a", []), ("git -C x", []), ("git mv -f a b", ["a", "b"]),
     ("cat a", []), ("sed s/a/b/ f", []), ("ls > /dev/null", ["/dev/null"]),
 ]
-READS = ["ls", "cat a | grep b", "cd src && ls", "git status", "git diff | head", "find . -name x", "grep 'a > b' f",
+SAID = [("FOO=1 sudo git stash", "git stash"), ("/usr/bin/git stash pop", "git stash pop"), ("cd sub && git -C x  'stash'", "git -C x stash"),
+        ("git status; git merge x; git pull", "git merge x"), ("git \\\n  stash", "git stash"), ("echo 'a\ngit stash", "git stash"),
+        ("(git -c a=b --no-pager reset --hard)", "git -c a=b --no-pager reset --hard"), ("if true; then git am x; fi", "git am x"),
+        ("! git revert x", "git revert x"), ("nice nohup time env A=b git read-tree x", "git read-tree x"), ("bin/git stash", "git stash"),
+        ("./git stash", None), ("a=b", None), ("=a git stash", None), ("git --git-dir x --work-tree y --namespace z stash", "git --git-dir x --work-tree y --namespace z stash"),
+        ("git cherry-pick a", "git cherry-pick a"), ("git bisect good", "git bisect good"), ("git sparse-checkout set a", "git sparse-checkout set a"),
+        ("git filter-branch x", "git filter-branch x"), ("git merge --abort", None), ("git clean -n --force", "git clean -n --force"),
+        ("git reset --keep x", "git reset --keep x"), ("git checkout -- ./", "git checkout -- ./"), ("git checkout -- :/", "git checkout -- :/"),
+        ("git restore '*'", "git restore *"), ("git restore ':(top)'", "git restore :(top)"), ("git add :", "git add :"), ("git commit -amx", "git commit -amx"),
+        ("git commit -mab", None), ("git commit", None), ("git stash push x", "git stash push x"), ("git stash -- .", "git stash -- ."),
+        ("git stash drop", "git stash drop"), ("git stash apply -- a", "git stash apply -- a"), ("git stash push -- a/./.", "git stash push -- a/./."),
+        ("git stash push -- a/.//", "git stash push -- a/.//"), ("git mv a b", None)]
+READS = ["'ls' \"a\"", "l\\s a", "git diff -- a.py", "git log --oneline -- a", "cat 'a'\"b\"c\\ d", "ls|cat", "ls;pwd", "ls\ta", "echo \"a\\\"b\"", "find . -name 'x\"y'",
+         "rg -n -- x", "file a -b", "git blame a | head -n 3 | tail", "cd a || pwd", "which ls", "type ls", "du a", "cut -f1 a", "wc -l a", "stat a", "true",
+         "git ls-files", "git rev-parse HEAD", "git show x", "git grep x", "ls $HOME", "ls a#b",
+         "ls", "cat a | grep b", "cd src && ls", "git status", "git diff | head", "find . -name x", "grep 'a > b' f",
          "ls; pwd", "git log --oneline -3 || true", 'cat "$HOME/x"', "rg -n 'f(x) && y' src", "grep \"it's\" f"]
-NOT_READS = ["ls && rm a", "ls && cat <(rm a)", "git", "git show --open-files-in-pager", "find . -ok rm {} +", "find . -fprint x",
+NOT_READS = ["find . '-delete'", "find . -\"delete\"", "find . \\-exec x", "'rm' a", "find . -okdir x", "ls;;pwd", "ls | | cat", "ls &&& pwd", "|ls", "ls\x01", "ls\x1f",
+             "rg --hostname-bin x", "file --compil x", "git diff --ext", "git grep --open-files-in-pager=x", "git diff -O x", "ls (a)", "ls <a", "cat a >", "ls `a`", "file -bC x",
+             "find . -fprintf x y", "rg --pr x", "rg \"$X\"", "git diff $X", "ls {a}", "git blame a -O", "lsx", "gitx diff", "git 'push'",
+             "ls && rm a", "ls && cat <(rm a)", "git", "git show --open-files-in-pager", "find . -ok rm {} +", "find . -fprint x",
              "cat a\nrm a", "git push", "python -c 'x'", "ls > a", "echo $(touch a)", "find . -delete", "find . -exec rm {} +", "make", "cat `x`",
              "git diff --output=x", "ls & rm a", "sort -o a b", "uniq a b", "./ls",
              "find . -fls x", "git grep -Osh x", "git diff --ext-diff", "cd X && diff a <(python3 gen.py)",
@@ -67,6 +93,11 @@ def test_git_wide(command: str) -> None:
 @pytest.mark.parametrize("command", NOT_WIDE)
 def test_not_git_wide(command: str) -> None:
     assert commands.git_wide(command) is None
+
+
+@pytest.mark.parametrize(("command", "said"), SAID)
+def test_what_is_said_of_it(command: str, said: str | None) -> None:
+    assert commands.git_wide(command) == said
 
 
 @pytest.mark.parametrize(("command", "files"), TARGETS)

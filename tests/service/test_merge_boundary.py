@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.files.content import digest
 from coordinator.files.git import Git
 from coordinator.service import branches
 from coordinator.words import requests as rq
@@ -193,6 +194,34 @@ def test_leases_are_compared_in_the_worktree_that_is_worked_in(world: World) -> 
     assert (work.place / "d/y").read_text() == "y\n"
     assert (world.root / "a").read_text() == "a person's\n"
     assert world.replay_differs() == []
+
+
+def test_where_an_agent_works_is_answered_and_noted_whole(world: World) -> None:
+    work = Branch(world, leased=("a", "d/", "new", "e/*.py", "key:k"))
+    for name in ("d/y", "e/f.py"):
+        (work.place / name).parent.mkdir()
+        (work.place / name).write_text("y\n")
+    (work.place / "a").write_text("the branch's\n")
+    world.acquire("me", "b")  # not the task's
+    world.acquire("me", "short", task=work.task, ttl_s=1)
+    world.clock.advance(1_000)
+    told = world.ask(rq.TaskWorktree(agent="me", task=work.task, worktree=str(work.place)))
+    assert (told.worktree, told.task.task, told.task.state, told.task.claimed_by) == (str(work.place), work.task, "claimed", "me")
+    tokens = {one.resource: one.fencing_token for one in work.claim.leases}
+    names = {"a": ("file", digest(b"the branch's\n"), None), "d/": ("dir", None, [["d/y", digest(b"y\n")]]), "new": ("file", None, None),
+             "e/*.py": ("glob", None, [["e/f.py", digest(b"y\n")]])}
+    assert {(one.resource, one.kind, one.content_hash, one.fencing_token, one.locked_by) for one in told.leases} == {
+        (name, kind, content, tokens[name], "me") for name, (kind, content, _) in names.items()}
+    noted = {event.resource: event for event in world.ask(rq.Events(kind="lease_placed", limit=100)).items}
+    assert noted.keys() == names.keys()
+    for name, (kind, content, below) in names.items():
+        want = {"kind": "lease_placed", "fencing_token": tokens[name], "agent": "me", "resource": name, "lease_kind": kind,
+                "worktree": str(work.place), "content_hash": content, "task": work.task}
+        assert noted[name].data == want | ({"baselines": below} if below is not None else {})
+        assert (noted[name].agent, noted[name].task) == ("me", work.task)
+    no = world.refused(rq.TaskWorktree(agent="me", task=work.task, worktree=str(world.root)))
+    assert (no.code, no.message, no.next) == (
+        Code.INVALID, f"{world.root} is not a linked worktree of this repository. Nothing was changed.", "`git worktree list` shows them.")
 
 
 def test_only_a_linked_worktree_can_be_worked_in(world: World, tmp_path: Path) -> None:

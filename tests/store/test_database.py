@@ -66,6 +66,17 @@ def test_each_copy_is_whole_and_older_ones_move_up(world: World, tmp_path: Path)
     world.task("goes on")
 
 
+def test_a_copy_is_on_the_disk_before_it_takes_the_place_of_the_old_one(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, done = tmp_path / "backup.sqlite3", list[str]()
+    sync, move = database.os.fsync, Path.replace
+    monkeypatch.setattr(database.os, "fsync", lambda fd: (done.append("synced"), sync(fd))[1])
+    monkeypatch.setattr(Path, "replace", lambda self, to: (done.append("moved"), move(self, to))[1])
+    backup(world.db, target, 2)
+    assert done == ["synced", "moved"]
+
+
 def test_a_copy_that_fails_leaves_the_old_ones(world: World, tmp_path: Path) -> None:
     target = tmp_path / "backup.sqlite3"
     world.task("one")

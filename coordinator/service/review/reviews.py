@@ -25,7 +25,6 @@ from coordinator.store.rows import (
     ReviewRow,
     StepRow,
     TaskRow,
-    VerdictRow,
 )
 from coordinator.words import file_names
 from coordinator.words import requests as rq
@@ -34,6 +33,10 @@ from coordinator.words.refusals import Code, Refusal
 #: A diff longer than this (bytes) is cut in replies; the bytes themselves are all kept.
 DIFF_BYTES_MAX = 200_000
 TIMELINE_MAX = 60
+#: A person's note on a verdict is cut to so many signs.
+NOTE_MAX = 2000
+#: Reviews that are listed at once.
+LISTED_MAX = 1000
 #: Tasks that a refusal names.
 NAMED_MAX = 5
 
@@ -54,7 +57,7 @@ def find(view: View, text: str) -> ReviewRow:
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.ReviewList:
     """See `requests.Reviews`."""
-    rows = view.rows("reviews_list", req.state, max(1, min(req.limit, 1000)))
+    rows = view.rows("reviews_list", req.state, max(1, min(req.limit, LISTED_MAX)))
     return rq.ReviewList(items=[_reply(view, ReviewRow(*row)) for row in rows])
 
 
@@ -210,33 +213,32 @@ def decide(tx: Tx, request: rq.ReviewDecide | rq.ReviewUndo,
     by = request.by or "operator"
     if isinstance(request, rq.ReviewUndo):
         return undone(tx, row, by, reopened=False)
-    verdict = VerdictRow(row.review_id, request.verdict, by, request.note[:2000], tx.now)
-    return reverted(tx, row, verdict, ())
+    return decided(tx, row, request.verdict, by, request.note[:NOTE_MAX], ())
 
 
-def reverted(tx: Tx, row: ReviewRow, verdict: VerdictRow,
-             steps: Sequence[StepRow]) -> rq.Review:
-    """Note a verdict (`verdict.what`); `steps` are the files that were written for it."""
+def decided(tx: Tx, row: ReviewRow, what: str, by: str, note: str,
+            steps: Sequence[StepRow]) -> rq.Review:
+    """Note a verdict; `steps` are the files that were written for it."""
     task = _task_under(tx, row)
-    state = {"keep": "kept", "revert": "reverted", "reassign": "reassigned"}[verdict.what]
+    state = {"keep": "kept", "revert": "reverted", "reassign": "reassigned"}[what]
     tx.record(
         ev.ReviewDecided(
-            review=row.review_id, agent=row.agent, task=row.task_id, state=state, by=verdict.by,
-            note=verdict.note, task_before=task.state if task else None,
+            review=row.review_id, agent=row.agent, task=row.task_id, state=state, by=by,
+            note=note, task_before=task.state if task else None,
             files=[(step.path, step.old_hash, step.new_hash) for step in steps],
             modes={step.path: step.old_mode for step in steps if step.old_hash is not None},
         )
     )
     if task is not None:
-        _move_task(tx, task, verdict.what, row)
+        _move_task(tx, task, what, row)
     for path, scope, *_ in tx.rows("review_files_of", row.review_id):
         tx.freed.append((path, "file", scope))
     if row.agent is not None:
-        said = (f"A human looked at your partial work {row.review_id} and chose to {verdict.what} "
+        said = (f"A human looked at your partial work {row.review_id} and chose to {what} "
                 "it.")
-        if task is not None and verdict.what == "reassign":
+        if task is not None and what == "reassign":
             said += f" Who claims it next has it: do not go on with {task.task_id} without that."
-        notices.post(tx, row.agent, "verdict", said, review=row.review_id, verdict=verdict.what)
+        notices.post(tx, row.agent, "verdict", said, review=row.review_id, verdict=what)
     return _reply(tx, find(tx, row.review_id))  # without differences: those take their time
 
 

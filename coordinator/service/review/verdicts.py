@@ -220,14 +220,14 @@ def begin(svc: Service, request: Asked, plan: Plan, tx: Tx) -> Journal | rq.Revi
     verdict_plan.free_to_write(svc, tx, row, plan)
     for content in plan.keeps:
         repository_files.keep(tx, content)
-    by, note = request.by or "operator", getattr(request, "note", "")[:2000]
+    by, note = request.by or "operator", getattr(request, "note", "")[:reviews.NOTE_MAX]
     tx.record(ev.VerdictBegun(review=plan.review, agent=row.agent, task=row.task_id,
                               what=plan.what, by=by, note=note, steps=plan.steps))
     _hold_files(tx, plan)
     if plan.what == "undo":
         reviews.reopen_task(tx, row)  # nobody may claim it while its files change
     begun = journal_of(tx, plan.review)
-    assert begun is not None, "it was recorded a moment ago"
+    assert begun is not None  # it was recorded a moment ago
     return begun
 
 
@@ -344,7 +344,7 @@ class _Writers:
     def _source(self, name: str) -> Source:
         found = self._view.source(name)
         if found is None:
-            raise OSError(2, f"its bytes ({name[:20]}…) are not kept any more")
+            raise OSError(f"its bytes ({name[:20]}…) are not kept any more")
         return found
 
     def sync(self) -> tuple[str, Outcome] | None:
@@ -392,7 +392,8 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
     if journal.verdict.what == "undo":
         reply = reviews.undone(tx, row, journal.verdict.by, reopened=True)
     else:
-        reply = reviews.reverted(tx, row, journal.verdict, journal.steps)
+        verdict = journal.verdict
+        reply = reviews.decided(tx, row, verdict.what, verdict.by, verdict.note, journal.steps)
     return msgspec.structs.replace(reply, warnings=warnings)
 
 

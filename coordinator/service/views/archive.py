@@ -8,10 +8,13 @@ from coordinator.store.ledger import View
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
+#: Signs of a query and of a reference that are looked at; hits that are told.
+QUERY_MAX, REF_MAX, HITS_MAX = 2000, 500, 100
+
 
 def search(svc: Service, view: View, actor: Actor, req: rq.ArchiveSearch) -> rq.HitList:
     """See `requests.ArchiveSearch`."""
-    found = svc.archive.search(req.query[:2000], max(1, min(req.limit, 100)))
+    found = svc.archive.search(req.query[:QUERY_MAX], max(1, min(req.limit, HITS_MAX)))
     return rq.HitList(
         items=[
             rq.Hit(number=h.number, title=h.title, source=h.source, snippet=h.snippet)
@@ -23,7 +26,7 @@ def search(svc: Service, view: View, actor: Actor, req: rq.ArchiveSearch) -> rq.
 def show(svc: Service, view: View, actor: Actor, req: rq.ArchiveShow) -> rq.ArchiveSection:
     """See `requests.ArchiveShow`."""
     try:
-        found = svc.archive.show(req.ref[:500])
+        found = svc.archive.show(req.ref[:REF_MAX])
     except UnknownSection as unknown:
         raise Refusal(
             Code.INVALID, f"{unknown}.", next="`coord archive search WORDS` finds sections.",

@@ -16,14 +16,17 @@ from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow, LogRow, TaskRow
 from coordinator.words import requests as rq
 
+#: How many are shown at most.
+LEASES_MAX, EVENTS_MAX = 5000, 200
+
 
 def status(
     svc: Service, view: View, actor: Actor, req: rq.Status, health: dict[str, Any] | None = None
 ) -> rq.StatusReply:
     """See `requests.Status`; `health` is the daemon's own knowledge of itself."""
-    rows = [LeaseRow(*r) for r in view.rows("leases_live", view.now, 0, None, 5000)]
+    rows = [LeaseRow(*r) for r in view.rows("leases_live", view.now, 0, None, LEASES_MAX)]
     claimed = [tasks.reply(view, TaskRow(*r)) for r in view.rows("tasks_claimed")]
-    shown = view.rows("events_of_interest", max(0, min(req.events, 200)))
+    shown = view.rows("events_of_interest", max(0, min(req.events, EVENTS_MAX)))
     return rq.StatusReply(
         at=view.now, root=str(svc.tree.root), agents=agents.listing(view),
         leases=[lease_reply(row) for row in rows], waiters=waiting_line.listing(svc, view),

@@ -62,6 +62,8 @@ SENTENCES: dict[str, str] = {
 #: Fields of events that hold somebody's own words.
 _QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title")})
 QUOTED_MAX = 500
+#: Events that are told at once: on a page, and as a story.
+PAGE_MAX, STORY_MAX = 5000, 2000
 
 
 class _Lenient(dict[str, Any]):
@@ -110,7 +112,7 @@ def event_reply(row: LogRow) -> rq.EventRow:
 
 def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventList:
     """See `requests.Events`."""
-    limit = max(1, min(req.limit, 5000))
+    limit = max(1, min(req.limit, PAGE_MAX))
     name = "events_last" if req.tail else "events_after"
     rows = view.rows(name, req.after, req.agent, req.task, req.resource, req.kind, limit)
     items = [event_reply(LogRow(*row)) for row in rows]
@@ -123,21 +125,21 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
     subject = req.subject.strip()
     upper = subject.upper()
     if view.row("task_get", upper):
-        rows = view.rows("events_of_task", upper, 2000)
+        rows = view.rows("events_of_task", upper, STORY_MAX)
         return _story(upper, rows)
     review = view.row("review_get", upper)
     if review:
-        rows = view.rows("events_of_review", review[13], review[5], review[4], 500)
+        rows = view.rows("events_of_review", review[13], review[5], review[4], STORY_MAX)
         return _story(upper, list(reversed(rows)))
     if view.row("unlock_get", upper):
-        return _story(upper, view.rows("events_of_unlock", upper, 500))
+        return _story(upper, view.rows("events_of_unlock", upper, STORY_MAX))
     if view.row("agent_get", subject):
-        return _story(subject, view.rows("events_of_agent", subject, 2000))
+        return _story(subject, view.rows("events_of_agent", subject, STORY_MAX))
     try:
         subject = view.looked.place(subject, req.cwd).resource.name
     except Refusal as refusal:
         return rq.Story(subject=subject, sentences=[f"Nothing is known: {refusal.message}"])
-    return _story(subject, view.rows("events_of_resource", subject, f'"{subject}"', 2000))
+    return _story(subject, view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX))
 
 
 def _story(subject: str, rows: list[tuple[Any, ...]]) -> rq.Story:

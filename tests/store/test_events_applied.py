@@ -1,0 +1,180 @@
+"""What each kind of event does to each table. A log that was written once must give the same state
+in each later version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from coordinator.store import events as ev
+from coordinator.store.database import in_memory
+from coordinator.store.projections import APPLY, apply, park
+from coordinator.store.rebuild import state
+from tests.golden import assert_as_kept
+
+TASK = {"verb": "v", "attempts": 2}
+LOG: list[ev.Event] = [
+    ev.AgentRegistered(agent="ann", parent=None, profile="p", description="d", token_hash="h1", silence_ms=5),
+    ev.AgentRegistered(agent="ann-1", parent="ann", profile="p", description="d", token_hash="h2", silence_ms=None),
+    ev.AgentSeen(agent="ann", progress="half", moved=True),
+    ev.AgentSeen(agent="ann-1"),
+    ev.AgentHooked(agent="ann", session="s"),
+    ev.ContentRead(agent="ann", reads=[("a", "h"), ("b", None)]),
+    ev.ContentRead(agent="ann-1", reads=[("a", "h")]),
+    ev.NoticePosted(notice=1, agent="ann", about="verdict", text="t", facts={"x": 1}),
+    ev.NoticePosted(notice=2, agent="ann", about="verdict", text="t", facts={}),
+    ev.NoticePosted(notice=3, agent="ann-1", about="verdict", text="t", facts={}),
+    ev.NoticesDelivered(agent="ann", up_to=1),
+    ev.AgentRegistered(agent="ann", parent="z", profile="q", description="e", token_hash="h3", silence_ms=6, anew=True),
+    ev.AgentState(agent="ann", state="stale", reason="r"),
+    ev.AgentState(agent="ann", state="gone", reason="r"),
+    ev.ContentRead(agent="ann", reads=[("c", "h")]),
+    ev.AgentRegistered(agent="ann", parent=None, profile="p", description="d", token_hash="h4", silence_ms=None),
+    ev.AgentState(agent="ann", state="gone", reason="r"),
+    ev.ContentRead(agent="ann", reads=[("d", "h")]),
+    ev.AgentRegistered(agent="ann", parent=None, profile="p", description="d", token_hash="h5", silence_ms=None, anew=True),
+    # leases
+    ev.LeaseGranted(fencing_token=1, resource="a", agent="ann", expires_at="e1", lease_kind="file", mode="exclusive", scope="p/a/",
+                    acquisition_id="A-1", ttl_ms=7, max_until="m1", description="d", slot="s", inode="1:2", worktree="/w",
+                    content_hash="h", task="T-1"),
+    ev.LeaseGranted(fencing_token=2, resource="d/", agent="ann", expires_at="e2", lease_kind="dir", mode="shared", scope="p/d/",
+                    acquisition_id="A-2", ttl_ms=8, max_until="m2", baselines=[("d/x", "h1"), ("d/y", "h2")]),
+    ev.LeaseGranted(fencing_token=3, resource="g*", agent="ann", expires_at="e3", lease_kind="glob", mode="exclusive", scope="p/",
+                    acquisition_id="A-2", ttl_ms=8, max_until="m2", baselines=[("gx", "h1")]),
+    ev.LeaseRenewed(agent="ann", until=[(1, "e11"), (2, "e12")]),
+    ev.LeaseWarned(fencing_token=1, agent="ann", resource="a"),
+    ev.LeasePlaced(fencing_token=1, agent="ann", resource="a", lease_kind="file", worktree="/v", content_hash=None),
+    ev.LeasePlaced(fencing_token=2, agent="ann", resource="d/", lease_kind="dir", worktree="/v", content_hash=None,
+                   baselines=[("d/z", "h3")]),
+    ev.LeaseMoved(fencing_token=1, agent="ann", resource="b", old_scope="p/a/", scope="p/b/", slot="t", moved_from="a"),
+    ev.LeasesShifted(delta_ms=1, tokens=[(1, "e21", "m21"), (3, "e23", "m23")], claims=[], waiters=[]),
+    ev.LeaseReleased(fencing_token=2, resource="d/", scope="p/d/", agent="ann", lease_kind="dir"),
+    ev.LeaseLapsed(fencing_token=3, resource="g*", scope="p/", agent="ann", task=None, lease_kind="glob", reason="r", expired_at="x"),
+    # tasks
+    ev.TaskAdded(task="T-1", n=1, title="t", prompt="p", priority=4, state="ready", attempts_max=3,
+                 resources=[("a", "file", "p/a/", "exclusive"), ("c", "file", "p/c/", "shared")], after=[]),
+    ev.TaskAdded(task="T-2", n=2, title="u", prompt="q", priority=0, state="pending", attempts_max=1, resources=[], after=["T-1", "T-0"]),
+    ev.TaskResourcesLearned(task="T-2", agent=None, resources=[("b", "file", "p/b/", "exclusive")]),
+    ev.TaskChanged(task="T-1", state="claimed", claimed_by="ann", claimed_at="c1", claim_until="c2", claim_max="c3", ttl_ms=9,
+                   partial="R-1", **TASK),
+    ev.ClaimRenewed(agent="ann", until=[("T-1", "c22")]),
+    ev.LeasesShifted(delta_ms=1, tokens=[], claims=[("T-1", "c32", "c33")], waiters=[]),
+    ev.TaskChanged(task="T-1", state="failed", not_before="n", result="r", **TASK),
+    ev.TaskChanged(task="T-1", state="ready", **TASK),
+    ev.TaskChanged(task="T-2", state="ready", **TASK),
+    ev.RippleLeft(task="T-1", after=5),
+    ev.RippleLeft(task="T-1", after=3),
+    ev.RippleLeft(task="T-1", after=None),
+    ev.SetAside(what="task", subject="T-1", reason="r", tries=1, retry_at="q"),
+    ev.SetAside(what="lapse", subject="ann/", reason="r", tries=1, retry_at="q"),
+    ev.SetAside(what="task", subject="T-1", reason="s", tries=2, retry_at="q2"),
+    ev.TakenUp(what="task", subject="T-1"),
+    ev.TakenUp(what="lapse", subject="ann/"),
+    ev.SetAside(what="task", subject="T-1", reason="s", tries=2, retry_at="q2"),
+    ev.TaskChanged(task="T-1", state="done", **TASK),
+    # the line
+    ev.WaiterQueued(acquisition_id="W-1", agent="ann", mode="exclusive", priority=2, asked_at="a", until="u", held=True, ttl_ms=3,
+                    task="T-1", description="d", resources=[("b", "file", "p/b/"), ("d", "file", "p/d/")], met="p/m/"),
+    ev.WaiterQueued(acquisition_id="W-2", agent="ann", mode="shared", priority=2, asked_at="a", until="u", held=False, ttl_ms=3,
+                    task=None, description="", resources=[("c", "file", "p/c/")]),
+    ev.WaiterChanged(acquisition_id="W-1", agent="ann", held=False),
+    ev.WaiterChanged(acquisition_id="W-2", agent="ann", held=True),
+    ev.LeasesShifted(delta_ms=1, tokens=[], claims=[], waiters=[("W-1", "u2")]),
+    ev.SetAside(what="waiter", subject="W-1", reason="r", tries=1, retry_at="q"),
+    ev.WaiterLeft(acquisition_id="W-1", agent="ann", reason="granted"),
+    ev.UnlockAsked(request="U-1", n=1, agent="bob", holder="ann", resource="b", resource_kind="file", scope="p/b/", mode="shared", reason="r"),
+    ev.UnlockAsked(request="U-2", n=2, agent="bob", holder="ann", resource="c", resource_kind="file", scope="p/c/", mode="exclusive", reason="r"),
+    ev.UnlockPassed(request="U-1", agent="bob", holder="ann-1", resource="b"),
+    ev.UnlockAnswered(request="U-1", agent="bob", resource="b", status="approved", by="op", override=True, answer="yes"),
+    ev.UnlockAnswered(request="U-2", agent="bob", resource="c", status="rejected", by="ann", override=False, answer=""),
+    # reviews
+    ev.ReviewOpened(review="R-1", n=1, reason="left", agent="ann", task="T-1", summary="s", log_tail="l", leased_at="x", events_from=7, files=[
+        ev.FlaggedFile(path="a", scope="p/a/", change="modified", kept=True, worktree="/w", baseline_hash="h1", flagged_hash="h2", inode="1:2"),
+        ev.FlaggedFile(path="n", scope="p/n/", change="created", kept=False, baseline_hash=None, flagged_hash="h3")]),
+    ev.VerdictBegun(review="R-1", agent="ann", task="T-1", what="revert", by="eve", note="n", steps=[
+        ev.VerdictStep(path="n", scope="p/n/", old="h3", old_mode=420, aside=".x", in_place=True),
+        ev.VerdictStep(path="a", scope="p/a/", worktree="/w", old="h2", old_mode=384, new="h1", new_mode=493, aside=".y")]),
+    ev.VerdictStepped(review="R-1", steps=[0, 1]),
+    ev.VerdictStepped(review="R-1", steps=[1], back=True),
+    ev.VerdictEnded(review="R-1", agent="ann", task="T-1", what="revert", outcome="done", saved=[("a", "h9")]),
+    ev.ReviewDecided(review="R-1", agent="ann", task="T-1", state="reverted", by="eve", note="n", task_before="review",
+                     files=[("n", "h3", None), ("a", "h2", "h1")], modes={"n": 420}),
+    ev.ReviewUndone(review="R-1", agent="ann", task="T-1", by="eve"),
+    ev.VersionsSeen(versions=[("a", "h", "ann"), ("b", None, None)]),
+    ev.VersionsSeen(versions=[("a", "h2", None)]),
+    # what only the story needs
+    ev.AcquisitionRefused(agent="bob", resources=["a", "b"], holders=["ann"]),
+    ev.AcquisitionRefused(agent="bob", resources=[], holders=["ann"], task="T-1", redirect="T-2"),
+    ev.UnleasedWrite(resource="a", hash=None),
+    ev.TargetMoved(agent="ann", task="T-1", target="t", before="b", after="c", why="w", paths=["a"], fencing_tokens=[1]),
+    ev.Noted(what="w", facts={"x": 1}),
+    ev.CountersRaised(above={"task": 5}),
+]
+
+
+def rows(db: Any) -> set[str]:
+    every = {**state(db), "ready_tasks": db.execute("SELECT * FROM ready_tasks").fetchall()}
+    return {f"{table} {row}" for table, found in every.items() for row in found}
+
+
+def test_each_event_changes_what_it_always_changed() -> None:
+    db, text, before = in_memory(), [], set[str]()
+    for n, event in enumerate(LOG):
+        line = msgspec.json.encode(event)
+        apply(db, f"at{n}", ev.ANY.decode(line))
+        now = rows(db)
+        text += [f"{ev.SUBJECT_OF[type(event)](event)} {line.decode()}", *(f"- {row}" for row in sorted(before - now)),
+                 *(f"+ {row}" for row in sorted(now - before)), ""]
+        before = now
+    assert_as_kept("events_applied.txt", "\n".join(text))
+    assert {type(event) for event in LOG} == APPLY.keys(), "each kind"
+    db.close()
+
+
+def test_who_is_parked_is_offered_when_nobody_holds_it_any_more() -> None:
+    def ready(db: Any) -> list[tuple[Any, ...]]:
+        return list(db.execute("SELECT task_id, parked_on, offered_from FROM ready_tasks ORDER BY n"))
+
+    def added(n: int) -> ev.Event:
+        return ev.TaskAdded(task=f"T-{n}", n=n, title="t", prompt="", priority=-n, state="ready", attempts_max=1, resources=[], after=[])
+
+    def lease(scope: str) -> ev.Event:
+        return ev.LeaseGranted(fencing_token=1, resource="a", agent="ann", expires_at="e", lease_kind="file", mode="exclusive",
+                               scope=scope, acquisition_id="A-1", ttl_ms=1, max_until="m")
+
+    def world(*events: ev.Event) -> Any:
+        db = in_memory()
+        for event in (added(1), added(2), lease("p/a/")):
+            apply(db, "at", event)
+        for task in ("T-1", "T-2"):
+            park(db, task, "p/a/")
+        for event in events:
+            apply(db, "at", event)
+        return db
+
+    waiter = ev.WaiterQueued(acquisition_id="W-1", agent="x", mode="shared", priority=0, asked_at="a", until="u", held=False, ttl_ms=1,
+                             task=None, description="", resources=[("a", "file", "p/a/")])
+    left = ev.WaiterLeft(acquisition_id="W-1", agent="x", reason="r")
+    released = ev.LeaseReleased(fencing_token=1, resource="a", scope="p/a/", agent="ann", lease_kind="file")
+    review = ev.ReviewOpened(review="R-1", n=1, reason="left", agent=None, task=None, summary="", log_tail="", leased_at=None, events_from=0,
+                             files=[ev.FlaggedFile(path="a", scope="p/a/", change="deleted", kept=True, baseline_hash="h", flagged_hash=None)])
+    decided = ev.ReviewDecided(review="R-1", agent=None, task=None, state="kept", by="b", note="", task_before=None, files=[])
+    moved = ev.LeaseMoved(fencing_token=1, agent="ann", resource="b", old_scope="p/a/", scope="p/b/", slot="", moved_from="a")
+    parked = [("T-1", "p/a/", None), ("T-2", "p/a/", None)]
+    offered = [("T-1", None, "p/a/"), ("T-2", "p/a/", None)]
+    assert ready(world(waiter, left)) == parked, "it is held still"
+    assert ready(world(review, decided)) == parked
+    assert ready(world(waiter, released, left)) == offered
+    assert ready(world(released, review, decided)) == offered
+    assert ready(world(moved)) == offered
+    # What was offered and moves on lets the next one come; so does one that is parked elsewhere
+    gone = ev.TaskChanged(task="T-1", verb="v", state="done", attempts=0)
+    assert ready(world(moved, gone)) == [("T-2", None, "p/a/")]
+    assert ready(world(gone)) == [("T-2", "p/a/", None)]
+    db = world(moved)
+    park(db, "T-1", "p/a/")
+    assert ready(db) == parked
+    db = world(moved)
+    park(db, "T-1", "p/b/")
+    assert ready(db) == [("T-1", "p/b/", None), ("T-2", None, "p/a/")]
