@@ -19,6 +19,7 @@ from coordinator.store import events as ev
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
+from tests.sessions import Session
 from tests.world import World
 
 #: Longer lists in a request are only counted.
@@ -94,6 +95,22 @@ class Told:
         for pattern, instead in _CHANGING:
             text = pattern.sub(instead, text)
         return _RUN.sub(lambda run: f"{run[1]}*{len(run[0])}", text)
+
+
+class Heard(Session):
+    """A session whose every hook call is told of."""
+
+    def __init__(self, told: Told, session: str, sub: str = "", **more: Any) -> None:
+        super().__init__(told.world, session, sub, **more)
+        self.told = told
+
+    def hook(self, event: str, **more: Any) -> Any:
+        came = super().hook(event, **more)
+        said = {name: value for name in ("deny", "context", "again", "protects", "waiting")
+                if (value := getattr(came, name))}
+        given = msgspec.json.encode(more, enc_hook=list, order="sorted").decode()
+        self.told.came(f"hook of {self.name}: {event} {given}", {"holder": came.holder, **said})
+        return came
 
 
 def _given(request: rq.Request[Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from coordinator.service.enforcement import seen_writes
@@ -15,30 +14,14 @@ from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.settings import Hooks, Leases, Settings, Watching
 from coordinator.words import requests as rq
-from tests.sessions import Session, saw
-from tests.told import Told
+from tests.sessions import saw
+from tests.told import Heard, Told
 from tests.world import World
 
 
 @pytest.fixture
 def told(world: World) -> Told:
     return Told(world)
-
-
-class Heard(Session):
-    """A session whose every hook call is told of."""
-
-    def __init__(self, told: Told, session: str, sub: str = "", **more: Any) -> None:
-        super().__init__(told.world, session, sub, **more)
-        self.told = told
-
-    def hook(self, event: str, **more: Any) -> Any:
-        came = super().hook(event, **more)
-        said = {name: value for name in ("deny", "context", "again", "protects", "waiting")
-                if (value := getattr(came, name))}
-        given = msgspec.json.encode(more, enc_hook=list, order="sorted").decode()
-        self.told.came(f"hook of {self.name}: {event} {given}", {"holder": came.holder, **said})
-        return came
 
 
 def test_sessions(told: Told) -> None:

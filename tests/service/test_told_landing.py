@@ -7,8 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from coordinator.service.enforcement import seen_writes
+from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.words import requests as rq
-from tests.told import Told
+from tests.told import Heard, Told
 from tests.world import World
 
 TRUNK = "refs/heads/trunk"
@@ -129,4 +131,39 @@ def test_what_did_not_land(tmp_path: Path) -> None:
     told.ask(rq.TaskFail(agent="me", task="T-1", reason="refused", unlanded=left, log_tail="tail"))
     told.ask(rq.ReviewShow(review="R-1"))
     told.assert_is("not_landed")
+    world.close()
+
+
+def test_agents_in_a_worktree_of_their_own(tmp_path: Path) -> None:
+    told, place, _ = begun(tmp_path)
+    world, below = told.world, ".coord/worktrees/run/me"
+    ann, sub, bob = Heard(told, "ann"), Heard(told, "ann", "s1"), Heard(told, "bob")
+    ann.hook("SessionStart")
+    told.ask(rq.TaskAdd(title="t", resources=["a", "d/"]))
+    told.ask(rq.TaskClaim(agent=ann.name, task="T-1"))
+    told.ask(rq.TaskWorktree(agent=ann.name, task="T-1", worktree=str(place)))
+    sub.edit(f"{below}/a", "by a sub-agent\n")
+    sub.edit(f"{below}/d/x", "by a sub-agent\n")
+    ann.edit(f"{below}/n", "1\n")
+    told.later(1)
+    ann.edit(f"{below}/n", "2\n")
+    told.ask(rq.Acquire(agent=ann.name, resources=["r.py::C", "d2/"], cwd=str(place)))
+    bob.edit(f"{below}/a", "bob's\n")
+    bob.edit("n", "bob's\n")
+    bob.shell("git stash")
+    bob.call("Bash", {"command": "git stash"}, cwd=str(place))
+    bob.call("Bash", {"command": "git stash"}, cwd="/")
+    bob.hook("Stop", broken=bob.broke(Broken("n", ann.name, None, str(place))))
+    told.ask(rq.GuardCheck(paths=[str(place / "n"), str(world.root / "n"), str(place / "d/x")]))
+    world.decide(lambda tx: seen_writes.follow(world.service, tx, "d", "e"))
+    told.came("d was moved to e, in the main worktree")
+    sub.hook("SubagentStop")
+    (place / "d/y").write_text("new\n")
+    (place / "d2").mkdir()
+    (place / "d2/z").write_text("new\n")
+    told.ask(rq.Release(agent="eve", resources=["d/", "n", "r.py::C"], force=True))
+    told.later(4000)
+    told.ask(rq.Sweep())
+    told.ask(rq.Reviews())
+    told.assert_is("in_a_worktree")
     world.close()

@@ -18,7 +18,6 @@ from coordinator.service.holders import notice_delivery, sessions
 from coordinator.service.leasing import leases
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located
@@ -213,9 +212,3 @@ def told(refusal: Refusal) -> str:
     """A refusal in words for a model: what happened, then the next step where it adds anything."""
     step = refusal.next or ""
     return refusal.message if step in refusal.message else f"{refusal.message} {step}".strip()
-
-
-def holds(tx: Tx, agent: str) -> list[LeaseRow]:
-    """The agent's live leases."""
-    rows = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", agent)]
-    return [row for row in rows if row.expires_at > tx.now]
