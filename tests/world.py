@@ -50,7 +50,8 @@ class World:
     #: Whether the whole state is held against the invariants after every commit.
     checked = True
 
-    def __init__(self, root: Path, settings: Settings | None = None, git: bool = False) -> None:
+    def __init__(self, root: Path, settings: Settings | None = None, git: bool = False,
+                 fold_case: bool | None = None) -> None:
         self.root = root
         if git:
             subprocess.run(["git", "init", "-q", str(root)], check=True)
@@ -58,7 +59,7 @@ class World:
         self.settings = settings or Settings()
         self.state_dir = StateDir(root)
         self.state_dir.create()
-        tree = Tree(root)
+        tree = Tree(root, fold_case=fold_case)
         archive = ArchiveIndex(self.state_dir.archive, root)
         archive.refresh()
         self.service = Service(self.settings, tree, Ignore(tree), archive, b"k" * 32)

@@ -115,4 +115,5 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     names = [one_line(file_names.shown(name)) for name in names[:most]] + list(names[most:])
     if len(names) > most:
         return ", ".join(names[:most]) + f" and {len(names) - most} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))
+    first = ", ".join(names[:-1])
+    return f"{first} and {names[-1]}" if first else "".join(names)

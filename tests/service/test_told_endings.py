@@ -9,6 +9,7 @@ import pytest
 from coordinator.service.leasing import unlock_requests
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
 from tests.told import Told
 from tests.world import World
 
@@ -142,6 +143,7 @@ def test_leases_and_claims_that_lapse(told: Told) -> None:
     told.ask(acquire("ann", "t2.py", task=task))
     world.write("a.py", "two\n")
     world.write("d/y.py", "new\n")
+    world.write("a2.py", "new\n")
     world.write("s.py", "whoever\n")
     (world.root / "d/gone.py").unlink()
     for seconds in (19.999, 0.001, 39.999, 0.001):
@@ -197,6 +199,56 @@ def test_what_cannot_be_looked_at_ends_all_the_same(tmp_path: Path) -> None:
     told.ask(rq.Sweep())
     told.assert_is("unseen")
     world.close()
+
+
+def test_files_that_nobody_can_look_at(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = told.world
+    told.ask(rq.TaskAdd(title="t", resources=["t.py"]))
+    told.ask(rq.TaskClaim(agent="ann", task="T-1", ttl_s=5))
+    told.ask(acquire("bob", "d/", "b.py", "key:k", "r.py::C", ttl_s=5))
+    told.ask(acquire("cyd", "s.py", mode="shared", ttl_s=5))
+    told.ask(rq.Register(agent="dan", silence_s=5))
+    told.ask(acquire("dan", "dans.py"))
+    told.later(5)
+
+    async def refused(needs: object, looked: object) -> Refusal:
+        return Refusal(Code.LIMIT, "It would take too long.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(world.engine, "look", refused)
+        told.ask(rq.Sweep())
+        told.ask(acquire("eve", "x.py", "y.py"))
+    told.ask(rq.Reviews())
+    told.assert_is("not_looked_at")
+
+
+def test_a_question_whose_time_in_line_is_over(tmp_path: Path) -> None:
+    world = World(tmp_path / "few", Settings(review=Reviewing(files_max=2)))
+    told = Told(world)
+    told.ask(acquire("ann", "d/1"))
+    told.ask(acquire("bob", "e/"))
+    told.ask(ask("cyd", "d/"))
+    told.ask(ask("dan", "e/"))
+    for n in range(3):
+        world.write(f"d/{n}", "x\n")
+    told.later(600)
+    told.ask(answer("ann", "U-1", "approve"))
+    told.ask(answer("bob", "U-2", "approve"))
+    told.ask(rq.Locks())
+    told.assert_is("questions_late")
+    world.close()
+
+
+def test_the_log_is_cut(told: Told) -> None:
+    for n in range(3):
+        told.ask(acquire("ann", f"{n}.py"))
+    told.later(3 * 86_400)
+    told.ask(rq.Sweep())
+    told.seq = 1_000_000
+    compacted = told.ask(rq.Compact(keep_days=1))
+    (noted,) = told.world.ask(rq.Events(kind="noted", tail=True, limit=1)).items
+    told.came("what the log says of it", [noted.data, compacted])
+    told.assert_is("compacted")
 
 
 def test_the_machine_sleeps(told: Told) -> None:

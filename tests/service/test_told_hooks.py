@@ -47,6 +47,11 @@ def test_sessions(told: Told) -> None:
     ann.hook("SomethingNew")
     ann.hook("SessionEnd")
     bob.hook("SessionEnd")
+    token = told.ask(rq.Register(agent="T-1-agent", profile="codex")).token
+    launched = Heard(told, "launched", profile="codex", token=token)
+    launched.edit("l.py", "1\n")
+    told.later(15)
+    launched.edit("l.py", "2\n")
     told.ask(rq.Agents(all=True))
     told.assert_is("sessions")
 
@@ -59,6 +64,7 @@ def test_writes_and_messages(told: Told) -> None:
     ann, bob = Heard(told, "ann"), Heard(told, "bob")
     bob.read("hot.py")
     bob.read("big.py")
+    bob.read("b.py")
     told.later(1)
     ann.edit("hot.py", "one\ntwo\n")
     ann.edit("x.log", "not read\n")
@@ -136,6 +142,9 @@ def test_what_a_sub_agent_has_of_its_parent(told: Told) -> None:
     sub.edit("src/x.py", "1\n")
     sub.edit("own.py", "1\n")
     told.ask(rq.RequestAnswer(agent=parent.name, request="U-1", verdict="reject"))
+    told.ask(rq.Acquire(agent=parent.name, resources=["s.py"], mode="shared", task="T-1"))
+    sub.shell("cat s.py")
+    sub.edit("s.py", "1\n")
     sub.hook("SubagentStop")
     told.ask(rq.Locks())
     told.assert_is("handed_down")
@@ -191,7 +200,7 @@ def test_leases_follow_what_is_moved(told: Told) -> None:
         told.came(f"moved: {old} to {new}")
 
     told.ask(rq.Acquire(agent="ann", resources=["a.py", "d/", "d/x.py::C", "e/*.py", "b.py", "key:k"]))
-    told.ask(rq.Acquire(agent="bob", resources=["held/"]))
+    told.ask(rq.Acquire(agent="bob", resources=["held/", "in/deep.py"]))
     told.ask(rq.Acquire(agent="cyd", resources=["a.py"]))
     moves("a.py", "a2.py")
     moves("d", "d2")
@@ -199,6 +208,7 @@ def test_leases_follow_what_is_moved(told: Told) -> None:
     world.write("a2.py", "changed\n")
     moves("a2.py", "held/a.py")
     moves("b.py", "held/b.py")
+    moves("d2", "in")
     world.write("c1.py", "1\n")
     told.ask(rq.Acquire(agent="ann", resources=["c1.py", "c2.py"]))
     moves("c1.py", "c2.py")
@@ -209,8 +219,10 @@ def test_leases_follow_what_is_moved(told: Told) -> None:
 def test_links_that_lead_elsewhere_are_followed(told: Told) -> None:
     world = told.world
     world.write("real/x.py", "1\n")
-    told.ask(rq.Acquire(agent="ann", resources=["link/x.py", "out.py"]))
+    world.write("real2/x.py", "1\n")
+    told.ask(rq.Acquire(agent="ann", resources=["link/x.py", "out.py", "link2/", "key:k"]))
     os.symlink("real", world.root / "link")
+    os.symlink("real2", world.root / "link2")
     os.symlink("/etc/passwd", world.root / "out.py")
     told.ask(rq.Sweep())
     told.ask(rq.Locks())

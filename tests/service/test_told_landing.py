@@ -9,6 +9,7 @@ from typing import Any
 
 from coordinator.service.enforcement import seen_writes
 from coordinator.service.enforcement.shell_commands import Broken
+from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
 from tests.told import Heard, Told
 from tests.world import World
@@ -25,7 +26,7 @@ def git(place: Path, *args: str) -> str:
 
 def begun(tmp_path: Path) -> tuple[Told, Path, str]:
     """A repository, a linked worktree as a launch makes it, and the commit where both begin."""
-    world = World(tmp_path / "repo", git=True)
+    world = World(tmp_path / "repo", Settings(review=Reviewing(file_bytes_max=1000)), git=True)
     git(world.root, "symbolic-ref", "HEAD", TRUNK)
     world.write("a", "a\n")
     world.write("d/x", "x\n")
@@ -85,6 +86,7 @@ def test_what_lands(tmp_path: Path) -> None:
     told.ask(rq.Release(agent="me", resources=["a"]))
     told.ask(rq.Leave(agent="me"))
     told.ask(rq.TaskDone(agent="me", task="T-1", landed=after))
+    told.ask(rq.TaskCancel(task="T-1", force=True))
     world.service.landing.clear()
     land("a")
     told.ask(rq.Locks())
@@ -118,6 +120,7 @@ def test_what_did_not_land(tmp_path: Path) -> None:
     (place / "new").write_text("new\n")
     (place / "run.sh").write_text("run\n")
     (place / "run.sh").chmod(0o755)
+    (place / "large").write_text("1" * 2000)
     (place / "link").symlink_to("a")
     (place / "d/x").unlink()
     git(place, "add", ".")

@@ -178,12 +178,10 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
              if row.fencing_token != lease.fencing_token]
     others = [row for row in there if conflicts(asked, lease.mode, lease.locked_by, row)]
     same = [row for row in there if row.scope == scope and row.slot == place]
-    lapsed = {Lapsed(row.locked_by, row.task_id): None for row in (*others, *same)
-              if row.expires_at <= tx.now}
-    if lease.expires_at <= tx.now:
-        lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
+    lapsed = [Lapsed(row.locked_by, row.task_id) for row in (*others, *same, lease)
+              if row.expires_at <= tx.now]
     if lapsed:
-        raise Unready(lapsed=lapsed)
+        raise Unready(lapsed=dict.fromkeys(lapsed))
     if others:
         _give_way(svc, tx, lease, name, others[0])
         return

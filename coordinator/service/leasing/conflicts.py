@@ -150,7 +150,7 @@ def weigh(
     """
     out = Obstacles()
     now = tx.now
-    lapsed: dict[Lapsed, None] = {}
+    lapsed: list[Lapsed] = []
     for located, mode in wanted:
         asked = located.resource
         for lease, scope in _rivals(svc, tx, located):
@@ -162,14 +162,14 @@ def weigh(
                 ):
                     out.own[asked.scope + "\n" + asked.name] = lease
                 if lease.expires_at <= now:
-                    lapsed[Lapsed(holder, lease.task_id)] = None
+                    lapsed.append(Lapsed(holder, lease.task_id))
                 elif overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
                     out.mine.append(lease)
                 continue
             if not rule.conflicts(asked, mode, holder, lease):
                 continue
             if rule.dead(lease.expires_at, now):
-                lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
+                lapsed.append(Lapsed(lease.locked_by, lease.task_id))
                 continue
             out.held_at = out.held_at or scope
             out.leases.append(lease)
@@ -190,7 +190,7 @@ def weigh(
                     out.unkept = out.unkept or (bool(unkept) and not out.closed)
                     out.closed.append(found)
     if lapsed:
-        raise Unready(lapsed=lapsed)
+        raise Unready(lapsed=dict.fromkeys(lapsed))
     if not out.blocked:
         _linked_rivals(svc, tx, out, holder, wanted)
     return out

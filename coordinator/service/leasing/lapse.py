@@ -405,7 +405,7 @@ def _end_group(
         tasks.attempt_over(svc, tx, claim, agent=holder, why=why or WHY[reason], review=review,
                            blocked=blocked)
         ending.tasks.append(claim.task_id)
-    _tell(tx, holder, leases, claim, reason, review)
+    _tell(tx, holder, leases, claim, reason, review, seen=not unseen)
 
 
 def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
@@ -420,11 +420,13 @@ def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
 
 
 def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, reason: str,
-          review: str | None) -> None:
+          review: str | None, *, seen: bool) -> None:
     if reason == "failed":
         return
     names = listed([row.file_path for row in leases]) or "nothing"
     kept = f" Your changes are kept for a human in {review}." if review else ""
+    if review and not seen:
+        kept = f" Whether you changed anything could not be looked at; a human will ({review})."
     task = f" Task {claim.task_id} is no longer yours." if claim else ""
     notices.post(
         tx, holder, "lapsed",

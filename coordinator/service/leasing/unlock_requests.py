@@ -203,7 +203,7 @@ def _approve(
 ) -> rq.UnlockAnswered:
     changed = [file.path for file in lapse.changed_since(svc, tx, leases)]
     raw = tx.row("waiter_get", row.request_id)
-    assert raw is not None, "what is asked for stands in line"
+    assert raw is not None  # what is asked for stands in line
     waiter = WaiterRow(*raw)
     tx.looked.fresh(tx.ended_since(row.kind, row.scope))
     pending_unlocks.conclude(tx, row, "approve", by, said, override=override)
@@ -222,6 +222,8 @@ def _approve(
         )
     if granted:
         message = f"Released {names}; {row.requested_by} has {row.resource} now."
+    elif tx.row("waiter_get", row.request_id) is None:  # its time was over, and it was told
+        message = f"Released {names}; {row.requested_by} does not stand in line any more."
     else:
         message = (f"Released {names}; {row.requested_by} stays in line for {row.resource}, for "
                    "others hold part of it or stand before it.")
