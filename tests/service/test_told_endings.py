@@ -201,6 +201,27 @@ def test_what_cannot_be_looked_at_ends_all_the_same(tmp_path: Path) -> None:
     world.close()
 
 
+def test_what_cannot_be_kept(tmp_path: Path) -> None:
+    world = World(tmp_path / "full", Settings(review=Reviewing(file_bytes_max=70_000, kept_bytes_max=250_000)))
+    told = Told(world)
+    for name in ("a.py", "d/ü.py", "e.py"):
+        world.write(name, name * 20_000)
+    told.ask(rq.TaskAdd(title="t", resources=["a.py"]))
+    told.ask(acquire("ann", "e.py", ttl_s=5))
+    told.ask(acquire("ann", "a.py", "d/", ttl_s=5))
+    world.write("a.py", "y" * 100_000)
+    world.write("e.py", "z" * 100_000)
+    told.later(5)
+    told.ask(acquire("bob", "a.py"))
+    told.ask(acquire("bob", "e.py", "a.py"))
+    told.ask(rq.TaskClaim(agent="bob", task="T-1"))
+    told.ask(rq.TaskClaim(agent="bob"))
+    told.ask(rq.ReviewDecide(review="R-1", verdict="keep", by="eve"))
+    told.ask(rq.TaskClaim(agent="bob"))
+    told.assert_is("not_kept")
+    world.close()
+
+
 def test_files_that_nobody_can_look_at(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     world = told.world
     told.ask(rq.TaskAdd(title="t", resources=["t.py"]))

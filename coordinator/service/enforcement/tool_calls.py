@@ -150,10 +150,12 @@ def needs(heard: HookCall) -> list[AnyNeed]:
     call = heard.call
     if call is None or heard.moment not in ("before", "after"):
         return []
-    paths: Sequence[str] = call.paths if call.kind in ("write", "read") else ()
-    if call.kind == "shell" and heard.moment == "before":
-        paths = shell_commands.targets(call.command)
     noted = heard.moment == "after"
+    paths: Sequence[str] = ()
+    if call.kind == "write" or (call.kind == "read" and noted):
+        paths = call.paths
+    elif call.kind == "shell" and not noted:
+        paths = shell_commands.targets(call.command)
     return [Whole(path, heard.cwd, True, noted) for path in paths]
 
 

@@ -405,7 +405,8 @@ def _end_group(
         tasks.attempt_over(svc, tx, claim, agent=holder, why=why or WHY[reason], review=review,
                            blocked=blocked)
         ending.tasks.append(claim.task_id)
-    _tell(tx, holder, leases, claim, reason, review, seen=not unseen)
+    _tell(tx, holder, leases, claim, reason, review,
+          kept=not unseen and all(file.kept for file in files))
 
 
 def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
@@ -420,17 +421,17 @@ def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
 
 
 def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, reason: str,
-          review: str | None, *, seen: bool) -> None:
+          review: str | None, *, kept: bool) -> None:
     if reason == "failed":
         return
     names = listed([row.file_path for row in leases]) or "nothing"
-    kept = f" Your changes are kept for a human in {review}." if review else ""
-    if review and not seen:
-        kept = f" Whether you changed anything could not be looked at; a human will ({review})."
+    said = f" Your changes are kept for a human in {review}." if review else ""
+    if review and not kept:
+        said = f" A human looks at what is there ({review}): not all of it could be kept."
     task = f" Task {claim.task_id} is no longer yours." if claim else ""
     notices.post(
         tx, holder, "lapsed",
         f"Your lease on {names} has ended ({WHY[reason]}). Do not write there without a new "
-        f"lease.{task}{kept}",
+        f"lease.{task}{said}",
         resources=[row.file_path for row in leases], review=review,
     )
