@@ -44,6 +44,7 @@ class Told:
         self.world = world
         self.began_ms = world.clock.now_ms()
         self.seq = 0
+        self.late = 0
         self.lines: list[str] = []
 
     def ask(self, request: rq.Request[Any], token: str | None = None) -> Any:
@@ -67,6 +68,9 @@ class Told:
             self.lines += [f"  {self._json(_without_empty(value.facts))}"] if value.facts else []
         elif value is not None:
             self.lines.append(f"= {self._json(_without_empty(msgspec.to_builtins(value, enc_hook=_refusal)))}")
+        if self.world.ledger.late > self.late:
+            self.late = self.world.ledger.late
+            self.lines.append("~ decided after something was recorded, so all of it was done again")
         rows = self.world.db.execute("SELECT seq, data FROM events WHERE seq > ? ORDER BY seq",
                                      (self.seq,)).fetchall()
         for seq, data in rows:

@@ -52,6 +52,28 @@ def test_attempts_backoff_dead_letter_retry(tmp_path: Path) -> None:
     world.close()
 
 
+def test_a_task_that_is_put_back_waits_for_what_it_comes_after(world: World) -> None:
+    first = world.task("first")
+    second = world.task("second", after=[first])
+    third = world.task("third", after=[second])
+    world.ask(rq.TaskCancel(task=second))
+    assert world.ask(rq.TaskRetry(task=second)).state == "pending"
+    assert world.ask(rq.TaskShow(task=third)).state == "pending"
+    assert claim(world, "ann") == first
+    assert world.refused(rq.TaskClaim(agent="bob")).code is Code.NOTHING_TO_DO
+    world.ask(rq.TaskDone(agent="ann", task=first))
+    assert claim(world, "bob") == second
+    # and where that was given up, it is blocked
+    other = world.task("other")
+    last = world.task("last", after=[other])
+    for task in (last, other):
+        world.ask(rq.TaskCancel(task=task))
+    assert world.ask(rq.TaskRetry(task=last)).state == "blocked"
+    assert world.ask(rq.TaskRetry(task=other)).state == "ready"
+    assert world.ask(rq.TaskShow(task=last)).state == "pending"
+    assert world.replay_differs() == []
+
+
 def test_a_task_learns_what_it_needs(world: World) -> None:
     # Given a task that turns out to need a file which another holds
     task = world.task("t", "a.py")

@@ -68,6 +68,7 @@ def test_requests(world: World, looks: list[int], request_: rq.Request[Any], exp
     ("Read", {"file_path": "d/x.py"}, ([], [1])),
     ("Bash", {"command": "echo > a.py; echo > /dev/null; touch d/x.py"}, ([2], [4])),
     ("Bash", {"command": "ls"}, ([], [])),
+    ("Bash", {"command": "git stash; echo > a.py"}, ([2], [2])),
     ("FutureTool", {"file_path": "d/x.py"}, ([], [])),
 ])
 def test_hook_calls(world: World, looks: list[int], tool: str, given: dict[str, object],

@@ -17,6 +17,8 @@ from coordinator.words.refusals import Code, Refusal
 
 #: Tasks that one transaction tells of the end of what they come after.
 RIPPLE_MAX = 200
+#: How a task gets to the state that is due.
+_VERBS = {"ready": "unblock", "blocked": "block", "pending": "wait"}
 
 
 def find(view: View, text: str) -> TaskRow:
@@ -37,12 +39,15 @@ def move(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str
          **changes: Any) -> str:
     """Take a task through one transition; the state it is in afterwards.
 
-    What is not named in `changes` stays, but a claim ends with every move other than `claim`.
+    What is not named in `changes` stays, but a claim ends with every move other than `claim`. One
+    that is put back waits again for what it comes after, where that is not done (any more).
 
     Raises:
         Refusal: BAD_TRANSITION.
     """
     after = _change(tx, task, verb, agent=agent, why=why, **changes)
+    if after == "ready" and (due := due_state(tx, task.task_id)) != after:
+        after = _change(tx, find(tx, task.task_id), _VERBS[due], why="what it comes after is open")
     if _tells_others(task.state, after):
         _ripple(tx, [(task.task_id, 0)])
     return after
@@ -105,7 +110,7 @@ def _moved_along(tx: Tx, name: str, because: str) -> bool:
     """Let a task follow what it comes after; whether others come after it that have to follow."""
     task = find(tx, name)
     due = due_state(tx, name)
-    verb = {"ready": "unblock", "blocked": "block", "pending": "wait"}[due]
+    verb = _VERBS[due]
     if due == task.state or rule.after(task.state, verb) is None:
         return False
     state = _change(tx, task, verb, why=f"after {because}")

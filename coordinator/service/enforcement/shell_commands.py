@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from coordinator.looking.facts import Content
+from coordinator.looking.facts import AnyNeed, Content, Place
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
@@ -97,6 +97,11 @@ def git_wide(
     except Refusal as refusal:
         return refusal
     return answer if isinstance(answer, Refusal) else None
+
+
+def git_wide_needs(command: str, cwd: str | None) -> list[AnyNeed]:
+    """What to look at before that is decided: in which working tree the command runs."""
+    return [Place(cwd, None, True)] if cwd and commands.git_wide(command) is not None else []
 
 
 def targets(command: str) -> tuple[str, ...]:

@@ -150,13 +150,12 @@ def needs(heard: HookCall) -> list[AnyNeed]:
     call = heard.call
     if call is None or heard.moment not in ("before", "after"):
         return []
+    if call.kind == "shell" and heard.moment == "before":
+        return [*shell_commands.git_wide_needs(call.command, heard.cwd),
+                *(Whole(path, heard.cwd, True) for path in shell_commands.targets(call.command))]
     noted = heard.moment == "after"
-    paths: Sequence[str] = ()
-    if call.kind == "write" or (call.kind == "read" and noted):
-        paths = call.paths
-    elif call.kind == "shell" and not noted:
-        paths = shell_commands.targets(call.command)
-    return [Whole(path, heard.cwd, True, noted) for path in paths]
+    named = call.kind == "write" or (call.kind == "read" and noted)
+    return [Whole(path, heard.cwd, True, noted) for path in call.paths] if named else []
 
 
 def located_in(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Lapsed
 from coordinator.service import unserved
@@ -56,6 +57,16 @@ class Ending:
         self.released += other.released
         self.reviews += other.reviews
         self.tasks += other.tasks
+
+
+class _Listing(NamedTuple):
+    """Path -> content, below one lease. `left`: deleted, or ignored by now."""
+
+    before: dict[str, str]
+    now: dict[str, str]
+    left: dict[str, Content]
+    unlisted: str
+    """Why `now` could not be listed."""
 
 
 def subject(which: Lapsed) -> str:
@@ -131,9 +142,12 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     for one in family:  # grows while it is read; each name once, whatever names its parent
         family += [str(child) for (child,) in tx.rows("agent_children", one)
                    if child not in family]
+    at_rest = {one for one in family if clean and not tx.rows("tasks_of_holder", one)}
+    tx.looked.require(need for one in family if one not in at_rest
+                      for need in needed(svc, _leases_of(tx, one)))
     for one in reversed(family):
         leave_line(tx, one, None, "its agent left")
-        if clean and not tx.rows("tasks_of_holder", one):
+        if one in at_rest:
             _release_all(tx, one, ending)
         else:
             ending.add(_close_holder(svc, tx, one, "left", log_tail))
@@ -156,8 +170,7 @@ def check_may_end(svc: Service, tx: Tx, name: str) -> None:
 
 
 def _release_all(tx: Tx, name: str, ending: Ending) -> None:
-    for raw in tx.rows("leases_of_holder", name):
-        row = LeaseRow(*raw)
+    for row in _leases_of(tx, name):
         tx.free(row.file_path, row.kind, row.scope)
         tx.record(ev.LeaseReleased(fencing_token=row.fencing_token, resource=row.file_path,
                                    scope=row.scope, agent=name, lease_kind=row.kind,
@@ -245,27 +258,41 @@ def changed_since(
         Unready: the files have to be looked at.
     """
     rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
-    tx.looked.require(_needed(svc, row, now_at) for row in rows)
+    needs = [(row, _needed(svc, row, now_at)) for row in rows]
+    tx.looked.require(need for _, need in needs)
+    below = {row.fencing_token: _below(svc, tx, row, need, now_at)
+             for row, need in needs if isinstance(need, Below)}
+    tx.looked.require(content for one in below.values() for content in one.left.values())
     found: dict[str, ev.FlaggedFile] = {}
-    for row in rows:
-        need = _needed(svc, row, now_at)
+    for row, need in needs:
         if isinstance(need, Content):
             path = now_at or _path(row)
             _compare(svc, tx, found, row, path, row.content_hash, _bytes(tx, need))
             continue
-        before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
-        if now_at is not None:
-            before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
-        now = _listed(tx, need)
-        left = sorted(set(before) - set(now))  # deleted, or ignored by now
-        gone = {path: Content(svc.where(row.worktree, path)) for path in left}
-        tx.looked.require(gone.values())
-        for path, digest in now.items():
-            if before.get(path) != digest:
-                _compare(svc, tx, found, row, path, before.get(path), Bytes(digest, kept=True))
-        for path in left:
-            _compare(svc, tx, found, row, path, before[path], _bytes(tx, gone[path]))
+        one = below[row.fencing_token]
+        if one.unlisted:
+            tx.record(ev.Noted(what="new files were not compared", facts={"why": one.unlisted}))
+        for path, digest in one.now.items():
+            if one.before.get(path) != digest:
+                _compare(svc, tx, found, row, path, one.before.get(path), Bytes(digest, kept=True))
+        for path, content in one.left.items():
+            _compare(svc, tx, found, row, path, one.before[path], _bytes(tx, content))
     return [found[path] for path in sorted(found)]
+
+
+def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
+    """What lay below a lease at its grant, what lies there now, and what of the first does not."""
+    before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
+    if now_at is not None:
+        before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
+    now, unlisted = {}, ""
+    try:
+        now = tx.looked.below(need).files
+    except Refusal as refusal:
+        # So many new files appeared that they are not listed: the leases end all the same.
+        unlisted = refusal.message
+    left = {path: Content(svc.where(row.worktree, path)) for path in sorted(set(before) - set(now))}
+    return _Listing(before, now, left, unlisted)
 
 
 def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content | Below:
@@ -304,15 +331,6 @@ def _bytes(tx: Tx, need: Content) -> Bytes:
         return Bytes(UNSEEN)
 
 
-def _listed(tx: Tx, need: Below) -> dict[str, str]:
-    try:
-        return tx.looked.below(need).files
-    except Refusal as refusal:
-        # So many new files appeared that they are not listed: the leases end all the same.
-        tx.record(ev.Noted(what="new files were not compared", facts={"why": refusal.message}))
-        return {}
-
-
 def _compare(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], lease: LeaseRow, path: str,
              baseline: str | None, now: Bytes) -> None:
     if path in found or now.hash == baseline:
@@ -338,6 +356,10 @@ def _unseen(svc: Service, rows: Sequence[LeaseRow]) -> list[ev.FlaggedFile]:
     ]
 
 
+def _leases_of(tx: Tx, holder: str) -> list[LeaseRow]:
+    return [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", holder)]
+
+
 def _of(tx: Tx, holder: str, task: str | None) -> list[LeaseRow]:
     """A holder's leases of one task, or of none."""
     found = tx.rows("leases_of_holder", holder) if task is None else tx.rows("leases_of_task", task)
@@ -357,7 +379,7 @@ def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *
                   unseen: str = "") -> Ending:
     """Close all that an agent holds, its claims first."""
     ending = Ending()
-    rows = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", name)]
+    rows = _leases_of(tx, name)
     if not unseen:
         tx.looked.require(needed(svc, rows))
     claims = {task.task_id: task for raw in tx.rows("tasks_of_holder", name)
