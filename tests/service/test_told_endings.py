@@ -11,7 +11,7 @@ from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.told import Told
-from tests.world import World
+from tests.world import Sabotage, World
 
 
 @pytest.fixture
@@ -110,6 +110,10 @@ def test_questions_that_are_refused_withdrawn_or_over(told: Told, monkeypatch: p
     told.ask(rq.Requests(state="all"))
     told.later(30)
     told.ask(answer("ann", "U-4", "approve"))
+    told.ask(acquire("gus", "g.py", ttl_s=10))
+    told.ask(ask("hal", "g.py"))
+    told.later(10)
+    told.ask(answer("gus", "U-5", "approve"))
     told.assert_is("questions_refused")
 
 
@@ -123,6 +127,10 @@ def test_an_approval_passes_the_line_only_for_as_long_as_it_may(told: Told) -> N
     told.ask(answer("ann", "U-2", "approve"))
     told.ask(answer("ann", "U-1", "approve"))
     told.ask(rq.Locks())
+    told.ask(acquire("ann", *(f"m/{n}" for n in range(7))))
+    told.ask(acquire("bob", "m/x"))
+    told.ask(ask("dan", "m/", holder="ann"))
+    told.ask(answer("ann", "U-3", "approve"))
     told.assert_is("questions_in_line")
 
 
@@ -243,6 +251,26 @@ def test_files_that_nobody_can_look_at(told: Told, monkeypatch: pytest.MonkeyPat
     told.assert_is("not_looked_at")
 
 
+def test_a_lapse_that_cannot_be_closed_is_set_aside(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = told.world
+    told.ask(acquire("ann", "a.py", ttl_s=5))
+    told.ask(acquire("bob", "b.py", ttl_s=6))
+    world.write("a.py", "half\n")
+    told.later(5)
+
+    async def refused(needs: object, looked: object) -> Refusal:
+        return Refusal(Code.LIMIT, "It would take too long.")
+
+    with monkeypatch.context() as broken, Sabotage(world.db, 1):
+        broken.setattr(world.engine, "look", refused)
+        told.ask(rq.Sweep())
+    told.ask(rq.Heartbeat(agent="ann"))
+    for seconds in (29.999, 0.001):
+        told.later(seconds)
+        told.ask(rq.Sweep())
+    told.assert_is("lapse_aside")
+
+
 def test_a_question_whose_time_in_line_is_over(tmp_path: Path) -> None:
     world = World(tmp_path / "few", Settings(review=Reviewing(files_max=2)))
     told = Told(world)
@@ -279,7 +307,13 @@ def test_the_machine_sleeps(told: Told) -> None:
     told.ask(rq.TaskClaim(agent="ann", task=task, ttl_s=60))
     told.ask(acquire("ann", "b.py", ttl_s=2))
     told.ask(acquire("bob", "a.py", ttl_s=300))
+    told.ask(rq.TaskAdd(title="t2", resources=["c.py"]))
+    told.ask(rq.TaskClaim(agent="cyd", task="T-2", ttl_s=2))
+    told.ask(rq.Register(agent="dan", silence_s=2))
+    told.ask(acquire("eve", "a.py", wait_s=2, retry=False))
     told.later(2)
+    told.world.sleep_machine(0)
+    told.came("it did not sleep")
     told.world.sleep_machine(3_600_000)
     told.came("it slept for an hour")
     told.ask(rq.Locks())

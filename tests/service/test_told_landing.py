@@ -30,6 +30,7 @@ def begun(tmp_path: Path) -> tuple[Told, Path, str]:
     git(world.root, "symbolic-ref", "HEAD", TRUNK)
     world.write("a", "a\n")
     world.write("d/x", "x\n")
+    world.write("r", "r\n")
     world.write(".gitignore", ".coord\n")
     git(world.root, "add", ".")
     git(world.root, "commit", "-qm", "first")
@@ -48,7 +49,7 @@ def test_what_lands(tmp_path: Path) -> None:
     world = told.world
     token = told.ask(rq.Register(agent="me")).token
     told.ask(rq.Register(agent="you"))
-    told.ask(rq.TaskAdd(title="t", resources=["a", "d/", "new::C", "key:k"]))
+    told.ask(rq.TaskAdd(title="t", resources=["a", "d/", "r::C", "key:k"]))
     told.ask(rq.TaskClaim(agent="me", task="T-1", ttl_s=60))
     told.ask(rq.TaskWorktree(agent="me", task="T-1", worktree=str(world.root)))
     told.ask(rq.TaskWorktree(agent="me", task="T-1", worktree=str(place / "d")))

@@ -191,6 +191,9 @@ def test_waiters_that_are_granted_leave_or_wait_in_vain(told: Told) -> None:
     told.later(590)
     told.ask(rq.Sweep())
     told.ask(rq.Locks())
+    told.ask(acquire("fay", "key:c", wait_s=9))
+    world.restart()
+    told.came("the daemon was restarted")
     told.assert_is("waiters")
 
 
@@ -199,6 +202,14 @@ async def _stop(world: World, name: str, stay: bool) -> object:
 
     return await decide(world.engine, world.service, lambda tx: waiting_line.stop_holding(
         world.service, tx, name, stay))
+
+
+def test_what_a_waiter_holds_itself_is_not_in_its_way(told: Told) -> None:
+    told.ask(acquire("ann", "d/1.py"))
+    told.ask(acquire("bob", "d/2.py"))
+    told.ask(acquire("bob", "d/", ttl_s=60))
+    told.ask(rq.Release(agent="ann", resources=["d/1.py"]))
+    told.assert_is("own")
 
 
 def test_two_that_wait_for_each_other_are_told(told: Told) -> None:

@@ -96,12 +96,10 @@ def _take(
     ttl_ms: int,
 ) -> rq.Claimed:
     until = tx.later(ttl_ms)
-    acquired = None
-    if wanted:
-        acquired = grant.grant(
-            svc, tx, agent, wanted, obstacles, ttl_ms=ttl_ms, task=task.task_id,
-            description=task.title,
-        )
+    acquired = grant.grant(
+        svc, tx, agent, wanted, obstacles, ttl_ms=ttl_ms, task=task.task_id,
+        description=task.title,
+    ) if wanted else None
     unserved.take_up(tx, "task", task.task_id)
     tasks.move(
         tx, task, "claim", agent=agent, attempts=task.attempts + 1, claimed_by=agent,

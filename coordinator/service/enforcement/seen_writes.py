@@ -98,7 +98,7 @@ def _holder(svc: Service, tx: Tx, change: Seen) -> str | None:
         lease = LeaseRow(*raw)
         if (
             lease.mode == "exclusive" and lease.expires_at > tx.now
-            and conflicts(asked, "exclusive", "", lease)
+            and overlaps(asked, as_resource(lease.file_path, lease.kind, lease.scope))
         ):
             holder = lease.locked_by
             if change.changed_ms is None or iso(change.changed_ms) >= lease.locked_at:

@@ -35,8 +35,6 @@ WHY = {
     "silent": "it fell silent",
     "left": "it ended in the middle",
     "failed": "it reported a failure",
-    "moved": "the file was moved to where another holds the lease",
-    "overridden": "a person released its lease",
 }
 #: The hash of a content that could not be looked at.
 UNSEEN = "unseen"
@@ -227,21 +225,18 @@ def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
 
 def flag(
     svc: Service, tx: Tx, *, reason: str, agent: str | None, task: str | None,
-    files: Sequence[ev.FlaggedFile], leased_at: str | None, log_tail: str = "", why: str = "",
+    files: Sequence[ev.FlaggedFile], leased_at: str | None, why: str, log_tail: str = "",
 ) -> str:
     """Open a review over `files`; its id."""
     n = tx.number("review")
     review = f"R-{n}"
-    names = listed([f.path for f in files])
-    who = agent or "nobody with a lease"
-    summary = why or f"{who} left {names} changed; {WHY.get(reason, reason)}."
     started = None
     if task is not None:
         first = tx.row("task_first_event", task)
         started = first[0] if first else None
     tx.record(
         ev.ReviewOpened(
-            review=review, n=n, reason=reason, agent=agent, task=task, summary=summary,
+            review=review, n=n, reason=reason, agent=agent, task=task, summary=why,
             log_tail=log_tail[-LOG_TAIL_CHARS:], leased_at=leased_at,
             events_from=started or max(1, tx.last_seq - 200), files=list(files),
         )

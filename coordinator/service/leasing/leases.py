@@ -248,8 +248,8 @@ def _named_so(
 def _below(cwd: str, root: str) -> str:
     """Where a working directory lies below the root, by its letters, with a slash at its end; empty
     for the root, and for one outside."""
-    base = root.rstrip("/") + "/"
-    return cwd[len(base):].rstrip("/") + "/" if cwd.startswith(base) and cwd != base else ""
+    base = posixpath.join(root, "")
+    return posixpath.join(cwd[len(base):], "") if cwd.startswith(base) and cwd != base else ""
 
 
 def _joined(start: str, text: str) -> str:
