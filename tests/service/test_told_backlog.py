@@ -101,7 +101,8 @@ def test_tasks_that_are_refused(tmp_path: Path) -> None:
 def test_claims(told: Told) -> None:
     world = told.world
     (world.root / "context_archive").mkdir()
-    (world.root / "context_archive/a.md").write_text("# A\n\n`a.py` is the first.\n")
+    (world.root / "context_archive/a.md").write_text(
+        "# A\n\n`a.py` is what comes before.\n\n## B\n\n`a.py` is the first of all.\n")
     world.service.archive.refresh()
     told.ask(add("first", "a.py", "shared:s.py", priority=1))
     told.ask(add("second", "b.py", after=["T-1"]))

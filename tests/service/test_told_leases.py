@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.files.state import StateDir
 from coordinator.service.leasing import waiting_line
 from coordinator.settings import Leases, Reviewing, Settings
 from coordinator.words import requests as rq
-from tests.told import Told
+from tests.told import Heard, Told
 from tests.world import World
 
 ARCHIVE = """# Ordering
@@ -202,6 +203,22 @@ async def _stop(world: World, name: str, stay: bool) -> object:
 
     return await decide(world.engine, world.service, lambda tx: waiting_line.stop_holding(
         world.service, tx, name, stay))
+
+
+def test_a_folder_with_a_coordinator_of_its_own(tmp_path: Path) -> None:
+    root = tmp_path / "outer"
+    (root / "vendor/lib/.coord").mkdir(parents=True)
+    (root / "vendor/lib/.coord").chmod(0o700)
+    state = StateDir(root)
+    state.create()
+    state.apart.write_text("vendor/lib\n")
+    told = Told(World(root))
+    told.world.write("vendor/x.py", "1\n")
+    told.ask(acquire("ann", "vendor/", "a.py", "*.py"))
+    told.ask(acquire("bob", "vendor/lib/l.py", "b.md"))
+    bob = Heard(told, "bob")
+    bob.edit("vendor/lib/l.py", "1\n")
+    told.assert_is("apart")
 
 
 def test_what_a_waiter_holds_itself_is_not_in_its_way(told: Told) -> None:
