@@ -52,6 +52,29 @@ def test_attempts_backoff_dead_letter_retry(tmp_path: Path) -> None:
     world.close()
 
 
+def test_whoever_waits_for_a_task_looks_again_when_one_may_be_offered(world: World) -> None:
+    """What the daemon goes by (`Tx.offers`): a claim that waits costs nothing in between."""
+    offered: list[bool] = []
+    world.engine.on_commit.append(lambda tx: offered.append(tx.offers))
+
+    def offers(request: rq.Request[Any]) -> bool:
+        offered.clear()
+        world.ask(request)
+        return any(offered)
+
+    assert offers(rq.TaskAdd(title="first", resources=["a.py"]))
+    assert offers(rq.TaskAdd(title="second", after=["T-1"]))
+    assert not offers(rq.TaskClaim(agent="ann"))
+    assert not offers(rq.Acquire(agent="ann", resources=["b.py", "c.py"]))
+    assert not offers(rq.Register(agent="bob"))
+    assert offers(rq.Release(agent="ann", resources=["b.py"]))
+    world.refused(rq.Acquire(agent="bob", resources=["c.py"]))
+    assert offers(rq.Withdraw(agent="bob", acquisition_id="W-1"))
+    assert offers(rq.TaskDone(agent="ann", task="T-1"))
+    assert not offers(rq.TaskCancel(task="T-2"))
+    assert offers(rq.TaskRetry(task="T-2"))
+
+
 def test_a_task_that_is_put_back_waits_for_what_it_comes_after(world: World) -> None:
     first = world.task("first")
     second = world.task("second", after=[first])
