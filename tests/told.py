@@ -30,6 +30,7 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _CHANGING = [
     (re.compile(r'("(?:token|token_hash)":")[0-9a-f]+"'), r'\1…"'),
     (re.compile(r'("inode":")[^"]+"'), r'\1…"'),
+    (re.compile(r'("aside":")[^"]+"'), r'\1…"'),
     (re.compile(r"(git said ')[^']+"), r"\1…"),
     (re.compile(r"(sha256:[0-9a-f]{6})[0-9a-f]+"), r"\1…"),
     (re.compile(r'("lease_token":"[0-9a-f]{6})[0-9a-f]+'), r"\1…"),

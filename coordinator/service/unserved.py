@@ -26,7 +26,7 @@ def put(
     """Set it aside; its owner hears of it the first time."""
     known = get(tx, what, subject)
     tries = known.tries + 1 if known is not None else 1
-    rest = min(LONGEST_MS, FIRST_MS << min(tries - 1, 20))
+    rest = min(LONGEST_MS, FIRST_MS << (tries - 1))
     tx.record(
         ev.SetAside(what=what, subject=subject, reason=reason[:500], tries=tries,
                     retry_at=tx.later(rest), agent=agent, task=task)

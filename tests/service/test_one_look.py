@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.service.leasing import waiting_line
 from coordinator.words import requests as rq
 from tests.sessions import Session
 from tests.world import World
@@ -49,6 +50,7 @@ def acquire(agent: str, *resources: str, **more: Any) -> rq.Acquire:
     (rq.TaskClaim(agent="ann", task="T-1"), [2, 1]),
     (rq.TaskClaim(agent="ann"), [2, 1]),
     (rq.TaskDone(agent="bob", task="T-1"), []),
+    (rq.GuardCheck(paths=["a.py", "held.py", "new.py"]), [3]),
 ])
 def test_requests(world: World, looks: list[int], request_: rq.Request[Any], expected: list[int]) -> None:
     for name in ("a.py", "d/x.py", "held.py", "t.py"):
@@ -61,6 +63,14 @@ def test_requests(world: World, looks: list[int], request_: rq.Request[Any], exp
     except Exception as refused:
         assert "held.py is leased by bob" in str(refused) or "not claimed" in str(refused), refused
     assert looks == expected
+
+
+def test_a_request_that_waited(world: World, looks: list[int]) -> None:
+    world.acquire("bob", "a.py", "b.py")
+    world.refused(acquire("ann", "a.py", "b.py", wait_s=9))
+    looks.clear()
+    world.decide(lambda tx: waiting_line.stop_holding(world.service, tx, "W-1", True) and None)
+    assert looks == [2]
 
 
 @pytest.mark.parametrize(("tool", "given", "expected"), [

@@ -22,6 +22,7 @@ MARKDOWN = """# Work
 * [ ] First (id: first) (prio: -1)
 \tby a tab
 + [ ] A title \\(id: kept)
+- [ ] Odd) title)
 - [ ] In a folder (files: app/(auth)/page.tsx) (id: `x (y`)
 """
 YAML = """

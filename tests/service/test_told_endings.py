@@ -290,7 +290,9 @@ def test_a_question_whose_time_in_line_is_over(tmp_path: Path) -> None:
 
 def test_the_log_is_cut(told: Told) -> None:
     for n in range(3):
+        told.world.write(f"{n}.py", f"{n}\n")
         told.ask(acquire("ann", f"{n}.py"))
+    told.ask(rq.Release(agent="ann", resources=["1.py"]))
     told.later(3 * 86_400)
     told.ask(rq.Sweep())
     told.seq = 1_000_000

@@ -250,6 +250,9 @@ def test_the_guard_of_commits(told: Told) -> None:
     told.ask(rq.GuardOverride(paths=paths[-3:], by="P", action="push"))
     told.later(60)
     told.ask(rq.GuardOverride(paths=paths[:2000], by="", action="push"))
+    for n in range(5):
+        told.ask(rq.Acquire(agent=f"many{n}", resources=[f"many/{n}"]))
+    told.ask(rq.GuardOverride(paths=[str(root / f"many/{n}") for n in range(5)], by="P", action="push"))
     told.assert_is("guard")
 
 

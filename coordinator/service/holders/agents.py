@@ -204,7 +204,7 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
     out = []
     for raw in view.rows("agents_all", everyone):
         row = AgentRow(*raw)
-        held = view.row("lease_count", row.agent, view.now)
+        ((held,),) = view.rows("lease_count", row.agent, view.now)
         waiting = [
             str(name)
             for waiter in view.rows("waiters_of_agent", row.agent)
@@ -215,7 +215,7 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
                 agent=row.agent, parent=row.parent, profile=row.profile,
                 description=row.description, state=row.state, registered_at=row.registered_at,
                 seen_at=row.seen_at, progress_at=row.progress_at, progress=row.progress,
-                leases=int(held[0]) if held else 0,
+                leases=int(held),
                 tasks=[str(r[0]) for r in view.rows("tasks_of_holder", row.agent)],
                 waiting_for=waiting, session=row.session, hooked_at=row.hooked_at,
             )

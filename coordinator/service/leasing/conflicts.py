@@ -271,8 +271,6 @@ def _same_file(svc: Service, tx: Tx, lease: LeaseRow, located: Located) -> bool:
     gone, it was renamed. (Where the disk tells no births of files, a number that is used again
     after its file was deleted looks like that too.)
     """
-    if lease.scope == located.resource.scope:
-        return True
     path = lease.file_path.rpartition("::")[0] if lease.kind == "region" else lease.file_path
     now_there = tx.looked.identity(svc.where(lease.worktree, path))
     return now_there is None or now_there == lease.inode

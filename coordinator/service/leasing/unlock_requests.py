@@ -51,7 +51,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     already = pending_unlocks.pending(tx, before.acquisition_id) if before is not None else None
     if already is not None:
         agents.acting(svc, tx, actor, req.agent)
-        return _asked_already(svc, tx, already, req)
+        return _asked_already(tx, already, req)
     asked_at = before.asked_at if before is not None else tx.now
     obstacles = weigh(
         svc, tx, req.agent, [(located[0], req.mode)], asked_at=asked_at,
@@ -93,16 +93,12 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     )
     row = pending_unlocks.find(tx, request)
     pending_unlocks.tell_holder(tx, row, theirs)
-    return pending_unlocks.reply(svc, tx, row)
+    return pending_unlocks.reply(tx, row)
 
 
-def _asked_already(
-    svc: Service, tx: Tx, row: UnlockRow, req: rq.RequestFile
-) -> rq.Unlock | Refusal:
+def _asked_already(tx: Tx, row: UnlockRow, req: rq.RequestFile) -> rq.Unlock | Refusal:
     if req.holder in (None, row.holder):
-        return pending_unlocks.reply(
-            svc, tx, row
-        )  # the same question: its holder is not disturbed twice
+        return pending_unlocks.reply(tx, row)  # the same question: nobody is disturbed twice
     return Refusal(
         Code.LIMIT, f"{row.request_id} asks {row.holder} for {row.resource} already; one holder "
         f"is asked at a time. {req.holder} was not asked.",
@@ -155,7 +151,7 @@ def answer(
             next=f"Wait for {row.holder}, or as a person add `--force`.", holder=row.holder,
         )
     tx.looked.require([place(row.resource, row.kind)])
-    leases = pending_unlocks.held_of(svc, tx, row)
+    leases = pending_unlocks.held_of(tx, row)
     if req.verdict == "approve":
         if not leases:
             raise Refusal(
@@ -169,13 +165,11 @@ def answer(
     if not override:
         agents.acting(svc, tx, actor, req.agent)
     if req.verdict == "reject":
-        return _reject(svc, tx, row, req.agent, said, override)
+        return _reject(tx, row, req.agent, said, override)
     return _approve(svc, tx, row, leases, req.agent, said, override)
 
 
-def _reject(
-    svc: Service, tx: Tx, row: UnlockRow, by: str, said: str, override: bool
-) -> rq.UnlockAnswered:
+def _reject(tx: Tx, row: UnlockRow, by: str, said: str, override: bool) -> rq.UnlockAnswered:
     pending_unlocks.conclude(tx, row, "reject", by, said, override=override)
     notices.post(
         tx, row.requested_by, "answered",
@@ -190,7 +184,7 @@ def _reject(
             f"you keep {row.resource}.", request=row.request_id,
         )
     return rq.UnlockAnswered(
-        unlock=pending_unlocks.reply(svc, tx, pending_unlocks.find(tx, row.request_id)),
+        unlock=pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id)),
         released=[],
         granted=False,
         message=f"{row.resource} stays with {row.holder}; {row.requested_by} is told, and waits.",
@@ -233,7 +227,7 @@ def _approve(
             request=row.request_id, resource=row.resource,
         )
     return rq.UnlockAnswered(
-        unlock=pending_unlocks.reply(svc, tx, pending_unlocks.find(tx, row.request_id)),
+        unlock=pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id)),
         released=[lease_reply(lease) for lease in leases], granted=granted, message=message,
     )
 
@@ -271,7 +265,7 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.
         tx, row.holder, "answered", f"{row.requested_by} does not ask for {row.resource} any more: "
         f"{row.request_id} needs no answer.", request=row.request_id,
     )
-    return pending_unlocks.reply(svc, tx, pending_unlocks.find(tx, row.request_id))
+    return pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id))
 
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.UnlockList:
@@ -280,7 +274,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.Unlo
     found = view.rows("unlocks_list", req.after, req.state, req.agent, limit)
     rows = [UnlockRow(*raw) for raw in found]
     return rq.UnlockList(
-        items=[pending_unlocks.reply(svc, view, row) for row in rows],
+        items=[pending_unlocks.reply(view, row) for row in rows],
         next=str(rows[-1].n) if len(rows) == limit else None,
     )
 

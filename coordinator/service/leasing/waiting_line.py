@@ -125,7 +125,7 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
         return False
     wanted, obstacles = _weighed(svc, tx, waiter)
     if obstacles.blocked or obstacles.closed:
-        pending_unlocks.lost_its_holder(svc, tx, acquisition)
+        pending_unlocks.lost_its_holder(tx, acquisition)
         return False
     _give(svc, tx, waiter, wanted, obstacles)
     return True
