@@ -105,7 +105,7 @@ class World:
         self.db.close()
         self.service.at_work.clear()
         self.open()
-        self.run(self.engine.write(lambda tx: sweep.begin(self.service, tx)))
+        self.run(self.engine.write(lambda tx: sweep.begin(tx)))
         return self.resume()
 
     def close(self) -> None:

@@ -143,7 +143,7 @@ def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.Work
         if row.locked_by == req.agent and row.kind != "key" and row.expires_at > tx.now
     ]
     tx.looked.require(_needed(svc, row, place) for row in rows)
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     replies = []
     for row in rows:
         content, baselines = _baseline(svc, tx, row, place)

@@ -183,7 +183,7 @@ def test_waiters_that_are_granted_leave_or_wait_in_vain(told: Told) -> None:
         told.came(f"{name} is not held any more, stay={stay}",
                   world.run(_stop(world, name, stay)))
     told.came("nobody listens to W-4", world.decide(
-        lambda tx: waiting_line.nobody_listens(world.service, tx, "W-4")))
+        lambda tx: waiting_line.nobody_listens(tx, "W-4")))
     told.ask(rq.Locks())
     told.ask(rq.Leave(agent="dan"))
     told.ask(rq.Release(agent="ann", resources=["a.py", "b.py"]))

@@ -126,7 +126,7 @@ def due_state(view: View, name: str) -> str:
     return "blocked" if bad else "pending" if unfinished else "ready"
 
 
-def go_on_rippling(svc: Service, tx: Tx) -> bool:
+def go_on_rippling(tx: Tx) -> bool:
     """Tell the next of those that were left; whether there may be more."""
     left = [(str(name), int(after)) for name, after in tx.rows("ripples_some", RIPPLE_MAX)]
     for name, _ in left:

@@ -148,7 +148,7 @@ def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str
         kept=kept, baseline_hash=known, flagged_hash=change.hash,
     )
     lapse.flag(
-        svc, tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None,
+        tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None,
         why=f"{change.path} was changed while agents were active and nobody had leased it.",
     )
 

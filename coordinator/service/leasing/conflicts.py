@@ -215,7 +215,7 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
         known = {lease.fencing_token for lease in found}
         for row in tx.rows("rivals_by_inode", located.inode):
             lease = LeaseRow(*row)
-            if lease.fencing_token not in known and _same_file(svc, tx, lease, located):
+            if lease.fencing_token not in known and _same_file(svc, tx, lease):
                 out.append((_renamed(svc, lease, asked), lease.scope))
                 known.add(lease.fencing_token)
         if located.links > 1 and located.path is not None:
@@ -264,7 +264,7 @@ def _own(out: Obstacles, located: Located) -> bool:
     return located.resource.scope + "\n" + located.resource.name in out.own
 
 
-def _same_file(svc: Service, tx: Tx, lease: LeaseRow, located: Located) -> bool:
+def _same_file(svc: Service, tx: Tx, lease: LeaseRow) -> bool:
     """Whether a lease with this inode is still on that very file.
 
     If the leased path is there and another file, the one we ask for is not the leased one; if it is

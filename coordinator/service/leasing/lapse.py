@@ -217,14 +217,14 @@ def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
     files = changed_since(svc, tx, [row], now_at=now_at)
     review = None
     if files:
-        review = flag(svc, tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
+        review = flag(tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
                       leased_at=row.locked_at, why=why)
     _lapse_one(tx, row, reason, review)
     return review
 
 
 def flag(
-    svc: Service, tx: Tx, *, reason: str, agent: str | None, task: str | None,
+    tx: Tx, *, reason: str, agent: str | None, task: str | None,
     files: Sequence[ev.FlaggedFile], leased_at: str | None, why: str, log_tail: str = "",
 ) -> str:
     """Open a review over `files`; its id."""
@@ -410,7 +410,7 @@ def _end_group(
             told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "
                     f"could not be looked at: {unseen}")
         review = flag(
-            svc, tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
+            tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
             leased_at=min((row.locked_at for row in leases), default=None), why=told,
         )
         ending.reviews.append(review)

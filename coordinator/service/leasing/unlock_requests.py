@@ -50,7 +50,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     before = waiting_line.same_again(tx, req.agent, located)
     already = pending_unlocks.pending(tx, before.acquisition_id) if before is not None else None
     if already is not None:
-        agents.acting(svc, tx, actor, req.agent)
+        agents.acting(tx, actor, req.agent)
         return _asked_already(tx, already, req)
     asked_at = before.asked_at if before is not None else tx.now
     obstacles = weigh(
@@ -58,7 +58,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
         priority=before.priority if before is not None else 0,
         acquisition=before.acquisition_id if before is not None else None,
     )
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     theirs = _of_one_holder(obstacles.leases, asked.name, req)
     if isinstance(theirs, Refusal):
         return theirs
@@ -163,7 +163,7 @@ def answer(
         if not override:
             _check_landed(svc, tx, row, leases)
     if not override:
-        agents.acting(svc, tx, actor, req.agent)
+        agents.acting(tx, actor, req.agent)
     if req.verdict == "reject":
         return _reject(tx, row, req.agent, said, override)
     return _approve(svc, tx, row, leases, req.agent, said, override)
@@ -256,7 +256,7 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.
             "stays open.", next=f"`coord request withdraw {row.request_id} --agent "
             f"{row.requested_by}`",
         )
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     pending_unlocks.conclude(tx, row, "withdraw", req.agent)
     raw = tx.row("waiter_get", row.request_id)
     if raw is not None:
