@@ -63,7 +63,7 @@ def test_tasks_are_added_listed_and_written_out(told: Told) -> None:
 
 BAD = [
     ("yaml", "- {title: x, prio: 3}"), ("yaml", "- [a"), ("yaml", "a: b"), ("yaml", "tasks: 3"), ("yaml", "# none"),
-    ("yaml", "- 3"), ("yaml", "- {title: 3}"), ("yaml", "- x: &a [*a]"), ("yaml", "a\0b"), ("yaml", "- !!python/x y"),
+    ("yaml", "- 3"), ("yaml", "- {title: x, files: a, resources: b}"), ("yaml", "- {title: 3}"), ("yaml", "- x: &a [*a]"), ("yaml", "a\0b"), ("yaml", "- !!python/x y"),
     ("jsonl", '{"title": "a"}\n{"title": '), ("jsonl", "\n\n[1]"), ("jsonl", "3"),
     ("markdown", "no boxes"), ("markdown", "- [ ] a\n- [ ] b (priority: high)"), ("markdown", "- [ ] a (id: x)\n- [ ] b (id: x)"),
     ("markdown", "- [ ] a (id: x) (after: y)\n- [ ] b (id: y) (after: x)"), ("markdown", "- [ ]  (id: x)"),
@@ -111,6 +111,8 @@ def test_claims(told: Told) -> None:
     token = told.ask(rq.Register(agent="ann")).token
     told.ask(rq.TaskClaim(agent="ann"), token)
     told.ask(rq.TaskClaim(agent="ann", task="T-1"), token)
+    told.ask(add("reads", "shared:s.py", "shared:a.py", priority=-1))
+    told.ask(rq.TaskShow(task="T-4"))
     told.ask(rq.TaskClaim(agent="bob", task="T-1"))
     told.ask(rq.TaskClaim(agent="bob", task="T-2"))
     told.ask(rq.TaskClaim(agent="bob", task="T-3"))

@@ -261,6 +261,8 @@ def test_a_lapse_that_cannot_be_closed_is_set_aside(told: Told, monkeypatch: pyt
     async def refused(needs: object, looked: object) -> Refusal:
         return Refusal(Code.LIMIT, "It would take too long.")
 
+    with Sabotage(world.db, 1):
+        told.ask(rq.Sweep())
     with monkeypatch.context() as broken, Sabotage(world.db, 1):
         broken.setattr(world.engine, "look", refused)
         told.ask(rq.Sweep())

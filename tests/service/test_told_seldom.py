@@ -75,6 +75,19 @@ def test_the_line_of_those_who_only_read_or_want_something_else(
     told.assert_is("readers")
 
 
+def test_who_got_one_thing_passes_those_that_wait_for_it(told: Told) -> None:
+    told.ask(acquire("ann", "a.py", "b.py"))
+    told.ask(acquire("bob", "a.py"))
+    told.later(1)
+    told.ask(acquire("cyd", "a.py", "b.py"))
+    told.later(1)
+    told.ask(acquire("bob", "b.py"))
+    told.ask(rq.Release(agent="ann", resources=["b.py"]))
+    told.ask(rq.Release(agent="ann", resources=["a.py"]))
+    told.ask(rq.Locks())
+    told.assert_is("passes")
+
+
 def test_names_of_leases_in_a_folder(told: Told) -> None:
     world = told.world
     (world.root / "sub").mkdir()
@@ -85,6 +98,8 @@ def test_names_of_leases_in_a_folder(told: Told) -> None:
     told.ask(rq.Release(agent="ann", resources=["key:k"], cwd=sub))
     told.ask(rq.Release(agent="ann", resources=["nothing.py"], cwd=sub))
     told.ask(rq.Release(agent="ann"))
+    told.ask(acquire("ann", "g/*.py", "g/*.sql"))
+    told.ask(rq.Release(agent="ann", resources=["./g/*.sql"]))
     told.ask(rq.Release(agent="ann", resources=["a.py"] * 501))
     told.assert_is("names_in_a_folder")
 

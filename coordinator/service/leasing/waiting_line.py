@@ -116,10 +116,6 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
     if raw is None:
         return False
     waiter = WaiterRow(*raw)
-    agent = tx.agent(waiter.agent)
-    if agent is None or agent.state == "gone":
-        step_out(tx, waiter, "its agent is gone")
-        return False
     if waiter.until <= tx.now:
         _waited_in_vain(tx, waiter)
         return False
