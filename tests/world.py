@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import subprocess
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from coordinator.daemon.request_router import who
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
+from coordinator.looking.facts import Unready
 from coordinator.operations.in_process import InProcess
 from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
 from coordinator.service import compaction
@@ -51,7 +52,8 @@ class World:
     #: Whether the whole state is held against the invariants after every commit.
     checked = True
 
-    def __init__(self, root: Path, settings: Settings | None = None, git: bool = False) -> None:
+    def __init__(self, root: Path, settings: Settings | None = None, git: bool = False,
+                 fold_case: bool | None = None) -> None:
         self.root = root
         if git:
             subprocess.run(["git", "init", "-q", str(root)], check=True)
@@ -59,7 +61,7 @@ class World:
         self.settings = settings or Settings()
         self.state_dir = StateDir(root)
         self.state_dir.create()
-        tree = Tree(root)
+        tree = Tree(root, fold_case=fold_case)
         archive = ArchiveIndex(self.state_dir.archive, root)
         archive.refresh()
         self.service = Service(self.settings, tree, Ignore(tree), archive, b"k" * 32)
@@ -73,7 +75,7 @@ class World:
     def open(self) -> None:
         """(Re)open the database, as a daemon does at its start."""
         self.db = open_writer(self.state_dir.database, synchronous="NORMAL", warm=False)
-        self.ledger = Ledger(self.db, self.state_dir.database)
+        self.ledger = Watched(self.db, self.state_dir.database)
         self.engine = InProcess(self.service, self.ledger, self.clock.now_ms())
         self.engine.on_commit.append(self.check)
 
@@ -105,7 +107,7 @@ class World:
         self.db.close()
         self.service.at_work.clear()
         self.open()
-        self.run(self.engine.write(lambda tx: sweep.begin(self.service, tx)))
+        self.run(self.engine.write(lambda tx: sweep.begin(tx)))
         return self.resume()
 
     def close(self) -> None:
@@ -255,6 +257,30 @@ class World:
     def task(self, title: str, *resources: str, **more: Any) -> str:
         made = self.ask(rq.TaskAdd(title=title, resources=list(resources), **more))
         return str(made.task)
+
+
+class Watched(Ledger):
+    """A ledger that counts who breaks its rule: decisions come before the first record. Who does is
+    run again, and so is whoever shared its transaction: all that is seen of it is the time."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.late = 0
+
+    def run_all(self, jobs: Sequence[Job], now_ms: int) -> list[Any]:
+        return super().run_all([self._watched(job) for job in jobs], now_ms)
+
+    def _watched(self, job: Job) -> Job:
+        def run(tx: Tx) -> Any:
+            before = tx.recorded
+            try:
+                return job(tx)
+            except (Refusal, Unready):
+                if tx.recorded != before:
+                    self.late += 1
+                raise
+
+        return run
 
 
 class Bugs(logging.Handler):

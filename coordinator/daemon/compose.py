@@ -179,7 +179,7 @@ class Daemon:
 
     async def _serve(self) -> None:
         self._write(_started(self._started_at))
-        self._write(lambda tx: sweep.begin(self.service, tx))
+        self._write(lambda tx: sweep.begin(tx))
         self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
         self.router.verdicts.resume()
         confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)

@@ -191,7 +191,7 @@ class RequestRouter:
         try:
             value = self.look(reading)
         except Unready:
-            self.engine.task(engine.read(self.engine, self.service, reading), answer)
+            self.engine.task(engine.read(self.engine, reading), answer)
         else:
             answer(value)
 
@@ -338,7 +338,7 @@ class RequestRouter:
             self._loop.call_soon(self._serve_waiter, acquisition)
         if tx.rippled >= tasks.RIPPLE_MAX and not self._rippling:
             self._rippling = True
-            self.engine.task(engine.ripple(self.engine, self.service), self._rippled)
+            self.engine.task(engine.ripple(self.engine), self._rippled)
         if tx.offers:
             self._loop.call_soon(self.retry_claims)
         for callback in self._on_events:

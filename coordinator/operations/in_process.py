@@ -125,7 +125,7 @@ class InProcess:
         while self._woken or self._rippling:
             if self._rippling:
                 self._rippling = False
-                self.run(engine.ripple(self, self.service))
+                self.run(engine.ripple(self))
             woken, self._woken = self._woken, {}
             for name in woken:
                 if self.run(engine.serve_waiter(self, self.service, name)):
@@ -133,7 +133,7 @@ class InProcess:
 
     def _ask(self, operation: Operation, request: Any, actor: Callable[[View], Actor]) -> Any:
         if not operation.writes:
-            return self.run(engine.read(self, self.service, lambda view: self._read(
+            return self.run(engine.read(self, lambda view: self._read(
                 operation, request, actor(view), view)))
         if operation.course is not None:
             allowed(operation, actor(self.view()))

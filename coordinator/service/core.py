@@ -4,6 +4,7 @@ have announced, and which verdicts are being carried out."""
 from __future__ import annotations
 
 import hashlib
+import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -82,7 +83,7 @@ class Service:
 
     def where(self, worktree: str | None, path: str) -> str:
         """The absolute path of a repo-relative one, in the worktree that a lease was taken in."""
-        return f"{(worktree or self.root).rstrip('/')}/{path}"
+        return posixpath.join(worktree or self.root, path)
 
     def announce(self, call: str, holder: str) -> None:
         """A hook says that this holder is about to make this call, to a tool of coord's own."""
@@ -115,4 +116,5 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     names = [one_line(file_names.shown(name)) for name in names[:most]] + list(names[most:])
     if len(names) > most:
         return ", ".join(names[:most]) + f" and {len(names) - most} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))
+    first = ", ".join(names[:-1])
+    return f"{first} and {names[-1]}" if first else "".join(names)

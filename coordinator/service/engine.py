@@ -85,7 +85,7 @@ async def go_on(engine: Engine, svc: Service, ready: Job, facts: Looked, value: 
     )
 
 
-async def read(engine: Engine, svc: Service, reading: Callable[[View], Any]) -> Any:
+async def read(engine: Engine, reading: Callable[[View], Any]) -> Any:
     """What a reading of the committed state gives, whatever of the disk it has to know."""
     facts = Looked()
 
@@ -120,7 +120,7 @@ async def close_lapsed(engine: Engine, svc: Service, which: Lapsed) -> lapse.End
         if isinstance(value, Refusal | Unready):
             subject = lapse.subject(which)
             await engine.write(lambda tx: unserved.put(
-                svc, tx, "lapse", subject, why, agent=which.holder, task=which.task))
+                tx, "lapse", subject, why, agent=which.holder, task=which.task))
             return lapse.Ending()
     ending: lapse.Ending = value
     return ending
@@ -131,12 +131,12 @@ async def serve_waiter(engine: Engine, svc: Service, acquisition: str) -> bool:
     value = await decide(engine, svc, lambda tx: waiting_line.serve(svc, tx, acquisition))
     if isinstance(value, Refusal):
         why = value.message
-        await engine.write(lambda tx: waiting_line.set_aside(svc, tx, acquisition, why))
+        await engine.write(lambda tx: waiting_line.set_aside(tx, acquisition, why))
         return False
     return bool(value)
 
 
-async def ripple(engine: Engine, svc: Service) -> None:
+async def ripple(engine: Engine) -> None:
     """Tell dependents of closed tasks, slice by slice, until none is left."""
-    while await engine.write(lambda tx: tasks.go_on_rippling(svc, tx)) is True:
+    while await engine.write(lambda tx: tasks.go_on_rippling(tx)) is True:
         pass

@@ -143,7 +143,7 @@ def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.Work
         if row.locked_by == req.agent and row.kind != "key" and row.expires_at > tx.now
     ]
     tx.looked.require(_needed(svc, row, place) for row in rows)
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     replies = []
     for row in rows:
         content, baselines = _baseline(svc, tx, row, place)
@@ -244,7 +244,8 @@ def _facts(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> rule.Facts:
     fold = svc.fold_case
     rows = [LeaseRow(*raw) for raw in view.rows("leases_of_holder", req.agent)]
     return rule.Facts(
-        agent=req.agent, task=req.task, target=branches.short(req.target), now=view.now,
+        agent=req.agent, task=req.task, target=branches.short(req.target) or "its target",
+        now=view.now,
         changes=[rule.Change(c.path, path_scope(c.path, fold), c.submodule) for c in req.changes],
         leases=[
             rule.Right(r.fencing_token, as_resource(r.file_path, r.kind, r.scope), r.mode,

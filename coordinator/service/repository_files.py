@@ -37,7 +37,6 @@ from coordinator.files.git import FILES, LINK, Git
 from coordinator.service.core import Service
 from coordinator.store.ledger import Tx, View
 from coordinator.words import file_names
-from coordinator.words.resource_names import Located
 
 #: The name of what is there and may not be read.
 UNREADABLE = "unreadable"
@@ -105,7 +104,7 @@ def look(svc: Service, worktree: str | None, path: str, *, keep: bool = False,
     if root is None:
         try:
             with root_of(svc, worktree) as opened:
-                return look(svc, worktree, path, keep=keep, root=opened)
+                return look(svc, worktree, path, keep=keep, root=opened, strict=strict)
         except OSError:
             return NOTHING
     most = svc.settings.review.file_bytes_max
@@ -196,37 +195,6 @@ def keep(tx: Tx, content: Bytes) -> None:
         tx.keep(content.hash, content.data, content.mode or None)
 
 
-def read(svc: Service, path: str | Path, *, keep: bool = False) -> Bytes:
-    """`look`, at an absolute path in one of the repository's working trees."""
-    split = _split(svc, os.fspath(path))
-    return NOTHING if split is None else look(svc, *split, keep=keep)
-
-
-def _split(svc: Service, path: str) -> tuple[str | None, str] | None:
-    """(worktree, path in it) of an absolute path; None outside of all."""
-    worktree = worktree_at(svc, path)
-    root = (worktree or str(svc.tree.root)).rstrip("/") + "/"
-    if not path.startswith(root):
-        return None
-    inside = path[len(root):]
-    return worktree, inside if inside.isascii() else file_names.from_bytes(os.fsencode(inside))
-
-
-def worktree_of(svc: Service, located: Located) -> str | None:
-    """The linked worktree that a path was named in; None for the main one."""
-    return None if located.path is None else worktree_at(svc, located.path)
-
-
-def worktree_at(svc: Service, path: str) -> str | None:
-    """The linked worktree that a real path lies in; None for the main one."""
-    if svc.tree.alone:
-        return None
-    inside = (path + "/").startswith
-    # One may lie inside another: the longest is meant.
-    return max((w for w in svc.tree.worktrees() if inside(w.rstrip("/") + "/")), key=len,
-               default=None)
-
-
 def kind(svc: Service, worktree: str | None,
          path: str) -> Literal["file", "directory", "absent"] | None:
     """What is there; None for links and other things that hold no bytes of their own."""
@@ -240,15 +208,6 @@ def kind(svc: Service, worktree: str | None,
 
 def _kind(mode: int) -> Literal["file", "directory"] | None:
     return "file" if stat.S_ISREG(mode) else "directory" if stat.S_ISDIR(mode) else None
-
-
-def inode_at(svc: Service, path: str) -> str | None:
-    """Which file has this repo-relative path now (`identity`); None if there is none."""
-    try:
-        with root_of(svc, None) as root:
-            return root.identity(path)
-    except OSError:
-        return None
 
 
 def tidy(svc: Service, view: View) -> int:

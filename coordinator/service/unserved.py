@@ -6,7 +6,6 @@ closed. Listed in `status` and `doctor`; told to its owner once.
 
 from __future__ import annotations
 
-from coordinator.service.core import Service
 from coordinator.service.holders import notices
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -20,13 +19,13 @@ LISTED_MAX = 200
 
 
 def put(
-    svc: Service, tx: Tx, what: str, subject: str, reason: str, *, agent: str | None = None,
+    tx: Tx, what: str, subject: str, reason: str, *, agent: str | None = None,
     task: str | None = None,
 ) -> None:
     """Set it aside; its owner hears of it the first time."""
     known = get(tx, what, subject)
     tries = known.tries + 1 if known is not None else 1
-    rest = min(LONGEST_MS, FIRST_MS << min(tries - 1, 20))
+    rest = min(LONGEST_MS, FIRST_MS << (tries - 1))
     tx.record(
         ev.SetAside(what=what, subject=subject, reason=reason[:500], tries=tries,
                     retry_at=tx.later(rest), agent=agent, task=task)

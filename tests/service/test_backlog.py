@@ -52,6 +52,51 @@ def test_attempts_backoff_dead_letter_retry(tmp_path: Path) -> None:
     world.close()
 
 
+def test_whoever_waits_for_a_task_looks_again_when_one_may_be_offered(world: World) -> None:
+    """What the daemon goes by (`Tx.offers`): a claim that waits costs nothing in between."""
+    offered: list[bool] = []
+    world.engine.on_commit.append(lambda tx: offered.append(tx.offers))
+
+    def offers(request: rq.Request[Any]) -> bool:
+        offered.clear()
+        world.ask(request)
+        return any(offered)
+
+    assert offers(rq.TaskAdd(title="first", resources=["a.py"]))
+    assert offers(rq.TaskAdd(title="second", after=["T-1"]))
+    assert not offers(rq.TaskClaim(agent="ann"))
+    assert not offers(rq.Acquire(agent="ann", resources=["b.py", "c.py"]))
+    assert not offers(rq.Register(agent="bob"))
+    assert offers(rq.Release(agent="ann", resources=["b.py"]))
+    world.refused(rq.Acquire(agent="bob", resources=["c.py"]))
+    assert offers(rq.Withdraw(agent="bob", acquisition_id="W-1"))
+    assert offers(rq.TaskDone(agent="ann", task="T-1"))
+    assert not offers(rq.TaskCancel(task="T-2"))
+    assert offers(rq.TaskRetry(task="T-2"))
+
+
+def test_a_task_that_is_put_back_waits_for_what_it_comes_after(world: World) -> None:
+    first = world.task("first")
+    second = world.task("second", after=[first])
+    third = world.task("third", after=[second])
+    world.ask(rq.TaskCancel(task=second))
+    assert world.ask(rq.TaskRetry(task=second)).state == "pending"
+    assert world.ask(rq.TaskShow(task=third)).state == "pending"
+    assert claim(world, "ann") == first
+    assert world.refused(rq.TaskClaim(agent="bob")).code is Code.NOTHING_TO_DO
+    world.ask(rq.TaskDone(agent="ann", task=first))
+    assert claim(world, "bob") == second
+    # and where that was given up, it is blocked
+    other = world.task("other")
+    last = world.task("last", after=[other])
+    for task in (last, other):
+        world.ask(rq.TaskCancel(task=task))
+    assert world.ask(rq.TaskRetry(task=last)).state == "blocked"
+    assert world.ask(rq.TaskRetry(task=other)).state == "ready"
+    assert world.ask(rq.TaskShow(task=last)).state == "pending"
+    assert world.replay_differs() == []
+
+
 def test_a_task_learns_what_it_needs(world: World) -> None:
     # Given a task that turns out to need a file which another holds
     task = world.task("t", "a.py")

@@ -289,7 +289,7 @@ def test_what_is_set_aside_rests_longer_each_time_and_is_told_once(world: World)
     world.ask(rq.Register(agent="ann"))
     rests = []
     for _ in range(9):
-        world.decide(lambda tx: unserved.put(world.service, tx, "waiter", "W-1", "too large", agent="ann"))
+        world.decide(lambda tx: unserved.put(tx, "waiter", "W-1", "too large", agent="ann"))
         row = unserved.get(world.view(), "waiter", "W-1")
         assert row is not None
         rests.append(from_iso(row.retry_at) - world.clock.now_ms())

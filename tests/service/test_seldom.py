@@ -60,7 +60,7 @@ def test_a_request_that_waited_is_answered_and_keeps_its_place_or_not(world: Wor
     assert refusal.facts["redirect"]["task"] == free
     waiters = world.ask(rq.Locks()).waiters
     assert [(one.acquisition_id, one.agent) for one in waiters] == ([(name, "bob")] if stay else [])
-    world.decide(lambda tx: waiting_line.nobody_listens(world.service, tx, name))
+    world.decide(lambda tx: waiting_line.nobody_listens(tx, name))
     held = world.db.execute("SELECT held FROM waiters").fetchall()
     assert held == ([(0,)] if stay else [])
     world.ask(rq.Release(agent="ann", resources=["a.py"]))
@@ -76,10 +76,10 @@ def test_who_hangs_up_is_offered_it_for_a_short_time(world: World) -> None:
     assert world.db.execute("SELECT held FROM waiters").get == 1
     for _ in range(2):
         seq = world.ledger.seq
-        world.decide(lambda tx: waiting_line.nobody_listens(world.service, tx, name))
+        world.decide(lambda tx: waiting_line.nobody_listens(tx, name))
         assert world.db.execute("SELECT held FROM waiters").get == 0
     assert world.ledger.seq == seq, "it is noted once"
-    world.decide(lambda tx: waiting_line.nobody_listens(world.service, tx, "W-99"))
+    world.decide(lambda tx: waiting_line.nobody_listens(tx, "W-99"))
 
 
 def test_something_is_due_exactly_when_tending_does_something(world: World) -> None:

@@ -98,7 +98,7 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None) -> 
     room = limits.tasks_max - int((tx.row("task_count") or (0,))[0])
     if len(drafts) > room:
         raise Refusal(
-            Code.LIMIT, f"{len(drafts)} tasks would pass the limit of {limits.tasks_max} "
+            Code.LIMIT, f"With {len(drafts)} more there would be over {limits.tasks_max} tasks "
             "(backlog.tasks_max). Nothing was added.",
         )
     tx.looked.require(Place(text.removeprefix("shared:"), cwd)
@@ -148,7 +148,8 @@ def _draft_event(
         raise Refusal(Code.LIMIT, f"The prompt of {title[:60]!r} is over {PROMPT_CHARS_MAX}.")
     if not -1000 <= draft.priority <= 1000:
         raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
-    attempts = draft.attempts_max or svc.settings.backlog.attempts_max
+    usual = svc.settings.backlog.attempts_max
+    attempts = usual if draft.attempts_max is None else draft.attempts_max
     if not 1 <= attempts <= 1000:
         raise Refusal(Code.INVALID, "`attempts` must be between 1 and 1000.")
     if len(draft.resources) > svc.settings.leases.resources_max:

@@ -28,7 +28,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
     agents.may_act(tx, actor, req.agent)
     if named is None:
         chosen = dispatch.choose(svc, tx, req.agent)
-        agents.acting(svc, tx, actor, req.agent)
+        agents.acting(tx, actor, req.agent)
         if chosen is None:
             return _nothing(tx)
         return _take(svc, tx, req.agent, *chosen, ttl_ms)
@@ -49,14 +49,14 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
             f"{named.task_id} is {named.state}" + (f": it {why}." if why else "."),
             state=named.state,
         )
-    wanted = dispatch.wanted_by(svc, tx, named.task_id)
+    wanted = dispatch.wanted_by(tx, named.task_id)
     obstacles = weigh(svc, tx, req.agent, wanted, task=named.task_id)
     other = None
     if obstacles.blocked:
         other = redirect.offer(svc, tx, req.agent)
     else:
         grant.check_looked(svc, tx, wanted, obstacles)
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     if obstacles.blocked:
         located = [one for one, _ in wanted]
         return redirect.locked(
@@ -96,12 +96,10 @@ def _take(
     ttl_ms: int,
 ) -> rq.Claimed:
     until = tx.later(ttl_ms)
-    acquired = None
-    if wanted:
-        acquired = grant.grant(
-            svc, tx, agent, wanted, obstacles, ttl_ms=ttl_ms, task=task.task_id,
-            description=task.title,
-        )
+    acquired = grant.grant(
+        svc, tx, agent, wanted, obstacles, ttl_ms=ttl_ms, task=task.task_id,
+        description=task.title,
+    ) if wanted else None
     unserved.take_up(tx, "task", task.task_id)
     tasks.move(
         tx, task, "claim", agent=agent, attempts=task.attempts + 1, claimed_by=agent,
@@ -182,7 +180,7 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
         )
     if req.landed is None and not actor.operator:
         landing.must_land_first(svc, tx, task)
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     rows = [LeaseRow(*r) for r in tx.rows("leases_of_task", task.task_id)]
     for row in rows:
         if row.locked_by == task.claimed_by:
@@ -202,7 +200,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
             learned.append((resource.name, resource.kind, resource.scope, "exclusive"))
     lapse.look_first(svc, tx, str(task.claimed_by), task.task_id)
     left = landing.unlanded(svc, tx, req.unlanded) if req.unlanded is not None else []
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     if learned:
         tx.record(
             ev.TaskResourcesLearned(task=task.task_id, agent=req.agent, resources=learned)

@@ -25,7 +25,7 @@ OWN_MAX = 32
 AHEAD = 8
 
 
-def wanted_by(svc: Service, tx: Tx, task_id: str) -> list[Wanted]:
+def wanted_by(tx: Tx, task_id: str) -> list[Wanted]:
     """The task's resources as they are on disk now, with the mode each is needed in.
 
     Raises:
@@ -73,7 +73,7 @@ def choose(
             break
         task_id = str(best[0])
         try:
-            wanted = wanted_by(svc, tx, task_id)
+            wanted = wanted_by(tx, task_id)
             obstacles = weigh(svc, tx, agent, wanted, task=task_id)
             touches_own = beside and bool(obstacles.mine)
             if not obstacles.blocked and not obstacles.closed and not touches_own:
@@ -83,7 +83,7 @@ def choose(
         except Unready as unready:
             raise Unready([*unready.needs, *_ahead(tx, task_id)], unready.lapsed) from None
         except Refusal as refusal:
-            unserved.put(svc, tx, "task", task_id, refusal.message, task=task_id)
+            unserved.put(tx, "task", task_id, refusal.message, task=task_id)
             continue
         seen.add(task_id)
         tx.park(task_id, obstacles.first_scope)

@@ -17,6 +17,8 @@ from coordinator.words.refusals import Code, Refusal
 
 #: Tasks that one transaction tells of the end of what they come after.
 RIPPLE_MAX = 200
+#: How a task gets to the state that is due.
+_VERBS = {"ready": "unblock", "blocked": "block", "pending": "wait"}
 
 
 def find(view: View, text: str) -> TaskRow:
@@ -115,7 +117,7 @@ def _moved_along(tx: Tx, name: str, because: str) -> bool:
 def _follow(tx: Tx, task: TaskRow, why: str) -> str:
     """Take a task to where what it comes after leaves it, unless it is past that; its state."""
     due = due_state(tx, task.task_id)
-    verb = {"ready": "unblock", "blocked": "block", "pending": "wait"}[due]
+    verb = _VERBS[due]
     if due == task.state or rule.after(task.state, verb) is None:
         return task.state
     return _change(tx, task, verb, why=why)
@@ -129,7 +131,7 @@ def due_state(view: View, name: str) -> str:
     return "blocked" if bad else "pending" if unfinished else "ready"
 
 
-def go_on_rippling(svc: Service, tx: Tx) -> bool:
+def go_on_rippling(tx: Tx) -> bool:
     """Tell the next of those that were left; whether there may be more."""
     left = [(str(name), int(after)) for name, after in tx.rows("ripples_some", RIPPLE_MAX)]
     for name, _ in left:

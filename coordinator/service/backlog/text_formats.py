@@ -144,7 +144,7 @@ def _jsonl(text: str) -> list[Item]:
 
 def _lines(text: str) -> list[str]:
     """Its lines. Only a newline ends one: other signs that break lines may stand in a prompt."""
-    return [line.removesuffix("\r") for line in text.split("\n")]
+    return text.split("\n")
 
 
 def _item(entry: Any, where: str) -> Item:

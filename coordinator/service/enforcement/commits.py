@@ -25,13 +25,13 @@ def check(svc: Service, view: View, actor: Actor, req: rq.GuardCheck) -> rq.Guar
         agent = req.agent  # a sub-agent under the token of the whole
     if agent is None and req.session:
         agent = sessions.named(req.profile, req.session)
-    return rq.GuardHeldList(agent=agent, items=_held(svc, view, agent, req.paths))
+    return rq.GuardHeldList(agent=agent, items=_held(view, agent, req.paths))
 
 
 def override(svc: Service, tx: Tx, actor: Actor, req: rq.GuardOverride) -> rq.GuardHeldList:
     """See `requests.GuardOverride`."""
     by, action = req.by[:100] or "somebody", req.action[:40]
-    items = _held(svc, tx, None, req.paths)
+    items = _held(tx, None, req.paths)
     if items:
         names = sorted({item.resource for item in items})
         tx.record(ev.Noted(
@@ -48,7 +48,7 @@ def override(svc: Service, tx: Tx, actor: Actor, req: rq.GuardOverride) -> rq.Gu
     return rq.GuardHeldList(agent=None, items=items)
 
 
-def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list[rq.GuardHeld]:
+def _held(view: View, agent: str | None, paths: list[str]) -> list[rq.GuardHeld]:
     if len(paths) > PATHS_MAX:
         raise Refusal(Code.LIMIT, f"{len(paths)} paths; {PATHS_MAX} at most in one request.")
     mine = {agent, _parent(view, agent)} - {None}

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from coordinator.files.content import unified
 from coordinator.looking.facts import Bytes, Content, Ignored
 from coordinator.rules.versions import Known, replaced
-from coordinator.service.core import Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.words.refusals import Code, Refusal
@@ -21,7 +20,7 @@ from coordinator.words.resource_names import Located
 DIFF_CHARS_MAX = 6_000
 
 
-def note(svc: Service, tx: Tx, agent: str, files: Sequence[Located], *, written: bool) -> None:
+def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool) -> None:
     """The agent has read (or written) these files, as they were looked at just now.
 
     Raises:
@@ -52,7 +51,7 @@ def note(svc: Service, tx: Tx, agent: str, files: Sequence[Located], *, written:
 
 
 def stale(
-    svc: Service, tx: Tx, agent: str, files: Sequence[Located], locked_at: dict[str, str],
+    tx: Tx, agent: str, files: Sequence[Located], locked_at: dict[str, str],
     receipt: list[ev.Event],
 ) -> Refusal | None:
     """VERSION_CHANGED if one of these files is not what the agent read; None if all are.

@@ -98,7 +98,7 @@ def _holder(svc: Service, tx: Tx, change: Seen) -> str | None:
         lease = LeaseRow(*raw)
         if (
             lease.mode == "exclusive" and lease.expires_at > tx.now
-            and conflicts(asked, "exclusive", "", lease)
+            and overlaps(asked, as_resource(lease.file_path, lease.kind, lease.scope))
         ):
             holder = lease.locked_by
             if change.changed_ms is None or iso(change.changed_ms) >= lease.locked_at:
@@ -148,7 +148,7 @@ def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str
         kept=kept, baseline_hash=known, flagged_hash=change.hash,
     )
     lapse.flag(
-        svc, tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None,
+        tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None,
         why=f"{change.path} was changed while agents were active and nobody had leased it.",
     )
 
@@ -178,12 +178,10 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
              if row.fencing_token != lease.fencing_token]
     others = [row for row in there if conflicts(asked, lease.mode, lease.locked_by, row)]
     same = [row for row in there if row.scope == scope and row.slot == place]
-    lapsed = {Lapsed(row.locked_by, row.task_id): None for row in (*others, *same)
-              if row.expires_at <= tx.now}
-    if lease.expires_at <= tx.now:
-        lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
+    lapsed = [Lapsed(row.locked_by, row.task_id) for row in (*others, *same, lease)
+              if row.expires_at <= tx.now]
     if lapsed:
-        raise Unready(lapsed=lapsed)
+        raise Unready(lapsed=dict.fromkeys(lapsed))
     if others:
         _give_way(svc, tx, lease, name, others[0])
         return

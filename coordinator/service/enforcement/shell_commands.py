@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from coordinator.looking.facts import Content
+from coordinator.looking.facts import AnyNeed, Content, Place
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
@@ -99,6 +99,11 @@ def git_wide(
     return answer if isinstance(answer, Refusal) else None
 
 
+def git_wide_needs(command: str, cwd: str | None) -> list[AnyNeed]:
+    """What to look at before that is decided: in which working tree the command runs."""
+    return [Place(cwd, None, True)] if cwd and commands.git_wide(command) is not None else []
+
+
 def targets(command: str) -> tuple[str, ...]:
     """Files that the command plainly names to be written."""
     return tuple(t for t in commands.targets(command) if not t.startswith("/dev/"))
@@ -131,7 +136,7 @@ def _family(view: View, agent: str) -> set[str]:
     return {agent, row.parent} if row is not None and row.parent else {agent}
 
 
-def explained(svc: Service, tx: Tx, agent: str, command: str, output: str) -> str:
+def explained(tx: Tx, agent: str, command: str, output: str) -> str:
     """Which lease stopped a command that met a read-only file, in a sentence; else nothing."""
     if not any(sign in output for sign in _STOPPED):
         return ""
@@ -163,7 +168,7 @@ def settle_own(svc: Service, tx: Tx, agent: str) -> None:
         elif row.kind == "file" and row.mode == "exclusive" and len(own) < 50:
             own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
                                svc.where(row.worktree, row.file_path), row.worktree))
-    read_versions.note(svc, tx, agent, own, written=True)
+    read_versions.note(tx, agent, own, written=True)
 
 
 def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[str]:
@@ -192,7 +197,7 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     holders = sorted({one.holder for one in broken})
     names = listed([one.name for one in broken])
     review = lapse.flag(
-        svc, tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
+        tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
         why=f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
     )
     seen: list[tuple[str, str | None, str | None]] = [
@@ -213,7 +218,7 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     ]
 
 
-def hand_down(svc: Service, tx: Tx, agent: str, located: Sequence[Located]) -> str:
+def hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> str:
     """Who writes these files when a sub-agent wants to: itself, with the leases that its parent has
     on exactly them handed down; or its parent, where the parent holds what contains them."""
     row = tx.agent(agent)
@@ -239,7 +244,7 @@ def hand_down(svc: Service, tx: Tx, agent: str, located: Sequence[Located]) -> s
     return agent
 
 
-def hand_back(svc: Service, tx: Tx, agent: str) -> None:
+def hand_back(tx: Tx, agent: str) -> None:
     """A sub-agent ends: leases that belong to its parent's task go back to the parent."""
     row = tx.agent(agent)
     parent = row.parent if row is not None else None

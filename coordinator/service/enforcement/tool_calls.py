@@ -18,7 +18,6 @@ from coordinator.service.holders import notice_delivery, sessions
 from coordinator.service.leasing import leases
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located
@@ -66,9 +65,9 @@ def serve(
     elif heard.moment == "after":
         _after(svc, tx, heard, heeded)
     elif heard.moment == "session":
-        heeded.context = notice_delivery.welcome(svc, tx, name)
+        heeded.context = notice_delivery.welcome(tx, name)
     elif heard.moment == "sub stop" and heard.sub:
-        shell_commands.hand_back(svc, tx, name)
+        shell_commands.hand_back(tx, name)
         sessions.ended(svc, tx, name, why="the sub-agent ended")
     elif heard.moment == "end":
         sessions.ended(svc, tx, name, why="its session ended")
@@ -96,13 +95,13 @@ def _before(
     if call.kind == "own" and heard.call_id and actor.agent is None:
         svc.announce(heard.call_id, heeded.holder)
     if call.kind == "write":
-        located, refusal = located_in(svc, tx, call.paths, heard.cwd)
+        located, refusal = located_in(tx, call.paths, heard.cwd)
         refusal = refusal or take(svc, tx, actor, heeded, located, heard.tool, wait_s)
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
         refusal = shell_commands.git_wide(svc, tx, actor, heeded.holder, call.command, heard.cwd)
         if refusal is None:
-            located, _ = located_in(svc, tx, shell_commands.targets(call.command), heard.cwd)
+            located, _ = located_in(tx, shell_commands.targets(call.command), heard.cwd)
             if located:
                 refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s)
         _deny(heeded, refusal, wait_s)
@@ -137,12 +136,12 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded) -> None:
     if call is None:
         return
     if call.kind in ("write", "read"):
-        located, _ = located_in(svc, tx, call.paths, heard.cwd)
-        read_versions.note(svc, tx, heeded.holder, located, written=call.kind == "write")
+        located, _ = located_in(tx, call.paths, heard.cwd)
+        read_versions.note(tx, heeded.holder, located, written=call.kind == "write")
     elif call.kind == "shell":
         shell_commands.settle_own(svc, tx, heeded.holder)
         heeded.context = shell_commands.explained(
-            svc, tx, heeded.holder, call.command, heard.output
+            tx, heeded.holder, call.command, heard.output
         )
 
 
@@ -151,15 +150,16 @@ def needs(heard: HookCall) -> list[AnyNeed]:
     call = heard.call
     if call is None or heard.moment not in ("before", "after"):
         return []
-    paths: Sequence[str] = call.paths if call.kind in ("write", "read") else ()
     if call.kind == "shell" and heard.moment == "before":
-        paths = shell_commands.targets(call.command)
+        return [*shell_commands.git_wide_needs(call.command, heard.cwd),
+                *(Whole(path, heard.cwd, True) for path in shell_commands.targets(call.command))]
     noted = heard.moment == "after"
-    return [Whole(path, heard.cwd, True, noted) for path in paths]
+    named = call.kind == "write" or (call.kind == "read" and noted)
+    return [Whole(path, heard.cwd, True, noted) for path in call.paths] if named else []
 
 
 def located_in(
-    svc: Service, tx: Tx, paths: Sequence[str], cwd: str | None
+    tx: Tx, paths: Sequence[str], cwd: str | None
 ) -> tuple[list[Located], Refusal | None]:
     """Where these paths lie; those outside the repository are left out. A path that can name
     nothing is refused, and so is one that another coordinator guards."""
@@ -187,7 +187,7 @@ def take(
     """
     if not located:
         return None
-    agent = shell_commands.hand_down(svc, tx, heeded.holder, located)
+    agent = shell_commands.hand_down(tx, heeded.holder, located)
     claimed = tx.rows("tasks_of_holder", agent) or _parents_tasks(tx, agent)
     request = rq.Acquire(
         agent=agent, resources=[one.resource.name for one in located], wait_s=wait_s,
@@ -201,7 +201,7 @@ def take(
     if isinstance(answer, Refusal):
         return answer
     since = {lease.resource: lease.locked_at for lease in answer.leases}
-    return read_versions.stale(svc, tx, agent, located, since, heeded.receipt)
+    return read_versions.stale(tx, agent, located, since, heeded.receipt)
 
 
 def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:
@@ -213,9 +213,3 @@ def told(refusal: Refusal) -> str:
     """A refusal in words for a model: what happened, then the next step where it adds anything."""
     step = refusal.next or ""
     return refusal.message if step in refusal.message else f"{refusal.message} {step}".strip()
-
-
-def holds(tx: Tx, agent: str) -> list[LeaseRow]:
-    """The agent's live leases."""
-    rows = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", agent)]
-    return [row for row in rows if row.expires_at > tx.now]

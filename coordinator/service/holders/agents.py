@@ -113,7 +113,7 @@ def may_act(tx: Tx, actor: Actor, name: str) -> AgentRow | None:
     return row
 
 
-def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True) -> None:
+def acting(tx: Tx, actor: Actor, name: str, *, moved: bool = True) -> None:
     """Check that `actor` may act as `name`, and note that it was heard of.
 
     A person may act for anybody; a name that is new is registered for them then and there.
@@ -125,11 +125,11 @@ def acting(svc: Service, tx: Tx, actor: Actor, name: str, *, moved: bool = True)
     if row is None:
         enrol(tx, name, "manual", None, "acted for by a person", None, None)
     else:
-        heard_of(svc, tx, row, moved=moved)
+        heard_of(tx, row, moved=moved)
 
 
 def heard_of(
-    svc: Service, tx: Tx, row: AgentRow, *, moved: bool, progress: str | None = None
+    tx: Tx, row: AgentRow, *, moved: bool, progress: str | None = None
 ) -> None:
     """The agent is active: note it (at most every 15 s), and renew what it holds if it moves."""
     # Renewal follows the last sign that it moves: bare heartbeats in between do not count.
@@ -172,7 +172,7 @@ def heartbeat(svc: Service, tx: Tx, actor: Actor, req: rq.Heartbeat) -> rq.Alive
     """See `requests.Heartbeat`."""
     row = _known(tx, actor, req.agent)
     progress = req.progress[:500] if req.progress is not None else None
-    heard_of(svc, tx, row, moved=progress is not None, progress=progress)
+    heard_of(tx, row, moved=progress is not None, progress=progress)
     if req.ack:
         first = tx.row("notices_first", req.agent)
         if first and first[0] is not None and first[0] <= req.ack:
@@ -204,7 +204,7 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
     out = []
     for raw in view.rows("agents_all", everyone):
         row = AgentRow(*raw)
-        held = view.row("lease_count", row.agent, view.now)
+        ((held,),) = view.rows("lease_count", row.agent, view.now)
         waiting = [
             str(name)
             for waiter in view.rows("waiters_of_agent", row.agent)
@@ -215,7 +215,7 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
                 agent=row.agent, parent=row.parent, profile=row.profile,
                 description=row.description, state=row.state, registered_at=row.registered_at,
                 seen_at=row.seen_at, progress_at=row.progress_at, progress=row.progress,
-                leases=int(held[0]) if held else 0,
+                leases=int(held),
                 tasks=[str(r[0]) for r in view.rows("tasks_of_holder", row.agent)],
                 waiting_for=waiting, session=row.session, hooked_at=row.hooked_at,
             )

@@ -43,7 +43,7 @@ def deliver(svc: Service, tx: Tx, agent: str, receipt: list[ev.Event]) -> list[s
     return out
 
 
-def welcome(svc: Service, tx: Tx, agent: str) -> str:
+def welcome(tx: Tx, agent: str) -> str:
     """What an agent should know when its session begins."""
     said = (
         f"[coord] Other agents work in this repository at the same time; you are {agent}. Before "

@@ -38,7 +38,7 @@ def holder(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall) ->
 def _session(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall) -> str:
     if actor.agent is not None:
         name = actor.agent
-        agents.acting(svc, tx, actor, name)
+        agents.acting(tx, actor, name)
     else:
         session = heard.parent or heard.session
         name = named(profile, session)
@@ -46,7 +46,7 @@ def _session(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall) 
         if row is None or row.state == "gone":
             _enrol(svc, tx, name, profile)
         else:
-            agents.heard_of(svc, tx, row, moved=True)
+            agents.heard_of(tx, row, moved=True)
     _hooked(tx, name, heard.parent or heard.session)
     return name
 

@@ -150,7 +150,7 @@ def weigh(
     """
     out = Obstacles()
     now = tx.now
-    lapsed: dict[Lapsed, None] = {}
+    lapsed: list[Lapsed] = []
     for located, mode in wanted:
         asked = located.resource
         for lease, scope in _rivals(svc, tx, located):
@@ -162,14 +162,14 @@ def weigh(
                 ):
                     out.own[asked.scope + "\n" + asked.name] = lease
                 if lease.expires_at <= now:
-                    lapsed[Lapsed(holder, lease.task_id)] = None
+                    lapsed.append(Lapsed(holder, lease.task_id))
                 elif overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
                     out.mine.append(lease)
                 continue
             if not rule.conflicts(asked, mode, holder, lease):
                 continue
             if rule.dead(lease.expires_at, now):
-                lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
+                lapsed.append(Lapsed(lease.locked_by, lease.task_id))
                 continue
             out.held_at = out.held_at or scope
             out.leases.append(lease)
@@ -190,7 +190,7 @@ def weigh(
                     out.unkept = out.unkept or (bool(unkept) and not out.closed)
                     out.closed.append(found)
     if lapsed:
-        raise Unready(lapsed=lapsed)
+        raise Unready(lapsed=dict.fromkeys(lapsed))
     if not out.blocked:
         _linked_rivals(svc, tx, out, holder, wanted)
     return out
@@ -215,7 +215,7 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
         known = {lease.fencing_token for lease in found}
         for row in tx.rows("rivals_by_inode", located.inode):
             lease = LeaseRow(*row)
-            if lease.fencing_token not in known and _same_file(svc, tx, lease, located):
+            if lease.fencing_token not in known and _same_file(svc, tx, lease):
                 out.append((_renamed(svc, lease, asked), lease.scope))
                 known.add(lease.fencing_token)
         if located.links > 1 and located.path is not None:
@@ -264,15 +264,13 @@ def _own(out: Obstacles, located: Located) -> bool:
     return located.resource.scope + "\n" + located.resource.name in out.own
 
 
-def _same_file(svc: Service, tx: Tx, lease: LeaseRow, located: Located) -> bool:
+def _same_file(svc: Service, tx: Tx, lease: LeaseRow) -> bool:
     """Whether a lease with this inode is still on that very file.
 
     If the leased path is there and another file, the one we ask for is not the leased one; if it is
     gone, it was renamed. (Where the disk tells no births of files, a number that is used again
     after its file was deleted looks like that too.)
     """
-    if lease.scope == located.resource.scope:
-        return True
     path = lease.file_path.rpartition("::")[0] if lease.kind == "region" else lease.file_path
     now_there = tx.looked.identity(svc.where(lease.worktree, path))
     return now_there is None or now_there == lease.inode

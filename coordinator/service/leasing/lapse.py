@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Lapsed
 from coordinator.service import unserved
@@ -34,8 +35,6 @@ WHY = {
     "silent": "it fell silent",
     "left": "it ended in the middle",
     "failed": "it reported a failure",
-    "moved": "the file was moved to where another holds the lease",
-    "overridden": "a person released its lease",
 }
 #: The hash of a content that could not be looked at.
 UNSEEN = "unseen"
@@ -56,6 +55,16 @@ class Ending:
         self.released += other.released
         self.reviews += other.reviews
         self.tasks += other.tasks
+
+
+class _Listing(NamedTuple):
+    """Path -> content, below one lease. `left`: deleted, or ignored by now."""
+
+    before: dict[str, str]
+    now: dict[str, str]
+    left: dict[str, Content]
+    unlisted: str
+    """Why `now` could not be listed."""
 
 
 def subject(which: Lapsed) -> str:
@@ -131,9 +140,12 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     for one in family:  # grows while it is read; each name once, whatever names its parent
         family += [str(child) for (child,) in tx.rows("agent_children", one)
                    if child not in family]
+    at_rest = {one for one in family if clean and not tx.rows("tasks_of_holder", one)}
+    tx.looked.require(need for one in family if one not in at_rest
+                      for need in needed(svc, _leases_of(tx, one)))
     for one in reversed(family):
         leave_line(tx, one, None, "its agent left")
-        if clean and not tx.rows("tasks_of_holder", one):
+        if one in at_rest:
             _release_all(tx, one, ending)
         else:
             ending.add(_close_holder(svc, tx, one, "left", log_tail))
@@ -156,8 +168,7 @@ def check_may_end(svc: Service, tx: Tx, name: str) -> None:
 
 
 def _release_all(tx: Tx, name: str, ending: Ending) -> None:
-    for raw in tx.rows("leases_of_holder", name):
-        row = LeaseRow(*raw)
+    for row in _leases_of(tx, name):
         tx.free(row.file_path, row.kind, row.scope)
         tx.record(ev.LeaseReleased(fencing_token=row.fencing_token, resource=row.file_path,
                                    scope=row.scope, agent=name, lease_kind=row.kind,
@@ -206,29 +217,26 @@ def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
     files = changed_since(svc, tx, [row], now_at=now_at)
     review = None
     if files:
-        review = flag(svc, tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
+        review = flag(tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
                       leased_at=row.locked_at, why=why)
     _lapse_one(tx, row, reason, review)
     return review
 
 
 def flag(
-    svc: Service, tx: Tx, *, reason: str, agent: str | None, task: str | None,
-    files: Sequence[ev.FlaggedFile], leased_at: str | None, log_tail: str = "", why: str = "",
+    tx: Tx, *, reason: str, agent: str | None, task: str | None,
+    files: Sequence[ev.FlaggedFile], leased_at: str | None, why: str, log_tail: str = "",
 ) -> str:
     """Open a review over `files`; its id."""
     n = tx.number("review")
     review = f"R-{n}"
-    names = listed([f.path for f in files])
-    who = agent or "nobody with a lease"
-    summary = why or f"{who} left {names} changed; {WHY.get(reason, reason)}."
     started = None
     if task is not None:
         first = tx.row("task_first_event", task)
         started = first[0] if first else None
     tx.record(
         ev.ReviewOpened(
-            review=review, n=n, reason=reason, agent=agent, task=task, summary=summary,
+            review=review, n=n, reason=reason, agent=agent, task=task, summary=why,
             log_tail=log_tail[-LOG_TAIL_CHARS:], leased_at=leased_at,
             events_from=started or max(1, tx.last_seq - 200), files=list(files),
         )
@@ -245,27 +253,41 @@ def changed_since(
         Unready: the files have to be looked at.
     """
     rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
-    tx.looked.require(_needed(svc, row, now_at) for row in rows)
+    needs = [(row, _needed(svc, row, now_at)) for row in rows]
+    tx.looked.require(need for _, need in needs)
+    below = {row.fencing_token: _below(svc, tx, row, need, now_at)
+             for row, need in needs if isinstance(need, Below)}
+    tx.looked.require(content for one in below.values() for content in one.left.values())
     found: dict[str, ev.FlaggedFile] = {}
-    for row in rows:
-        need = _needed(svc, row, now_at)
+    for row, need in needs:
         if isinstance(need, Content):
             path = now_at or _path(row)
             _compare(svc, tx, found, row, path, row.content_hash, _bytes(tx, need))
             continue
-        before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
-        if now_at is not None:
-            before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
-        now = _listed(tx, need)
-        left = sorted(set(before) - set(now))  # deleted, or ignored by now
-        gone = {path: Content(svc.where(row.worktree, path)) for path in left}
-        tx.looked.require(gone.values())
-        for path, digest in now.items():
-            if before.get(path) != digest:
-                _compare(svc, tx, found, row, path, before.get(path), Bytes(digest, kept=True))
-        for path in left:
-            _compare(svc, tx, found, row, path, before[path], _bytes(tx, gone[path]))
+        one = below[row.fencing_token]
+        if one.unlisted:
+            tx.record(ev.Noted(what="new files were not compared", facts={"why": one.unlisted}))
+        for path, digest in one.now.items():
+            if one.before.get(path) != digest:
+                _compare(svc, tx, found, row, path, one.before.get(path), Bytes(digest, kept=True))
+        for path, content in one.left.items():
+            _compare(svc, tx, found, row, path, one.before[path], _bytes(tx, content))
     return [found[path] for path in sorted(found)]
+
+
+def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
+    """What lay below a lease at its grant, what lies there now, and what of the first does not."""
+    before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
+    if now_at is not None:
+        before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
+    now, unlisted = {}, ""
+    try:
+        now = tx.looked.below(need).files
+    except Refusal as refusal:
+        # So many new files appeared that they are not listed: the leases end all the same.
+        unlisted = refusal.message
+    left = {path: Content(svc.where(row.worktree, path)) for path in sorted(set(before) - set(now))}
+    return _Listing(before, now, left, unlisted)
 
 
 def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content | Below:
@@ -304,15 +326,6 @@ def _bytes(tx: Tx, need: Content) -> Bytes:
         return Bytes(UNSEEN)
 
 
-def _listed(tx: Tx, need: Below) -> dict[str, str]:
-    try:
-        return tx.looked.below(need).files
-    except Refusal as refusal:
-        # So many new files appeared that they are not listed: the leases end all the same.
-        tx.record(ev.Noted(what="new files were not compared", facts={"why": refusal.message}))
-        return {}
-
-
 def _compare(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], lease: LeaseRow, path: str,
              baseline: str | None, now: Bytes) -> None:
     if path in found or now.hash == baseline:
@@ -338,6 +351,10 @@ def _unseen(svc: Service, rows: Sequence[LeaseRow]) -> list[ev.FlaggedFile]:
     ]
 
 
+def _leases_of(tx: Tx, holder: str) -> list[LeaseRow]:
+    return [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", holder)]
+
+
 def _of(tx: Tx, holder: str, task: str | None) -> list[LeaseRow]:
     """A holder's leases of one task, or of none."""
     found = tx.rows("leases_of_holder", holder) if task is None else tx.rows("leases_of_task", task)
@@ -357,7 +374,7 @@ def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *
                   unseen: str = "") -> Ending:
     """Close all that an agent holds, its claims first."""
     ending = Ending()
-    rows = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", name)]
+    rows = _leases_of(tx, name)
     if not unseen:
         tx.looked.require(needed(svc, rows))
     claims = {task.task_id: task for raw in tx.rows("tasks_of_holder", name)
@@ -393,7 +410,7 @@ def _end_group(
             told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "
                     f"could not be looked at: {unseen}")
         review = flag(
-            svc, tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
+            tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
             leased_at=min((row.locked_at for row in leases), default=None), why=told,
         )
         ending.reviews.append(review)
@@ -405,7 +422,8 @@ def _end_group(
         tasks.attempt_over(svc, tx, claim, agent=holder, why=why or WHY[reason], review=review,
                            blocked=blocked)
         ending.tasks.append(claim.task_id)
-    _tell(tx, holder, leases, claim, reason, review)
+    _tell(tx, holder, leases, claim, reason, review,
+          kept=not unseen and all(file.kept for file in files))
 
 
 def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
@@ -420,15 +438,17 @@ def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
 
 
 def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, reason: str,
-          review: str | None) -> None:
+          review: str | None, *, kept: bool) -> None:
     if reason == "failed":
         return
     names = listed([row.file_path for row in leases]) or "nothing"
-    kept = f" Your changes are kept for a human in {review}." if review else ""
+    said = f" Your changes are kept for a human in {review}." if review else ""
+    if review and not kept:
+        said = f" A human looks at what is there ({review}): not all of it could be kept."
     task = f" Task {claim.task_id} is no longer yours." if claim else ""
     notices.post(
         tx, holder, "lapsed",
         f"Your lease on {names} has ended ({WHY[reason]}). Do not write there without a new "
-        f"lease.{task}{kept}",
+        f"lease.{task}{said}",
         resources=[row.file_path for row in leases], review=review,
     )

@@ -76,7 +76,7 @@ def acquire_located(
         other = redirect.offer(svc, tx, req.agent)
     else:
         check_looked(svc, tx, wanted, obstacles)
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     if obstacles.closed and not obstacles.blocked:
         return quarantined(obstacles)
     asks = None
@@ -113,7 +113,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
         raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
     rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, req.task, req.cwd)
     if not person:
-        agents.acting(svc, tx, actor, req.agent)
+        agents.acting(tx, actor, req.agent)
     for row in rows:
         if row.locked_by != req.agent and not req.force:
             raise Refusal(
@@ -159,7 +159,7 @@ def _flag_forced(
         if files:
             names = listed([file.path for file in files])
             out[holder] = lapse.flag(
-                svc, tx, reason="overridden", agent=holder, task=theirs[0].task_id, files=files,
+                tx, reason="overridden", agent=holder, task=theirs[0].task_id, files=files,
                 leased_at=min(row.locked_at for row in theirs),
                 why=f"{holder} had changed {names} when its lease was released by force "
                 f"({req.agent}).",
@@ -248,8 +248,8 @@ def _named_so(
 def _below(cwd: str, root: str) -> str:
     """Where a working directory lies below the root, by its letters, with a slash at its end; empty
     for the root, and for one outside."""
-    base = root.rstrip("/") + "/"
-    return cwd[len(base):].rstrip("/") + "/" if cwd.startswith(base) and cwd != base else ""
+    base = posixpath.join(root, "")
+    return posixpath.join(cwd[len(base):], "") if cwd.startswith(base) and cwd != base else ""
 
 
 def _joined(start: str, text: str) -> str:
@@ -287,7 +287,7 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
         ):
             raise stale(row.file_path)
     ttl_ms = None if req.ttl_s is None else checked_ttl(svc, req.ttl_s)
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     until: list[tuple[int, str]] = []
     out = []
     for row in rows:

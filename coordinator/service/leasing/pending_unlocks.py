@@ -11,7 +11,6 @@ import msgspec
 
 from coordinator.rules.leases import as_resource, conflicts
 from coordinator.rules.negotiation import TRANSITIONS
-from coordinator.service.core import Service
 from coordinator.service.holders import notices
 from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.overlapping import near
@@ -49,7 +48,7 @@ def pending(view: View, place: str) -> UnlockRow | None:
     return UnlockRow(*row) if row is not None and row[10] == "pending" else None
 
 
-def held_of(svc: Service, view: View, row: UnlockRow) -> list[LeaseRow]:
+def held_of(view: View, row: UnlockRow) -> list[LeaseRow]:
     """The live leases of the holder that is asked, as far as they are in the way: by name, and the
     same file under another name."""
     asked = as_resource(row.resource, row.kind, row.scope)
@@ -99,11 +98,11 @@ def left_line(tx: Tx, place: str, reason: str) -> None:
         conclude(tx, row, "withdraw", COORD, reason)
 
 
-def lost_its_holder(svc: Service, tx: Tx, place: str) -> None:
+def lost_its_holder(tx: Tx, place: str) -> None:
     """Something near was freed and this waiter was not served: if its request asks one who holds
     nothing of it any more, that is closed, and the asker (who goes on waiting) is told."""
     row = pending(tx, place)
-    if row is None or held_of(svc, tx, row):
+    if row is None or held_of(tx, row):
         return
     conclude(tx, row, "withdraw", COORD, f"{row.holder} does not hold it any more")
     notices.post(
@@ -144,11 +143,11 @@ def tell_holder(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> None:
     )
 
 
-def reply(svc: Service, view: View, row: UnlockRow) -> rq.Unlock:
+def reply(view: View, row: UnlockRow) -> rq.Unlock:
     """A request as it is told."""
     releases = []
     if row.status == "pending":
-        releases = [lease.file_path for lease in held_of(svc, view, row)]
+        releases = [lease.file_path for lease in held_of(view, row)]
     return rq.Unlock(
         request=row.request_id, status=row.status, requested_by=row.requested_by,
         holder=row.holder, resource=row.resource, mode=row.mode, reason=row.reason,

@@ -126,19 +126,19 @@ def _message(
             )
         held = {c["resource"] for c in conflicts_ if not c["waiting"]} - {first["resource"]}
         if held:
-            parts.append(f"{len(held)} more of what you asked for is held, too.")
+            verb = "is" if len(held) == 1 else "are"
+            parts.append(f"{len(held)} more of what you asked for {verb} held, too.")
         line = {c["holder"] for c in conflicts_ if c["waiting"]} - {first["holder"]}
         if line:
-            parts.append(f"{len(line)} {'stands' if len(line) == 1 else 'stand'} in line before "
-                         "you.")
+            parts.append(f"{len(line)} {_verb('stand', len(line))} in line before you.")
     if quotes:
         q = quotes[0]
         parts.append(f"See context archive section {q['section']} {quoted(q['title'])} "
                      f"({q['source']}):\n{block(q['text'])}\n")
     if circle:
         parts.append(
-            f"{' and '.join(circle)} wait for what you hold: finish or give back your own work "
-            "first, or neither of you gets on."
+            f"{' and '.join(circle)} {_verb('wait', len(circle))} for what you hold: finish or "
+            "give back your own work first, or neither of you gets on."
         )
     if offered:
         parts.append(f"Meanwhile take task {offered['task']} {quoted(offered['title'])}: "
@@ -148,6 +148,11 @@ def _message(
     if acquisition:
         parts.append("You stand in line and will be told when it is yours.")
     return " ".join(parts).replace("\n ", "\n").rstrip()
+
+
+def _verb(verb: str, count: int) -> str:
+    """A verb as it goes with so many."""
+    return f"{verb}s" if count == 1 else verb
 
 
 def _retry_after(svc: Service, tx: Tx, obstacles: Obstacles) -> float:

@@ -40,7 +40,7 @@ async def sweep(engine: Engine, svc: Service, req: rq.Sweep) -> rq.Swept | Refus
         ending.add(await _fell_silent(engine, svc, name))
         stale.append(name)
     ending.add(await _close_all(engine, svc))
-    await ripple(engine, svc)
+    await ripple(engine)
     await _retry_aside(engine, svc)
     await decide(engine, svc, _tidy)
     await seen_writes.follow_names(engine, svc)
@@ -69,7 +69,7 @@ def anything_due(view: View) -> bool:
 
 async def tend(engine: Engine, svc: Service) -> None:
     """Between sweeps: serve whoever waits for what lapsed, retry the line, end backoffs."""
-    await ripple(engine, svc)
+    await ripple(engine)
     await _retry_aside(engine, svc)
     await decide(engine, svc, tasks.offer_rested)
     waiting = _list(await engine.read(lambda v: waiting_line.everybody(svc, v)))
@@ -79,7 +79,7 @@ async def tend(engine: Engine, svc: Service) -> None:
         await serve_waiter(engine, svc, name)
 
 
-def begin(svc: Service, tx: Tx) -> None:
+def begin(tx: Tx) -> None:
     """After a start: no request is held open for anybody who stood in line."""
     for name, agent in tx.rows("waiters_held"):
         tx.record(ev.WaiterChanged(acquisition_id=str(name), agent=str(agent), held=False))

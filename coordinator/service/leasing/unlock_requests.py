@@ -50,15 +50,15 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     before = waiting_line.same_again(tx, req.agent, located)
     already = pending_unlocks.pending(tx, before.acquisition_id) if before is not None else None
     if already is not None:
-        agents.acting(svc, tx, actor, req.agent)
-        return _asked_already(svc, tx, already, req)
+        agents.acting(tx, actor, req.agent)
+        return _asked_already(tx, already, req)
     asked_at = before.asked_at if before is not None else tx.now
     obstacles = weigh(
         svc, tx, req.agent, [(located[0], req.mode)], asked_at=asked_at,
         priority=before.priority if before is not None else 0,
         acquisition=before.acquisition_id if before is not None else None,
     )
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     theirs = _of_one_holder(obstacles.leases, asked.name, req)
     if isinstance(theirs, Refusal):
         return theirs
@@ -93,16 +93,12 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     )
     row = pending_unlocks.find(tx, request)
     pending_unlocks.tell_holder(tx, row, theirs)
-    return pending_unlocks.reply(svc, tx, row)
+    return pending_unlocks.reply(tx, row)
 
 
-def _asked_already(
-    svc: Service, tx: Tx, row: UnlockRow, req: rq.RequestFile
-) -> rq.Unlock | Refusal:
+def _asked_already(tx: Tx, row: UnlockRow, req: rq.RequestFile) -> rq.Unlock | Refusal:
     if req.holder in (None, row.holder):
-        return pending_unlocks.reply(
-            svc, tx, row
-        )  # the same question: its holder is not disturbed twice
+        return pending_unlocks.reply(tx, row)  # the same question: nobody is disturbed twice
     return Refusal(
         Code.LIMIT, f"{row.request_id} asks {row.holder} for {row.resource} already; one holder "
         f"is asked at a time. {req.holder} was not asked.",
@@ -155,7 +151,7 @@ def answer(
             next=f"Wait for {row.holder}, or as a person add `--force`.", holder=row.holder,
         )
     tx.looked.require([place(row.resource, row.kind)])
-    leases = pending_unlocks.held_of(svc, tx, row)
+    leases = pending_unlocks.held_of(tx, row)
     if req.verdict == "approve":
         if not leases:
             raise Refusal(
@@ -167,15 +163,13 @@ def answer(
         if not override:
             _check_landed(svc, tx, row, leases)
     if not override:
-        agents.acting(svc, tx, actor, req.agent)
+        agents.acting(tx, actor, req.agent)
     if req.verdict == "reject":
-        return _reject(svc, tx, row, req.agent, said, override)
+        return _reject(tx, row, req.agent, said, override)
     return _approve(svc, tx, row, leases, req.agent, said, override)
 
 
-def _reject(
-    svc: Service, tx: Tx, row: UnlockRow, by: str, said: str, override: bool
-) -> rq.UnlockAnswered:
+def _reject(tx: Tx, row: UnlockRow, by: str, said: str, override: bool) -> rq.UnlockAnswered:
     pending_unlocks.conclude(tx, row, "reject", by, said, override=override)
     notices.post(
         tx, row.requested_by, "answered",
@@ -190,7 +184,7 @@ def _reject(
             f"you keep {row.resource}.", request=row.request_id,
         )
     return rq.UnlockAnswered(
-        unlock=pending_unlocks.reply(svc, tx, pending_unlocks.find(tx, row.request_id)),
+        unlock=pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id)),
         released=[],
         granted=False,
         message=f"{row.resource} stays with {row.holder}; {row.requested_by} is told, and waits.",
@@ -203,7 +197,7 @@ def _approve(
 ) -> rq.UnlockAnswered:
     changed = [file.path for file in lapse.changed_since(svc, tx, leases)]
     raw = tx.row("waiter_get", row.request_id)
-    assert raw is not None, "what is asked for stands in line"
+    assert raw is not None  # what is asked for stands in line
     waiter = WaiterRow(*raw)
     tx.looked.fresh(tx.ended_since(row.kind, row.scope))
     pending_unlocks.conclude(tx, row, "approve", by, said, override=override)
@@ -222,6 +216,8 @@ def _approve(
         )
     if granted:
         message = f"Released {names}; {row.requested_by} has {row.resource} now."
+    elif tx.row("waiter_get", row.request_id) is None:  # its time was over, and it was told
+        message = f"Released {names}; {row.requested_by} does not stand in line any more."
     else:
         message = (f"Released {names}; {row.requested_by} stays in line for {row.resource}, for "
                    "others hold part of it or stand before it.")
@@ -231,7 +227,7 @@ def _approve(
             request=row.request_id, resource=row.resource,
         )
     return rq.UnlockAnswered(
-        unlock=pending_unlocks.reply(svc, tx, pending_unlocks.find(tx, row.request_id)),
+        unlock=pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id)),
         released=[lease_reply(lease) for lease in leases], granted=granted, message=message,
     )
 
@@ -260,7 +256,7 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.
             "stays open.", next=f"`coord request withdraw {row.request_id} --agent "
             f"{row.requested_by}`",
         )
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     pending_unlocks.conclude(tx, row, "withdraw", req.agent)
     raw = tx.row("waiter_get", row.request_id)
     if raw is not None:
@@ -269,7 +265,7 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.
         tx, row.holder, "answered", f"{row.requested_by} does not ask for {row.resource} any more: "
         f"{row.request_id} needs no answer.", request=row.request_id,
     )
-    return pending_unlocks.reply(svc, tx, pending_unlocks.find(tx, row.request_id))
+    return pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id))
 
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.UnlockList:
@@ -278,7 +274,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.Unlo
     found = view.rows("unlocks_list", req.after, req.state, req.agent, limit)
     rows = [UnlockRow(*raw) for raw in found]
     return rq.UnlockList(
-        items=[pending_unlocks.reply(svc, view, row) for row in rows],
+        items=[pending_unlocks.reply(view, row) for row in rows],
         next=str(rows[-1].n) if len(rows) == limit else None,
     )
 

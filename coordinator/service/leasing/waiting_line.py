@@ -48,7 +48,7 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdra
     waiter = WaiterRow(*row)
     if waiter.agent != req.agent:
         raise Refusal(Code.NOT_HOLDER, f"{req.acquisition_id} belongs to {waiter.agent}.")
-    agents.acting(svc, tx, actor, req.agent)
+    agents.acting(tx, actor, req.agent)
     step_out(tx, waiter, "withdrawn")
     return rq.Withdrawn(acquisition_id=req.acquisition_id)
 
@@ -116,22 +116,18 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
     if raw is None:
         return False
     waiter = WaiterRow(*raw)
-    agent = tx.agent(waiter.agent)
-    if agent is None or agent.state == "gone":
-        step_out(tx, waiter, "its agent is gone")
-        return False
     if waiter.until <= tx.now:
         _waited_in_vain(tx, waiter)
         return False
     wanted, obstacles = _weighed(svc, tx, waiter)
     if obstacles.blocked or obstacles.closed:
-        pending_unlocks.lost_its_holder(svc, tx, acquisition)
+        pending_unlocks.lost_its_holder(tx, acquisition)
         return False
     _give(svc, tx, waiter, wanted, obstacles)
     return True
 
 
-def set_aside(svc: Service, tx: Tx, acquisition: str, why: str) -> None:
+def set_aside(tx: Tx, acquisition: str, why: str) -> None:
     """This waiter cannot be served: it keeps its place and is tried again, and whoever stands
     behind it is served meanwhile."""
     raw = tx.row("waiter_get", acquisition)
@@ -141,11 +137,11 @@ def set_aside(svc: Service, tx: Tx, acquisition: str, why: str) -> None:
     if waiter.until <= tx.now:
         _waited_in_vain(tx, waiter)
         return
-    unserved.put(svc, tx, "waiter", acquisition, why, agent=waiter.agent, task=waiter.task_id)
+    unserved.put(tx, "waiter", acquisition, why, agent=waiter.agent, task=waiter.task_id)
     tx.freed += [(one.name, one.kind, one.scope) for one in _resources(tx, acquisition)]
 
 
-def nobody_listens(svc: Service, tx: Tx, acquisition: str) -> None:
+def nobody_listens(tx: Tx, acquisition: str) -> None:
     """The request that was held open for this waiter is gone: what it is granted from now on is
     only offered."""
     raw = tx.row("waiter_get", acquisition)
@@ -178,7 +174,7 @@ def serve_approved(
         wanted, obstacles = _weighed(svc, tx, waiter)
         check_looked(svc, tx, wanted, obstacles)
     except Refusal as refusal:  # the holder's answer stands; the asker is tried again later
-        set_aside(svc, tx, waiter.acquisition_id, refusal.message)
+        set_aside(tx, waiter.acquisition_id, refusal.message)
         return False
     if obstacles.leases or obstacles.closed or (obstacles.waiters and no_longer_than is None):
         return False
