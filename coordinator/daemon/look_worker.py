@@ -50,14 +50,21 @@ def serve(
             return False
 
     handed: set[tuple[str, int]] = set()
+    gathered: list[encoding.Blob] = []
 
     def blob(digest: str, size: int, packed: bytes, mode: int) -> None:
         if (digest, mode) not in handed:
             handed.add((digest, mode))
-            sink.write(
-                encoding.frame(encoding.BLOB, encoding.encode_blob(digest, size, packed, mode))
-            )
+            gathered.append(encoding.Blob(digest, size, packed, mode))
+            if (len(gathered) == encoding.SLICE_BLOBS
+                    or sum(len(one.packed) for one in gathered) >= encoding.SLICE_BYTES):
+                hand_over()
+
+    def hand_over() -> None:
+        if gathered:
+            sink.write(encoding.frame(encoding.BLOBS, encoding.encode_blobs(gathered)))
             sink.flush()
+            gathered.clear()
 
     looker = Looker(tree, Ignore(tree), budget, kept, blob, BlobFolder(blobs, lambda: kept_max))
     while True:
@@ -69,6 +76,7 @@ def serve(
         looked = Looked()
         handed.clear()
         looker.look(needs, looked, 0)
+        hand_over()
         sink.write(encoding.frame(encoding.FACTS, encoding.encode_facts(looked)))
         sink.flush()
 

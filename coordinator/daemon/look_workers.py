@@ -23,8 +23,6 @@ from coordinator.store.ledger import Job, Tx
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.looks")
-#: Deflated bytes that one transaction keeps, and contents: others come between two of them.
-SLICE_BYTES, SLICE_BLOBS = 128 * 1024, 16
 #: Questions that may wait for one worker.
 WAITING_MAX = 500
 #: A worker that has rested so long is ended (seconds).
@@ -102,28 +100,19 @@ class LookWorkers:
                     seq: int) -> Refusal | None:
         """Keep the blobs and add the facts of one answer."""
         assert process.stdout is not None
-        blobs: list[encoding.Blob] = []
-        gathered = 0
         while True:
             length, what = encoding.HEAD.unpack(
                 await process.stdout.readexactly(encoding.HEAD.size)
             )
             body = await process.stdout.readexactly(length)
-            if what == encoding.BLOB:
-                blobs.append(encoding.decode_blob(body))
-                gathered += len(blobs[-1].packed)
-                if gathered < SLICE_BYTES and len(blobs) < SLICE_BLOBS:
-                    continue
-            if blobs:
-                refused = await self._write(_keeping(blobs))
-                if isinstance(refused, Refusal):
-                    await self._drop(process, what)
-                    return refused
-                blobs, gathered = [], 0
             if what == encoding.FACTS:
                 # (20,000 names take 3 ms, in any thread: decoding keeps the interpreter's lock.)
                 encoding.decode_facts(body, looked, seq)
                 return None
+            refused = await self._write(_keeping(encoding.decode_blobs(body)))
+            if isinstance(refused, Refusal):
+                await self._drop(process, what)
+                return refused
 
     async def _drop(self, process: asyncio.subprocess.Process, what: bytes) -> None:
         """The disk is full: the rest of the answer is of no use, but has to be read."""

@@ -1,13 +1,14 @@
 """How needs and facts travel between the coordinator and a process that looks for it.
 
 Frames: four bytes of length (big endian), one byte that says what it is, then MessagePack. One
-question is answered by any number of blobs and then the facts. Owns the form, sends nothing.
+question is answered by any number of slices of blobs and then the facts. Owns the form, sends
+nothing.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -28,8 +29,11 @@ from coordinator.looking.facts import (
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located
 
-#: What a frame is: a question, kept bytes, the facts, a failure in words.
-QUESTION, BLOB, FACTS, FAILED = b"Q", b"B", b"F", b"E"
+#: What a frame is: a question, bytes to be kept, the facts.
+QUESTION, BLOBS, FACTS = b"Q", b"B", b"F"
+#: Contents in a slice, and their deflated bytes: one transaction keeps one slice, and everybody
+#: else's requests come between two of them.
+SLICE_BLOBS, SLICE_BYTES = 8, 128 * 1024
 #: The head of a frame.
 HEAD = struct.Struct(">I1s")
 
@@ -83,7 +87,7 @@ class Blob(msgspec.Struct, frozen=True, gc=False, array_like=True):
     mode: int
 
 
-_blob = msgspec.msgpack.Decoder(Blob)
+_blobs = msgspec.msgpack.Decoder(list[Blob])
 
 
 def frame(what: bytes, body: bytes) -> bytes:
@@ -101,14 +105,14 @@ def decode_needs(body: bytes) -> list[AnyNeed]:
     return _needs.decode(body)
 
 
-def encode_blob(digest: str, size: int, packed: bytes, mode: int) -> bytes:
-    """A blob's body."""
-    return _encode(Blob(digest, size, packed, mode))
+def encode_blobs(blobs: Sequence[Blob]) -> bytes:
+    """The body of a slice."""
+    return _encode(blobs)
 
 
-def decode_blob(body: bytes) -> Blob:
-    """What a blob's body holds."""
-    return _blob.decode(body)
+def decode_blobs(body: bytes) -> list[Blob]:
+    """What the body of a slice holds."""
+    return _blobs.decode(body)
 
 
 def encode_facts(looked: Looked) -> bytes:
