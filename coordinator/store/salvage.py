@@ -145,7 +145,7 @@ class Wreck:
     def _event(self, seq: int) -> tuple[Any, ...] | None:
         row = self._row(Q["event_get"], seq)
         try:
-            if row is None or row[0] != seq:
+            if row is None or row[0] != seq or not isinstance(row[1], str):
                 return None
             from_iso(row[1])
             event = ev.ANY.decode(row[6])

@@ -18,6 +18,9 @@ from coordinator.words import requests as rq
 from tests.world import World
 
 AT = "2026-01-01T00:00:00.000Z"
+#: Any type of value may stand in an event now, as it may in a damaged page.
+OPEN_TO_ALL = ("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE events (seq INTEGER PRIMARY KEY, "
+               "at, kind, agent, task, resource, data)' WHERE name = 'events'; PRAGMA writable_schema = RESET")
 Damage = Callable[[Any], object]
 
 
@@ -158,6 +161,8 @@ def test_what_only_a_lease_needs_is_no_loss_of_a_review(world: World, tmp_path: 
     ("UPDATE events SET kind = 'noted' WHERE seq = 4", True),
     ("UPDATE events SET resource = 'x' WHERE seq = 4", True),
     ("UPDATE events SET task = 'x' WHERE seq = 4", True),
+    *((f"{OPEN_TO_ALL}; UPDATE events SET {column} = {value} WHERE seq = 4", True)
+      for column in ("at", "kind", "data") for value in ("NULL", "5", "x'00'")),
     ("UPDATE events SET at = 'yesterday' WHERE seq = 4", True),
     ("UPDATE events SET data = '{' WHERE seq = 4", True),
     ("UPDATE events SET data = '[]' WHERE seq = 4", True),
