@@ -63,6 +63,11 @@ class Hooks(RuleBasedStateMachine):
         if one in self.line[file]:
             self.line[file].remove(one)
 
+    def has(self, one: tuple[str, str], file: str) -> None:
+        """It holds the file: it did before, or it takes it."""
+        if self.held.get(file, (None, 0))[0] != one:
+            self.takes(one, file)
+
     def told(self, one: tuple[str, str]) -> None:
         """With the message that a file it waited for is its own comes what changed in it."""
         came = self.sessions[one].came
@@ -94,10 +99,7 @@ class Hooks(RuleBasedStateMachine):
             assert f"leased by {self.sessions[holder[0]].name} " in why
             self.waits(one, file)
             return
-        if holder is None:
-            self.takes(one, file)
-        elif holder[0] != one:  # what its parent had is handed down to it
-            self.held[file] = (one, holder[1])
+        self.has(one, file)  # what its parent had is handed down: it holds it from now on
         known, now = self.knows.get((one, file)), self.content.get(file)
         own = self.writer.get(file) == (now, one)
         if known is not None and known[0] != now and not own and self.held[file][1] > known[1]:
@@ -160,9 +162,7 @@ class Hooks(RuleBasedStateMachine):
         if came.deny:
             assert self.content.get(file) == before
             if STALE in came.deny:
-                holder = self.held.get(file)
-                self.takes(one, file)
-                self.held[file] = (one, holder[1] if holder else self.at)
+                self.has(one, file)
                 self.learns(one, file)
             else:
                 assert self.held[file][0] != one
@@ -170,8 +170,7 @@ class Hooks(RuleBasedStateMachine):
             return
         holder = self.held.get(file)
         assert holder is None or holder[0] == one or (one[1] and holder[0] == (one[0], ""))
-        self.takes(one, file)
-        self.held[file] = (one, holder[1] if holder else self.at)
+        self.has(one, file)
         self.content[file] = text
         for other, (by, _) in self.held.items():
             if by == one:
