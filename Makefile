@@ -20,7 +20,7 @@ demo: setup      ## agents carry one release of a real package to the next, one 
 	@$(BIN)/python benchmarks/demo.py
 
 test: setup      ## the default test suite (under 5 minutes)
-	@$(BIN)/python -m pytest -n 3 --dist loadfile
+	@$(BIN)/python -m pytest -n 4 --dist worksteal
 
 check: lint types layers docs-check  ## linter, types, layers, generated documents
 

@@ -26,6 +26,6 @@ echo "foreign: HOME=$home, seed $seed, $busy busy processes"
 (
     trap '' INT
     unset LC_ALL LANGUAGE GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM XDG_CONFIG_HOME
-    HOME=$home LANG=C LC_CTYPE=POSIX "$python" -m pytest -n 2 --dist loadfile \
+    HOME=$home LANG=C LC_CTYPE=POSIX "$python" -m pytest -n 4 --dist worksteal \
         --hypothesis-seed="$seed" "$@"
 )
