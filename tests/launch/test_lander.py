@@ -126,6 +126,8 @@ def after(files: dict[str, str], changes: dict[str, str | None]) -> dict[str, st
 @example(changed={"new": "agent's\n"}, moved={}, dirty={"new": "unsaved\n"}, unleased=False, below="", elsewhere=False, beside=False)
 @example(changed={"a": "agent's\n"}, moved={"a": "by hand\n"}, dirty={}, unleased=False, below="sub", elsewhere=True, beside=False)
 @example(changed={"a": "agent's\n"}, moved={}, dirty={}, unleased=False, below="sub", elsewhere=False, beside=True)
+@example(changed={"d/e": None}, moved={"d/f": None}, dirty={"d/f": "unsaved\n"}, unleased=False, below="", elsewhere=False,
+         beside=False)
 def test_what_lands_is_the_agents_work_and_nobodys_else_is_lost(
     changed: dict[str, str | None], moved: dict[str, str | None], dirty: dict[str, str | None],
     unleased: bool, below: str, elsewhere: bool, beside: bool,
@@ -141,7 +143,7 @@ def test_what_lands_is_the_agents_work_and_nobodys_else_is_lost(
             git(ground.top, "switch", "-q", "-c", "other")
         put(ground.root, dirty)
         files = after(tip, dirty)
-        before, status = ground.trunk, git(ground.top, "status", "--porcelain")
+        before, status = ground.trunk, git(ground.top, "status", "--porcelain", "-uall")
         gone_on = {name for name in moved if BASE.get(name) != moved[name]}
         in_the_way = not elsewhere and any(tip.get(name) != dirty[name] for name in dirty.keys() & changed.keys())
         if beside and below:
@@ -158,7 +160,7 @@ def test_what_lands_is_the_agents_work_and_nobodys_else_is_lost(
             assert refusal.code is code, refusal.message
             assert work.task in refusal.message
             assert ground.trunk == before and ground.finished == []
-            assert ground.there() == files and git(ground.top, "status", "--porcelain") == status
+            assert ground.there() == files and git(ground.top, "status", "--porcelain", "-uall") == status
         else:
             assert code is None and ground.trunk == landed and ground.finished == [landed]
             assert ground.at(landed) == after(tip, changed)
@@ -166,7 +168,7 @@ def test_what_lands_is_the_agents_work_and_nobodys_else_is_lost(
             assert landed == work.commit or parents == [before, work.commit]
             assert ground.there() == (files if elsewhere else after(files, changed))
             if not elsewhere:
-                assert git(ground.top, "status", "--porcelain") == status, "what was unsaved is, and nothing else"
+                assert git(ground.top, "status", "--porcelain", "-uall") == status, "what was unsaved is, and nothing else"
         assert recovery.unfinished(ground.world.state_dir) is None
         git_dir = ground.top / ".git"
         assert not [p.name for p in git_dir.iterdir() if "coord" in p.name or p.suffix == ".lock"]
@@ -190,7 +192,7 @@ def test_a_merge_says_what_it_brings_and_a_landing_begins_anew_after_a_persons_c
     assert asked.count("land") == 4 and asked[0] == "land_check"
     assert git(ground.top, "log", "-1", "--format=%s", landed) == "Merge one: it"
     assert git(ground.top, "rev-list", "--count", landed) == "6"
-    assert ground.there() == {**BASE, "a": "agent's\n"} and git(ground.top, "status", "--porcelain") == ""
+    assert ground.there() == {**BASE, "a": "agent's\n"} and git(ground.top, "status", "--porcelain", "-uall") == ""
 
 
 def test_a_person_who_is_always_faster_is_told_of(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +210,7 @@ def test_a_person_who_is_always_faster_is_told_of(ground: Ground, monkeypatch: p
         Lander(ground.world.state_dir, ground.target, ask).land(work, ground.finish)  # type: ignore[arg-type]
     assert refused.value.code is Code.VERSION_CHANGED and "trunk moved 3 times while T-1" in refused.value.message
     assert refused.value.next == "Merge its branch by hand." and len(tries) == 3
-    assert ground.there() == BASE and git(ground.top, "status", "--porcelain") == ""
+    assert ground.there() == BASE and git(ground.top, "status", "--porcelain", "-uall") == ""
 
 
 def test_an_end_that_is_not_noted_is_tried_again_by_whoever_comes_next(ground: Ground) -> None:
@@ -239,7 +241,7 @@ def test_files_that_cannot_follow_take_the_branch_back(ground: Ground, monkeypat
     assert "T-1 did not land" in refused.value.message and "a" in refused.value.message
     assert "put it aside" in (refused.value.next or "")
     assert ground.trunk == before and ground.there() == {**BASE, "a": "saved just now\n"}
-    assert git(ground.top, "status", "--porcelain") == "M a"
+    assert git(ground.top, "status", "--porcelain", "-uall") == "M a"
     # and where the branch cannot be taken back, both are told of
     git(ground.top, "checkout", "-q", "--", "a")
 
