@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml
 demo: setup      ## agents carry one release of a real package to the next, one is killed, no edit is lost
 	@$(BIN)/python benchmarks/demo.py
 
-test: setup      ## the default test suite (under 5 minutes)
+test: setup      ## the default test suite (about 6 minutes on 2 cores)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal
 
 check: lint types layers docs-check  ## linter, types, layers, generated documents

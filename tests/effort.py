@@ -1,7 +1,7 @@
 """How hard properties are tried: a little each time, for hours when asked.
 
 `COORD_TEST_EFFORT=20 make test` tries twenty times as many examples as the default suite, which has
-to end within five minutes.
+to end within a few minutes.
 """
 
 from __future__ import annotations
