@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from coordinator import settings as own_settings
 from coordinator.cli.coordinators import stop
+from coordinator.client import connection
 from coordinator.client.client import Client
 from coordinator.files import trusted
 from coordinator.files.state import StateDir
@@ -22,7 +23,10 @@ from coordinator.words.refusals import Refusal
 from tests.forked import Server
 from tests.world import World
 
-FORKS = Server()
+#: Commands and the daemons of this process's clients, each from a server of its own: a command may
+#: wait while a client starts.
+FORKS, STARTS = Server(), Server()
+REAL_START = connection.start
 #: With `CI` in the environment the examples are the same each time (as Hypothesis has it, too): what
 #: fails there is the change's doing. Everywhere else each run tries others.
 settings.register_profile(
@@ -127,6 +131,18 @@ def make_repo(tmp_path: Path) -> Iterator[Callable[..., Repo]]:
     yield make
     for repo in made:
         repo.down()
+
+
+@pytest.fixture(autouse=True)
+def _starts_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "start", STARTS.start)
+
+
+@pytest.fixture
+def from_nothing(monkeypatch: pytest.MonkeyPatch, _starts_are_forked: None) -> None:
+    """Every process starts as a person's does."""
+    monkeypatch.setattr(Repo, "forked", False)
+    monkeypatch.setattr(connection, "start", REAL_START)
 
 
 @pytest.fixture

@@ -1,13 +1,17 @@
-"""`coord` as a process of its own, without the third of a second that Python takes to import it.
+"""`coord` and its daemon as processes of their own, without the time that Python takes to import them.
 
-One server for each test process has everything imported and forks for each command: arguments,
-folder, environment, standard input and exit code are those of a real start. What starts for real
-(daemons, hooks, MCP servers) is not made faster by this. `python -m tests.forked` is the server.
+A server has everything imported and forks for each command: arguments, folder, environment,
+standard input and exit code are those of a real start. A daemon that such a command starts, or that
+a client in the test process starts, is forked in the same way: a process of its own, in a session of
+its own, that runs the daemon's own `main`. Hooks, MCP servers, launches and whatever a test starts
+by `python -m` start from nothing, and so do their daemons; `from_nothing` (conftest) has all do so.
+`python -m tests.forked` is the server.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -15,10 +19,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NoReturn
+
+from coordinator.client import connection
+from coordinator.files.state import StateDir
+from coordinator.words.refusals import Refusal
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,9 +44,22 @@ class Server:
         seconds: float = 60.0,
     ) -> subprocess.CompletedProcess[str]:
         """Like `subprocess.run` of `python -m coordinator.cli.main`, with captured text."""
+        return self._ask(args, {"cwd": str(cwd), "env": dict(env), "seconds": seconds}, text or "")
+
+    def start(self, state: StateDir, http_port: int | None = None, *, asked: bool = False) -> None:
+        """Like `connection.start`."""
+        how = {"root": str(state.root), "http_port": http_port, "asked": asked}
+        done = self._ask([], {"cwd": os.getcwd(), "env": dict(os.environ), "seconds": 60.0, "start": how}, "")
+        if done.stdout:
+            raise Refusal.from_body(json.loads(done.stdout))
+        assert done.returncode == 0, done.stderr
+
+    def _ask(
+        self, args: Sequence[str], asked: dict[str, Any], text: str,
+    ) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as folder, self._lock:
-            Path(folder, "in").write_text(text or "")
-            asked = {"args": list(args), "cwd": str(cwd), "env": dict(env), "folder": folder, "seconds": seconds}
+            Path(folder, "in").write_text(text)
+            asked |= {"args": list(args), "folder": folder}
             link = self._there()
             assert link.stdin is not None and link.stdout is not None
             link.stdin.write(json.dumps(asked) + "\n")
@@ -45,7 +67,7 @@ class Server:
             code = int(link.stdout.readline())
             out, err = (Path(folder, name).read_text() for name in ("out", "err"))
         if code == -signal.SIGALRM:
-            raise subprocess.TimeoutExpired(list(args), seconds, out, err)
+            raise subprocess.TimeoutExpired(list(args), asked["seconds"], out, err)
         return subprocess.CompletedProcess(list(args), code, out, err)
 
     def _there(self) -> subprocess.Popen[str]:
@@ -62,8 +84,16 @@ def serve() -> None:
 
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         entry.main(["help", "exit-codes"])  # much is imported only when a command is run
+    import apscheduler.schedulers.background
     import coordinator.cli.bench
-    import coordinator.wiring.hook_trust  # noqa: F401
+    import coordinator.daemon.compose
+    import coordinator.wiring.hook_trust
+    import uvloop  # noqa: F401
+
+    connection.subprocess = types.SimpleNamespace(  # type: ignore[assignment]
+        Popen=_Daemon, DEVNULL=subprocess.DEVNULL)
+    gc.collect()
+    gc.freeze()  # what all share stays shared
 
     for line in sys.stdin:
         asked = json.loads(line)
@@ -98,17 +128,100 @@ def _become(asked: dict[str, Any], entry: Any) -> None:
         os.chdir(asked["cwd"])
         sys.path[0] = asked["cwd"]  # as `-m` has it
         sys.argv = ["coord", *asked["args"]]
-        code = entry.main(asked["args"])
+        code = _start(**asked["start"]) if "start" in asked else entry.main(asked["args"])
     except SystemExit as leave:
         code = leave.code if isinstance(leave.code, int) else 1
     except BaseException:
         sys.excepthook(*sys.exc_info())
         code = 1
     finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+        _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _start(root: str, http_port: int | None, asked: bool) -> int:
+    try:
+        connection.start(StateDir(Path(root)), http_port, asked=asked)
+    except Refusal as refusal:
+        json.dump(refusal.body(), sys.stdout)
+    return 0
+
+
+class _Daemon:
+    """A forked daemon, as `subprocess.Popen` would have it."""
+
+    def __init__(
+        self, command: list[str], *, stdin: int, stdout: IO[bytes], stderr: IO[bytes], cwd: Path,
+        start_new_session: bool, env: Mapping[str, str], pass_fds: tuple[int, ...],
+    ) -> None:
+        assert (stdin, stdout, start_new_session) == (subprocess.DEVNULL, stderr, True)
+        assert command[:4] == [sys.executable, "-P", "-m", "coordinator.daemon"]
+        assert threading.active_count() == 1
+        self._code: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            _serve_as_daemon(command[4:], stdout.fileno(), cwd, env, pass_fds)
+
+    def poll(self) -> int | None:
+        return self._wait(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        return self._wait(0)
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _wait(self, how: int) -> int | None:
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, how)
+            self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
+
+
+def _serve_as_daemon(
+    args: list[str], output: int, cwd: Path, env: Mapping[str, str], kept: tuple[int, ...],
+) -> NoReturn:
+    """What `exec` would have left behind is left behind; then the daemon's own `main`."""
+    code = 70
+    try:
+        os.setsid()
+        for number in range(1, signal.NSIG):
+            if callable(signal.getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for number, old in ((0, nowhere), (1, output), (2, output)):
+            os.dup2(old, number)
+        low = 3
+        for one in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
+            os.closerange(low, one)
+            low = one + 1
+        sys.stdin, sys.stdout, sys.stderr = (
+            open(number, how, encoding="utf-8", errors=errors, closefd=False)  # noqa: SIM115
+            for number, how, errors in ((0, "r", "strict"), (1, "w", "strict"), (2, "w", "backslashreplace")))
+        os.environ.clear()
+        os.environ.update(env)
+        os.chdir(cwd)
+        del sys.path[0]  # as `-P` has it
+        sys.argv = ["coordinator.daemon", *args]
+        from coordinator.daemon import __main__ as entry
+
+        code = entry.main()
+    except SystemExit as leave:
+        code = leave.code if isinstance(leave.code, int) else 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    finally:
+        _leave(code)
 
 
 if __name__ == "__main__":

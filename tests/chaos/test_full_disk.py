@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("from_nothing")
+
 
 @pytest.mark.chaos  # a minute
 def test_a_disk_that_fills_up_leaves_no_task_behind(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("from_nothing")
+
 CLIENTS = 16
 NAMES = ["a.py", "b.py", "d/", "d/x.py", "d/*.py", "key:k", "key:k:1"]
 MEANS = {

@@ -96,6 +96,7 @@ def test_json_is_the_reply_itself(busy: Repo, command: list[str]) -> None:
     assert all(isinstance(json.loads(line), dict) for line in lines)
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_json_of_a_refusal_is_its_body(busy: Repo) -> None:
     done = busy.coord("task", "show", "T-99", "--json")
     assert done.returncode == 7
@@ -119,6 +120,7 @@ def test_watch_redraws_in_place_and_ends_with_ctrl_c(busy: Repo) -> None:
     assert "\x1b[?1049h" in shown, "it should use a screen of its own"
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_a_strangers_escapes_do_not_reach_the_terminal(busy: Repo) -> None:
     _, shown = at_a_terminal(busy.root, "review", "show", "R-1")
     assert "\x1b]0;title" not in shown and "died" in shown
@@ -130,6 +132,7 @@ def test_side_by_side(busy: Repo) -> None:
     assert len(line) <= 80
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_usage_errors_are_short(busy: Repo) -> None:
     for words, part in (
         (["bogus"], "bogus"), (["task", "add"], "TITLE"), (["lock", "a.py"], "agent"),
@@ -141,6 +144,7 @@ def test_usage_errors_are_short(busy: Repo) -> None:
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_a_closed_pipe_is_no_error(busy: Repo) -> None:
     line = f"{shlex.quote(sys.executable)} -m coordinator.cli.main events -n 500 | head -1"
     done = subprocess.run(["bash", "-c", line], cwd=busy.root, capture_output=True, text=True,
@@ -158,6 +162,7 @@ def test_import_export_round_trip(busy: Repo, tmp_path: Path) -> None:
     other.down()
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_shell_completion_is_offered(busy: Repo) -> None:
     # Which shell it is called from depends on who runs the tests, and how.
     shown = busy.coord("--show-completion", "bash", env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
@@ -173,6 +178,7 @@ def test_init_says_what_it_made_and_changes_nothing_twice(tmp_path: Path) -> Non
     assert "already" in again.stdout and (tmp_path / "coord.toml").read_text() == "# mine\n"
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_no_permission_is_said(tmp_path: Path) -> None:
     if os.getuid() == 0:
         pytest.skip("root may write anywhere")
@@ -182,6 +188,7 @@ def test_no_permission_is_said(tmp_path: Path) -> None:
     assert done.returncode == 9 and "write access" in done.stderr
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_the_version_is_told_without_a_repository(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "coordinator.cli.main", "--version"], cwd=tmp_path,
                           capture_output=True, text=True, check=False)

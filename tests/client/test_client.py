@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from coordinator import Client, Code, LeaseLost, Refusal
-from coordinator.client.connection import start
+from coordinator.client import connection
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from tests.conftest import Repo
@@ -198,9 +198,10 @@ def test_a_forked_child_speaks_for_itself_and_ends_no_lease_of_its_parent(repo: 
         assert "key:a" in {x.resource for x in ann.call(rq.Locks()).items}
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_who_starts_it_in_vain_leaves_nobody_behind_to_take_over(repo: Repo) -> None:
     # Given many that start the coordinator at one moment
-    starters = [threading.Thread(target=start, args=(repo.state,)) for _ in range(8)]
+    starters = [threading.Thread(target=connection.start, args=(repo.state,)) for _ in range(8)]
     for starter in starters:
         starter.start()
     for starter in starters:

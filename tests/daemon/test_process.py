@@ -26,6 +26,8 @@ from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("from_nothing")
+
 
 def gone(pid: int) -> bool:
     try:
