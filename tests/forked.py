@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import signal
@@ -84,12 +85,10 @@ def serve() -> None:
 
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         entry.main(["help", "exit-codes"])  # much is imported only when a command is run
-    import apscheduler.schedulers.background
-    import coordinator.cli.bench
-    import coordinator.daemon.compose
-    import coordinator.wiring.hook_trust
-    import uvloop  # noqa: F401
-
+    for name in ("apscheduler.schedulers.asyncio", "coordinator.cli.bench", "coordinator.daemon.compose",
+                 "coordinator.wiring.hook_trust", "uvloop"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     connection.subprocess = types.SimpleNamespace(  # type: ignore[assignment]
         Popen=_Daemon, DEVNULL=subprocess.DEVNULL)
     gc.collect()

@@ -116,38 +116,59 @@ def _all_down(as_json: bool) -> int:
 
 
 def _stop(state: StateDir, again: Callable[[], Any], wire: Wire) -> bool:
-    """Stop a coordinator and wait until it has ended; False if none runs."""
+    """Stop the coordinator that is there now and wait until it has ended; False if none runs. A
+    client may start another one at once: that one is nobody's concern here."""
+    pid = holder(state)
     try:
-        wire.ask("shutdown", b"{}", 10)
+        if _tell(wire) != pid:
+            pid = 0  # its number is another one in a container, or it is not the one of just now
     except Refusal as refusal:
-        if refusal.code is Code.SHUTTING_DOWN:
-            pass  # it is at it already
-        elif refusal.code is not Code.DAEMON_DOWN or _answers(again):
+        if refusal.code is not Code.DAEMON_DOWN or _answers(again):
             raise
-        elif holder(state) is None:
-            return False
-        else:
-            _stop_without_socket(state)
-            return True
+        return _stop_without_socket(state, again)
     finally:
         wire.close()
-    if not _until(lambda: not _answers(again) and holder(state) is None, DRAIN_S):
+    if not _until(lambda: _has_left(state, pid, again), DRAIN_S):
         raise Refusal(Code.DAEMON_DOWN, f"The coordinator of {state.root} has not ended within "
                       f"{DRAIN_S:g} s.", next=f"Look at {state.log}, or wait.")
     return True
 
 
-def _stop_without_socket(state: StateDir) -> None:
-    """Nobody can ask it; it ends by itself when it sees that its socket is gone."""
-    if _until(lambda: holder(state) is None, ALONE_S):
-        return
+def _tell(wire: Wire) -> int:
+    """Tell it to end. Its process (0: the system does not tell)."""
+    try:
+        wire.ask("shutdown", b"{}", 10)
+    except Refusal as refusal:
+        if refusal.code is not Code.SHUTTING_DOWN:  # it is at it already
+            raise
+    return wire.process
+
+
+def _has_left(state: StateDir, pid: int | None, again: Callable[[], Any]) -> bool:
+    holds = holder(state)
+    return not _answers(again) if holds is None else bool(pid and holds and holds != pid)
+
+
+def _stop_without_socket(state: StateDir, again: Callable[[], Any]) -> bool:
+    """Nobody can ask it: it starts, or ends, or sees in a moment that its socket is gone."""
     pid = holder(state)
+    if pid is None:
+        return False
+    _until(lambda: holder(state) != pid or _answers(again), ALONE_S)
+    if holder(state) != pid:
+        return True
+    sock = again()
+    if sock is not None:  # it has started meanwhile
+        wire = Wire(state, autostart=False)
+        wire.take(sock)
+        return _stop(state, again, wire)
     if pid:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
-    if not _until(lambda: holder(state) is None, DRAIN_S):
+    if not _until(lambda: holder(state) != pid, DRAIN_S):
         raise Refusal(Code.DAEMON_DOWN, f"The coordinator of {state.root} (pid {pid}) holds its "
                       "lock, answers nobody, and has not ended.", next=f"`kill {pid}`")
+    return True
 
 
 def holder(state: StateDir) -> int | None:

@@ -258,6 +258,12 @@ class Wire:
         """Whether `hang_up` was called."""
         return self._over
 
+    @property
+    def process(self) -> int:
+        """The process at the other end; 0 where the system does not tell, or nobody is there."""
+        found = peer(self._sock) if self._sock is not None else None
+        return found[0] if found is not None else 0
+
     def open(self) -> None:
         """Connect, starting the daemon when there is none.
 

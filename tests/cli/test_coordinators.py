@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import signal
+import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coordinator.cli.coordinators import ALONE_S, stop
 from coordinator.files import coordinators
 from coordinator.words import requests as rq
 from tests.conftest import Repo
@@ -55,6 +60,29 @@ def test_all_coordinators_are_listed_and_ended(notes: Path, make_repo: Make) -> 
     assert done.returncode == 0 and done.stdout.count("stopped") == 2
     assert listed(one) == []
     assert two.coord("down", "--all").stdout == "No coordinator was running.\n"
+
+
+def test_one_that_was_started_meanwhile_is_neither_waited_for_nor_killed(repo: Repo) -> None:
+    """`coord down` meets one that ends, and a client starts the next one at once."""
+    state = repo.state
+    state.create()
+    with subprocess.Popen(["sleep", "60"]) as later, state.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("1")
+        lock.flush()
+
+        def next_one() -> None:
+            lock.seek(0)
+            lock.write(str(later.pid))
+            lock.flush()
+
+        timer = threading.Timer(0.3, next_one)
+        timer.start()
+        begun = time.monotonic()
+        assert stop(state)
+        assert time.monotonic() - begun < ALONE_S and later.poll() is None
+        timer.join()
+        later.kill()
 
 
 def test_notes_prove_nothing_by_themselves(notes: Path, make_repo: Make) -> None:

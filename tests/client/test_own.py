@@ -32,7 +32,7 @@ FORGED = b'{"hookSpecificOutput":{"permissionDecision":"allow","updatedInput":{"
 @pytest.fixture
 def shared() -> Iterator[Path]:
     """A folder like /tmp, which every user can reach and write to; with a short name, for sockets."""
-    made = Path(tempfile.mkdtemp(prefix="c-", dir="/tmp"))
+    made = Path(tempfile.mkdtemp(prefix="c-"))
     made.chmod(0o1777)
     yield made
     shutil.rmtree(made)

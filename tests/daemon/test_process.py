@@ -26,8 +26,6 @@ from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 from tests.waiting import until
 
-pytestmark = pytest.mark.usefixtures("from_nothing")
-
 
 def gone(pid: int) -> bool:
     try:
@@ -38,6 +36,7 @@ def gone(pid: int) -> bool:
     return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_it_starts_by_itself_serves_and_stops(repo: Repo) -> None:
     done = repo.coord("lock", "a.py", "--agent", "ann")
     assert done.returncode == 0 and "a.py" in done.stdout
@@ -57,6 +56,7 @@ def test_it_starts_by_itself_serves_and_stops(repo: Repo) -> None:
     assert status.stdout == ""
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_kill_9_loses_nothing(repo: Repo) -> None:
     with repo.client("ann") as ann:
         lease = ann.acquire("a.py", "key:x").leases[0]
@@ -73,6 +73,7 @@ def test_kill_9_loses_nothing(repo: Repo) -> None:
         assert repo.pid() != pid
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_sigterm_drains(repo: Repo) -> None:
     ann, bob = repo.client("ann"), repo.client("bob")
     ann.acquire("a.py")
@@ -117,6 +118,7 @@ def test_a_linked_worktree_shares_the_coordinator(repo: Repo, tmp_path: Path) ->
     assert not (twin / ".coord").exists()
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_many_starters_one_daemon(repo: Repo) -> None:
     starters = [
         subprocess.Popen([sys.executable, "-m", "coordinator.cli.main", "up"], cwd=repo.root,
@@ -129,6 +131,7 @@ def test_many_starters_one_daemon(repo: Repo) -> None:
     assert len(pids) == 1
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_a_damaged_database_is_kept_and_can_be_restored(repo: Repo) -> None:
     with repo.client("ann") as ann:
         ann.acquire("a.py")
@@ -162,6 +165,7 @@ def test_a_newer_database_is_left_alone(repo: Repo) -> None:
     assert repo.state.database.read_bytes() == before
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_bad_settings_are_named(repo: Repo) -> None:
     (repo.root / "coord.toml").write_text("[leases]\nttl = 5\n")
     refused = repo.coord("up")

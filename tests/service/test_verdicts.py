@@ -21,6 +21,7 @@ from coordinator.service.review import verdicts
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from tests.effort import EFFORT
 from tests.files.faults import Crash, FaultyKernel
 from tests.world import Beside, World
 
@@ -480,9 +481,9 @@ def verdict(world: World, request: Any) -> rq.Review | Refusal:
     return reply
 
 
-#: Of all operations on the disk, each so many-th is struck; each single one is in
-#: tests/files/test_exchange.py.
-EVERY = 7
+#: Of all operations on the disk, each so many-th is struck (`make test-chaos` strikes more of them);
+#: each single one is in tests/files/test_exchange.py.
+EVERY = max(1, round(13 / EFFORT))
 
 
 def worlds(tmp_path: Path, start: int = 1) -> Iterator[tuple[int, World, Any, Any]]:
@@ -636,7 +637,7 @@ def crash() -> None:
     raise Crash
 
 
-@pytest.mark.parametrize("start", [1, 4])
+@pytest.mark.parametrize("start", [1, 1 + EVERY // 2])
 def test_a_crash_in_any_moment_is_gone_on_from(tmp_path: Path, start: int) -> None:
     went_on = set()
     for nth, world, before, partial in worlds(tmp_path, start):
