@@ -118,6 +118,7 @@ CREATE TABLE waiter_resources (
     name           TEXT NOT NULL,
     kind           TEXT NOT NULL,
     scope          TEXT NOT NULL,
+    worktree       TEXT,                    -- linked worktree it was asked for in; NULL: the main one
     PRIMARY KEY (acquisition_id, name)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX waiting_on_scope ON waiter_resources (scope);

@@ -164,6 +164,7 @@ class WaiterQueued(Event, tag="waiter_queued"):
     description: str
     resources: list[tuple[str, str, str]]  # (name, kind, scope)
     met: str = ""  # scope of the lease that is in its way
+    worktrees: dict[str, str] = {}  # of the names that were asked for in a linked worktree
 
 
 class WaiterChanged(Event, tag="waiter_changed"):

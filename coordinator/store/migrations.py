@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -161,5 +161,8 @@ CREATE TABLE review_saved (
     hash      TEXT NOT NULL,
     PRIMARY KEY (review_id, path, hash)
 ) STRICT, WITHOUT ROWID;
+""",
+    6: """
+ALTER TABLE waiter_resources ADD COLUMN worktree TEXT;
 """,
 }

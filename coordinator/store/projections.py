@@ -118,7 +118,7 @@ def _waiter_queued(db: Database, at: str, e: ev.WaiterQueued) -> None:
             e.ttl_ms, e.task, e.description, e.met,
         ),
     )
-    rows = [(e.acquisition_id, *resource) for resource in e.resources]
+    rows = [(e.acquisition_id, *one, e.worktrees.get(one[0])) for one in e.resources]
     db.executemany(Q["waiter_resource_put"], rows)
 
 

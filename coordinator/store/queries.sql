@@ -282,6 +282,9 @@ SELECT 1 FROM waiters WHERE until <= ? LIMIT 1;
 -- name: waiter_resources_of
 SELECT name, kind, scope FROM waiter_resources WHERE acquisition_id = ? ORDER BY name;
 
+-- name: waiter_places_of
+SELECT name, kind, scope, worktree FROM waiter_resources WHERE acquisition_id = ? ORDER BY name;
+
 -- name: waiters_near
 -- Waiters that may overlap a resource (parameters as for `overlapping`).
 SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, r.name, r.kind, r.scope
@@ -295,7 +298,8 @@ INSERT INTO waiters (acquisition_id, agent, mode, priority, asked_at, until, hel
     task_id, description, met) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: waiter_resource_put
-INSERT INTO waiter_resources (acquisition_id, name, kind, scope) VALUES (?, ?, ?, ?);
+INSERT INTO waiter_resources (acquisition_id, name, kind, scope, worktree)
+VALUES (?, ?, ?, ?, ?);
 
 -- name: waiter_change
 UPDATE waiters SET held = ?2 WHERE acquisition_id = ?1;

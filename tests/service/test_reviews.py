@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code
+from coordinator.words.refusals import Code, Refusal
 from tests.world import World
 
 
@@ -200,6 +202,35 @@ def test_the_twin_in_a_linked_worktree_is_compared_with_itself(tmp_path: Path) -
     world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
     assert (twin / "a.py").read_text() == "side\n"
     assert (root / "a.py").read_text() == "main\n"
+    world.close()
+
+
+@pytest.mark.parametrize("ask", [
+    lambda twin: rq.Acquire(agent="bob", resources=["a.py"], cwd=twin, retry=True, ttl_s=5),
+    lambda twin: rq.RequestFile(agent="bob", resource="a.py", reason="I have to", cwd=twin),
+])
+def test_who_waited_in_a_linked_worktree_holds_the_file_there(
+    tmp_path: Path, ask: Callable[[str], rq.Request[Any]]
+) -> None:
+    """What it then changes there is its work, and what is half done there is flagged."""
+    world = World(tmp_path / "main", git=True)
+    git = ["git", "-C", str(world.root), "-c", "user.name=n", "-c", "user.email=e@x"]
+    world.write("a.py", "main\n")
+    subprocess.run([*git, "add", "a.py"], check=True)
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    twin = tmp_path / "twin"
+    subprocess.run([*git, "worktree", "add", "-q", "-b", "side", str(twin)], check=True)
+    (twin / "a.py").write_text("side\n")
+    world.acquire("ann", "a.py")
+    world.ask(rq.Register(agent="bob"))
+    with contextlib.suppress(Refusal):
+        world.ask(ask(str(twin)))
+    world.ask(rq.Release(agent="ann", resources=["a.py"]))
+    lease = world.ask(rq.Locks()).items[0]
+    assert (lease.locked_by, lease.resource) == ("bob", "a.py")
+    (twin / "a.py").write_text("half\n")
+    review = open_review(world)
+    assert [(f.path, content(f.baseline)) for f in review.files] == [("a.py", b"side\n")]
     world.close()
 
 

@@ -93,12 +93,14 @@ def _key(text: str) -> Located | None:
     return Located(resource(text, "key"), None, None)
 
 
-def place(name: str, kind: str) -> Place:
+def place(name: str, kind: str, worktree: str | None = None) -> Place:
     """Where a resource of this canonical name lies now: what to look at."""
-    return Place(name, None, kind in ("file", "dir"))
+    return Place(name, worktree, kind in ("file", "dir"))
 
 
-def lies(view: View, name: str, kind: str, scope: str) -> Located:
+def lies(
+    view: View, name: str, kind: str, scope: str, worktree: str | None = None
+) -> Located:
     """Where a resource of this canonical name lies now. Where a file stands in place of a directory
     above it, it is the name alone: work that changes the one into the other leases both.
 
@@ -107,11 +109,11 @@ def lies(view: View, name: str, kind: str, scope: str) -> Located:
         Unready: it was not looked at.
     """
     try:
-        return view.looked.located(place(name, kind))
+        return view.looked.located(place(name, kind, worktree))
     except Refusal as refusal:
         if refusal.code is not Code.INVALID:
             raise
-        return Located(rule.as_resource(name, kind, scope), None, None)
+        return Located(rule.as_resource(name, kind, scope), None, None, worktree)
 
 
 def once(places: Iterable[Located]) -> list[Located]:

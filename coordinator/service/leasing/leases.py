@@ -99,6 +99,7 @@ def acquire_located(
                 ttl_ms=ttl_ms, task=req.task, description=req.description,
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
                 met=obstacles.held_at,
+                worktrees={r.resource.name: r.worktree for r in located if r.worktree},
             )
         )
     return redirect.locked(

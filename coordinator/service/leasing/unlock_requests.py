@@ -82,6 +82,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
             task=before.task_id if before is not None else _only_task(tx, req.agent),
             description=before.description if before is not None else reason[:200],
             resources=[(asked.name, asked.kind, asked.scope)], met=obstacles.held_at,
+            worktrees={asked.name: located[0].worktree} if located[0].worktree else {},
         )
     )
     holder = theirs[0].locked_by

@@ -187,8 +187,7 @@ def _weighed(svc: Service, tx: Tx, waiter: WaiterRow) -> tuple[list[Wanted], Obs
     tx.looked.require(_places(tx, waiter.acquisition_id))
     wanted: list[Wanted] = [
         (one, waiter.mode) for one in once(
-            lies(tx, one.name, one.kind, one.scope)
-            for one in _resources(tx, waiter.acquisition_id))
+            lies(tx, *one) for one in tx.rows("waiter_places_of", waiter.acquisition_id))
     ]
     obstacles = weigh(
         svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
@@ -264,17 +263,18 @@ def _resources(tx: View, acquisition: str) -> list[Resource]:
 
 
 def _places(tx: Tx, acquisition: str) -> list[Place]:
-    return [place(one.name, one.kind) for one in _resources(tx, acquisition)]
+    return [place(name, kind, worktree)
+            for name, kind, _, worktree in tx.rows("waiter_places_of", acquisition)]
 
 
 def _known(tx: Tx, acquisition: str) -> list[Located]:
     """Where a waiter's resources lie; as they were when it asked, where that cannot be told."""
     out = []
-    for resource in _resources(tx, acquisition):
+    for name, kind, scope, worktree in tx.rows("waiter_places_of", acquisition):
         try:
-            out.append(tx.looked.located(place(resource.name, resource.kind)))
+            out.append(tx.looked.located(place(name, kind, worktree)))
         except Refusal:
-            out.append(Located(resource, None, None))
+            out.append(Located(rule.as_resource(name, kind, scope), None, None, worktree))
     return out
 
 
