@@ -46,9 +46,9 @@ test-foreign: setup  ## the tests with somebody else's home, git settings, signa
 
 SEED   ?= 1
 SAMPLE ?= 120
-mutants: setup   ## change one thing in the rules at a time, and see whether a test notices (SEED=2, SAMPLE=500, SLICE=3/200)
+mutants: setup   ## change one thing in the rules at a time, and see whether a test notices (SEED=2, SAMPLE=500, SLICE=3/200, BOUND=90)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group mutants
-	@$(BIN)/python scripts/mutants.py --seed $(SEED) $(if $(SLICE),--slice $(SLICE),--sample $(SAMPLE))
+	@$(BIN)/python scripts/mutants.py --seed $(SEED) $(if $(SLICE),--slice $(SLICE),--sample $(SAMPLE)) $(if $(BOUND),--bound $(BOUND))
 
 agents:          ## install the real coding agents that test-agents runs, at pinned versions
 	@PYTHON=$(PYTHON) scripts/agents.sh $(AGENTS)
