@@ -356,7 +356,7 @@ def test_what_a_command_broke_is_kept_told_and_shown(world: World, ann: Session,
     notices = {who: [one.text for one in world.ask(rq.Heartbeat(agent=who)).notices] for who in ("ann", "carl")}
     assert notices["ann"] == [f"A command of {bob.name} changed a.py, gone.py and new.py, which you hold. Both contents "
                               "are kept in R-1. Look at the file before you write it again."]
-    assert "changed c.py, which you hold" in notices["carl"][0]
+    assert "changed c.py, which you hold. Not all contents could be kept for R-1." in notices["carl"][0]
     writes = world.ask(rq.Events(kind="unleased_write")).items
     assert [(one.resource, one.agent) for one in writes] == [(name, bob.name) for name in ("a.py", "gone.py", "new.py", "c.py")]
     assert world.replay_differs() == []

@@ -4,6 +4,7 @@ logged; `coord locks` never shows two holders of one file."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from functools import partial
@@ -14,10 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.service.enforcement import seen_writes
+from coordinator.service.enforcement.shell_commands import Broken
+from coordinator.settings import Reviewing, Settings
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.effort import examples
+from tests.sessions import Session
 from tests.world import World
 
 
@@ -68,6 +72,29 @@ def test_a_file_moved_into_anothers_directory_is_that_ones(world: World) -> None
     assert "bob" in told(world, "ann") and "ann" in told(world, "bob")
     one_holder_of_each_file(world)
     assert "moved" in " ".join(world.ask(rq.Explain(subject="a.py")).sentences)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_nothing_is_called_kept_that_is_not(tmp_path: Path, kept: bool) -> None:
+    """Whoever loses a lease by force, by a rename, or by a command of another, hears the truth."""
+    budget = Reviewing(file_bytes_max=1000, kept_bytes_max=1_000_000 if kept else 60_000)
+    world = World(tmp_path / "repo", Settings(review=budget))
+    for name in ("a.py", "b.py", "c.py"):
+        world.write(name, f"{name}\n" * 10_000)
+    world.acquire("ann", "a.py", "b.py", "c.py")
+    world.acquire("bob", "d/")
+    for name in ("a.py", "b.py", "c.py"):
+        world.write(name, "half of it\n" * 10_000)
+    move(world, "a.py", "d/a.py")
+    world.ask(rq.Release(agent="eve", resources=["b.py"], force=True))
+    Session(world, "cyd").broke(Broken("c.py", "ann", "sha256:" + hashlib.sha256(b"c.py\n" * 10_000).hexdigest()))
+    for agent, times in (("ann", 3), ("bob", 1)):
+        said = told(world, agent)
+        assert said.count("kept for a human") + said.count("are kept in") == (times if kept else 0), said
+        assert said.count("could be kept") == (0 if kept else times), said
+    files = [f for r in world.ask(rq.Reviews()).items for f in r.files]
+    assert len(files) == 3 and all(f.kept == kept for f in files)
+    world.close()
 
 
 def test_a_file_moved_over_what_another_holds(world: World) -> None:

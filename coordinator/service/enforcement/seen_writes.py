@@ -203,12 +203,13 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
 
 def _give_way(svc: Service, tx: Tx, lease: LeaseRow, name: str, kept: LeaseRow) -> None:
     path = name.rpartition("::")[0] if lease.kind == "region" else name
-    review = lapse.end_alone(
+    flagged = lapse.end_alone(
         svc, tx, lease, "moved", f"{lease.locked_by} had changed {lease.file_path} when that was "
         f"moved to {name}, which {kept.locked_by} holds.",
         now_at=path,
     )
-    said = f" What was changed is kept for a human in {review}." if review else ""
+    said = flagged.told("What was changed is") if flagged else ""
+    review = flagged.review if flagged else None
     notices.post(
         tx, lease.locked_by, "moved",
         f"{lease.file_path} is {name} now, which {kept.locked_by} has leased ({kept.file_path}). "

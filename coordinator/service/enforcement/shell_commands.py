@@ -196,7 +196,7 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
         tx.record(ev.UnleasedWrite(resource=one.name, hash=content.hash, agent=agent))
     holders = sorted({one.holder for one in broken})
     names = listed([one.name for one in broken])
-    review = lapse.flag(
+    review, _ = lapse.flag(
         tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
         why=f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
     )
@@ -207,9 +207,12 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
         tx.record(ev.VersionsSeen(versions=seen))
     for holder in holders:
         theirs = listed([one.name for one in broken if one.holder == holder])
+        whole = all(file.kept for one, file in zip(broken, files, strict=True)
+                    if one.holder == holder)
         notices.post(
             tx, holder, "violated",
-            f"A command of {agent} changed {theirs}, which you hold. Both contents are kept in "
+            f"A command of {agent} changed {theirs}, which you hold. "
+            f"{'Both contents are kept in' if whole else 'Not all contents could be kept for'} "
             f"{review}. Look at the file before you write it again.", review=review,
         )
     return [

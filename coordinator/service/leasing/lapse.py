@@ -40,6 +40,19 @@ WHY = {
 UNSEEN = "unseen"
 
 
+class Flagged(NamedTuple):
+    """A review that was opened. `whole`: the bytes of all its files are kept."""
+
+    review: str
+    whole: bool
+
+    def told(self, what: str) -> str:
+        """A sentence for whoever is concerned; `what` was done ("Your changes are")."""
+        if self.whole:
+            return f" {what} kept for a human in {self.review}."
+        return f" A human looks at what is there ({self.review}): not all of it could be kept."
+
+
 @dataclass(slots=True)
 class Ending:
     """What closing did."""
@@ -207,27 +220,27 @@ def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
 
 
 def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
-              now_at: str | None = None) -> str | None:
-    """End one lease against its holder's will (`moved`, `overridden`); the id of the review, if
+              now_at: str | None = None) -> Flagged | None:
+    """End one lease against its holder's will (`moved`, `overridden`); the review, if
     something under it had changed. `now_at`: where the file lies by now, if it was moved.
 
     Raises:
         Unready: the files have to be looked at.
     """
     files = changed_since(svc, tx, [row], now_at=now_at)
-    review = None
+    flagged = None
     if files:
-        review = flag(tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
-                      leased_at=row.locked_at, why=why)
-    _lapse_one(tx, row, reason, review)
-    return review
+        flagged = flag(tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
+                       leased_at=row.locked_at, why=why)
+    _lapse_one(tx, row, reason, flagged.review if flagged else None)
+    return flagged
 
 
 def flag(
     tx: Tx, *, reason: str, agent: str | None, task: str | None,
     files: Sequence[ev.FlaggedFile], leased_at: str | None, why: str, log_tail: str = "",
-) -> str:
-    """Open a review over `files`; its id."""
+) -> Flagged:
+    """Open a review over `files`."""
     n = tx.number("review")
     review = f"R-{n}"
     started = None
@@ -241,7 +254,7 @@ def flag(
             events_from=started or max(1, tx.last_seq - 200), files=list(files),
         )
     )
-    return review
+    return Flagged(review, all(file.kept for file in files))
 
 
 def changed_since(
@@ -399,7 +412,7 @@ def _end_group(
     files = _unseen(svc, leases) if unseen else changed_since(svc, tx, leases)
     known = {file.path for file in files}
     files += [file for file in also or () if file.path not in known]
-    review = None
+    flagged = None
     if files or also is not None or (unseen and leases):
         title = f" while on {claim.task_id} {quoted(claim.title)}" if claim else ""
         names = listed([f.path for f in files]) or "no file that can be shown"
@@ -409,11 +422,13 @@ def _end_group(
             held = listed([row.file_path for row in leases])
             told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "
                     f"could not be looked at: {unseen}")
-        review = flag(
+        flagged = flag(
             tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
             leased_at=min((row.locked_at for row in leases), default=None), why=told,
         )
-        ending.reviews.append(review)
+        flagged = Flagged(flagged.review, flagged.whole and not unseen)
+        ending.reviews.append(flagged.review)
+    review = flagged.review if flagged else None
     for row in leases:
         _lapse_one(tx, row, reason, review)
         ending.lapsed.append(row)
@@ -422,8 +437,7 @@ def _end_group(
         tasks.attempt_over(svc, tx, claim, agent=holder, why=why or WHY[reason], review=review,
                            blocked=blocked)
         ending.tasks.append(claim.task_id)
-    _tell(tx, holder, leases, claim, reason, review,
-          kept=not unseen and all(file.kept for file in files))
+    _tell(tx, holder, leases, claim, reason, flagged)
 
 
 def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
@@ -438,17 +452,16 @@ def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
 
 
 def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, reason: str,
-          review: str | None, *, kept: bool) -> None:
+          flagged: Flagged | None) -> None:
     if reason == "failed":
         return
     names = listed([row.file_path for row in leases]) or "nothing"
-    said = f" Your changes are kept for a human in {review}." if review else ""
-    if review and not kept:
-        said = f" A human looks at what is there ({review}): not all of it could be kept."
+    said = flagged.told("Your changes are") if flagged else ""
     task = f" Task {claim.task_id} is no longer yours." if claim else ""
     notices.post(
         tx, holder, "lapsed",
         f"Your lease on {names} has ended ({WHY[reason]}). Do not write there without a new "
         f"lease.{task}{said}",
-        resources=[row.file_path for row in leases], review=review,
+        resources=[row.file_path for row in leases],
+        review=flagged.review if flagged else None,
     )

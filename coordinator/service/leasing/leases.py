@@ -138,7 +138,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
                 tx, row.locked_by, "overridden",
                 f"Your lease on {row.file_path} was released by {req.agent} (override). "
                 "Do not write it without a new lease."
-                + (f" Your changes are kept for a human in {kept}." if kept else ""),
+                + (kept.told("Your changes are") if kept else ""),
                 resource=row.file_path,
             )
     return rq.Released(released=[lease_reply(row) for row in rows])
@@ -146,7 +146,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
 
 def _flag_forced(
     svc: Service, tx: Tx, rows: Sequence[LeaseRow], req: rq.Release
-) -> dict[str, str]:
+) -> dict[str, lapse.Flagged]:
     """A person ends leases by force: what their holders had changed is flagged; holder -> review.
 
     Raises:
