@@ -22,8 +22,10 @@ def put(
     tx: Tx, what: str, subject: str, reason: str, *, agent: str | None = None,
     task: str | None = None,
 ) -> None:
-    """Set it aside; its owner hears of it the first time."""
+    """Set it aside, unless it rests already; its owner hears of it the first time."""
     known = get(tx, what, subject)
+    if known is not None and known.retry_at > tx.now:
+        return  # two ways led to it at one moment: that is no reason to let it rest longer
     tries = known.tries + 1 if known is not None else 1
     rest = min(LONGEST_MS, FIRST_MS << (tries - 1))
     tx.record(
@@ -32,9 +34,16 @@ def put(
     )
     if agent is not None and known is None:
         notices.post(
-            tx, agent, "aside", f"{subject} cannot be served now and is set aside: {reason} It is "
-            "tried again by itself.", what=what, subject=subject,
+            tx, agent, "aside", f"{_named(what, subject, task)} cannot be served now and is set "
+            f"aside: {reason} It is tried again by itself.", what=what, subject=subject,
         )
+
+
+def _named(what: str, subject: str, task: str | None) -> str:
+    """What its owner calls it."""
+    if what == "lapse":
+        return "The end of your leases" + (f" of {task}" if task else "")
+    return f"Your place in line ({subject})" if what == "waiter" else subject
 
 
 def get(view: View, what: str, subject: str) -> AsideRow | None:

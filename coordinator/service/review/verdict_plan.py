@@ -186,6 +186,8 @@ class _Look:
                     Code.INVALID,
                     f"The bytes of {file_names.shown(file.path)} before the revert are "
                     "not kept any more. Nothing was undone.",
+                    next="Take them from git or from a backup, if they are there; what the "
+                    "revert wrote stays.",
                 )
             wanted.append(_Wanted(file, now, file.verdict_hash, file.verdict_mode))
         if changed:
