@@ -1,4 +1,4 @@
-"""Texts that are kept whole beside the tests (tests/kept/), and held against what is said today.
+"""Texts that are kept whole beside the tests (tests/data/golden/), and held against what is said today.
 
 Where what is said was changed on purpose: `COORD_TEST_WRITE=1 pytest …` writes them anew; the diff
 is to be read like code.
@@ -12,10 +12,10 @@ from typing import Any
 
 from coordinator.words.refusals import Refusal
 
-FOLDER = Path(__file__).parent / "kept"
+FOLDER = Path(__file__).parent / "data/golden"
 
 
-def assert_as_kept(name: str, text: str) -> None:
+def assert_golden(name: str, text: str) -> None:
     """That this is the text which is kept under the name."""
     kept = FOLDER / name
     if os.environ.get("COORD_TEST_WRITE"):

@@ -42,7 +42,7 @@ PAST_THE_END = "Done."
 
 
 @dataclass(frozen=True)
-class Told:
+class Transcript:
     """One request that a session received, and what was answered."""
 
     path: str
@@ -163,7 +163,7 @@ class Session:
 
     def __init__(self, url: str, tongue: Tongue, root: str, scripts: dict[str, Writer]) -> None:
         self.url = url
-        self.log: list[Told] = []
+        self.log: list[Transcript] = []
         self.unknown: list[str] = []  # requests that no protocol here has
         self.failure: BaseException | None = None  # what a script raised
         self._tongue = tongue
@@ -179,7 +179,7 @@ class Session:
         return self._scripts[name]
 
     @property
-    def work(self) -> list[Told]:
+    def work(self) -> list[Transcript]:
         """The requests that scripts answered, in order."""
         return [told for told in self.log if told.script]
 
@@ -193,20 +193,20 @@ class Session:
         # A sub-agent may be given fewer tools than work needs; its prompt's mark is enough.
         if not self._tongue.is_work(turn) and (name == MAIN or not turn.tools):
             reply = Reply(_aside(turn))
-            self._note(Told(path, body, turn, "", reply))
+            self._note(Transcript(path, body, turn, "", reply))
             return reply
         try:
             reply = self._scripts[name].answer(turn)
         except Exception as raised:
             self.failure = self.failure or raised
             reply = self._tongue.speak((Say(f"The script failed: {raised!r}"),), "")
-        self._note(Told(path, body, turn, name, reply))
+        self._note(Transcript(path, body, turn, name, reply))
         return reply
 
     def note(self, path: str, body: Json) -> None:
-        self._note(Told(path, body, None))
+        self._note(Transcript(path, body, None))
 
-    def _note(self, told: Told) -> None:
+    def _note(self, told: Transcript) -> None:
         with self._lock:
             self.log.append(told)
 

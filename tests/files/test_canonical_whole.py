@@ -14,7 +14,7 @@ import pytest
 
 from coordinator.files.canonical import Tree
 from coordinator.words.refusals import Refusal
-from tests.golden import assert_as_kept, said
+from tests.golden import assert_golden, said
 
 Git = Callable[..., None]
 
@@ -100,7 +100,7 @@ def test_what_each_spelling_means(root: Path) -> None:
             add("in the worktree", partial(tree.worktree_of, str(path)))
     text = re.sub(r"inode='[^']*'", "inode='…'", text)
     text = text.replace(str(root.parent), "FOLDER")
-    assert_as_kept("canonical.txt", text)
+    assert_golden("canonical.txt", text)
 
 
 def test_directories_that_were_looked_at_are_not_looked_at_again(root: Path) -> None:

@@ -21,7 +21,7 @@ from coordinator.launch.worktrees import Workplace, find_target
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.effort import examples
-from tests.golden import assert_as_kept, said
+from tests.golden import assert_golden, said
 from tests.world import World
 
 BASE = {"a": "a\n", "d/e": "e\n", "d/f": "f\n", "x": "x\n"}
@@ -342,7 +342,7 @@ def test_what_is_asked_and_what_is_said_whole(tmp_path: Path, monkeypatch: pytes
     landed = Lander(ground.world.state_dir, ground.target, ask).land(work, ground.finish)  # type: ignore[arg-type]
     assert git(ground.top, "show", f"{landed}:sub/x") == "by hand"
     text += "\n".join(msgspec.json.encode(one).decode() for one in asked)
-    assert_as_kept("lander.txt", re.sub("[0-9a-f]{40}", "…", text))
+    assert_golden("lander.txt", re.sub("[0-9a-f]{40}", "…", text))
     ground.world.close()
 
 

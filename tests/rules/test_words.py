@@ -8,7 +8,7 @@ from coordinator.rules.landing import Change, Facts, Right, decide
 from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Kind, parse, resource
-from tests.golden import assert_as_kept, said
+from tests.golden import assert_golden, said
 
 NOW, LATER = "2026-11-21T12:00:00.000Z", "2026-11-21T12:00:00.001Z"
 
@@ -39,7 +39,7 @@ def test_why_nothing_may_land() -> None:
         refusal = decide(given)
         assert isinstance(refusal, Refusal)
         text += said(case, refusal)
-    assert_as_kept("landing.txt", text)
+    assert_golden("landing.txt", text)
     for mine in (facts(".coordinates a.git git/.gitignore x/.coord/y"), facts("a", moved=["p/b/"])):
         assert decide(mine) == (7,)
     assert decide(facts("a b", "a/ ./")) == (7,)
@@ -53,7 +53,7 @@ def test_why_a_text_names_nothing() -> None:
         with pytest.raises(Refusal) as no:
             parse(typed)
         text += said(ascii(typed if len(typed) < 40 else typed[:9] + "…"), no.value)
-    assert_as_kept("names.txt", text)
+    assert_golden("names.txt", text)
 
 
 @pytest.mark.parametrize(("typed", "kind"), [

@@ -11,7 +11,7 @@ from coordinator.store import events as ev
 from coordinator.store.rows import LogRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
-from tests.golden import assert_as_kept, said
+from tests.golden import assert_golden, said
 from tests.world import World
 
 AT = "2026-05-28T20:26:40.123Z"
@@ -54,7 +54,7 @@ def test_each_event_as_a_sentence() -> None:
             7, AT, data["kind"], "ann", "T-1", "a", data)
         assert sentence(row(data)) == f"2026-05-28T20:26:40Z {told.text}"
         lines.append(f"{data['kind']}: {told.text}")
-    assert_as_kept("sentences.txt", "\n".join(lines))
+    assert_golden("sentences.txt", "\n".join(lines))
     assert set(SENTENCES) == set(ev.KIND_OF.values())
     for kind in ev.KIND_OF:  # and each is told with what it has
         fields = dict.fromkeys(kind.__struct_fields__, "x" * 20)
@@ -112,7 +112,7 @@ def test_the_archive_is_asked(world: World) -> None:
     (folder / "a.md").write_text("# One\n\nAbout turnip.\n")
     (folder / "bad.md").unlink()
     told("changed", rq.ArchiveIndexNow())
-    assert_as_kept("archive.txt", text)
+    assert_golden("archive.txt", text)
 
 
 def test_the_story_of_each_subject(world: World) -> None:
@@ -125,4 +125,4 @@ def test_the_story_of_each_subject(world: World) -> None:
         story = world.ask(rq.Explain(subject=subject))
         text += "\n".join([f"{subject!r}: {story.subject}", *story.sentences, "", ""])
     text = text.replace(str(world.root), "ROOT").replace(str(world.root.parent), "FOLDER")
-    assert_as_kept("stories.txt", text)
+    assert_golden("stories.txt", text)

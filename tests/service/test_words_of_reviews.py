@@ -19,7 +19,7 @@ from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from tests.files.faults import FaultyKernel
-from tests.golden import assert_as_kept, said
+from tests.golden import assert_golden, said
 from tests.world import Beside, World
 
 REVERT = rq.ReviewDecide(review="R-1", verdict="revert", by="eve", note="no good")
@@ -103,7 +103,7 @@ def test_what_may_not_be_decided(words: Said) -> None:
     world.ask(rq.TaskClaim(agent="bob", task=task))
     words.refused("its task went on", world, UNDO)
     world.close()
-    assert_as_kept("reviews_not_decided.txt", words.text)
+    assert_golden("reviews_not_decided.txt", words.text)
 
 
 def test_what_cannot_be_written(words: Said, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_what_cannot_be_written(words: Said, monkeypatch: pytest.MonkeyPatch) ->
         patch.setattr(repository_files, "_snapshot", unreadable)
         words.refused("cannot be read", world, REVERT)
     world.close()
-    assert_as_kept("reviews_not_written.txt", words.text)
+    assert_golden("reviews_not_written.txt", words.text)
 
 
 def test_what_is_not_kept(words: Said) -> None:
@@ -176,7 +176,7 @@ def test_what_is_not_kept(words: Said) -> None:
     assert world.ask(rq.ReviewShow(review="R-1")).files[0].note == "its bytes before the change are not known to coord"
     words.refused("what was there at the lease is not kept", world, REVERT)
     world.close()
-    assert_as_kept("reviews_not_kept.txt", words.text)
+    assert_golden("reviews_not_kept.txt", words.text)
 
 
 def test_how_a_verdict_fails_half_way(words: Said) -> None:
@@ -238,7 +238,7 @@ def test_how_a_verdict_fails_half_way(words: Said) -> None:
     words.refused("gone on from", world, decide("keep"))
     assert verdicts.describe(world.view(), row) == ""
     world.close()
-    assert_as_kept("reviews_half_way.txt", words.text)
+    assert_golden("reviews_half_way.txt", words.text)
 
 
 def test_a_verdict_is_asked_for_twice_or_cut_off(words: Said) -> None:
@@ -275,7 +275,7 @@ def test_a_verdict_is_asked_for_twice_or_cut_off(words: Said) -> None:
     (reply,) = world.resume()
     assert reply.state == "reverted" and (world.root / "a").read_text() == "one\n"
     world.close()
-    assert_as_kept("reviews_cut_off.txt", words.text)
+    assert_golden("reviews_cut_off.txt", words.text)
 
 
 def full(value: Any) -> Any:
@@ -336,7 +336,7 @@ def test_the_story_of_a_review(words: Said) -> None:
         text = re.sub(varying, put, text)
     text = text.replace(str(world.root), "ROOT").replace(str(words.folder), "FOLDER")
     world.close()
-    assert_as_kept("review_story.txt", text)
+    assert_golden("review_story.txt", text)
 
 
 def test_odd_permission_bits_stay_as_they_were(words: Said) -> None:

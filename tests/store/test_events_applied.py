@@ -11,7 +11,7 @@ from coordinator.store import events as ev
 from coordinator.store.database import in_memory
 from coordinator.store.projections import APPLY, apply, park
 from coordinator.store.rebuild import state
-from tests.golden import assert_as_kept
+from tests.golden import assert_golden
 
 TASK = {"verb": "v", "attempts": 2}
 LOG: list[ev.Event] = [
@@ -127,7 +127,7 @@ def test_each_event_changes_what_it_always_changed() -> None:
         text += [f"{ev.SUBJECT_OF[type(event)](event)} {line.decode()}", *(f"- {row}" for row in sorted(before - now)),
                  *(f"+ {row}" for row in sorted(now - before)), ""]
         before = now
-    assert_as_kept("events_applied.txt", "\n".join(text))
+    assert_golden("events_applied.txt", "\n".join(text))
     assert {type(event) for event in LOG} == APPLY.keys(), "each kind"
     db.close()
 

@@ -16,7 +16,7 @@ from coordinator.store.database import in_memory, open_writer
 from coordinator.store.migrations import SCHEMA_VERSION
 from coordinator.store.rebuild import rebuild, restore_into, state
 from coordinator.words.refusals import Refusal
-from tests.golden import assert_as_kept, said
+from tests.golden import assert_golden, said
 from tests.world import World
 
 OLDEST = Path(__file__).parents[1] / "data/schema-1.sql"
@@ -120,7 +120,7 @@ def test_what_is_said_of_a_file_that_cannot_be_used(tmp_path: Path, monkeypatch:
     refused("pages are damaged", mine)
     mine.write_bytes(b"noise" * 2000)
     refused("no database", mine)
-    assert_as_kept("database.txt", text)
+    assert_golden("database.txt", text)
     empty = tmp_path / "empty.sqlite3"
     empty.write_bytes(b"")
     open_writer(empty, seal="mine", warm=False).close()

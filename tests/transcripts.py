@@ -1,5 +1,5 @@
-"""A story of requests, told in full: each answer or refusal, and each event that it recorded, held
-against a text (tests/kept/told).
+"""A story of requests as a transcript: each answer or refusal, and each event that it recorded, held
+against a text (tests/data/golden/transcripts).
 
 Words of refusals, fields of answers, arguments and order of events are all in it, so a change of any
 of them is seen in the difference.
@@ -16,7 +16,7 @@ from coordinator.store import events as ev
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
-from tests.golden import assert_as_kept
+from tests.golden import assert_golden
 from tests.sessions import Session
 from tests.world import World
 
@@ -35,7 +35,7 @@ _CHANGING = [
 _RUN = re.compile(r"(.)\1{30,}")
 
 
-class Told:
+class Transcript:
     """What was asked of a world and what came of it, line by line."""
 
     def __init__(self, world: World) -> None:
@@ -83,7 +83,7 @@ class Told:
 
     def assert_is(self, name: str) -> None:
         """Hold it against the text of this name."""
-        assert_as_kept(f"told/{name}.txt", "\n".join(self.lines).strip() + "\n")
+        assert_golden(f"transcripts/{name}.txt", "\n".join(self.lines).strip() + "\n")
 
     def _json(self, value: Any) -> str:
         return self._plain(msgspec.json.encode(value, enc_hook=_refusal).decode())
@@ -99,7 +99,7 @@ class Told:
 class Heard(Session):
     """A session whose every hook call is told of."""
 
-    def __init__(self, told: Told, session: str, sub: str = "", **more: Any) -> None:
+    def __init__(self, told: Transcript, session: str, sub: str = "", **more: Any) -> None:
         super().__init__(told.world, session, sub, **more)
         self.told = told
 

@@ -1,4 +1,4 @@
-"""How rights end, and questions about them, told in full (tests/told.py)."""
+"""How rights end, and questions about them, told in full (tests/transcripts.py)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from coordinator.service.leasing import unlock_requests
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from tests.told import Told
+from tests.transcripts import Transcript
 from tests.world import Sabotage, World
 
 
 @pytest.fixture
-def told(world: World) -> Told:
-    return Told(world)
+def told(world: World) -> Transcript:
+    return Transcript(world)
 
 
 def acquire(agent: str, *resources: str, **more: object) -> rq.Acquire:
@@ -33,7 +33,7 @@ def answer(agent: str, request: str, verdict: str, **more: object) -> rq.Request
 
 # ------------------------------------------------------------ questions
 
-def test_a_question_is_asked_and_answered(told: Told) -> None:
+def test_a_question_is_asked_and_answered(told: Transcript) -> None:
     world = told.world
     world.write("a.py", "one\n")
     token = told.ask(rq.Register(agent="bob")).token
@@ -65,7 +65,7 @@ def test_a_question_is_asked_and_answered(told: Told) -> None:
     told.assert_is("questions")
 
 
-def test_a_person_answers_in_the_holders_place(told: Told) -> None:
+def test_a_person_answers_in_the_holders_place(told: Transcript) -> None:
     world = told.world
     for name in ("a.py", "d/x.py"):
         world.write(name, "one\n")
@@ -85,7 +85,7 @@ def test_a_person_answers_in_the_holders_place(told: Told) -> None:
     told.assert_is("questions_by_force")
 
 
-def test_questions_that_are_refused_withdrawn_or_over(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_that_are_refused_withdrawn_or_over(told: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unlock_requests, "PENDING_MAX", 2)
     told.ask(acquire("ann", "a.py", "b.py", "c.py", "d/1.py", ttl_s=60))
     told.ask(acquire("bob", "d/2.py", ttl_s=30))
@@ -117,7 +117,7 @@ def test_questions_that_are_refused_withdrawn_or_over(told: Told, monkeypatch: p
     told.assert_is("questions_refused")
 
 
-def test_an_approval_passes_the_line_only_for_as_long_as_it_may(told: Told) -> None:
+def test_an_approval_passes_the_line_only_for_as_long_as_it_may(told: Transcript) -> None:
     told.ask(acquire("ann", "a.py", "b.py", "d/"))
     told.ask(acquire("bob", "a.py", "z.py", priority=9))
     told.ask(acquire("eve", "z.py", retry=False))
@@ -136,7 +136,7 @@ def test_an_approval_passes_the_line_only_for_as_long_as_it_may(told: Told) -> N
 
 # ------------------------------------------------------------ ends
 
-def test_leases_and_claims_that_lapse(told: Told) -> None:
+def test_leases_and_claims_that_lapse(told: Transcript) -> None:
     world = told.world
     for name in ("a.py", "d/x.py", "d/gone.py", "s.py", "other.py"):
         world.write(name, "one\n")
@@ -164,7 +164,7 @@ def test_leases_and_claims_that_lapse(told: Told) -> None:
     told.assert_is("lapsed")
 
 
-def test_agents_fall_silent_leave_and_fail(told: Told) -> None:
+def test_agents_fall_silent_leave_and_fail(told: Transcript) -> None:
     world = told.world
     world.write("a.py", "one\n")
     world.write("c.py", "one\n")
@@ -197,7 +197,7 @@ def test_agents_fall_silent_leave_and_fail(told: Told) -> None:
 
 def test_what_cannot_be_looked_at_ends_all_the_same(tmp_path: Path) -> None:
     world = World(tmp_path / "few", Settings(review=Reviewing(files_max=2)))
-    told = Told(world)
+    told = Transcript(world)
     world.write("d/1", "x\n")
     told.ask(acquire("ann", "d/", ttl_s=5))
     told.ask(acquire("bob", "e.py", ttl_s=5))
@@ -211,7 +211,7 @@ def test_what_cannot_be_looked_at_ends_all_the_same(tmp_path: Path) -> None:
 
 def test_what_cannot_be_kept(tmp_path: Path) -> None:
     world = World(tmp_path / "full", Settings(review=Reviewing(file_bytes_max=70_000, kept_bytes_max=250_000)))
-    told = Told(world)
+    told = Transcript(world)
     for name in ("a.py", "d/ü.py", "e.py"):
         world.write(name, name * 20_000)
     told.ask(rq.TaskAdd(title="t", resources=["a.py"]))
@@ -230,7 +230,7 @@ def test_what_cannot_be_kept(tmp_path: Path) -> None:
     world.close()
 
 
-def test_files_that_nobody_can_look_at(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_nobody_can_look_at(told: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
     world = told.world
     told.ask(rq.TaskAdd(title="t", resources=["t.py"]))
     told.ask(rq.TaskClaim(agent="ann", task="T-1", ttl_s=5))
@@ -251,7 +251,7 @@ def test_files_that_nobody_can_look_at(told: Told, monkeypatch: pytest.MonkeyPat
     told.assert_is("not_looked_at")
 
 
-def test_a_lapse_that_cannot_be_closed_is_set_aside(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lapse_that_cannot_be_closed_is_set_aside(told: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
     world = told.world
     told.ask(acquire("ann", "a.py", ttl_s=5))
     told.ask(acquire("bob", "b.py", ttl_s=6))
@@ -275,7 +275,7 @@ def test_a_lapse_that_cannot_be_closed_is_set_aside(told: Told, monkeypatch: pyt
 
 def test_a_question_whose_time_in_line_is_over(tmp_path: Path) -> None:
     world = World(tmp_path / "few", Settings(review=Reviewing(files_max=2)))
-    told = Told(world)
+    told = Transcript(world)
     told.ask(acquire("ann", "d/1"))
     told.ask(acquire("bob", "e/"))
     told.ask(ask("cyd", "d/"))
@@ -290,7 +290,7 @@ def test_a_question_whose_time_in_line_is_over(tmp_path: Path) -> None:
     world.close()
 
 
-def test_the_log_is_cut(told: Told) -> None:
+def test_the_log_is_cut(told: Transcript) -> None:
     for n in range(3):
         told.world.write(f"{n}.py", f"{n}\n")
         told.ask(acquire("ann", f"{n}.py"))
@@ -304,7 +304,7 @@ def test_the_log_is_cut(told: Told) -> None:
     told.assert_is("compacted")
 
 
-def test_the_machine_sleeps(told: Told) -> None:
+def test_the_machine_sleeps(told: Transcript) -> None:
     task = told.ask(rq.TaskAdd(title="t", resources=["a.py"])).task
     told.ask(rq.Register(agent="ann", silence_s=60))
     told.ask(rq.Register(agent="old", silence_s=1))
@@ -328,7 +328,7 @@ def test_the_machine_sleeps(told: Told) -> None:
 
 # ------------------------------------------------------------ agents
 
-def test_who_may_register_and_act(told: Told) -> None:
+def test_who_may_register_and_act(told: Transcript) -> None:
     for name in ("", "a b", "x" * 101, "a/b", "a\"b", "x" * 100):
         told.ask(rq.Register(agent=name))
     for silence_s in (0.999, 1.0, 86_400.0, 86_400.1, 0.0):

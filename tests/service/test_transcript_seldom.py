@@ -1,4 +1,4 @@
-"""What seldom happens, told in full (tests/told.py)."""
+"""What seldom happens, told in full (tests/transcripts.py)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from coordinator.service.repository_files import Bytes
 from coordinator.settings import Settings, Watching
 from coordinator.words import requests as rq
 from tests.sessions import saw
-from tests.told import Heard, Told
+from tests.transcripts import Heard, Transcript
 from tests.world import World
 
 
 @pytest.fixture
-def told(world: World) -> Told:
-    return Told(world)
+def told(world: World) -> Transcript:
+    return Transcript(world)
 
 
 def acquire(agent: str, *resources: str, **more: object) -> rq.Acquire:
     return rq.Acquire(agent=agent, resources=list(resources), **more)  # type: ignore[arg-type]
 
 
-def test_files_that_never_rest(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_never_rest(told: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing(needs: object, looked: object) -> None:
         """A look that is always too old."""
 
@@ -37,7 +37,7 @@ def test_files_that_never_rest(told: Told, monkeypatch: pytest.MonkeyPatch) -> N
     told.assert_is("never_at_rest")
 
 
-def test_links_into_directories(told: Told) -> None:
+def test_links_into_directories(told: Transcript) -> None:
     world = told.world
     for name in ("f", "g", "h", "s"):
         world.write(name, f"{name}\n")
@@ -58,7 +58,7 @@ def test_links_into_directories(told: Told) -> None:
 
 
 def test_the_line_of_those_who_only_read_or_want_something_else(
-        told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+        told: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflicts, "BLOCKERS_MAX", 3)
     told.ask(acquire("ann", "a.py", "lib/"))
     told.ask(acquire("bob", "a.py", mode="shared", ttl_s=60))
@@ -75,7 +75,7 @@ def test_the_line_of_those_who_only_read_or_want_something_else(
     told.assert_is("readers")
 
 
-def test_who_got_one_thing_passes_those_that_wait_for_it(told: Told) -> None:
+def test_who_got_one_thing_passes_those_that_wait_for_it(told: Transcript) -> None:
     told.ask(acquire("ann", "a.py", "b.py"))
     told.ask(acquire("bob", "a.py"))
     told.later(1)
@@ -88,7 +88,7 @@ def test_who_got_one_thing_passes_those_that_wait_for_it(told: Told) -> None:
     told.assert_is("passes")
 
 
-def test_names_of_leases_in_a_folder(told: Told) -> None:
+def test_names_of_leases_in_a_folder(told: Transcript) -> None:
     world = told.world
     (world.root / "sub").mkdir()
     told.ask(acquire("ann", "sub/a.py", "sub/d/", "key:k", "top.py", cwd=str(world.root)))
@@ -104,7 +104,7 @@ def test_names_of_leases_in_a_folder(told: Told) -> None:
     told.assert_is("names_in_a_folder")
 
 
-def test_what_has_lapsed_is_not_renewed(told: Told) -> None:
+def test_what_has_lapsed_is_not_renewed(told: Transcript) -> None:
     for n, ttl_s in ((1, 5), (2, 60)):
         told.ask(rq.TaskAdd(title=f"t{n}", resources=[f"{n}.py"]))
         told.ask(rq.TaskClaim(agent="ann", task=f"T-{n}", ttl_s=ttl_s))
@@ -114,7 +114,7 @@ def test_what_has_lapsed_is_not_renewed(told: Told) -> None:
     told.assert_is("not_renewed")
 
 
-def test_a_sub_agent_that_outlives_its_parent(told: Told) -> None:
+def test_a_sub_agent_that_outlives_its_parent(told: Transcript) -> None:
     ann = told.ask(rq.Register(agent="ann")).token
     told.ask(rq.Register(agent="sub", parent="ann"), ann)
     told.ask(rq.Leave(agent="sub"), ann)
@@ -136,7 +136,7 @@ def test_a_sub_agent_that_outlives_its_parent(told: Told) -> None:
     told.assert_is("outlived")
 
 
-def test_what_an_agent_read_before(told: Told) -> None:
+def test_what_an_agent_read_before(told: Transcript) -> None:
     world = told.world
     for name in ("gone.py", "same.py", "came.py"):
         world.write(name, "one\n")
@@ -158,7 +158,7 @@ def test_what_an_agent_read_before(told: Told) -> None:
 
 def test_writes_that_are_seen_late(tmp_path: Path) -> None:
     world = World(tmp_path / "late", Settings(watch=Watching(unleased="review")))
-    told = Told(world)
+    told = Transcript(world)
 
     def sees(path: str, text: str, seconds: float) -> None:
         at = told.began_ms * 1_000_000 + round(seconds * 1e9)

@@ -1,4 +1,4 @@
-"""The backlog, claims and what becomes of them, told in full (tests/told.py)."""
+"""The backlog, claims and what becomes of them, told in full (tests/transcripts.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from coordinator.settings import Backlog, Leases, Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
-from tests.told import Told
+from tests.transcripts import Transcript
 from tests.world import World
 
 MARKDOWN = """# Work
@@ -35,15 +35,15 @@ tasks:
 
 
 @pytest.fixture
-def told(world: World) -> Told:
-    return Told(world)
+def told(world: World) -> Transcript:
+    return Transcript(world)
 
 
 def add(title: str, *resources: str, **more: object) -> rq.TaskAdd:
     return rq.TaskAdd(title=title, resources=list(resources), **more)  # type: ignore[arg-type]
 
 
-def test_tasks_are_added_listed_and_written_out(told: Told) -> None:
+def test_tasks_are_added_listed_and_written_out(told: Transcript) -> None:
     told.ask(add("o", "a.py", "shared:a.py", "shared:b.py", "d/", "./d/", prompt="p", priority=5))
     told.ask(rq.TaskImport(text=MARKDOWN, format="markdown"))
     told.ask(rq.TaskImport(text=YAML.replace("after: o", "after: T-1"), format="yaml"))
@@ -73,7 +73,7 @@ BAD = [
 
 def test_tasks_that_are_refused(tmp_path: Path) -> None:
     world = World(tmp_path / "few", Settings(backlog=Backlog(tasks_max=4), leases=Leases(resources_max=2, wait_max_s=9)))
-    told = Told(world)
+    told = Transcript(world)
     for form, text in BAD:
         told.ask(rq.TaskImport(text=text, format=form))  # type: ignore[arg-type]
     for title in (" ", "x" * 501):
@@ -99,7 +99,7 @@ def test_tasks_that_are_refused(tmp_path: Path) -> None:
     world.close()
 
 
-def test_claims(told: Told) -> None:
+def test_claims(told: Transcript) -> None:
     world = told.world
     (world.root / "context_archive").mkdir()
     (world.root / "context_archive/a.md").write_text(
@@ -145,7 +145,7 @@ def test_claims(told: Told) -> None:
 
 def test_attempts_that_fail(tmp_path: Path) -> None:
     world = World(tmp_path / "few", Settings(backlog=Backlog(attempts_max=2, backoff_s=10, backoff_max_s=15)))
-    told = Told(world)
+    told = Transcript(world)
     world.write("a.py", "one\n")
     told.ask(add("hard", "a.py", attempts_max=3))
     told.ask(add("after it", after=["T-1"]))
@@ -182,7 +182,7 @@ def test_attempts_that_fail(tmp_path: Path) -> None:
 
 def test_tasks_that_meet_what_others_hold_and_reviews(tmp_path: Path) -> None:
     world = World(tmp_path / "few", Settings(review=Reviewing(quarantine=True, files_max=3)))
-    told = Told(world)
+    told = Transcript(world)
     for n in range(4):
         world.write(f"d/{n}", "x\n")
     world.write("a.py", "one\n")
@@ -204,7 +204,7 @@ def test_tasks_that_meet_what_others_hold_and_reviews(tmp_path: Path) -> None:
     world.close()
 
 
-def test_what_a_decided_review_leaves_to_its_task(told: Told) -> None:
+def test_what_a_decided_review_leaves_to_its_task(told: Transcript) -> None:
     world = told.world
     world.write("a.py", "one\n")
     told.ask(add("t", "a.py", "b.py", attempts_max=2))

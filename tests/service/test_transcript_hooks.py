@@ -1,4 +1,4 @@
-"""What agents' hooks are told, and what is recorded of them, told in full (tests/told.py)."""
+"""What agents' hooks are told, and what is recorded of them, told in full (tests/transcripts.py)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.settings import Hooks, Leases, Settings, Watching
 from coordinator.words import requests as rq
 from tests.sessions import saw
-from tests.told import Heard, Told
+from tests.transcripts import Heard, Transcript
 from tests.world import World
 
 
 @pytest.fixture
-def told(world: World) -> Told:
-    return Told(world)
+def told(world: World) -> Transcript:
+    return Transcript(world)
 
 
-def test_sessions(told: Told) -> None:
+def test_sessions(told: Transcript) -> None:
     ann, sub = Heard(told, "ann"), Heard(told, "ann", "s1")
     bob = Heard(told, "bob", profile="codex")
     ann.hook("SessionStart", source="startup")
@@ -56,7 +56,7 @@ def test_sessions(told: Told) -> None:
     told.assert_is("sessions")
 
 
-def test_writes_and_messages(told: Told) -> None:
+def test_writes_and_messages(told: Transcript) -> None:
     world = told.world
     world.write("hot.py", "one\n")
     world.write("big.py", "x\n" * 20)
@@ -93,7 +93,7 @@ def test_writes_and_messages(told: Told) -> None:
 
 def test_leases_near_their_end_are_told_once(tmp_path: Path) -> None:
     world = World(tmp_path / "near", Settings(leases=Leases(max_hold_s=600, ttl_s=600)))
-    told = Told(world)
+    told = Transcript(world)
     ann = Heard(told, "ann")
     ann.edit("a.py", "1\n")
     for seconds in (299.999, 0.001, 10):
@@ -103,7 +103,7 @@ def test_leases_near_their_end_are_told_once(tmp_path: Path) -> None:
     world.close()
 
 
-def test_shell_commands(told: Told) -> None:
+def test_shell_commands(told: Transcript) -> None:
     world = told.world
     for name in ("a.py", "mine.py", "d/x.py", "gone.py"):
         world.write(name, "one\n")
@@ -129,7 +129,7 @@ def test_shell_commands(told: Told) -> None:
     told.assert_is("shell")
 
 
-def test_what_a_sub_agent_has_of_its_parent(told: Told) -> None:
+def test_what_a_sub_agent_has_of_its_parent(told: Transcript) -> None:
     world = told.world
     world.write("hot.py", "0\n")
     parent, sub = Heard(told, "ann"), Heard(told, "ann", "s1")
@@ -152,7 +152,7 @@ def test_what_a_sub_agent_has_of_its_parent(told: Told) -> None:
 
 def test_what_the_watcher_sees(tmp_path: Path) -> None:
     world = World(tmp_path / "watched", Settings(watch=Watching(unleased="review")))
-    told = Told(world)
+    told = Transcript(world)
 
     def sees(path: str, text: str | None, before: str | None = None, **more: Any) -> None:
         def content(what: str | None) -> Bytes:
@@ -187,7 +187,7 @@ def test_what_the_watcher_sees(tmp_path: Path) -> None:
     world.close()
 
 
-def test_leases_follow_what_is_moved(told: Told) -> None:
+def test_leases_follow_what_is_moved(told: Transcript) -> None:
     world = told.world
     for name in ("a.py", "d/x.py", "e/y.py", "b.py"):
         world.write(name, "one\n")
@@ -216,7 +216,7 @@ def test_leases_follow_what_is_moved(told: Told) -> None:
     told.assert_is("moved")
 
 
-def test_links_that_lead_elsewhere_are_followed(told: Told) -> None:
+def test_links_that_lead_elsewhere_are_followed(told: Transcript) -> None:
     world = told.world
     world.write("real/x.py", "1\n")
     world.write("real2/x.py", "1\n")
@@ -229,7 +229,7 @@ def test_links_that_lead_elsewhere_are_followed(told: Told) -> None:
     told.assert_is("links")
 
 
-def test_the_guard_of_commits(told: Told) -> None:
+def test_the_guard_of_commits(told: Transcript) -> None:
     world = told.world
     world.write("a.py", "1\n")
     os.link(world.root / "a.py", world.root / "twin.py")
@@ -259,7 +259,7 @@ def test_the_guard_of_commits(told: Told) -> None:
 def test_a_policy_for_turns_and_tools(tmp_path: Path) -> None:
     world = World(tmp_path / "policy", Settings(hooks=Hooks(
         keep="turn", unknown_tools="deny", git_wide="allow", wait_s=9)))
-    told = Told(world)
+    told = Transcript(world)
     ann, bob = Heard(told, "ann"), Heard(told, "bob")
     ann.edit("a.py", "1\n")
     bob.shell("git stash")

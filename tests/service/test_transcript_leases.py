@@ -1,4 +1,4 @@
-"""Leases and the line before them, told in full (tests/told.py)."""
+"""Leases and the line before them, told in full (tests/transcripts.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coordinator.files.state import StateDir
 from coordinator.service.leasing import waiting_line
 from coordinator.settings import Leases, Reviewing, Settings
 from coordinator.words import requests as rq
-from tests.told import Heard, Told
+from tests.transcripts import Heard, Transcript
 from tests.world import World
 
 ARCHIVE = """# Ordering
@@ -21,12 +21,12 @@ Requests to `src/order.py` are queued: whoever touches the queue keeps its order
 
 
 @pytest.fixture
-def told(world: World) -> Told:
-    return Told(world)
+def told(world: World) -> Transcript:
+    return Transcript(world)
 
 
-def small(tmp_path: Path, name: str, **leases: float) -> Told:
-    return Told(World(tmp_path / name, Settings(
+def small(tmp_path: Path, name: str, **leases: float) -> Transcript:
+    return Transcript(World(tmp_path / name, Settings(
         leases=Leases(**leases), review=Reviewing(files_max=4))))  # type: ignore[arg-type]
 
 
@@ -34,7 +34,7 @@ def acquire(agent: str, *resources: str, **more: object) -> rq.Acquire:
     return rq.Acquire(agent=agent, resources=list(resources), **more)  # type: ignore[arg-type]
 
 
-def test_what_is_granted(told: Told) -> None:
+def test_what_is_granted(told: Transcript) -> None:
     world = told.world
     for name in ("a.py", "d/one.py", "d/two.py", "lib/x.sql"):
         world.write(name, f"{name}\n")
@@ -85,7 +85,7 @@ def test_requests_for_leases_that_are_refused(tmp_path: Path) -> None:
     told.assert_is("leases_refused")
 
 
-def test_leases_given_back_and_renewed(told: Told) -> None:
+def test_leases_given_back_and_renewed(told: Transcript) -> None:
     world = told.world
     world.write("a.py", "one\n")
     token = told.ask(rq.Register(agent="bob")).token
@@ -119,7 +119,7 @@ def test_leases_given_back_and_renewed(told: Told) -> None:
     told.assert_is("given_back")
 
 
-def test_a_person_ends_leases_by_force(told: Told) -> None:
+def test_a_person_ends_leases_by_force(told: Transcript) -> None:
     world = told.world
     for name in ("a.py", "d/x.py", "quiet.py"):
         world.write(name, "one\n")
@@ -136,7 +136,7 @@ def test_a_person_ends_leases_by_force(told: Told) -> None:
     told.assert_is("by_force")
 
 
-def test_the_line(told: Told) -> None:
+def test_the_line(told: Transcript) -> None:
     world = told.world
     world.write("src/order.py", "1\n")
     (world.root / "context_archive").mkdir()
@@ -169,7 +169,7 @@ def test_the_line(told: Told) -> None:
     told.assert_is("line")
 
 
-def test_waiters_that_are_granted_leave_or_wait_in_vain(told: Told) -> None:
+def test_waiters_that_are_granted_leave_or_wait_in_vain(told: Transcript) -> None:
     world = told.world
     told.ask(acquire("ann", "a.py", "b.py"))
     told.ask(acquire("bob", "a.py", ttl_s=30))
@@ -212,7 +212,7 @@ def test_a_folder_with_a_coordinator_of_its_own(tmp_path: Path) -> None:
     state = StateDir(root)
     state.create()
     state.apart.write_text("vendor/lib\n")
-    told = Told(World(root))
+    told = Transcript(World(root))
     told.world.write("vendor/x.py", "1\n")
     told.ask(acquire("ann", "vendor/", "a.py", "*.py"))
     told.ask(acquire("bob", "vendor/lib/l.py", "b.md"))
@@ -221,7 +221,7 @@ def test_a_folder_with_a_coordinator_of_its_own(tmp_path: Path) -> None:
     told.assert_is("apart")
 
 
-def test_what_a_waiter_holds_itself_is_not_in_its_way(told: Told) -> None:
+def test_what_a_waiter_holds_itself_is_not_in_its_way(told: Transcript) -> None:
     told.ask(acquire("ann", "d/1.py"))
     told.ask(acquire("bob", "d/2.py"))
     told.ask(acquire("bob", "d/", ttl_s=60))
@@ -229,7 +229,7 @@ def test_what_a_waiter_holds_itself_is_not_in_its_way(told: Told) -> None:
     told.assert_is("own")
 
 
-def test_two_that_wait_for_each_other_are_told(told: Told) -> None:
+def test_two_that_wait_for_each_other_are_told(told: Transcript) -> None:
     told.ask(acquire("ann", "a.py"))
     told.ask(acquire("bob", "b.py"))
     told.ask(acquire("cyd", "c.py"))

@@ -1,4 +1,4 @@
-"""Where the disk takes `A` and `a` for one name, told in full (tests/told.py)."""
+"""Where the disk takes `A` and `a` for one name, told in full (tests/transcripts.py)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from coordinator.service.repository_files import Bytes
 from coordinator.settings import Settings, Watching
 from coordinator.words import requests as rq
 from tests.sessions import saw
-from tests.told import Heard, Told
+from tests.transcripts import Heard, Transcript
 from tests.world import World
 
 
-def folding(tmp_path: Path) -> Told:
-    return Told(World(tmp_path / "repo", Settings(watch=Watching(unleased="review")), fold_case=True))
+def folding(tmp_path: Path) -> Transcript:
+    return Transcript(World(tmp_path / "repo", Settings(watch=Watching(unleased="review")), fold_case=True))
 
 
 def acquire(agent: str, *resources: str, **more: object) -> rq.Acquire:

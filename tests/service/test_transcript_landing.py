@@ -1,4 +1,4 @@
-"""Work in a worktree of its own, and how it lands or does not, told in full (tests/told.py)."""
+"""Work in a worktree of its own, and how it lands or does not, told in full (tests/transcripts.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coordinator.service.enforcement import seen_writes
 from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
-from tests.told import Heard, Told
+from tests.transcripts import Heard, Transcript
 from tests.world import World
 
 TRUNK = "refs/heads/trunk"
@@ -24,7 +24,7 @@ def git(place: Path, *args: str) -> str:
     return done.stdout.strip()
 
 
-def begun(tmp_path: Path) -> tuple[Told, Path, str]:
+def begun(tmp_path: Path) -> tuple[Transcript, Path, str]:
     """A repository, a linked worktree as a launch makes it, and the commit where both begin."""
     world = World(tmp_path / "repo", Settings(review=Reviewing(file_bytes_max=1000)), git=True)
     git(world.root, "symbolic-ref", "HEAD", TRUNK)
@@ -36,7 +36,7 @@ def begun(tmp_path: Path) -> tuple[Told, Path, str]:
     git(world.root, "commit", "-qm", "first")
     place = world.root / ".coord/worktrees/run/me"
     git(world.root, "worktree", "add", "-q", "-b", "work", str(place))
-    return Told(world), place, git(place, "rev-parse", "HEAD")
+    return Transcript(world), place, git(place, "rev-parse", "HEAD")
 
 
 def rights(claimed: Any) -> list[rq.LandRight]:
