@@ -3,6 +3,7 @@ that stands still until a test moves it."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import subprocess
 from collections.abc import Coroutine, Sequence
@@ -309,6 +310,9 @@ class Beside:
 
     def halted(self) -> bool:
         return False
+
+    def piece(self) -> contextlib.AbstractContextManager[object]:
+        return contextlib.nullcontext()
 
 
 class Sabotage:

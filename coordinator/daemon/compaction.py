@@ -33,14 +33,14 @@ from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.compaction")
 #: A step takes about so long (seconds), and steps take no more than this share of the time.
-STEP_S, SHARE = 0.001, 0.2
+STEP_S, SHARE = 0.001, 0.1
 #: What a step begins with, and its bounds: events or pages.
 FIRST, LEAST, MOST = 100, 10, 5000
 #: Free pages (4 KiB) that stay in the file: it would only grow again by them.
 FREE_KEPT = 256
 
 
-class Pace:
+class StepSize:
     """How much is done in a step, so that it takes about `STEP_S`."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class Compaction:
         self._ledger.kept = kept = set[str]()
         try:
             found = await self._loop.run_in_executor(None, self._useless)
-            pace, removed = Pace(), 0
+            pace, removed = StepSize(), 0
             while found:
                 some, found = found[: pace.size], found[pace.size :]
                 step = partial(compaction.remove_blobs, digests=some, kept=kept)
@@ -156,12 +156,12 @@ class Compaction:
 
     async def _in_steps(self, step: Callable[[Tx, int], int]) -> int:
         """Take steps until one finds nothing to do; the sum of what they did."""
-        pace, done = Pace(), 0
+        pace, done = StepSize(), 0
         while did := await self._step(pace, lambda tx: step(tx, pace.size)):
             done += did
         return done
 
-    async def _step(self, pace: Pace, step: Callable[[Tx], int]) -> int:
+    async def _step(self, pace: StepSize, step: Callable[[Tx], int]) -> int:
         spent = 0.0
 
         def job(tx: Tx) -> int:

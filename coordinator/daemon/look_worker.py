@@ -21,6 +21,7 @@ import apsw
 from coordinator.files.blobs import BlobFolder
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
+from coordinator.files.pace import Pace
 from coordinator.looking import encoding
 from coordinator.looking.facts import Looked
 from coordinator.looking.looker import Budget, Looker
@@ -66,7 +67,8 @@ def serve(
             sink.flush()
             gathered.clear()
 
-    looker = Looker(tree, Ignore(tree), budget, kept, blob, BlobFolder(blobs, lambda: kept_max))
+    folder = BlobFolder(blobs, lambda: kept_max, Pace())
+    looker = Looker(tree, Ignore(tree), budget, kept, blob, folder)
     while True:
         head = source.read(encoding.HEAD.size)
         if len(head) < encoding.HEAD.size:

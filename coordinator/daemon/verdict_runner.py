@@ -18,6 +18,7 @@ from typing import Any
 import apsw
 
 from coordinator.daemon.writer import Answer, Writer
+from coordinator.files.pace import Pace
 from coordinator.operations.listing import serve_write
 from coordinator.service.core import OPERATOR, Actor, Service
 from coordinator.service.review import verdicts
@@ -127,6 +128,7 @@ class _Beside:
     def __init__(self, verdicts: VerdictRunner, view: View) -> None:
         self._verdicts = verdicts
         self.view = view
+        self.piece = Pace().piece
 
     def report(self, job: Job) -> None:
         """Have this written down soon; nobody waits for it."""

@@ -16,11 +16,12 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from coordinator.files import syscalls
 from coordinator.files.content import CHUNK_BYTES, EXECUTABLE, digest, sync_directory
+from coordinator.files.pace import Pace
 
 #: Contents over this size (bytes) are kept as files.
 FILE_FROM = 64 * 1024
@@ -43,11 +44,14 @@ class BlobFolder:
     Args:
         path: the folder; made when first needed.
         budget: how large all files in it together may be (bytes), asked each time.
+        pace: with it, what is kept piece by piece leaves others their time at the disk.
     """
 
-    def __init__(self, path: Path, budget: Callable[[], int] = lambda: 1 << 62) -> None:
+    def __init__(self, path: Path, budget: Callable[[], int] = lambda: 1 << 62,
+                 pace: Pace | None = None) -> None:
         self.path = path
         self._budget = budget
+        self._piece = pace.piece if pace is not None else nullcontext
         self._lock = threading.Lock()
         self._bytes: int | None = None
 
@@ -69,8 +73,12 @@ class BlobFolder:
         if self._again(target):
             return
         with self._fresh(0 if forced else len(data)) as (fd, fresh):
-            write_all(fd, data)
-            self._finish(fd, fresh, target, len(data))
+            whole = memoryview(data)
+            for at in range(0, len(data), CHUNK_BYTES):
+                with self._piece():
+                    _write_through(fd, whole[at : at + CHUNK_BYTES])
+            with self._piece():
+                self._finish(fd, fresh, target, len(data))
 
     def take(self, source: int, *, forced: bool = False) -> tuple[str, int]:
         """Keep what can be read from a descriptor: its SHA-256 in hexadecimal, and its size.
@@ -135,15 +143,19 @@ class BlobFolder:
                 write: bool = False) -> tuple[str, int]:
         """`allowed`: so many bytes are within the budget; more are asked for. None: any number."""
         named, size = hashlib.sha256(), 0
-        for chunk in chunks:
-            named.update(chunk)
-            size += len(chunk)
-            if allowed is not None and size > allowed:
-                self._allow(size)
-            if write:
-                write_all(fd, chunk)
-        self._finish(fd, fresh, self.path / named.hexdigest(), size)
-        return named.hexdigest(), size
+        pieces, chunk = iter(chunks), b""
+        while True:
+            with self._piece():
+                chunk = next(pieces, b"")
+                if not chunk:
+                    self._finish(fd, fresh, self.path / named.hexdigest(), size)
+                    return named.hexdigest(), size
+                named.update(chunk)
+                size += len(chunk)
+                if allowed is not None and size > allowed:
+                    self._allow(size)
+                if write:
+                    _write_through(fd, chunk)
 
     @contextmanager
     def _fresh(self, size: int) -> Iterator[tuple[int, Path]]:
@@ -191,7 +203,13 @@ def _chunks(fd: int) -> Iterator[bytes]:
         yield chunk
 
 
-def write_all(fd: int, data: bytes) -> None:
+def _write_through(fd: int, piece: bytes | memoryview) -> None:
+    """Write a piece, and bring it to the disk now: all at once would be in everybody's way."""
+    write_all(fd, piece)
+    os.fdatasync(fd)
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
     """Write all of it.
 
     Raises:

@@ -17,7 +17,7 @@ A `Course` is all of that in order; it asks its driver for each part (`Aside`: b
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -55,6 +55,9 @@ class Beside(Protocol):
 
     def halted(self) -> bool:
         """Whether the coordinator is about to stop."""
+
+    def piece(self) -> AbstractContextManager[object]:
+        """A piece of the work on the disk is done in it; a rest may follow (`files.pace`)."""
 
 
 class Aside(NamedTuple):
@@ -260,7 +263,8 @@ def perform(svc: Service, beside: Beside, journal: Journal, after_crash: bool) -
             if beside.halted():
                 out.state = "halted"
                 break
-            outcome = writers.run(row, _forward(row))
+            with beside.piece():
+                outcome = writers.run(row, _forward(row))
             if outcome.state == "changed" and row.done:
                 outcome = Outcome("done")  # it was written before; what was built on it stays
             if outcome.state in ("done", "failed") or (outcome.state == "barred" and after_crash):
@@ -294,7 +298,8 @@ def _take_back(out: Performed, beside: Beside, journal: Journal, writers: _Write
     out.state = "back"
     _report(beside, journal, [row.n for row in reached], back=True)
     for row in reversed(reached):
-        outcome = writers.run(row, _forward(row).reversed(row.old_mode))
+        with beside.piece():
+            outcome = writers.run(row, _forward(row).reversed(row.old_mode))
         if outcome.state == "done":
             out.undone.append(row.n)
         else:

@@ -1,0 +1,42 @@
+"""Long work on the disk rests in between, so that others get at the disk and the processors.
+
+Whoever waits for a disk waits for all that is made durable just then. Work in small pieces, each
+followed by a rest, is met by few of the others' requests, and by each of them once. Short work is
+not slowed down. Never used in the loop's thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+#: So much work (seconds) is done without a rest; after `FORGET_S` of none at all, so much again.
+FREE_S, FORGET_S = 0.1, 1.0
+#: A rest is so many times as long as the piece before it, and at most so long (seconds).
+RESTS, REST_MAX_S = 3.0, 0.2
+
+
+class Pace:
+    """Of one thread's work."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic,
+                 sleep: Callable[[float], None] = time.sleep) -> None:
+        self._clock, self._sleep = clock, sleep
+        self._worked = 0.0
+        self._ended = clock()
+
+    @contextmanager
+    def piece(self) -> Iterator[None]:
+        """A piece of the work is done in it; the rest, if there is one, follows."""
+        began = self._clock()
+        if began - self._ended > FORGET_S:
+            self._worked = 0.0
+        try:
+            yield
+        finally:
+            took = self._clock() - began
+            self._worked += took
+            if self._worked > FREE_S:
+                self._sleep(min(RESTS * took, REST_MAX_S))
+            self._ended = self._clock()
