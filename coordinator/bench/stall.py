@@ -33,6 +33,8 @@ from coordinator.words.refusals import Refusal
 REST_S = 3.0
 #: An act is repeated until it took so long together (seconds).
 ACT_S = 3.0
+#: What is done once only: the second time there would be less, or nothing, to do.
+ONCE = ("files", "bytes", "revert", "compact")
 #: Bytes of one of the large files.
 LARGE_BYTES = 4_500_000
 
@@ -120,6 +122,7 @@ def names() -> list[str]:
 
 
 def _felt(name: str, neighbour: Neighbour, act: Callable[[], tuple[float, float, str]]) -> Felt:
+    os.sync()  # what was made for this, and left by the act before, is on the disk by now
     began = time.perf_counter()
     time.sleep(REST_S)
     rest = neighbour.between(began, time.perf_counter())
@@ -128,8 +131,8 @@ def _felt(name: str, neighbour: Neighbour, act: Callable[[], tuple[float, float,
     while sum(until - since for since, until in spans) < ACT_S:
         since, until, outcome = act()
         spans.append((since, until))
-        if name in ("revert", "compact"):
-            break  # once is all that there is to be done
+        if name in ONCE:
+            break
     began = time.perf_counter()
     time.sleep(REST_S)
     rest += neighbour.between(began, time.perf_counter())

@@ -29,6 +29,9 @@ from coordinator.store.statements import STATEMENTS
 
 #: How much it steps back for whoever wants the processor (`nice`).
 NICENESS = 10
+#: After contents are handed over it rests so many times as long as they took: the daemon writes
+#: them between the requests of others.
+HANDED_RESTS = 1.0
 
 
 def serve(
@@ -61,13 +64,16 @@ def serve(
                     or sum(len(one.packed) for one in gathered) >= encoding.SLICE_BYTES):
                 hand_over()
 
+    pace = Pace()
+
     def hand_over() -> None:
         if gathered:
             sink.write(encoding.frame(encoding.BLOBS, encoding.encode_blobs(gathered)))
             sink.flush()
             gathered.clear()
+            pace.rest(HANDED_RESTS)
 
-    folder = BlobFolder(blobs, lambda: kept_max, Pace())
+    folder = BlobFolder(blobs, lambda: kept_max, pace)
     looker = Looker(tree, Ignore(tree), budget, kept, blob, folder)
     while True:
         head = source.read(encoding.HEAD.size)

@@ -35,8 +35,17 @@ class Pace:
         try:
             yield
         finally:
-            took = self._clock() - began
-            self._worked += took
-            if self._worked > FREE_S:
-                self._sleep(min(RESTS * took, REST_MAX_S))
-            self._ended = self._clock()
+            self._rest(self._clock() - began, RESTS)
+
+    def rest(self, times: float) -> None:
+        """All since the last rest was a piece; this one is so many times as long."""
+        took = self._clock() - self._ended
+        if took > FORGET_S:  # nobody works so long at one; it waited for something
+            self._worked = took = 0.0
+        self._rest(took, times)
+
+    def _rest(self, took: float, times: float) -> None:
+        self._worked += took
+        if self._worked > FREE_S:
+            self._sleep(min(times * took, REST_MAX_S))
+        self._ended = self._clock()

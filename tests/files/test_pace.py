@@ -54,3 +54,14 @@ def test_what_fails_rests_all_the_same() -> None:
     except OSError:
         pass
     assert clock.slept == REST_MAX_S
+
+
+def test_what_was_done_since_the_last_rest_is_a_piece() -> None:
+    clock = Clock()
+    pace, rests = Pace(clock, clock.sleep), []
+    for took in (0.0625, 0.0625, 0.125, FORGET_S + 1, 0.0625, 0.125):
+        clock.now += took
+        before = clock.slept
+        pace.rest(1.0)
+        rests.append(clock.slept - before)
+    assert rests == [0, 0.0625, 0.125, 0, 0, 0.125]
