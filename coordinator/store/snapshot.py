@@ -23,7 +23,6 @@ def main(arguments: list[str]) -> int:
     """0, or 1 with words on standard error."""
     with suppress(OSError):
         os.nice(NICE)
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     try:
         body = snapshot(open_reader(Path(arguments[0])), int(arguments[1]))
     except Refusal as refusal:
