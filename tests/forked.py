@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -114,34 +114,42 @@ def _end(child: int, number: int, frame: object) -> None:
         os.kill(child, number)
 
 
-def _become(asked: dict[str, Any], entry: Any) -> None:
-    """The child: never returns."""
-    code = 70
-    try:
+def _become(asked: dict[str, Any], entry: Any) -> NoReturn:
+    """The child."""
+
+    def command() -> int:
         for number, name, flags in ((0, "in", os.O_RDONLY), (1, "out", os.O_WRONLY | os.O_CREAT),
                                     (2, "err", os.O_WRONLY | os.O_CREAT)):
             os.dup2(os.open(os.path.join(asked["folder"], name), flags, 0o600), number)
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-        os.environ.clear()
-        os.environ.update(asked["env"])
-        os.chdir(asked["cwd"])
+        _enter(asked["env"], asked["cwd"])
         sys.path[0] = asked["cwd"]  # as `-m` has it
         sys.argv = ["coord", *asked["args"]]
-        code = _start(**asked["start"]) if "start" in asked else entry.main(asked["args"])
+        return _start(**asked["start"]) if "start" in asked else entry.main(asked["args"])
+
+    _end_with(command)
+
+
+def _enter(env: Mapping[str, str], cwd: Path | str) -> None:
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+
+
+def _end_with(run: Callable[[], int]) -> NoReturn:
+    """Run it and end the process with its exit code, as the interpreter does at the end of a program."""
+    code = 1
+    try:
+        code = run()
     except SystemExit as leave:
         code = leave.code if isinstance(leave.code, int) else 1
     except BaseException:
         sys.excepthook(*sys.exc_info())
-        code = 1
     finally:
-        _leave(code)
-
-
-def _leave(code: int) -> NoReturn:
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(code)
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
 
 
 def _start(root: str, http_port: int | None, asked: bool) -> int:
@@ -188,8 +196,8 @@ def _serve_as_daemon(
     args: list[str], output: int, cwd: Path, env: Mapping[str, str], kept: tuple[int, ...],
 ) -> NoReturn:
     """What `exec` would have left behind is left behind; then the daemon's own `main`."""
-    code = 70
-    try:
+
+    def daemon() -> int:
         os.setsid()
         for number in range(1, signal.NSIG):
             if callable(signal.getsignal(number)):
@@ -206,21 +214,14 @@ def _serve_as_daemon(
         sys.stdin, sys.stdout, sys.stderr = (
             open(number, how, encoding="utf-8", errors=errors, closefd=False)  # noqa: SIM115
             for number, how, errors in ((0, "r", "strict"), (1, "w", "strict"), (2, "w", "backslashreplace")))
-        os.environ.clear()
-        os.environ.update(env)
-        os.chdir(cwd)
+        _enter(env, cwd)
         del sys.path[0]  # as `-P` has it
         sys.argv = ["coordinator.daemon", *args]
         from coordinator.daemon import __main__ as entry
 
-        code = entry.main()
-    except SystemExit as leave:
-        code = leave.code if isinstance(leave.code, int) else 1
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-        code = 1
-    finally:
-        _leave(code)
+        return entry.main()
+
+    _end_with(daemon)
 
 
 if __name__ == "__main__":

@@ -134,11 +134,11 @@ class Compaction:
         self._ledger.kept = kept = set[str]()
         try:
             found = await self._loop.run_in_executor(None, self._useless)
-            pace, removed = StepSize(), 0
+            steps, removed = StepSize(), 0
             while found:
-                some, found = found[: pace.size], found[pace.size :]
+                some, found = found[: steps.size], found[steps.size :]
                 step = partial(compaction.remove_blobs, digests=some, kept=kept)
-                removed += await self._step(pace, step)
+                removed += await self._step(steps, step)
             return removed
         finally:
             self._ledger.kept = None
@@ -156,12 +156,12 @@ class Compaction:
 
     async def _in_steps(self, step: Callable[[Tx, int], int]) -> int:
         """Take steps until one finds nothing to do; the sum of what they did."""
-        pace, done = StepSize(), 0
-        while did := await self._step(pace, lambda tx: step(tx, pace.size)):
+        steps, done = StepSize(), 0
+        while did := await self._step(steps, lambda tx: step(tx, steps.size)):
             done += did
         return done
 
-    async def _step(self, pace: StepSize, step: Callable[[Tx], int]) -> int:
+    async def _step(self, steps: StepSize, step: Callable[[Tx], int]) -> int:
         spent = 0.0
 
         def job(tx: Tx) -> int:
@@ -172,7 +172,7 @@ class Compaction:
             return did
 
         did: int = await self._do(job)
-        pace.took(spent)
+        steps.took(spent)
         await asyncio.sleep(spent / SHARE)
         return did
 

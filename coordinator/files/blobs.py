@@ -76,7 +76,7 @@ class BlobFolder:
             whole = memoryview(data)
             for at in range(0, len(data), CHUNK_BYTES):
                 with self._piece():
-                    _write_through(fd, whole[at : at + CHUNK_BYTES])
+                    _write_on(fd, whole[at : at + CHUNK_BYTES], first=not at)
             with self._piece():
                 self._finish(fd, fresh, target, len(data))
 
@@ -151,11 +151,11 @@ class BlobFolder:
                     self._finish(fd, fresh, self.path / named.hexdigest(), size)
                     return named.hexdigest(), size
                 named.update(chunk)
-                size += len(chunk)
-                if allowed is not None and size > allowed:
-                    self._allow(size)
+                if allowed is not None and size + len(chunk) > allowed:
+                    self._allow(size + len(chunk))
                 if write:
-                    _write_through(fd, chunk)
+                    _write_on(fd, chunk, first=not size)
+                size += len(chunk)
 
     @contextmanager
     def _fresh(self, size: int) -> Iterator[tuple[int, Path]]:
@@ -203,10 +203,12 @@ def _chunks(fd: int) -> Iterator[bytes]:
         yield chunk
 
 
-def _write_through(fd: int, piece: bytes | memoryview) -> None:
-    """Write a piece, and bring it to the disk now: all at once would be in everybody's way."""
+def _write_on(fd: int, piece: bytes | memoryview, *, first: bool) -> None:
+    """Write a piece, after those before it have come to the disk: all at once in the end would be
+    in everybody's way."""
+    if not first:
+        os.fdatasync(fd)
     write_all(fd, piece)
-    os.fdatasync(fd)
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:

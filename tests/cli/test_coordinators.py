@@ -8,16 +8,16 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coordinator.cli.coordinators import ALONE_S, stop
+from coordinator.cli import coordinators as coordinators_commands
+from coordinator.cli.coordinators import stop
 from coordinator.files import coordinators
+from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.terminal import CTRL_C, at_a_terminal
@@ -62,26 +62,27 @@ def test_all_coordinators_are_listed_and_ended(notes: Path, make_repo: Make) -> 
     assert two.coord("down", "--all").stdout == "No coordinator was running.\n"
 
 
-def test_one_that_was_started_meanwhile_is_neither_waited_for_nor_killed(repo: Repo) -> None:
+def test_one_that_was_started_meanwhile_is_neither_waited_for_nor_killed(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`coord down` meets one that ends, and a client starts the next one at once."""
-    state = repo.state
+    state, looked = repo.state, []
     state.create()
     with subprocess.Popen(["sleep", "60"]) as later, state.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write("1")
         lock.flush()
 
-        def next_one() -> None:
-            lock.seek(0)
-            lock.write(str(later.pid))
-            lock.flush()
+        def nobody_answers(there: StateDir) -> None:
+            looked.append(there)
+            if len(looked) == 2:  # while it is waited for
+                lock.seek(0)
+                lock.write(str(later.pid))
+                lock.flush()
 
-        timer = threading.Timer(0.3, next_one)
-        timer.start()
-        begun = time.monotonic()
-        assert stop(state)
-        assert time.monotonic() - begun < ALONE_S and later.poll() is None
-        timer.join()
+        monkeypatch.setattr(coordinators_commands, "connect", nobody_answers)
+        assert stop(state) and len(looked) >= 2
+        assert later.poll() is None
         later.kill()
 
 

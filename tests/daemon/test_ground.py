@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -17,19 +15,9 @@ from coordinator.client.connection import connect, start
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
-from tests.waiting import until
+from tests.waiting import gone, until
 
 Loss = Callable[[Repo], None]
-
-
-def gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    return True
 
 
 def clean(repo: Repo) -> None:

@@ -24,16 +24,7 @@ from coordinator.client.connection import connect
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
-from tests.waiting import until
-
-
-def gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
+from tests.waiting import gone, until
 
 
 @pytest.mark.usefixtures("from_nothing")
