@@ -56,9 +56,11 @@ def own_daemon(
     Raises:
         RuntimeError: it did not start; its own words are in the message.
     """
-    root = Path(tempfile.mkdtemp(prefix="coord-bench-", dir=folder))
+    place = Path(tempfile.mkdtemp(prefix="coord-bench-", dir=folder))
+    root = place / "repository"
+    root.mkdir()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COORD_")}
-    environment["XDG_STATE_HOME"] = str(root / ".notes")  # it is nobody's business but ours
+    environment["XDG_STATE_HOME"] = str(place / "state")  # it is nobody's business but ours
     if git:
         subprocess.run(["git", "init", "-q", str(root)], check=True)
     state = StateDir(root)
@@ -82,7 +84,7 @@ def own_daemon(
             process.kill()
             process.wait()
         errors.close()
-        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _await(state: StateDir, process: subprocess.Popen[bytes]) -> None:

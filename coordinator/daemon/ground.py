@@ -65,33 +65,42 @@ class Ground:
         return self._said
 
     def check(self, begun: bool) -> None:
-        """Before a commit: that the lock is this daemon's, so that nobody else writes. Before what
-        was committed is told (`begun`): that the database is the one that others will read.
+        """Before a commit: that the lock is this daemon's, so that nobody else writes, and that
+        all the rest is in place as of a moment ago. Before what was committed is told (`begun`):
+        that the database is the one that others will read.
 
         Raises:
             Refusal: SHUTTING_DOWN.
         """
-        for path, known in self._around_commit[begun]:
-            if _identity(path) != known:
-                self.lost()
-                break
+        self._look(begun)
+        if not begun:
+            self._look_at_all()
         if self._said is not None:
             raise self._refusal(begun)
 
-    def check_request(self, reads: bool = False) -> None:
-        """A request has come: all is in place, as of a moment ago. Lock and database as of now, if
-        it only `reads`: nothing else is looked at before that is answered.
+    def check_read(self) -> None:
+        """Somebody asks what is so: lock and database are in place now, all the rest was a moment
+        ago. (Who asks for a change is held to `check`.)
 
         Raises:
             Refusal: SHUTTING_DOWN.
         """
-        for around in (False, True) if reads else ():
-            if any(_identity(path) != known for path, known in self._around_commit[around]):
+        self._look(False)
+        self._look(True)
+        self._look_at_all()
+        if self._said is not None:
+            raise self._refusal(False)
+
+    def _look(self, around: bool) -> None:
+        for path, known in self._around_commit[around]:
+            if _identity(path) != known:
                 self.lost()
+                return
+
+    def _look_at_all(self) -> None:
         now = time.monotonic()
-        if now - self._seen_at > FRESH_S or self._said is not None:
-            if self.lost() is not None:
-                raise self._refusal(False)
+        if now - self._seen_at > FRESH_S:
+            self.lost()
             self._seen_at = now
 
     def _refusal(self, begun: bool) -> Refusal:

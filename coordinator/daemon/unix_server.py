@@ -237,12 +237,12 @@ class Conversation(asyncio.Protocol):
         if asked.op == "subscribe":
             self._subscribe(asked)
             return
-        try:
-            # What changes anything is looked at again just before its commit (writer.py).
-            self._ground.check_request(asked.op in READS)
-        except Refusal as gone:
-            self._reply(asked.id, gone)
-            return
+        if asked.op in READS:  # what changes anything is looked at around its commit (writer.py)
+            try:
+                self._ground.check_read()
+            except Refusal as gone:
+                self._reply(asked.id, gone)
+                return
         self._asked += 1
         answer = partial(self._answer, asked.id)
         self._router.ask(asked.op, asked.params, asked.token, answer, self._gone)

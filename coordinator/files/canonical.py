@@ -197,7 +197,7 @@ class Tree:
         if path[: plain.start] != self._base:
             check_ours((self._base,), as_file.name, path)
         if found is None:
-            return Located(as_file, None, path, plain.worktree)
+            return Located(as_file, None, path, plain.worktree, there=False)
         mode = found.st_mode & 0o170000
         if mode == _FILE:
             return Located(as_file, identity(path, found), path, plain.worktree, found.st_nlink,
@@ -229,7 +229,7 @@ class Tree:
         if found is not None and stat.S_ISREG(found.st_mode):
             return Located(resource, identity(real, found), real, worktree, found.st_nlink,
                            found.st_size)
-        return Located(resource, None, real, worktree)
+        return Located(resource, None, real, worktree, there=found is not None)
 
     def worktree_of(self, path: str) -> str | None:
         """The linked worktree that a real path lies in; None for the main one, and for a path that

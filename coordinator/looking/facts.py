@@ -12,7 +12,7 @@ meets the refusal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -135,15 +135,14 @@ class Unready(Exception):
         """What else is to be done before, by a name of it: git, say."""
 
 
-@dataclass(slots=True)
-class Looked:
+class Looked(msgspec.Struct):
     """The facts that one request goes by."""
 
-    facts: dict[AnyNeed, tuple[Fact, int]] = field(default_factory=dict)
+    facts: dict[AnyNeed, tuple[Fact, int]] = {}
     """Need -> what was found, and the log's sequence number when the look began."""
     oldest: int = 2**62
     """The smallest of these numbers."""
-    done: dict[str, Any] = field(default_factory=dict)
+    done: dict[str, Any] = {}
     """What was done before, by its name: what it gave, or its refusal."""
 
     def add(self, need: AnyNeed, fact: Fact, seq: int) -> None:
@@ -271,7 +270,8 @@ class Ends:
     """When rights last ended, by resource: a look from before may have seen another's last writes,
     or not yet. In memory only: after a restart there is no look that is older.
 
-    Numbers are the log's.
+    Numbers are the log's, and only rise. `floor`: of all that is not remembered it is only known
+    that it ended before.
     """
 
     __slots__ = ("_files", "_floor", "_last", "_last_wide", "_wide")
@@ -279,42 +279,39 @@ class Ends:
     #: Scopes that are remembered; of older ones only that all of them ended before.
     MOST = 4096
 
-    def __init__(self) -> None:
+    def __init__(self, floor: int = 0) -> None:
         self._files: dict[str, int] = {}
         self._wide: dict[str, int] = {}  # directories, globs, regions
-        self._last = self._last_wide = self._floor = 0
+        self._last = self._last_wide = self._floor = floor
+
+    @property
+    def last(self) -> int:
+        """The newest of these numbers."""
+        return self._last
 
     def note(self, kind: str, scope: str, seq: int) -> None:
         """A right to this ended with the event `seq`."""
-        known = self._files if kind == "file" else self._wide
-        known.pop(scope, None)
-        known[scope] = seq
-        self._last = max(self._last, seq)
-        if kind != "file":
-            self._last_wide = max(self._last_wide, seq)
+        if kind == "file":
+            known = self._files
+        else:
+            known = self._wide
+            self._last_wide = seq
+        if scope in known:
+            del known[scope]  # the newest stand last
+        known[scope] = self._last = seq
         if len(known) > self.MOST:
             self._floor = max(self._floor, known.pop(next(iter(known))))
-
-    def take(self, other: Ends, last: int) -> None:
-        """Take in what another has noted; no event is newer than `last`."""
-        for scope, seq in other._files.items():
-            self.note("file", scope, min(seq, last))
-        for scope, seq in other._wide.items():
-            self.note("dir", scope, min(seq, last))
-        self._floor = max(self._floor, min(other._floor, last))
 
     def since(self, kind: str, scope: str, seen: int) -> int:
         """How young a look at this has to be, where the look at hand began at `seen`: the number
         of an event after it that ended a right to what overlaps this, or 0. Never too small."""
         if self._last <= seen:
             return 0
-        latest = self._floor
-        if kind == "file":
-            latest = max(latest, self._files.get(scope, 0))
-        else:
-            latest = max(latest, _latest(self._files, scope, seen))
+        latest = self._files.get(scope, 0) if kind == "file" else _latest(self._files, scope, seen)
         if self._last_wide > seen:
             latest = max(latest, _latest(self._wide, scope, seen))
+        if self._floor > latest:
+            latest = self._floor
         return latest if latest > seen else 0
 
 

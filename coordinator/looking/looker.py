@@ -99,7 +99,7 @@ class Looker:
         left: list[AnyNeed] = []
         room = PASSING_BYTES
         for need in needs:
-            if isinstance(need, Whole | Place):
+            if isinstance(need, (Whole, Place)):
                 room = self._pass_place(need, looked, seq, left, room)
             elif isinstance(need, Content):
                 room = self._pass_content(need, looked, seq, left, room)
@@ -133,6 +133,8 @@ class Looker:
             looked.add(Ignored(name), self.ignore.ignored(name), seq)
         if located.links > 1:
             left.append(need)
+        elif not located.there:
+            looked.add(Content(located.path), _ABSENT, seq)
         elif located.inode is None:
             return self._pass_content(Content(located.path), looked, seq, left, room)
         elif located.size > room:

@@ -162,8 +162,8 @@ class Tx(View):
     ) -> None:
         super().__init__(db, now_ms)
         self._ends = ends or Ends()
-        self._ended: list[tuple[str, str, int]] = []  # by the job that runs
-        self._ended_before = Ends()  # by those before it in this transaction
+        #: Rights that the job which runs has ended: (kind, scope).
+        self.ended: list[tuple[str, str]] = []
         self.recorded = 0
         self._events: list[tuple[Any, ...]] = []
         self._text = bytearray()  # where each event is encoded: one piece of memory for all
@@ -220,7 +220,7 @@ class Tx(View):
 
     def free(self, name: str, kind: str, scope: str) -> None:
         """A lease on this has ended: offer the best task parked on it, and note whom to serve."""
-        self._ended.append((kind, scope, self.last_seq + 1))
+        self.ended.append((kind, scope))
         self.freed.append((name, kind, scope))
         if self.present().parked:
             self.db.execute(Q["ready_offer"], (scope,))
@@ -229,21 +229,14 @@ class Tx(View):
         """How young (a sequence number of the log) a look at this has to be, if it has to be
         younger than the one at hand: else 0. Whoever had a right to it may have written meanwhile.
         """
-        seen = self.looked.oldest
-        return max(self._ends.since(kind, scope, seen),
-                   self._ended_before.since(kind, scope, seen))
+        return self._ends.since(kind, scope, self.looked.oldest)
 
-    def begin_job(self) -> None:
-        """What the jobs before have ended may have been written until then, and looked at before.
+    def note_ends(self) -> None:
+        """A job is over: what it has ended may have been written until then, and looked at before.
         (What a job ends itself, it ends after it has looked.)"""
-        for one in self._ended:
-            self._ended_before.note(*one)
-        self._ended.clear()
-
-    def committed(self) -> None:
-        """All this is on disk: looks from before it are too old."""
-        self.begin_job()
-        self._ends.take(self._ended_before, self.last_seq)
+        for kind, scope in self.ended:
+            self._ends.note(kind, scope, self.last_seq)
+        self.ended.clear()
 
     def recorded_of(self, kinds: frozenset[str]) -> list[tuple[Any, ...]]:
         """(at, agent, resource, data) of this transaction's own events of these kinds, the latest
@@ -406,6 +399,7 @@ class Ledger:
         """All jobs, in order, at one instant; a value, a `Refusal` or an `Unready` for each."""
         answers: list[Any] = []
         at = -1  # of the job that runs
+        ended = self.ends.last
         try:
             self.db.execute("BEGIN IMMEDIATE")
             if self.db.data_version() != self._version:
@@ -414,20 +408,21 @@ class Ledger:
             tx.kept = self.kept
             for at, job in enumerate(jobs):  # noqa: B007 - it tells which one failed
                 before = tx.recorded
-                tx.begin_job()
                 try:
                     answers.append(job(tx))
                 except (Refusal, Unready) as no:
                     if tx.recorded != before:
                         raise
                     answers.append(no)
+                if tx.ended:
+                    tx.note_ends()
             at = -1
             tx.flush()
             self.db.execute("COMMIT")
             self._version = self.db.data_version()
-            tx.committed()
         except Exception as bad:
             self._cache = WriterCache()
+            self.ends = Ends(ended)  # numbers that were not committed will be given anew
             self._rollback()
             if len(jobs) == 1:
                 return [self._as_refusal(bad)]

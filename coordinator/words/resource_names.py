@@ -81,6 +81,8 @@ class Located(msgspec.Struct, frozen=True, gc=False):
     """How many names the file has."""
     size: int = 0
     """Of an existing regular file, in bytes."""
+    there: bool = True
+    """Whether anything at all was found at `path`."""
 
 
 def kind_of(text: str) -> Kind:

@@ -106,23 +106,28 @@ def _holder(svc: Service, tx: Tx, change: Seen) -> str | None:
     for ended_at, agent, name, data in _rights_ended(tx):
         if change.changed_ms is not None and iso(change.changed_ms) > ended_at:
             break  # the others ended even earlier
-        if overlaps(asked, as_resource(name, kind_of(name), data["scope"])):
-            return agent
+        scope = msgspec.json.decode(data, type=_Scope).scope
+        if overlaps(asked, as_resource(name, kind_of(name), scope)):
+            return str(agent)
     return holder
 
 
-def _rights_ended(tx: Tx) -> list[tuple[str, str, str, dict[str, Any]]]:
-    """Rights that ended lately, the latest first; read once for a batch of changes."""
+class _Scope(msgspec.Struct):
+    """What of the end of a right is asked for here."""
+
+    scope: str
+
+
+def _rights_ended(tx: Tx) -> list[tuple[Any, ...]]:
+    """Rights that ended lately, the latest first, as (at, agent, resource, event); read once for a
+    batch of changes. Of thousands few are asked for, so the events are not decoded here."""
     if "rights_ended" not in tx.memo:
         since = tx.later(-LATE_MS)
         tx.memo["rights_ended"] = [
-            (str(at), str(agent), str(name), msgspec.json.decode(data))
-            for at, agent, name, data in (
-                *tx.recorded_of(_ENDINGS),
-                *tx.rows("rights_ended_since", max(0, tx.last_seq - LATE_EVENTS), since),
-            )
+            *tx.recorded_of(_ENDINGS),
+            *tx.rows("rights_ended_since", max(0, tx.last_seq - LATE_EVENTS), since),
         ]
-    found: list[tuple[str, str, str, dict[str, Any]]] = tx.memo["rights_ended"]
+    found: list[tuple[Any, ...]] = tx.memo["rights_ended"]
     return found
 
 

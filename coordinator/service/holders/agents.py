@@ -121,7 +121,11 @@ def acting(tx: Tx, actor: Actor, name: str, *, moved: bool = True) -> None:
     Raises:
         Refusal: UNAUTHORIZED, UNKNOWN_AGENT, INVALID.
     """
-    row = may_act(tx, actor, name)
+    noted(tx, name, may_act(tx, actor, name), moved=moved)
+
+
+def noted(tx: Tx, name: str, row: AgentRow | None, *, moved: bool = True) -> None:
+    """Note that an agent that `may_act` let pass was heard of; `row` is what that gave."""
     if row is None:
         enrol(tx, name, "manual", None, "acted for by a person", None, None)
     else:

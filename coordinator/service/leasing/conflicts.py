@@ -47,6 +47,7 @@ class Obstacles(msgspec.Struct):
     #: Waiters were passed, for they wait for this holder itself: until when, at the latest (ISO
     #: text), what they wait for is held. What is granted now ends no later.
     no_longer_than: str | None = None
+    looked: bool = False  # all that a grant keeps was looked at (`grant.check_looked`)
 
     @property
     def blocked(self) -> bool:

@@ -30,17 +30,15 @@ def grant(
     however often they are renewed, at `no_longer_than` (ISO text) if that is given, and where the
     weighing bounds them.
 
-    Raises:
-        Refusal: what a look at their files met (LIMIT); nothing is recorded then.
-        Unready: the files have to be looked at.
+    Whoever calls this has asked `check_looked` before, ahead of all that the job records.
     """
+    assert obstacles.looked, "nothing is granted that was not looked at"
     acquisition = ""
     expires = tx.later(first_ttl_ms or ttl_ms)
     max_until = tx.later(max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
     for bound in (no_longer_than, obstacles.no_longer_than):
         if bound is not None:
             expires, max_until = min(expires, bound), min(max_until, bound)
-    check_looked(svc, tx, wanted, obstacles)
     leases: list[rq.Lease] = []
     unkept: list[str] = []
     for located, mode in wanted:
@@ -120,6 +118,7 @@ def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], obstacles: Obst
             tx.looked.below(below(svc, located))
         elif located.inode is not None and located.path is not None:
             tx.looked.content(located.path)
+    obstacles.looked = True
 
 
 def _baseline(

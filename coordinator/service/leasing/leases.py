@@ -63,7 +63,7 @@ def acquire_located(
         raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
     if req.task is not None and tx.row("task_get", req.task) is None:
         raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {req.task}.")
-    agents.may_act(tx, actor, req.agent)
+    asking = agents.may_act(tx, actor, req.agent)
     wanted = [(one, req.mode) for one in located]
     before = waiting_line.same_again(tx, req.agent, located)
     asked_at = before.asked_at if before is not None else tx.now
@@ -76,7 +76,7 @@ def acquire_located(
         other = redirect.offer(svc, tx, req.agent)
     else:
         check_looked(svc, tx, wanted, obstacles)
-    agents.acting(tx, actor, req.agent)
+    agents.noted(tx, req.agent, asking)
     if obstacles.closed and not obstacles.blocked:
         return quarantined(obstacles)
     asks = None
@@ -128,7 +128,8 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
             raise stale(row.file_path)
         if row.locked_by == req.agent and row.expires_at <= tx.now and not req.force:
             raise stale(row.file_path)
-    check_at_rest(svc, [row.task_id for row in rows])
+    if svc.landing:
+        check_at_rest(svc, [row.task_id for row in rows])
     flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
     for row in rows:
         end(tx, row, by=req.agent if row.locked_by != req.agent else None)
