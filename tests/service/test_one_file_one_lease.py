@@ -157,6 +157,17 @@ def test_a_hard_link_into_a_leased_directory_is_that_file(world: World) -> None:
     assert world.refused(rq.Acquire(agent="bob", resources=["d/*.py"])).code is Code.LOCKED
 
 
+def test_a_lease_on_a_directory_is_not_one_on_the_other_name_of_a_file_in_it(world: World) -> None:
+    world.write("a", "one\n")
+    world.write("d/b", "two\n")
+    world.acquire("ann", "d/")
+    os.link(world.root / "a", world.root / "d/a2")
+    got = world.acquire("ann", "a")
+    assert [(one.resource, one.kind, one.reentrant) for one in got.leases] == [("a", "file", False)]
+    world.ask(rq.Release(agent="ann", resources=["d/"]))
+    assert world.refused(rq.Acquire(agent="bob", resources=["a"])).code is Code.LOCKED
+
+
 def test_a_directory_that_became_a_link_is_the_other_one(world: World) -> None:
     world.write("d/f", "one\n")
     world.write("e/f", "two\n")

@@ -280,13 +280,15 @@ def _same_file(svc: Service, tx: Tx, lease: LeaseRow) -> bool:
 
 
 def _renamed(svc: Service, lease: LeaseRow, asked: Resource) -> LeaseRow:
-    """A lease on the file that we ask for, taken under another name: as if under this one."""
+    """A lease on the file that we ask for, taken under another name: as if under this one. What
+    contains that other name (a directory) is as if it contained this one."""
     path = path_in(asked.scope) if asked.kind == "region" else asked.name
     region = lease.file_path.rpartition("::")[2] if lease.kind == "region" else None
     kind: Kind = "file" if region is None else "region"
     name = path if region is None else f"{path}::{region}"
     alias = resource(name, kind, fold_case=svc.fold_case)
-    return msgspec.structs.replace(lease, kind=kind, scope=alias.scope)
+    contains = lease.kind in ("dir", "glob")
+    return msgspec.structs.replace(lease, kind="dir" if contains else kind, scope=alias.scope)
 
 
 def _ahead(
