@@ -44,6 +44,7 @@ class LoopEngine:
         self._workers = workers
         self._reading = reading
         self._tasks: set[asyncio.Task[Any]] = set()
+        writer.unready = self._go_on
 
     async def write(self, job: Job) -> Any:
         """A job's value once it is on disk; a `Refusal` or `Unready` is a value."""
@@ -70,19 +71,17 @@ class LoopEngine:
         """Run a job once these needs, and those that it finds it has, are looked at; `answer` gets
         its value or `Refusal`. At once where all of them are small."""
         looked = Looked()
-        ready = going_by(looked, job)
-        left = self._looker.in_passing(needs, looked, self._ledger.seq) if needs else ()
+        self.decide_by(looked, going_by(looked, job), needs, answer)
 
-        def first(value: Any) -> None:
-            if isinstance(value, Unready):
-                self.task(go_on(self, self._service, ready, looked, value), answer)
-            else:
-                answer(value)
-
-        if left:
-            first(Unready(left))
+    def decide_by(self, looked: Looked, ready: Job, needs: list[AnyNeed], answer: Answer) -> None:
+        """The same for a job that goes by `looked` already, which is empty yet."""
+        if needs and (left := self._looker.in_passing(needs, looked, self._ledger.seq)):
+            self._go_on(ready, looked, Unready(left), answer)
         else:
-            self._writer.submit(ready, first)
+            self._writer.submit(ready, answer, looked)
+
+    def _go_on(self, ready: Job, looked: Looked, unready: Unready, answer: Answer) -> None:
+        self.task(go_on(self, self._service, ready, looked, unready), answer)
 
     def task(self, work: Coroutine[Any, Any, Any], answer: Answer = lambda value: None) -> None:
         """Let this run beside everything else; `answer` gets what it gives."""

@@ -23,10 +23,11 @@ from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.loop_engine import LoopEngine
 from coordinator.daemon.verdict_runner import VerdictRunner
 from coordinator.daemon.writer import Answer, Writer
-from coordinator.looking.facts import Unready
+from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Looker
 from coordinator.operations.listing import (
     OPERATIONS,
+    NeedsOf,
     Operation,
     allowed,
     decode,
@@ -101,8 +102,8 @@ class RequestRouter:
             if self._closing and op not in ("health", "status"):
                 self.check_open()
             if op in self._slow:
-                refused = self.look(lambda view: allowed(operation, who(view, token)))
-                answer(refused) if refused is not None else self._slow[op](request, answer)
+                self.check_allowed(operation, token)
+                self._slow[op](request, answer)
                 return
             if not operation.writes:
                 self._read(operation, request, token, answer)
@@ -117,25 +118,31 @@ class RequestRouter:
                 self.verdicts.drive(operation.verdict(self.service, request),
                                     lambda tx: who(tx, token), answer)
                 return
-            job = partial(self._serve, operation, operation.handle, request, token)
-            self._decide(operation, request, job, answer)
+            self._decide(operation, request, token, answer)
         except Refusal as refusal:
             answer(refusal)
         except Exception as bad:
             log.exception("%s failed", op)
             answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
 
-    def _decide(self, operation: Operation, request: Any, job: Job, answer: Answer) -> None:
+    def _decide(self, operation: Operation, request: Any, token: str | None,
+                answer: Answer) -> None:
         """Look at what the request needs, then let it be decided; again, if that was not all."""
+        looked = Looked()
+        job = partial(self._serve, operation, request, token, looked)
         if operation.needs is not None:
             needs = operation.needs(request)
         elif operation.needs_of is not None:
-            asked, service = operation.needs_of, self.service
-            said = self.look(lambda view: asked(service, view, request))
-            needs = said if isinstance(said, list) else []
+            needs = self._needs_of(operation.needs_of, request)
         else:
-            needs = []
-        self.engine.decide(job, needs, answer)
+            self.writer.submit(job, answer, looked)
+            return
+        self.engine.decide_by(looked, job, needs, answer)
+
+    def _needs_of(self, needs_of: NeedsOf, request: Any) -> list[AnyNeed]:
+        """What a request needs that has to ask the database what that is."""
+        said = self.look(lambda view: needs_of(self.service, view, request))
+        return said if isinstance(said, list) else []
 
     def _decide_now(self, job: Job, answer: Answer) -> None:
         """A job that looks at nothing on the disk."""
@@ -175,12 +182,14 @@ class RequestRouter:
         if isinstance(refusal, Refusal):
             raise refusal
 
-    def _serve(self, operation: Operation, handle: Any, request: Any, token: str | None,
+    def _serve(self, operation: Operation, request: Any, token: str | None, looked: Looked,
                tx: Tx) -> Any:
-        """The job that serves a writing request."""
+        """The job that serves a writing request, by what was looked at for it."""
+        tx.looked = looked
         actor = who(tx, token)
-        allowed(operation, actor)
-        return serve_write(self.service, tx, actor, handle, request)
+        if operation.operator_only:
+            allowed(operation, actor)
+        return serve_write(self.service, tx, actor, operation.handle, request)
 
     def _read(self, operation: Operation, request: Any, token: str | None,
               answer: Answer) -> None:
@@ -318,9 +327,8 @@ class RequestRouter:
                 waiting.timer.cancel()
             if waiting.gone():
                 continue
-            job = partial(self._serve, operation, operation.handle, waiting.request,
-                          waiting.token)
-            self._decide(operation, waiting.request, job, partial(self._claim_answered, waiting))
+            self._decide(operation, waiting.request, waiting.token,
+                         partial(self._claim_answered, waiting))
 
     # ------------------------------------------------------------ after a commit
 

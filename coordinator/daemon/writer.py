@@ -18,6 +18,7 @@ from typing import Any
 
 import apsw
 
+from coordinator.looking.facts import Looked, Unready
 from coordinator.service.leasing import sweep
 from coordinator.store.ledger import Job, Ledger
 from coordinator.words.clock import Clock
@@ -50,7 +51,7 @@ class Writer:
         self._ledger = ledger
         self._clock = clock
         self._checkpoint = checkpoint
-        self._waiting: list[tuple[Job, Answer]] = []
+        self._waiting: list[tuple[Job, Answer, Looked | None]] = []
         self._scheduled = False
         self._awake = False
         self._awake_until = 0.0
@@ -62,11 +63,14 @@ class Writer:
         self._wal_pages = 0
         #: Raises a refusal when the database is not this daemon's any more (ground.py).
         self.stands: Callable[[bool], None] = lambda begun: None
+        #: Goes on with a job that has to know more: (job, what it goes by, what it needs, answer).
+        self.unready: Callable[[Job, Looked, Unready, Answer], None] | None = None
         ledger.db.set_wal_hook(self._on_wal)
 
-    def submit(self, job: Job, answer: Answer) -> None:
-        """Queue a job; `answer` gets its value or `Refusal` once that is on disk."""
-        self._waiting.append((job, answer))
+    def submit(self, job: Job, answer: Answer, looked: Looked | None = None) -> None:
+        """Queue a job; `answer` gets its value or `Refusal` once that is on disk. Where it goes by
+        `looked`, more is looked at until that is enough; else `answer` may get an `Unready`."""
+        self._waiting.append((job, answer, looked))
         if not self._scheduled:
             self._scheduled = True
             self._first_at = time.perf_counter()
@@ -103,16 +107,19 @@ class Writer:
         started = time.perf_counter()
         try:
             self.stands(False)
-            answers = self._ledger.run_all([job for job, _ in batch], self._now())
+            answers = self._ledger.run_all([job for job, _, _ in batch], self._now())
             self.stands(True)
         except Refusal as gone:
             answers = [gone] * len(batch)
         spent = time.perf_counter() - started
         self._commit_s += (spent - self._commit_s) / 8
         self._last_size = len(batch)
-        for (_, answer), value in zip(batch, answers, strict=True):
+        for (job, answer, looked), value in zip(batch, answers, strict=True):
             try:
-                answer(value)
+                if looked is not None and isinstance(value, Unready) and self.unready is not None:
+                    self.unready(job, looked, value, answer)
+                else:
+                    answer(value)
             except Exception:  # one broken connection must not silence the others
                 log.exception("an answer could not be given")
         self._maybe_checkpoint()

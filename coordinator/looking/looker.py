@@ -98,6 +98,7 @@ class Looker:
             return needs
         left: list[AnyNeed] = []
         room = PASSING_BYTES
+        looked.oldest = min(looked.oldest, seq)
         for need in needs:
             if isinstance(need, (Whole, Place)):
                 room = self._pass_place(need, looked, seq, left, room)
@@ -123,10 +124,10 @@ class Looker:
         except Refusal as refusal:
             looked.add(Place(text, cwd, literal), refusal, seq)
             return room
-        looked.add(Place(text, cwd, literal), located, seq)
-        if isinstance(need, Place) or located.path is None:
-            return room
-        if located.resource.kind not in ("file", "region"):
+        facts = looked.facts
+        facts[Place(text, cwd, literal)] = located, seq
+        path = located.path
+        if path is None or isinstance(need, Place) or located.resource.kind == "dir":
             return room
         if need.ignored:
             name = located.resource.name
@@ -134,13 +135,13 @@ class Looker:
         if located.links > 1:
             left.append(need)
         elif not located.there:
-            looked.add(Content(located.path), _ABSENT, seq)
+            facts[Content(path)] = _ABSENT, seq
         elif located.inode is None:
-            return self._pass_content(Content(located.path), looked, seq, left, room)
+            return self._pass_content(Content(path), looked, seq, left, room)
         elif located.size > room:
             left.append(need)
         else:
-            looked.add(Content(located.path), self._read_whole(located.path), seq)
+            facts[Content(path)] = self._read_whole(path), seq
             room -= located.size
         return room
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -29,6 +28,8 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 Handler = Callable[[Service, Any, Actor, Any], Any]
+#: What a request needs to have looked at, where that is read from the database.
+NeedsOf = Callable[[Service, View, Any], list[AnyNeed]]
 
 
 @dataclass(frozen=True)
@@ -45,25 +46,30 @@ class Operation:
     handle: Handler | None
     needs: Callable[[Any], list[AnyNeed]] | None = None
     #: The same, where it has to be read from the database.
-    needs_of: Callable[[Service, View, Any], list[AnyNeed]] | None = None
+    needs_of: NeedsOf | None = None
     course: Callable[[Engine, Service, Any], Coroutine[Any, Any, Any]] | None = None
     verdict: Callable[[Service, Any], verdicts.Course] | None = None
     #: What its request says of itself: looked up once.
     writes: bool = field(init=False, repr=False)
     operator_only: bool = field(init=False, repr=False)
     waits: bool = field(init=False, repr=False)
+    names_agent: bool = field(init=False, repr=False)
+    #: What reads its request from JSON; made at the first one, for making all takes long.
+    _decode: Callable[[bytes | msgspec.Raw], Any] | None = field(
+        init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         for name, value in (
             ("writes", self.request.writes), ("operator_only", self.request.operator_only),
             ("waits", "wait_s" in self.request.__struct_fields__),
+            ("names_agent", "agent" in self.request.__struct_fields__),
         ):
             object.__setattr__(self, name, value)
 
-    @cached_property
-    def decoder(self) -> msgspec.json.Decoder[Any]:
-        """What reads its request from JSON; made at the first one, for making all takes long."""
-        return msgspec.json.Decoder(self.request)
+    def _make_decode(self) -> Callable[[bytes | msgspec.Raw], Any]:
+        made = msgspec.json.Decoder(self.request).decode
+        object.__setattr__(self, "_decode", made)
+        return made
 
     @property
     def name(self) -> str:
@@ -138,10 +144,10 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
         Refusal: INVALID, naming the field.
     """
     try:
-        request = operation.decoder.decode(params)
+        request = (operation._decode or operation._make_decode())(params)
         if b"\\u0000" in bytes(params):
             _check_nul(request, operation.name)
-        if (name := getattr(request, "agent", None)) is not None:
+        if operation.names_agent and (name := request.agent) is not None:
             agents.check_name(name)
         return request
     except msgspec.ValidationError as bad:
@@ -180,9 +186,12 @@ def allowed(operation: Operation, actor: Actor) -> None:
         )
 
 
-def serve_write(svc: Service, tx: Tx, actor: Actor, handle: Handler, request: Any) -> Any:
+def serve_write(
+    svc: Service, tx: Tx, actor: Actor, handle: Handler | None, request: Any
+) -> Any:
     """Serve a writing request in this transaction: the use case, then note whom to serve if it
     freed something."""
+    assert handle is not None, "courses and verdicts are carried out by whoever drives them"
     answer = handle(svc, tx, actor, request)
     if tx.freed:
         waiting_line.wake(svc, tx)

@@ -234,9 +234,10 @@ class Tx(View):
     def note_ends(self) -> None:
         """A job is over: what it has ended may have been written until then, and looked at before.
         (What a job ends itself, it ends after it has looked.)"""
+        note, seq = self._ends.note, self.last_seq
         for kind, scope in self.ended:
-            self._ends.note(kind, scope, self.last_seq)
-        self.ended.clear()
+            note(kind, scope, seq)
+        self.ended = []
 
     def recorded_of(self, kinds: frozenset[str]) -> list[tuple[Any, ...]]:
         """(at, agent, resource, data) of this transaction's own events of these kinds, the latest

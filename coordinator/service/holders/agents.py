@@ -121,15 +121,19 @@ def acting(tx: Tx, actor: Actor, name: str, *, moved: bool = True) -> None:
     Raises:
         Refusal: UNAUTHORIZED, UNKNOWN_AGENT, INVALID.
     """
-    noted(tx, name, may_act(tx, actor, name), moved=moved)
+    row = may_act(tx, actor, name)
+    if row is None:
+        noted(tx, name, None)
+    else:
+        heard_of(tx, row, moved=moved)
 
 
-def noted(tx: Tx, name: str, row: AgentRow | None, *, moved: bool = True) -> None:
-    """Note that an agent that `may_act` let pass was heard of; `row` is what that gave."""
+def noted(tx: Tx, name: str, row: AgentRow | None) -> None:
+    """Note that an agent that `may_act` let pass has done something; `row` is what that gave."""
     if row is None:
         enrol(tx, name, "manual", None, "acted for by a person", None, None)
     else:
-        heard_of(tx, row, moved=moved)
+        heard_of(tx, row, moved=True)
 
 
 def heard_of(
@@ -138,8 +142,10 @@ def heard_of(
     """The agent is active: note it (at most every 15 s), and renew what it holds if it moves."""
     # Renewal follows the last sign that it moves: bare heartbeats in between do not count.
     last = row.progress_at if moved else row.seen_at
-    fresh = last is not None and last > tx.later(-SEEN_EVERY_MS)
-    if fresh and row.state == "active" and (progress is None or progress == row.progress):
+    if (
+        last is not None and last > tx.later(-SEEN_EVERY_MS) and row.state == "active"
+        and (progress is None or progress == row.progress)
+    ):
         return
     tx.record(ev.AgentSeen(agent=row.agent, progress=progress, moved=moved))
     if moved:

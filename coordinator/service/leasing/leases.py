@@ -72,18 +72,19 @@ def acquire_located(
         acquisition=before.acquisition_id if before is not None else None,
     )
     other = None
-    if obstacles.blocked:
+    blocked = obstacles.blocked
+    if blocked:
         other = redirect.offer(svc, tx, req.agent)
     else:
         check_looked(svc, tx, wanted, obstacles)
     agents.noted(tx, req.agent, asking)
-    if obstacles.closed and not obstacles.blocked:
+    if obstacles.closed and not blocked:
         return quarantined(obstacles)
     asks = None
     if before is not None:
-        stays = obstacles.blocked and (req.retry or req.wait_s > 0)
+        stays = blocked and (req.retry or req.wait_s > 0)
         asks = waiting_line.asked_again(tx, before, stays)
-    if not obstacles.blocked:
+    if not blocked:
         return grant(
             svc, tx, req.agent, wanted, obstacles, ttl_ms=ttl_ms, task=req.task,
             description=req.description,
