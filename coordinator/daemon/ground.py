@@ -6,7 +6,7 @@ follows from it is the daemon's business. A descriptor of each is kept open, so 
 can get its number.
 """
 
-# Paths are plain strings here: two of them are looked at before each commit, and Path is slow.
+# Paths are plain bytes here: three of them are looked at around each commit, and Path is slow.
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from coordinator.files.identity import device_and_inode, room
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
@@ -29,9 +30,10 @@ class Ground:
     def __init__(self, state: StateDir, lock: int) -> None:
         self._state = state
         self._kept: list[int] = []
-        self._things: list[tuple[str, str, _Id]] = []
-        #: What is looked at before a commit (False) and after it (True); bytes are quicker.
+        self._things: list[tuple[str, bytes, _Id]] = []
+        #: What is looked at before a commit (False) and after it (True).
         self._around_commit: dict[bool, list[tuple[bytes, _Id]]] = {False: [], True: []}
+        self._room = room()
         self._seen_at = 0.0
         self._said: str | None = None
         #: Called once, with a sentence, as soon as something is seen to be gone.
@@ -56,11 +58,12 @@ class Ground:
     def lost(self) -> str | None:
         """What is gone, as a sentence; None while all is in place. Looks at everything."""
         if self._said is None:
+            place = room()  # any thread may ask
             for what, path, known in self._things:
-                found = _identity(path)
+                found = device_and_inode(path, place)
                 if found != known:
                     state = "was removed" if found is None else "was replaced by another"
-                    self._lose(f"{what[0].upper()}{what[1:]} ({path}) {state}.")
+                    self._lose(f"{what[0].upper()}{what[1:]} ({os.fsdecode(path)}) {state}.")
                     break
         return self._said
 
@@ -93,7 +96,7 @@ class Ground:
 
     def _look(self, around: bool) -> None:
         for path, known in self._around_commit[around]:
-            if _identity(path) != known:
+            if device_and_inode(path, self._room) != known:
                 self.lost()
                 return
 
@@ -115,12 +118,13 @@ class Ground:
 
     def owns(self, path: Path) -> bool:
         """Whether what is there is what this daemon has put there."""
-        return any(str(path) == known and _identity(known) == identity
-                   for _, known, identity in self._things)
+        wanted = os.fsencode(path)
+        return any(at == wanted and device_and_inode(at, room()) == identity
+                   for _, at, identity in self._things)
 
     def forget(self, path: Path) -> None:
         """This daemon removes it itself."""
-        self._things = [thing for thing in self._things if thing[1] != str(path)]
+        self._things = [thing for thing in self._things if thing[1] != os.fsencode(path)]
 
     def leave(self) -> None:
         """Let go of the descriptors."""
@@ -130,19 +134,11 @@ class Ground:
 
     def _watch(self, what: str, path: Path, found: os.stat_result,
                when: bool | None = None) -> None:
-        identity = (found.st_dev, found.st_ino)
-        self._things.append((what, str(path), identity))
+        identity, at = (found.st_dev, found.st_ino), os.fsencode(path)
+        self._things.append((what, at, identity))
         if when is not None:
-            self._around_commit[when].append((os.fsencode(path), identity))
+            self._around_commit[when].append((at, identity))
 
     def _lose(self, said: str) -> None:
         self._said = said
         self.on_loss(said)
-
-
-def _identity(path: str | bytes) -> _Id | None:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -75,7 +75,8 @@ class LoopEngine:
 
     def decide_by(self, looked: Looked, ready: Job, needs: list[AnyNeed], answer: Answer) -> None:
         """The same for a job that goes by `looked` already, which is empty yet."""
-        if needs and (left := self._looker.in_passing(needs, looked, self._ledger.seq)):
+        left = self._looker.in_passing(needs, looked, self._ledger.seq) if needs else ()
+        if left:
             self._go_on(ready, looked, Unready(left), answer)
         else:
             self._writer.submit(ready, answer, looked)

@@ -31,7 +31,6 @@ from coordinator.operations.listing import (
     Operation,
     allowed,
     decode,
-    serve_write,
 )
 from coordinator.service import engine, unserved
 from coordinator.service.backlog import tasks
@@ -95,9 +94,9 @@ class RequestRouter:
         `gone()` tells whether whoever asked has hung up (looked at when a wait ends).
         """
         try:
-            operation = OPERATIONS.get(op)
-            if operation is None:
+            if op not in OPERATIONS:
                 raise Refusal(Code.INVALID, f"There is no operation called {op[:60]!r}.")
+            operation = OPERATIONS[op]
             request = decode(operation, params)
             if self._closing and op not in ("health", "status"):
                 self.check_open()
@@ -105,20 +104,16 @@ class RequestRouter:
                 self.check_allowed(operation, token)
                 self._slow[op](request, answer)
                 return
-            if not operation.writes:
+            if operation.one_write:
+                if operation.waits and request.wait_s > 0:
+                    answer = self._patient(operation, request, token, answer, request.wait_s, gone)
+                self._decide(operation, request, token, answer)
+            elif not operation.writes:
                 self._read(operation, request, token, answer)
-                return
-            if operation.waits and request.wait_s > 0:
-                answer = self._patient(operation, request, token, answer, request.wait_s, gone)
-            if operation.course is not None:
+            elif operation.course is not None:
                 self._run_course(operation, request, token, answer)
-                return
-            if operation.verdict is not None:
-                self.check_allowed(operation, token)
-                self.verdicts.drive(operation.verdict(self.service, request),
-                                    lambda tx: who(tx, token), answer)
-                return
-            self._decide(operation, request, token, answer)
+            else:
+                self._run_verdict(operation, request, token, answer)
         except Refusal as refusal:
             answer(refusal)
         except Exception as bad:
@@ -159,6 +154,14 @@ class RequestRouter:
         else:
             self.engine.task(course(self.engine, self.service, request), answer)
 
+    def _run_verdict(self, operation: Operation, request: Any, token: str | None,
+                     answer: Answer) -> None:
+        """Serve what writes files of the repository, if this actor may ask for it."""
+        verdict = operation.verdict
+        assert verdict is not None
+        self.check_allowed(operation, token)
+        self.verdicts.drive(verdict(self.service, request), lambda tx: who(tx, token), answer)
+
     def now(self) -> str:
         """The instant, as ISO text."""
         return iso(self._clock.now_ms())
@@ -189,7 +192,11 @@ class RequestRouter:
         actor = who(tx, token)
         if operation.operator_only:
             allowed(operation, actor)
-        return serve_write(self.service, tx, actor, operation.handle, request)
+        assert operation.handle is not None, "it is no course and no verdict"
+        value = operation.handle(self.service, tx, actor, request)
+        if tx.freed:
+            waiting_line.wake(self.service, tx)
+        return value
 
     def _read(self, operation: Operation, request: Any, token: str | None,
               answer: Answer) -> None:

@@ -57,11 +57,10 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 #: What is answered at once, from what is on disk.
-READS = frozenset(name for name, operation in OPERATIONS.items() if not operation.writes)
+READS = frozenset(["subscribe", *(name for name, one in OPERATIONS.items() if not one.writes)])
 _decode = msgspec.json.Decoder(Envelope).decode
 _encoder = msgspec.json.Encoder()
-_encode, _encode_into = _encoder.encode, _encoder.encode_into
-_NEWLINE = ord("\n")
+_encode, _encode_lines = _encoder.encode, _encoder.encode_lines
 
 
 class Conversation(asyncio.Protocol):
@@ -75,7 +74,6 @@ class Conversation(asyncio.Protocol):
         self._ground = ground
         self._transport: asyncio.Transport | None = None
         self._rest = b""
-        self._line = bytearray()  # where each reply is encoded
         self._pieces: list[bytes] = []
         self._held = 0  # bytes in the pieces
         self._hook: hook_protocol.HookLine | None = None
@@ -201,6 +199,7 @@ class Conversation(asyncio.Protocol):
             return
         self._transport.resume_reading()
         if self._hook is None and len(self._rest) > LINE_BYTES_MAX:
+            self._asked += 1
             self._reply(None, Refusal(Code.LIMIT, f"A request over {LINE_BYTES_MAX} bytes."))
             self.close()
 
@@ -222,6 +221,7 @@ class Conversation(asyncio.Protocol):
             answer.receipt.lost()
 
     def _take(self, line: bytes) -> None:
+        self._asked += 1
         try:
             asked = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
@@ -234,39 +234,34 @@ class Conversation(asyncio.Protocol):
                 next="`coord down`; the next command starts the installed version.",
             ))
             return
-        if asked.op == "subscribe":
-            self._subscribe(asked)
-            return
         if asked.op in READS:  # what changes anything is looked at around its commit (writer.py)
+            if asked.op == "subscribe":
+                self._subscribe(asked)
+                return
             try:
                 self._ground.check_read()
             except Refusal as gone:
                 self._reply(asked.id, gone)
                 return
-        self._asked += 1
-        answer = partial(self._answer, asked.id)
-        self._router.ask(asked.op, asked.params, asked.token, answer, self._gone)
+        self._router.ask(asked.op, asked.params, asked.token, partial(self._reply, asked.id),
+                         self._gone)
 
     def _gone(self) -> bool:
         return self._transport is None
 
-    def _answer(self, number: int | str | None, value: Any) -> None:
-        """The reply to what was asked of the coordinator."""
-        self._asked -= 1
-        self._reply(number, value)
-        if self._asked == ASKED_MAX - 1:
-            self._go_on()
-
     def _reply(self, number: int | str | None, value: Any) -> None:
+        """The one answer to something that was asked."""
+        waiting = self._asked
+        self._asked = waiting - 1
+        if waiting == ASKED_MAX:
+            self._go_on()
         if self._transport is None:
             return
-        line = self._line
         if isinstance(value, Refusal):
-            _encode_into({"id": number, "error": value.body()}, line)
+            line = _encode_lines(({"id": number, "error": value.body()},))
         else:
-            _encode_into({"id": number, "ok": value}, line)
-        line.append(_NEWLINE)
-        self._transport.write(bytes(line))
+            line = _encode_lines(({"id": number, "ok": value},))
+        self._transport.write(line)
 
     def _subscribe(self, asked: Envelope) -> None:
         try:

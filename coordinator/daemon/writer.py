@@ -32,7 +32,8 @@ BATCH_MAX = 512
 #: How long the loop stays awake after an answer (seconds): about as long as falling asleep and
 #: being woken takes. It costs that much of a core for each commit, and nothing at rest.
 AWAKE_S = 0.0001
-#: WAL pages (4 KiB) after which a checkpoint is due, beside the writer; and at any price.
+#: WAL pages (4 KiB), new since the last one, after which a checkpoint is due, beside the writer;
+#: and from how many in all at any price.
 CHECKPOINT_PAGES = 900
 CHECKPOINT_PAGES_MAX = 12_000
 
@@ -60,7 +61,7 @@ class Writer:
         self._last_size = 0
         self._last_ms = clock.now_ms()
         self._checkpointing = False
-        self._wal_pages = 0
+        self._wal_pages = self._copied_pages = 0  # in the WAL; when it was copied last
         #: Raises a refusal when the database is not this daemon's any more (ground.py).
         self.stands: Callable[[bool], None] = lambda begun: None
         #: Goes on with a job that has to know more: (job, what it goes by, what it needs, answer).
@@ -149,9 +150,16 @@ class Writer:
         return apsw.SQLITE_OK
 
     def _maybe_checkpoint(self) -> None:
+        if self._wal_pages < self._copied_pages:
+            self._copied_pages = 0  # it was started over
+        # While somebody reads an older snapshot (a backup), it grows, whatever was copied.
+        if self._wal_pages - self._copied_pages <= CHECKPOINT_PAGES:
+            return
         if self._wal_pages > CHECKPOINT_PAGES_MAX:
+            self._copied_pages = self._wal_pages
             self._ledger.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
-        elif self._wal_pages > CHECKPOINT_PAGES and not self._checkpointing:
+        elif not self._checkpointing:
+            self._copied_pages = self._wal_pages
             self._checkpointing = True
             done = self._loop.run_in_executor(None, self._checkpoint)
             done.add_done_callback(self._checkpointed)

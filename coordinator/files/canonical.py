@@ -125,7 +125,7 @@ class Tree:
             Refusal: INVALID (malformed, in `.git` or `.coord`, a loop of symlinks, a file where a
                 directory must be), OUTSIDE_REPO, LIMIT (of globs), STORAGE (the disk refused).
         """
-        if not seen:
+        if not seen and self._common is not None:
             self._look_for_worktrees()
         if literal:
             resource_names.check_text(text)
@@ -193,7 +193,6 @@ class Tree:
         as_file = plain.as_file
         if found is None and len(as_file.name) > PART_BYTES_MAX:
             check_parts(as_file.name)
-        self._check_private(as_file.name)
         if path[: plain.start] != self._base:
             check_ours((self._base,), as_file.name, path)
         if found is None:
@@ -269,12 +268,7 @@ class Tree:
 
     def _check_private(self, name: str) -> None:
         """Refuse what belongs to git or to coord."""
-        if self.fold_case:
-            name = name.casefold()
-        if ".git" not in name and not name.startswith(STATE_DIR):
-            return
-        parts = name.split("/")
-        owner = "git" if ".git" in parts else "coord" if parts[0] == STATE_DIR else None
+        owner = _owner(name.casefold() if self.fold_case else name)
         if owner:
             raise Refusal(
                 Code.INVALID,
@@ -402,9 +396,19 @@ def _plainly(text: str, start: str, bases: tuple[str, ...], main: str) -> _Plain
     name = path[len(base) :]
     if not name.isascii() or path + "/" in bases:  # a worktree itself is no entry of another
         return None
+    if _owner(name):
+        return None
     worktree = None if base == main else base.rstrip("/")
     return _Plain(path, resource_names.resource(name, "file"), path[: path.rfind("/")], worktree,
                   len(base))
+
+
+def _owner(name: str) -> str | None:
+    """Whose own data a file of this name in a repository is, if it is git's or coord's."""
+    if ".git" not in name and not name.startswith(STATE_DIR):
+        return None
+    parts = name.split("/")
+    return "git" if ".git" in parts else "coord" if parts[0] == STATE_DIR else None
 
 
 def _look(path: str) -> os.stat_result | None:

@@ -19,6 +19,8 @@ _BTIME = 0x800
 #: `struct statx` of the kernel: 256 bytes; st_ino at 32, st_btime at 80, the device at 136.
 _SIZE = 256
 _WANTED = struct.Struct("=I28xQ40xqI44xII")
+_INODE = 0x100
+_WHICH = struct.Struct("=32xQ96xII")
 
 
 def _found_statx() -> Callable[..., int] | None:
@@ -32,6 +34,27 @@ def _found_statx() -> Callable[..., int] | None:
 
 
 _statx = _found_statx()
+
+
+def room() -> Any:
+    """Where the kernel can write an answer; for one thread at a time."""
+    return ctypes.create_string_buffer(_SIZE)
+
+
+def device_and_inode(path: bytes, into: Any) -> tuple[int, int] | None:
+    """Which file is at `path` (no link is followed); None if none can be seen. `into` is a `room`.
+
+    Asks for nothing else. From Linux 6.13 on, whoever asks for a file's times makes its next write
+    note a finer one, and an fdatasync after that takes a third longer.
+    """
+    if _statx is not None and _statx(_AT_FDCWD, path, _AT_SYMLINK_NOFOLLOW, _INODE, into) == 0:
+        inode, major, minor = _WHICH.unpack_from(into)
+        return os.makedev(major, minor), inode
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def identity(path: str, found: os.stat_result) -> str:

@@ -142,7 +142,7 @@ class Looked(msgspec.Struct):
     """Need -> what was found, and the log's sequence number when the look began."""
     oldest: int = 2**62
     """The smallest of these numbers."""
-    done: dict[str, Any] = {}
+    done: dict[str, Any] | None = None
     """What was done before, by its name: what it gave, or its refusal."""
 
     def add(self, need: AnyNeed, fact: Fact, seq: int) -> None:
@@ -168,7 +168,7 @@ class Looked(msgspec.Struct):
         Raises:
             Unready: it was not done yet; Refusal: what it met.
         """
-        if name not in self.done:
+        if self.done is None or name not in self.done:
             raise Unready(work={name: work})
         found: F | Refusal = self.done[name]
         if isinstance(found, Refusal):
@@ -203,8 +203,11 @@ class Looked(msgspec.Struct):
         Raises:
             Unready; Refusal: what the look met.
         """
-        found = self._get(need)
-        assert isinstance(found, Located)
+        known = self.facts.get(need)
+        found = known[0] if known is not None else None
+        if not isinstance(found, Located):
+            found = self._get(need)
+            assert isinstance(found, Located)
         return found
 
     def content(self, path: str) -> Bytes:

@@ -98,7 +98,8 @@ class Looker:
             return needs
         left: list[AnyNeed] = []
         room = PASSING_BYTES
-        looked.oldest = min(looked.oldest, seq)
+        if seq < looked.oldest:
+            looked.oldest = seq
         for need in needs:
             if isinstance(need, (Whole, Place)):
                 room = self._pass_place(need, looked, seq, left, room)

@@ -54,6 +54,8 @@ class Operation:
     operator_only: bool = field(init=False, repr=False)
     waits: bool = field(init=False, repr=False)
     names_agent: bool = field(init=False, repr=False)
+    #: It is served in one transaction, or refused.
+    one_write: bool = field(init=False, repr=False)
     #: What reads its request from JSON; made at the first one, for making all takes long.
     _decode: Callable[[bytes | msgspec.Raw], Any] | None = field(
         init=False, repr=False, compare=False, default=None)
@@ -63,6 +65,7 @@ class Operation:
             ("writes", self.request.writes), ("operator_only", self.request.operator_only),
             ("waits", "wait_s" in self.request.__struct_fields__),
             ("names_agent", "agent" in self.request.__struct_fields__),
+            ("one_write", self.request.writes and not self.course and not self.verdict),
         ):
             object.__setattr__(self, name, value)
 
@@ -134,6 +137,7 @@ _ALL = [
     Operation(rq.Compact, None),
     Operation(rq.Shutdown, None),
 ]
+_BACKSLASH = ord("\\")
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}
 
 
@@ -144,8 +148,9 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
         Refusal: INVALID, naming the field.
     """
     try:
-        request = (operation._decode or operation._make_decode())(params)
-        if b"\\u0000" in bytes(params):
+        text = bytes(params)
+        request = (operation._decode or operation._make_decode())(text)
+        if _BACKSLASH in text and b"\\u0000" in text:
             _check_nul(request, operation.name)
         if operation.names_agent and (name := request.agent) is not None:
             agents.check_name(name)

@@ -75,7 +75,7 @@ async def go_on(engine: Engine, svc: Service, ready: Job, facts: Looked, value: 
             if refusal is not None:
                 return refusal
         for name, work in value.work.items():
-            facts.done[name] = await engine.do(work)
+            facts.done = {**(facts.done or {}), name: await engine.do(work)}
         value = await engine.write(ready)
     if not isinstance(value, Unready):
         return value

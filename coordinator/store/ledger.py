@@ -162,8 +162,8 @@ class Tx(View):
     ) -> None:
         super().__init__(db, now_ms)
         self._ends = ends or Ends()
-        #: Rights that the job which runs has ended: (kind, scope).
-        self.ended: list[tuple[str, str]] = []
+        #: Rights that the job which runs has ended: (name, kind, scope) of what they were to.
+        self.ended: list[tuple[str, str, str]] = []
         self.recorded = 0
         self._events: list[tuple[Any, ...]] = []
         self._text = bytearray()  # where each event is encoded: one piece of memory for all
@@ -220,9 +220,10 @@ class Tx(View):
 
     def free(self, name: str, kind: str, scope: str) -> None:
         """A lease on this has ended: offer the best task parked on it, and note whom to serve."""
-        self.ended.append((kind, scope))
-        self.freed.append((name, kind, scope))
-        if self.present().parked:
+        free = name, kind, scope
+        self.ended.append(free)
+        self.freed.append(free)
+        if (self._present or self.present()).parked:
             self.db.execute(Q["ready_offer"], (scope,))
 
     def ended_since(self, kind: str, scope: str) -> int:
@@ -235,7 +236,7 @@ class Tx(View):
         """A job is over: what it has ended may have been written until then, and looked at before.
         (What a job ends itself, it ends after it has looked.)"""
         note, seq = self._ends.note, self.last_seq
-        for kind, scope in self.ended:
+        for _, kind, scope in self.ended:
             note(kind, scope, seq)
         self.ended = []
 

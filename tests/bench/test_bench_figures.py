@@ -63,7 +63,7 @@ def test_a_benchmark_that_is_ended_leaves_no_coordinator_behind(tmp_path: Path) 
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )
     try:
-        until(lambda: any(tmp_path.glob("*/src/d49")))
+        until(lambda: any(tmp_path.glob("*/repository/src/d49")))
         run.terminate()
         said = run.communicate(timeout=30)[1]
     finally:

@@ -121,7 +121,9 @@ def acting(tx: Tx, actor: Actor, name: str, *, moved: bool = True) -> None:
     Raises:
         Refusal: UNAUTHORIZED, UNKNOWN_AGENT, INVALID.
     """
-    row = may_act(tx, actor, name)
+    row = actor.row
+    if row is None or row.agent != name:
+        row = may_act(tx, actor, name)
     if row is None:
         noted(tx, name, None)
     else:

@@ -80,7 +80,9 @@ def locate(svc: Service, view: View, texts: Sequence[str], cwd: str | None) -> l
             "(leases.resources_max). Nothing was leased.", next="Lease the directory instead.",
         )
     if len(texts) == 1:
-        return [_key(texts[0]) or view.looked.place(texts[0], cwd)]
+        text = texts[0]
+        key = _key(text) if ":" in text else None
+        return [key or view.looked.located(Place(text, cwd))]
     keys = {text: _key(text) for text in texts}
     view.looked.require(Place(text, cwd) for text, key in keys.items() if key is None)
     return once(keys[text] or view.looked.place(text, cwd) for text in texts)
@@ -194,8 +196,10 @@ def weigh(
                     out.closed.append(found)
     if lapsed:
         raise Unready(lapsed=dict.fromkeys(lapsed))
-    if not out.blocked:
-        _linked_rivals(svc, tx, out, holder, wanted)
+    if not (out.leases or out.waiters):
+        for located, mode in wanted:
+            if located.resource.kind in ("dir", "glob") and not _own(out, located):
+                _linked_rivals(svc, tx, out, holder, located, mode)
     return out
 
 
@@ -212,10 +216,12 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
     if asked.kind in ("dir", "glob"):
         return ((lease, lease.scope)
                 for lease in (LeaseRow(*row) for row in one_by_one(tx, "rivals", asked)))
-    found = [LeaseRow(*row) for row in near(tx, "rivals", asked)]  # little lies below a file
-    out = [(lease, lease.scope) for lease in found]
+    rows = near(tx, "rivals", asked)  # little lies below a file
+    if not rows and located.inode is None:
+        return ()
+    out = [(lease, lease.scope) for lease in (LeaseRow(*row) for row in rows)]
     if located.inode is not None:
-        known = {lease.fencing_token for lease in found}
+        known = {lease.fencing_token for lease, _ in out}
         for row in tx.rows("rivals_by_inode", located.inode):
             lease = LeaseRow(*row)
             if lease.fencing_token not in known and _same_file(svc, tx, lease):
@@ -245,22 +251,19 @@ def _twins_rivals(
 
 
 def _linked_rivals(
-    svc: Service, tx: Tx, out: Obstacles, holder: str, wanted: Sequence[Wanted]
+    svc: Service, tx: Tx, out: Obstacles, holder: str, located: Located, mode: str
 ) -> None:
-    """Files below the directories that are asked for, which others hold under another name."""
-    for located, mode in wanted:
-        if located.resource.kind not in ("dir", "glob") or _own(out, located):
-            continue
-        for inode, path in tx.looked.below(below(svc, located)).linked:
-            for row in tx.rows("rivals_by_inode", inode):
-                lease = LeaseRow(*row)
-                if lease.locked_by == holder or (mode == lease.mode == "shared"):
-                    continue
-                if rule.dead(lease.expires_at, tx.now):
-                    raise Unready(lapsed=[Lapsed(lease.locked_by, lease.task_id)])
-                out.held_at = out.held_at or lease.scope
-                scope = path_scope(path, svc.fold_case)
-                out.leases.append(msgspec.structs.replace(lease, kind="file", scope=scope))
+    """Files below the directory that is asked for, which others hold under another name."""
+    for inode, path in tx.looked.below(below(svc, located)).linked:
+        for row in tx.rows("rivals_by_inode", inode):
+            lease = LeaseRow(*row)
+            if lease.locked_by == holder or (mode == lease.mode == "shared"):
+                continue
+            if rule.dead(lease.expires_at, tx.now):
+                raise Unready(lapsed=[Lapsed(lease.locked_by, lease.task_id)])
+            out.held_at = out.held_at or lease.scope
+            scope = path_scope(path, svc.fold_case)
+            out.leases.append(msgspec.structs.replace(lease, kind="file", scope=scope))
 
 
 def _own(out: Obstacles, located: Located) -> bool:

@@ -36,8 +36,8 @@ def grant(
     acquisition = ""
     expires = tx.later(first_ttl_ms or ttl_ms)
     max_until = tx.later(max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
-    for bound in (no_longer_than, obstacles.no_longer_than):
-        if bound is not None:
+    if no_longer_than is not None or obstacles.no_longer_than is not None:
+        for bound in filter(None, (no_longer_than, obstacles.no_longer_than)):
             expires, max_until = min(expires, bound), min(max_until, bound)
     leases: list[rq.Lease] = []
     unkept: list[str] = []
@@ -113,7 +113,9 @@ def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], obstacles: Obst
         asked = located.resource
         if obstacles.own and asked.scope + "\n" + asked.name in obstacles.own:
             continue
-        tx.looked.fresh(tx.ended_since(asked.kind, asked.scope))
+        ended = tx.ended_since(asked.kind, asked.scope)
+        if ended:
+            tx.looked.fresh(ended)
         if asked.kind in ("dir", "glob"):
             tx.looked.below(below(svc, located))
         elif located.inode is not None and located.path is not None:

@@ -43,7 +43,10 @@ NUMBER_DIGITS = 19
 
 def needs(req: rq.Acquire) -> list[AnyNeed]:
     """What to look at before a request is decided: its files, with what is in them."""
-    return [Whole(text, req.cwd) for text in req.resources if ":" not in text or "/" in text]
+    names, cwd = req.resources, req.cwd
+    if len(names) == 1 and ":" not in names[0]:
+        return [Whole(names[0], cwd)]  # nearly always
+    return [Whole(text, cwd) for text in names if ":" not in text or "/" in text]
 
 
 def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
@@ -65,14 +68,16 @@ def acquire_located(
         raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {req.task}.")
     asking = agents.may_act(tx, actor, req.agent)
     wanted = [(one, req.mode) for one in located]
-    before = waiting_line.same_again(tx, req.agent, located)
+    before = (
+        waiting_line.same_again(tx, req.agent, located) if tx.present().waiters else None
+    )
     asked_at = before.asked_at if before is not None else tx.now
     obstacles = weigh(
         svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at,
         acquisition=before.acquisition_id if before is not None else None,
     )
     other = None
-    blocked = obstacles.blocked
+    blocked = bool(obstacles.leases or obstacles.waiters)
     if blocked:
         other = redirect.offer(svc, tx, req.agent)
     else:
@@ -110,7 +115,7 @@ def acquire_located(
 
 def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     """See `requests.Release`."""
-    person = actor.operator
+    person = actor.row is None
     if req.force and not person:
         raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
     rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, req.task, req.cwd)
@@ -234,7 +239,7 @@ def _named_so(
     out: dict[int, LeaseRow] = {}
     for given in resources:
         text = given if not start else _joined(start, given)
-        scope = _scope_of(text, svc.fold_case)
+        scope = _scope_of(text, svc.tree.fold_case)
         if scope is None:
             return None
         found = False

@@ -31,8 +31,6 @@ from coordinator.words.resource_names import Located, Resource
 def same_again(tx: Tx, agent: str, located: Sequence[Located]) -> WaiterRow | None:
     """The place of an agent that asks again for what it waits for. It keeps that place (its age
     counts on), and has only the one: two grants would surprise."""
-    if not tx.present().waiters:
-        return None
     names = sorted(one.resource.name for one in located)
     for raw in tx.rows("waiters_of_agent", agent):
         if [row[0] for row in tx.rows("waiter_resources_of", raw[0])] == names:
@@ -78,7 +76,8 @@ def asked_again(tx: Tx, waiter: WaiterRow, stays: bool) -> str | None:
 
 def wake(svc: Service, tx: Tx) -> None:
     """Note who waits near what this job has freed, the best first: each is to be served."""
-    tx.offers = tx.offers or bool(tx.freed)
+    if tx.freed:
+        tx.offers = True
     if tx.freed and tx.present().waiters:
         names = {str(row[0]) for one in dict.fromkeys(tx.freed)
                  for row in near(tx, "waiters_near", rule.as_resource(*one))}
