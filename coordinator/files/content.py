@@ -36,6 +36,8 @@ ABSENT = "absent"
 DIRECTORY = "directory"
 SPECIAL = "special"
 
+#: How a file is opened to be read. Not blocking: it may be a pipe that nobody writes to.
+READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 #: Bytes read at a time from files that are only hashed.
 CHUNK_BYTES = 1 << 20
 #: How often a file that keeps changing is read anew before its last reading is taken.
@@ -223,13 +225,23 @@ def _read_once(
 ) -> tuple[Content, bool]:
     """One reading, and whether the file stood still meanwhile."""
     try:
-        # Not blocking: the path may be a pipe that nobody writes to.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        fd = os.open(path, flags, dir_fd=place)
+        fd = os.open(path, READING, dir_fd=place)
     except (FileNotFoundError, NotADirectoryError):
         return _NOTHING, True
     except OSError as no:
         return _read_unopened(path, place, no)
+    return read_opened(fd, path, size_max, place, taker)
+
+
+def read_opened(
+    fd: int, path: str | bytes, size_max: int, place: int | None, taker: Taker | None
+) -> tuple[Content, bool]:
+    """One reading of what was opened at `path`, and whether it stood still meanwhile; the
+    descriptor is closed.
+
+    Raises:
+        OSError: the disk refused.
+    """
     try:
         begun = os.fstat(fd)
         if not stat.S_ISREG(begun.st_mode):
@@ -278,9 +290,13 @@ def _read_open(fd: int, begun: os.stat_result, size_max: int, taker: Taker | Non
     named = hashlib.sha256()
     chunks: list[bytes] = []
     done = 0
-    while chunk := os.read(fd, CHUNK_BYTES if done or size > CHUNK_BYTES else size + 1):
+    more = True
+    while more:
+        wanted = CHUNK_BYTES if done or size > CHUNK_BYTES else size + 1
+        chunk = os.read(fd, wanted)
         named.update(chunk)
         done += len(chunk)
+        more = len(chunk) == wanted or (chunk != b"" and done < size)  # else that was its end
         if done <= size_max:
             chunks.append(chunk)
         else:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator.files.beneath import Root
+from coordinator.files.beneath import Root, snapshot_real
 from coordinator.files.blobs import FILE_FROM, BlobFolder
 from coordinator.files.canonical import Tree
 from coordinator.files.content import Content as Found
@@ -162,8 +162,8 @@ class Looker:
     def _read_whole(self, path: str) -> Bytes:
         """A small file with its bytes."""
         try:
-            with Root(self._root_of(path)) as root:
-                content = root.snapshot(self._below(path), PASSING_BYTES)
+            root = self._root_of(path)
+            content = snapshot_real(root, path[len(root) + 1:], PASSING_BYTES)
         except OSError:
             return _UNREADABLE
         if content.name is None:
