@@ -207,7 +207,7 @@ class Daemon:
         # What is there now stays; collecting looks at requests only, and not at every 700 of them.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(20_000, 20, 50)
+        gc.set_threshold(100_000, 20, 50)
         log.info("serving %s (pid %d)", self.state.root, os.getpid())
         try:
             await self._stop.wait()

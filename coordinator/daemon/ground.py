@@ -20,7 +20,7 @@ from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
 #: For so long (seconds) a look at the ground is good for the requests that come.
-FRESH_S = 0.005
+FRESH_S = 0.02
 _Id = tuple[int, int]
 
 

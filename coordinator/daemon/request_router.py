@@ -46,6 +46,10 @@ from coordinator.words.refusals import Code, Refusal
 log = logging.getLogger("coord.requests")
 #: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
 SLOW_READS = frozenset({"replay", "task_export"})
+#: Whether whoever asked has hung up.
+Gone = Callable[[], bool]
+#: Serves one kind of operation: (operation, request, token, answer, gone).
+Way = Callable[[Operation, Any, str | None, Answer, Gone], None]
 
 
 class RequestRouter:
@@ -73,6 +77,8 @@ class RequestRouter:
         self._clock = clock
         self._own = own
         self._slow = slow or {}
+        #: How each operation is served.
+        self._ways = {name: (one, self._way(one)) for name, one in OPERATIONS.items()}
         self._held: dict[str, _Held] = {}
         #: Waiters that are being served, and whether to look at them once more after that.
         self._serving: dict[str, bool] = {}
@@ -94,37 +100,36 @@ class RequestRouter:
         `gone()` tells whether whoever asked has hung up (looked at when a wait ends).
         """
         try:
-            if op not in OPERATIONS:
+            if op not in self._ways:
                 raise Refusal(Code.INVALID, f"There is no operation called {op[:60]!r}.")
-            operation = OPERATIONS[op]
+            operation, way = self._ways[op]
             request = decode(operation, params)
             if self._closing and op not in ("health", "status"):
                 self.check_open()
-            if op in self._slow:
-                self.check_allowed(operation, token)
-                self._slow[op](request, answer)
-                return
-            if operation.one_write:
-                if operation.waits and request.wait_s > 0:
-                    answer = self._patient(operation, request, token, answer, request.wait_s, gone)
-                self._decide(operation, request, token, answer)
-            elif not operation.writes:
-                self._read(operation, request, token, answer)
-            elif operation.course is not None:
-                self._run_course(operation, request, token, answer)
-            else:
-                self._run_verdict(operation, request, token, answer)
+            way(operation, request, token, answer, gone)
         except Refusal as refusal:
             answer(refusal)
         except Exception as bad:
             log.exception("%s failed", op)
             answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
 
-    def _decide(self, operation: Operation, request: Any, token: str | None,
-                answer: Answer) -> None:
-        """Look at what the request needs, then let it be decided; again, if that was not all."""
+    def _way(self, operation: Operation) -> Way:
+        if operation.name in self._slow:
+            return self._run_own
+        if not operation.writes:
+            return self._read_aside if operation.name in SLOW_READS else self._read
+        if operation.course is not None:
+            return self._run_course
+        return self._run_verdict if operation.verdict is not None else self._decide
+
+    def _decide(self, operation: Operation, request: Any, token: str | None, answer: Answer,
+                gone: Gone | None) -> None:
+        """Look at what the request needs, then let it be decided; again, if that was not all. With
+        `gone` it waits for what it cannot have at once, as long as it says."""
+        if operation.waits and request.wait_s > 0 and gone is not None:
+            answer = self._patient(operation, request, token, answer, request.wait_s, gone)
         looked = Looked()
-        job = partial(self._serve, operation, request, token, looked)
+        job = partial(_serve, self.service, operation, request, token, looked)
         if operation.needs is not None:
             needs = operation.needs(request)
         elif operation.needs_of is not None:
@@ -143,8 +148,14 @@ class RequestRouter:
         """A job that looks at nothing on the disk."""
         self.engine.decide(job, [], answer)
 
-    def _run_course(self, operation: Operation, request: Any, token: str | None,
-                    answer: Answer) -> None:
+    def _run_own(self, operation: Operation, request: Any, token: str | None, answer: Answer,
+                 gone: Gone) -> None:
+        """Serve what takes the daemon itself long, if this actor may ask for it."""
+        self.check_allowed(operation, token)
+        self._slow[operation.name](request, answer)
+
+    def _run_course(self, operation: Operation, request: Any, token: str | None, answer: Answer,
+                    gone: Gone) -> None:
         """Serve what takes several transactions, if this actor may ask for it."""
         course = operation.course
         assert course is not None
@@ -155,7 +166,7 @@ class RequestRouter:
             self.engine.task(course(self.engine, self.service, request), answer)
 
     def _run_verdict(self, operation: Operation, request: Any, token: str | None,
-                     answer: Answer) -> None:
+                     answer: Answer, gone: Gone) -> None:
         """Serve what writes files of the repository, if this actor may ask for it."""
         verdict = operation.verdict
         assert verdict is not None
@@ -185,24 +196,8 @@ class RequestRouter:
         if isinstance(refusal, Refusal):
             raise refusal
 
-    def _serve(self, operation: Operation, request: Any, token: str | None, looked: Looked,
-               tx: Tx) -> Any:
-        """The job that serves a writing request, by what was looked at for it."""
-        tx.looked = looked
-        actor = who(tx, token)
-        if operation.operator_only:
-            allowed(operation, actor)
-        assert operation.handle is not None, "it is no course and no verdict"
-        value = operation.handle(self.service, tx, actor, request)
-        if tx.freed:
-            waiting_line.wake(self.service, tx)
-        return value
-
-    def _read(self, operation: Operation, request: Any, token: str | None,
-              answer: Answer) -> None:
-        if operation.name in SLOW_READS:
-            self._read_aside(operation, request, token, answer)
-            return
+    def _read(self, operation: Operation, request: Any, token: str | None, answer: Answer,
+              gone: Gone) -> None:
         reading = partial(self._answer, operation, request, token)
         try:
             value = self.look(reading)
@@ -235,7 +230,7 @@ class RequestRouter:
             return storage_refusal(self.service.tree.root / ".coord", bad)
 
     def _read_aside(self, operation: Operation, request: Any, token: str | None,
-                    answer: Answer) -> None:
+                    answer: Answer, gone: Gone) -> None:
         def work() -> Any:
             try:
                 db = self._open_reader()
@@ -335,7 +330,7 @@ class RequestRouter:
             if waiting.gone():
                 continue
             self._decide(operation, waiting.request, waiting.token,
-                         partial(self._claim_answered, waiting))
+                         partial(self._claim_answered, waiting), None)
 
     # ------------------------------------------------------------ after a commit
 
@@ -437,6 +432,20 @@ class _WaitingClaim:
         self.gone = gone
         self.refusal: Any = None
         self.timer: asyncio.TimerHandle | None = None
+
+
+def _serve(svc: Service, operation: Operation, request: Any, token: str | None, looked: Looked,
+           tx: Tx) -> Any:
+    """The job that serves a writing request, by what was looked at for it."""
+    tx.looked = looked
+    actor = who(tx, token)
+    if operation.operator_only:
+        allowed(operation, actor)
+    assert operation.handle is not None, "it is no course and no verdict"
+    value = operation.handle(svc, tx, actor, request)
+    if tx.freed:
+        waiting_line.wake(svc, tx)
+    return value
 
 
 def who(view: View, token: str | None) -> Actor:

@@ -54,8 +54,6 @@ class Operation:
     operator_only: bool = field(init=False, repr=False)
     waits: bool = field(init=False, repr=False)
     names_agent: bool = field(init=False, repr=False)
-    #: It is served in one transaction, or refused.
-    one_write: bool = field(init=False, repr=False)
     #: What reads its request from JSON; made at the first one, for making all takes long.
     _decode: Callable[[bytes | msgspec.Raw], Any] | None = field(
         init=False, repr=False, compare=False, default=None)
@@ -65,7 +63,6 @@ class Operation:
             ("writes", self.request.writes), ("operator_only", self.request.operator_only),
             ("waits", "wait_s" in self.request.__struct_fields__),
             ("names_agent", "agent" in self.request.__struct_fields__),
-            ("one_write", self.request.writes and not self.course and not self.verdict),
         ):
             object.__setattr__(self, name, value)
 
