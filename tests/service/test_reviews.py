@@ -176,17 +176,21 @@ def test_clean_leave_and_unchanged_files_open_no_review(world: World) -> None:
     assert world.ask(rq.Reviews(state="all")).items == []
 
 
-def test_the_twin_in_a_linked_worktree_is_compared_with_itself(tmp_path: Path) -> None:
-    # Given a linked worktree whose branch has another version of the file
-    root = tmp_path / "main"
-    world = World(root, git=True)
-    git = ["git", "-C", str(root), "-c", "user.name=n", "-c", "user.email=e@x"]
+def with_a_twin(tmp_path: Path) -> tuple[World, Path]:
+    """A world with `a.py`, and a linked worktree whose branch has another version of it."""
+    world = World(tmp_path / "main", git=True)
+    git = ["git", "-C", str(world.root), "-c", "user.name=n", "-c", "user.email=e@x"]
     world.write("a.py", "main\n")
     subprocess.run([*git, "add", "a.py"], check=True)
     subprocess.run([*git, "commit", "-qm", "x"], check=True)
     twin = tmp_path / "twin"
     subprocess.run([*git, "worktree", "add", "-q", "-b", "side", str(twin)], check=True)
     (twin / "a.py").write_text("side\n")
+    return world, twin
+
+
+def test_the_twin_in_a_linked_worktree_is_compared_with_itself(tmp_path: Path) -> None:
+    world, twin = with_a_twin(tmp_path)
     # If it is leased there, and lapses there unchanged
     world.acquire("ann", str(twin / "a.py"), ttl_s=5)
     refusal = world.refused(rq.Acquire(agent="bob", resources=["a.py"], retry=False))
@@ -201,7 +205,7 @@ def test_the_twin_in_a_linked_worktree_is_compared_with_itself(tmp_path: Path) -
     assert content(review.files[0].baseline) == b"side\n"
     world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
     assert (twin / "a.py").read_text() == "side\n"
-    assert (root / "a.py").read_text() == "main\n"
+    assert (world.root / "a.py").read_text() == "main\n"
     world.close()
 
 
@@ -213,14 +217,7 @@ def test_who_waited_in_a_linked_worktree_holds_the_file_there(
     tmp_path: Path, ask: Callable[[str], rq.Request[Any]]
 ) -> None:
     """What it then changes there is its work, and what is half done there is flagged."""
-    world = World(tmp_path / "main", git=True)
-    git = ["git", "-C", str(world.root), "-c", "user.name=n", "-c", "user.email=e@x"]
-    world.write("a.py", "main\n")
-    subprocess.run([*git, "add", "a.py"], check=True)
-    subprocess.run([*git, "commit", "-qm", "x"], check=True)
-    twin = tmp_path / "twin"
-    subprocess.run([*git, "worktree", "add", "-q", "-b", "side", str(twin)], check=True)
-    (twin / "a.py").write_text("side\n")
+    world, twin = with_a_twin(tmp_path)
     world.acquire("ann", "a.py")
     world.ask(rq.Register(agent="bob"))
     with contextlib.suppress(Refusal):

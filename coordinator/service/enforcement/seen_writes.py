@@ -17,7 +17,7 @@ from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.engine import Engine, decide
 from coordinator.service.holders import notices
-from coordinator.service.leasing import lapse
+from coordinator.service.leasing import lapse, partial_work
 from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.grant import end
 from coordinator.service.leasing.overlapping import near
@@ -152,7 +152,7 @@ def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str
         path=change.path, scope=path_scope(change.path, svc.fold_case), change=kind,
         kept=kept, baseline_hash=known, flagged_hash=change.hash,
     )
-    lapse.flag(
+    partial_work.flag(
         tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None,
         why=f"{change.path} was changed while agents were active and nobody had leased it.",
     )

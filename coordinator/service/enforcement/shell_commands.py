@@ -18,7 +18,7 @@ from coordinator.rules.leases import as_resource
 from coordinator.service.core import Actor, Service, listed
 from coordinator.service.enforcement import read_versions
 from coordinator.service.holders import notices
-from coordinator.service.leasing import grant, lapse, leases
+from coordinator.service.leasing import grant, leases, partial_work
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -196,7 +196,7 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
         tx.record(ev.UnleasedWrite(resource=one.name, hash=content.hash, agent=agent))
     holders = sorted({one.holder for one in broken})
     names = listed([one.name for one in broken])
-    review, _ = lapse.flag(
+    review, _ = partial_work.flag(
         tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
         why=f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
     )

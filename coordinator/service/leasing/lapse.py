@@ -12,45 +12,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Lapsed
+from coordinator.looking.facts import Lapsed
 from coordinator.service import unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service, listed
 from coordinator.service.holders import notices
-from coordinator.service.leasing import pending_unlocks
+from coordinator.service.leasing import partial_work, pending_unlocks
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import path_scope
 from coordinator.words.texts import quoted
 
-#: Lines of an agent's output that a review keeps, and their size in characters.
-LOG_TAIL_CHARS = 4_000
 WHY = {
     "expired": "its lease expired",
     "silent": "it fell silent",
     "left": "it ended in the middle",
     "failed": "it reported a failure",
 }
-#: The hash of a content that could not be looked at.
-UNSEEN = "unseen"
-
-
-class Flagged(NamedTuple):
-    """A review that was opened. `whole`: the bytes of all its files are kept."""
-
-    review: str
-    whole: bool
-
-    def told(self, what: str) -> str:
-        """A sentence for whoever is concerned; `what` was done ("Your changes are")."""
-        if self.whole:
-            return f" {what} kept for a human in {self.review}."
-        return f" A human looks at what is there ({self.review}): not all of it could be kept."
 
 
 @dataclass(slots=True)
@@ -68,16 +49,6 @@ class Ending:
         self.released += other.released
         self.reviews += other.reviews
         self.tasks += other.tasks
-
-
-class _Listing(NamedTuple):
-    """Path -> content, below one lease. `left`: deleted, or ignored by now."""
-
-    before: dict[str, str]
-    now: dict[str, str]
-    left: dict[str, Content]
-    unlisted: str
-    """Why `now` could not be listed."""
 
 
 def subject(which: Lapsed) -> str:
@@ -155,7 +126,7 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
                    if child not in family]
     at_rest = {one for one in family if clean and not tx.rows("tasks_of_holder", one)}
     tx.looked.require(need for one in family if one not in at_rest
-                      for need in needed(svc, _leases_of(tx, one)))
+                      for need in partial_work.needed(svc, _leases_of(tx, one)))
     for one in reversed(family):
         leave_line(tx, one, None, "its agent left")
         if one in at_rest:
@@ -220,103 +191,22 @@ def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
 
 
 def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
-              now_at: str | None = None) -> Flagged | None:
+              now_at: str | None = None) -> partial_work.Flagged | None:
     """End one lease against its holder's will (`moved`, `overridden`); the review, if
     something under it had changed. `now_at`: where the file lies by now, if it was moved.
 
     Raises:
         Unready: the files have to be looked at.
     """
-    files = changed_since(svc, tx, [row], now_at=now_at)
+    files = partial_work.changed_since(svc, tx, [row], now_at=now_at)
     flagged = None
     if files:
-        flagged = flag(tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
-                       leased_at=row.locked_at, why=why)
+        flagged = partial_work.flag(
+            tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
+            leased_at=row.locked_at, why=why,
+        )
     _lapse_one(tx, row, reason, flagged.review if flagged else None)
     return flagged
-
-
-def flag(
-    tx: Tx, *, reason: str, agent: str | None, task: str | None,
-    files: Sequence[ev.FlaggedFile], leased_at: str | None, why: str, log_tail: str = "",
-) -> Flagged:
-    """Open a review over `files`."""
-    n = tx.number("review")
-    review = f"R-{n}"
-    started = None
-    if task is not None:
-        first = tx.row("task_first_event", task)
-        started = first[0] if first else None
-    tx.record(
-        ev.ReviewOpened(
-            review=review, n=n, reason=reason, agent=agent, task=task, summary=why,
-            log_tail=log_tail[-LOG_TAIL_CHARS:], leased_at=leased_at,
-            events_from=started or max(1, tx.last_seq - 200), files=list(files),
-        )
-    )
-    return Flagged(review, all(file.kept for file in files))
-
-
-def changed_since(
-    svc: Service, tx: Tx, rows: Sequence[LeaseRow], *, now_at: str | None = None
-) -> list[ev.FlaggedFile]:
-    """Every file below these leases whose bytes are not those at the grant. Keeps the bytes.
-
-    Raises:
-        Unready: the files have to be looked at.
-    """
-    rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
-    needs = [(row, _needed(svc, row, now_at)) for row in rows]
-    tx.looked.require(need for _, need in needs)
-    below = {row.fencing_token: _below(svc, tx, row, need, now_at)
-             for row, need in needs if isinstance(need, Below)}
-    tx.looked.require(content for one in below.values() for content in one.left.values())
-    found: dict[str, ev.FlaggedFile] = {}
-    for row, need in needs:
-        if isinstance(need, Content):
-            path = now_at or _path(row)
-            _compare(svc, tx, found, row, path, row.content_hash, _bytes(tx, need))
-            continue
-        one = below[row.fencing_token]
-        if one.unlisted:
-            tx.record(ev.Noted(what="new files were not compared", facts={"why": one.unlisted}))
-        for path, digest in one.now.items():
-            if one.before.get(path) != digest:
-                _compare(svc, tx, found, row, path, one.before.get(path), Bytes(digest, kept=True))
-        for path, content in one.left.items():
-            _compare(svc, tx, found, row, path, one.before[path], _bytes(tx, content))
-    return [found[path] for path in sorted(found)]
-
-
-def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
-    """What lay below a lease at its grant, what lies there now, and what of the first does not."""
-    before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
-    if now_at is not None:
-        before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
-    now, unlisted = {}, ""
-    try:
-        now = tx.looked.below(need).files
-    except Refusal as refusal:
-        # So many new files appeared that they are not listed: the leases end all the same.
-        unlisted = refusal.message
-    left = {path: Content(svc.where(row.worktree, path)) for path in sorted(set(before) - set(now))}
-    return _Listing(before, now, left, unlisted)
-
-
-def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content | Below:
-    """What has to be looked at to compare what lies under a lease with how it was."""
-    if row.kind in ("file", "region"):
-        return Content(svc.where(row.worktree, now_at or _path(row)))
-    name, scope = row.file_path, row.scope
-    if now_at is not None:
-        name, scope = now_at, path_scope(now_at, svc.fold_case)
-    return Below(row.worktree or svc.root, name, row.kind, scope,
-                 svc.settings.review.files_max * 2)
-
-
-def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
-    """The same for several leases: what to look at before they are closed."""
-    return [_needed(svc, row) for row in rows if row.mode != "shared" and row.kind != "key"]
 
 
 def look_first(svc: Service, tx: Tx, holder: str, task: str | None) -> None:
@@ -325,43 +215,7 @@ def look_first(svc: Service, tx: Tx, holder: str, task: str | None) -> None:
     Raises:
         Unready: it was not.
     """
-    tx.looked.require(needed(svc, _of(tx, holder, task)))
-
-
-def _path(row: LeaseRow) -> str:
-    return row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
-
-
-def _bytes(tx: Tx, need: Content) -> Bytes:
-    try:
-        return tx.looked.content(need.path)
-    except Refusal:
-        return Bytes(UNSEEN)
-
-
-def _compare(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], lease: LeaseRow, path: str,
-             baseline: str | None, now: Bytes) -> None:
-    if path in found or now.hash == baseline:
-        return
-    have = now.hash is None or tx.keep_found(now)
-    kept = have and (baseline is None or tx.row("blob_has", baseline) is not None)
-    change = "created" if baseline is None else "deleted" if now.hash is None else "modified"
-    found[path] = ev.FlaggedFile(
-        path=path, scope=path_scope(path, svc.fold_case), change=change, kept=kept,
-        baseline_hash=baseline, flagged_hash=now.hash, worktree=lease.worktree,
-        inode=lease.inode if lease.kind == "file" else None,
-    )
-
-
-def _unseen(svc: Service, rows: Sequence[LeaseRow]) -> list[ev.FlaggedFile]:
-    """Files that were leased by name and could not be looked at."""
-    return [
-        ev.FlaggedFile(
-            path=_path(row), scope=path_scope(_path(row), svc.fold_case), change="modified",
-            kept=False, baseline_hash=row.content_hash, flagged_hash=UNSEEN, worktree=row.worktree,
-        )
-        for row in rows if row.kind == "file" and row.mode != "shared"
-    ]
+    tx.looked.require(partial_work.needed(svc, _of(tx, holder, task)))
 
 
 def _leases_of(tx: Tx, holder: str) -> list[LeaseRow]:
@@ -389,7 +243,7 @@ def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *
     ending = Ending()
     rows = _leases_of(tx, name)
     if not unseen:
-        tx.looked.require(needed(svc, rows))
+        tx.looked.require(partial_work.needed(svc, rows))
     claims = {task.task_id: task for raw in tx.rows("tasks_of_holder", name)
               if (task := TaskRow(*raw))}
     groups: dict[str | None, list[LeaseRow]] = {task: [] for task in claims}
@@ -409,7 +263,8 @@ def _end_group(
     """Close one holder's leases of one task: compare, flag, free, move the task, tell."""
     if not leases and claim is None:
         return
-    files = _unseen(svc, leases) if unseen else changed_since(svc, tx, leases)
+    files = (partial_work.unseen(svc, leases) if unseen
+             else partial_work.changed_since(svc, tx, leases))
     known = {file.path for file in files}
     files += [file for file in also or () if file.path not in known]
     flagged = None
@@ -422,11 +277,11 @@ def _end_group(
             held = listed([row.file_path for row in leases])
             told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "
                     f"could not be looked at: {unseen}")
-        flagged = flag(
+        flagged = partial_work.flag(
             tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
             leased_at=min((row.locked_at for row in leases), default=None), why=told,
         )
-        flagged = Flagged(flagged.review, flagged.whole and not unseen)
+        flagged = partial_work.Flagged(flagged.review, flagged.whole and not unseen)
         ending.reviews.append(flagged.review)
     review = flagged.review if flagged else None
     for row in leases:
@@ -452,7 +307,7 @@ def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
 
 
 def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, reason: str,
-          flagged: Flagged | None) -> None:
+          flagged: partial_work.Flagged | None) -> None:
     if reason == "failed":
         return
     names = listed([row.file_path for row in leases]) or "nothing"

@@ -18,7 +18,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.landing import check_at_rest
-from coordinator.service.leasing import lapse, redirect, waiting_line
+from coordinator.service.leasing import partial_work, redirect, waiting_line
 from coordinator.service.leasing.conflicts import locate, weigh
 from coordinator.service.leasing.grant import (
     check_looked,
@@ -153,20 +153,20 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
 
 def _flag_forced(
     svc: Service, tx: Tx, rows: Sequence[LeaseRow], req: rq.Release
-) -> dict[str, lapse.Flagged]:
+) -> dict[str, partial_work.Flagged]:
     """A person ends leases by force: what their holders had changed is flagged; holder -> review.
 
     Raises:
         Unready: the files have to be looked at.
     """
-    tx.looked.require(lapse.needed(svc, rows))
+    tx.looked.require(partial_work.needed(svc, rows))
     out = {}
     for holder in dict.fromkeys(row.locked_by for row in rows):
         theirs = [row for row in rows if row.locked_by == holder]
-        files = lapse.changed_since(svc, tx, theirs)
+        files = partial_work.changed_since(svc, tx, theirs)
         if files:
             names = listed([file.path for file in files])
-            out[holder] = lapse.flag(
+            out[holder] = partial_work.flag(
                 tx, reason="overridden", agent=holder, task=theirs[0].task_id, files=files,
                 leased_at=min(row.locked_at for row in theirs),
                 why=f"{holder} had changed {names} when its lease was released by force "

@@ -13,7 +13,7 @@ from coordinator.rules.negotiation import no_longer_than
 from coordinator.service import landing
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
-from coordinator.service.leasing import lapse, pending_unlocks, waiting_line
+from coordinator.service.leasing import partial_work, pending_unlocks, waiting_line
 from coordinator.service.leasing.conflicts import locate, place, weigh
 from coordinator.service.leasing.grant import end, lease_reply
 from coordinator.store import events as ev
@@ -196,7 +196,7 @@ def _approve(
     svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow], by: str, said: str,
     override: bool,
 ) -> rq.UnlockAnswered:
-    changed = [file.path for file in lapse.changed_since(svc, tx, leases)]
+    changed = [file.path for file in partial_work.changed_since(svc, tx, leases)]
     raw = tx.row("waiter_get", row.request_id)
     assert raw is not None  # what is asked for stands in line
     waiter = WaiterRow(*raw)
@@ -310,7 +310,7 @@ def _check_landed(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow]) 
         Refusal: BAD_TRANSITION.
     """
     own = [one for one in leases if landing.is_launched_worktree(svc, one.worktree)]
-    changed = [file.path for file in lapse.changed_since(svc, tx, own)]
+    changed = [file.path for file in partial_work.changed_since(svc, tx, own)]
     if changed:
         raise Refusal(
             Code.BAD_TRANSITION,

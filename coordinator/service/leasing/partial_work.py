@@ -1,0 +1,166 @@
+"""Partial work: what a holder has changed under its leases and not finished, and the review that
+flags it for a human.
+
+What changed since the grant is told by the facts of a look; its bytes are kept as they were looked
+at, and nothing on the disk is touched (invariant 6). When leases end is not decided here (`lapse`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from coordinator.looking.facts import AnyNeed, Below, Bytes, Content
+from coordinator.service.core import Service
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import path_scope
+
+#: Characters of an agent's last output that a review keeps.
+LOG_TAIL_CHARS = 4_000
+#: The hash of a content that could not be looked at.
+UNSEEN = "unseen"
+
+
+class Flagged(NamedTuple):
+    """A review that was opened. `whole`: the bytes of all its files are kept."""
+
+    review: str
+    whole: bool
+
+    def told(self, what: str) -> str:
+        """A sentence for whoever is concerned; `what` was done ("Your changes are")."""
+        if self.whole:
+            return f" {what} kept for a human in {self.review}."
+        return f" A human looks at what is there ({self.review}): not all of it could be kept."
+
+
+class _Listing(NamedTuple):
+    """Path -> content, below one lease. `left`: deleted, or ignored by now."""
+
+    before: dict[str, str]
+    now: dict[str, str]
+    left: dict[str, Content]
+    unlisted: str
+    """Why `now` could not be listed."""
+
+
+def flag(
+    tx: Tx, *, reason: str, agent: str | None, task: str | None,
+    files: Sequence[ev.FlaggedFile], leased_at: str | None, why: str, log_tail: str = "",
+) -> Flagged:
+    """Open a review over `files`."""
+    n = tx.number("review")
+    review = f"R-{n}"
+    started = None
+    if task is not None:
+        first = tx.row("task_first_event", task)
+        started = first[0] if first else None
+    tx.record(
+        ev.ReviewOpened(
+            review=review, n=n, reason=reason, agent=agent, task=task, summary=why,
+            log_tail=log_tail[-LOG_TAIL_CHARS:], leased_at=leased_at,
+            events_from=started or max(1, tx.last_seq - 200), files=list(files),
+        )
+    )
+    return Flagged(review, all(file.kept for file in files))
+
+
+def changed_since(
+    svc: Service, tx: Tx, rows: Sequence[LeaseRow], *, now_at: str | None = None
+) -> list[ev.FlaggedFile]:
+    """Every file below these leases whose bytes are not those at the grant. Keeps the bytes.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
+    needs = [(row, _needed(svc, row, now_at)) for row in rows]
+    tx.looked.require(need for _, need in needs)
+    below = {row.fencing_token: _below(svc, tx, row, need, now_at)
+             for row, need in needs if isinstance(need, Below)}
+    tx.looked.require(content for one in below.values() for content in one.left.values())
+    found: dict[str, ev.FlaggedFile] = {}
+    for row, need in needs:
+        if isinstance(need, Content):
+            path = now_at or path_of(row)
+            _compare(svc, tx, found, row, path, row.content_hash, _bytes(tx, need))
+            continue
+        one = below[row.fencing_token]
+        if one.unlisted:
+            tx.record(ev.Noted(what="new files were not compared", facts={"why": one.unlisted}))
+        for path, digest in one.now.items():
+            if one.before.get(path) != digest:
+                _compare(svc, tx, found, row, path, one.before.get(path), Bytes(digest, kept=True))
+        for path, content in one.left.items():
+            _compare(svc, tx, found, row, path, one.before[path], _bytes(tx, content))
+    return [found[path] for path in sorted(found)]
+
+
+def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
+    """What lay below a lease at its grant, what lies there now, and what of the first does not."""
+    before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
+    if now_at is not None:
+        before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
+    now, unlisted = {}, ""
+    try:
+        now = tx.looked.below(need).files
+    except Refusal as refusal:
+        # So many new files appeared that they are not listed: the leases end all the same.
+        unlisted = refusal.message
+    left = {path: Content(svc.where(row.worktree, path)) for path in sorted(set(before) - set(now))}
+    return _Listing(before, now, left, unlisted)
+
+
+def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content | Below:
+    """What has to be looked at to compare what lies under a lease with how it was."""
+    if row.kind in ("file", "region"):
+        return Content(svc.where(row.worktree, now_at or path_of(row)))
+    name, scope = row.file_path, row.scope
+    if now_at is not None:
+        name, scope = now_at, path_scope(now_at, svc.fold_case)
+    return Below(row.worktree or svc.root, name, row.kind, scope,
+                 svc.settings.review.files_max * 2)
+
+
+def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
+    """The same for several leases: what to look at before they are closed."""
+    return [_needed(svc, row) for row in rows if row.mode != "shared" and row.kind != "key"]
+
+
+def path_of(row: LeaseRow) -> str:
+    return row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
+
+
+def _bytes(tx: Tx, need: Content) -> Bytes:
+    try:
+        return tx.looked.content(need.path)
+    except Refusal:
+        return Bytes(UNSEEN)
+
+
+def _compare(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], lease: LeaseRow, path: str,
+             baseline: str | None, now: Bytes) -> None:
+    if path in found or now.hash == baseline:
+        return
+    have = now.hash is None or tx.keep_found(now)
+    kept = have and (baseline is None or tx.row("blob_has", baseline) is not None)
+    change = "created" if baseline is None else "deleted" if now.hash is None else "modified"
+    found[path] = ev.FlaggedFile(
+        path=path, scope=path_scope(path, svc.fold_case), change=change, kept=kept,
+        baseline_hash=baseline, flagged_hash=now.hash, worktree=lease.worktree,
+        inode=lease.inode if lease.kind == "file" else None,
+    )
+
+
+def unseen(svc: Service, rows: Sequence[LeaseRow]) -> list[ev.FlaggedFile]:
+    """Files that were leased by name and could not be looked at."""
+    return [
+        ev.FlaggedFile(
+            path=path_of(row), scope=path_scope(path_of(row), svc.fold_case), change="modified",
+            kept=False, baseline_hash=row.content_hash, flagged_hash=UNSEEN, worktree=row.worktree,
+        )
+        for row in rows if row.kind == "file" and row.mode != "shared"
+    ]
