@@ -127,6 +127,29 @@ def assert_settled(world: World) -> None:
                      for want in wants[name])
         assert held or behind or closed or world.settings.review.quarantine, (
             f"{waiter} waits for nothing")
+    _somebody_can_go_on(world, leases, [want for some in wants.values() for want in some])
+
+
+def _somebody_can_go_on(world: World, leases: list[LeaseRow], waited_for: list[Any]) -> None:
+    """Where all ready tasks are parked, each has something in its way that is not one of them: else
+    they would wait for each other for ever."""
+    db = world.db
+    if db.execute("SELECT 1 FROM ready_tasks WHERE parked_on IS NULL").fetchall():
+        return
+    reviews = db.execute(
+        "SELECT f.path, (SELECT t.task_id FROM tasks t WHERE t.partial = v.review_id "
+        "  AND t.state IN ('ready', 'failed')) AS owner FROM review_files f "
+        "JOIN reviews v USING (review_id) WHERE v.state = 'open' "
+        "OR (v.state = 'reassigned' AND owner IS NOT NULL)").fetchall()
+    for task, parked_on in db.execute(
+        "SELECT task_id, parked_on FROM ready_tasks WHERE parked_on <> '!aside'").fetchall():
+        wants = [as_resource(*row) for row in db.execute(
+            "SELECT name, kind, scope FROM task_resources WHERE task_id = ?", (task,))]
+        in_the_way = [_resource(lease) for lease in leases] + waited_for
+        in_the_way += [_file(world, path) for path, owner in reviews if owner != task]
+        met = any(lease.scope == parked_on for lease in leases)  # under another name, perhaps
+        assert met or any(overlaps(want, other) for want in wants for other in in_the_way), (
+            f"{task} is parked on {parked_on}, and nothing is in its way")
 
 
 def _file(world: World, path: str) -> Any:
@@ -211,8 +234,9 @@ def _parked_tasks_have_blockers(db: apsw.Connection) -> None:
         "SELECT task_id, parked_on FROM ready_tasks r WHERE parked_on IS NOT NULL "
         "AND NOT EXISTS (SELECT 1 FROM file_locks l WHERE l.scope = r.parked_on) "
         "AND NOT EXISTS (SELECT 1 FROM waiter_resources w WHERE w.scope = r.parked_on) "
-        "AND NOT EXISTS (SELECT 1 FROM review_files f JOIN reviews v USING (review_id) "
-        "                WHERE f.scope = r.parked_on AND v.state IN ('open', 'reassigned')) "
+        "AND NOT EXISTS (SELECT 1 FROM reviews v WHERE '!' || v.review_id = r.parked_on "
+        "  AND (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (SELECT 1 FROM tasks t "
+        "       WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))) "
         "AND NOT EXISTS (SELECT 1 FROM set_aside s WHERE s.what = 'task' "
         "                AND s.subject = r.task_id AND r.parked_on = '!aside')"
     ):

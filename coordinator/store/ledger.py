@@ -82,6 +82,17 @@ COUNTERS = ("fencing", "waiter", "task", "review", "notice", "unlock")
 BLOBS, LOADED_MAX = "blobs", 8 * 1024 * 1024
 
 
+class _Instants(dict[int, str]):
+    """Milliseconds from now -> ISO text. A dict: each request asks, mostly for the same ones."""
+
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def __missing__(self, ms: int) -> str:
+        text = self[ms] = iso(self._now_ms + ms)
+        return text
+
+
 class View:
     """Reading, at an instant. `now` is `now_ms` as ISO text."""
 
@@ -90,16 +101,10 @@ class View:
         self.cursor = db.cursor()  # for what is read whole, or not at all, before the next
         self.now_ms = now_ms
         self.now = iso(now_ms)
-        self._instants: dict[int, str] = {}
+        #: The instant so many milliseconds from now, as ISO text.
+        self.later: Callable[[int], str] = _Instants(now_ms).__getitem__
         #: What was looked at on the disk for the request that is being served.
         self.looked = Looked()
-
-    def later(self, ms: int) -> str:
-        """The instant `ms` milliseconds from now, as ISO text."""
-        text = self._instants.get(ms)
-        if text is None:
-            text = self._instants[ms] = iso(self.now_ms + ms)
-        return text
 
     def rows(self, name: str, *params: Any) -> list[tuple[Any, ...]]:
         """All rows of the statement called `name`."""

@@ -28,6 +28,13 @@ Apply = Callable[[Database, str, Any], None]
 #: What a task that was set aside is parked on; no resource has such a scope.
 ASIDE = "!aside"
 
+
+def at_review(review: str) -> str:
+    """What a task is parked on that a review keeps back. Not the file's scope: tasks that wait for
+    its lease are parked on that, and the task that the review was given back to may be one."""
+    return f"!{review}"
+
+
 _JSON = msgspec.json.Encoder()
 _LEASE_INSERT, _LEASE_DELETE = Q["lease_insert"], Q["lease_delete"]
 _READY_OFFER, _LEASE_AT = Q["ready_offer"], Q["lease_at_scope"]
@@ -166,6 +173,7 @@ def _task_added(db: Database, at: str, e: ev.TaskAdded) -> None:
 
 
 def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
+    before = db.execute(Q["task_partial"], (e.task,)).fetchall()
     db.execute(
         Q["task_update"],
         (
@@ -175,12 +183,15 @@ def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
     )
     if e.state == "ready":
         db.execute(Q["ready_enter"], (e.task,))
-        return
-    db.execute(Q["aside_delete"], ("task", e.task))
-    for _, offered_from in db.execute(Q["ready_get"], (e.task,)).fetchall():
-        db.execute(Q["ready_leave"], (e.task,))
-        if offered_from:
-            _offer_if_free(db, str(offered_from))
+    else:
+        db.execute(Q["aside_delete"], ("task", e.task))
+        for _, offered_from in db.execute(Q["ready_get"], (e.task,)).fetchall():
+            db.execute(Q["ready_leave"], (e.task,))
+            if offered_from:
+                _offer_if_free(db, str(offered_from))
+    for partial in dict.fromkeys((e.partial, *(review for (review,) in before))):
+        if partial is not None:  # it keeps others back, or not, as its task goes
+            db.execute(_READY_OFFER, (at_review(str(partial)),))
 
 
 def _task_learned(db: Database, at: str, e: ev.TaskResourcesLearned) -> None:
@@ -232,8 +243,7 @@ def _review_decided(db: Database, at: str, e: ev.ReviewDecided) -> None:
     db.execute(Q["review_set"], (e.review, e.state, at, e.by, e.note, e.task_before))
     rows = [(e.review, *file, e.modes.get(file[0])) for file in e.files]
     db.executemany(Q["review_file_set"], rows)
-    for row in db.execute(Q["review_files_of"], (e.review,)).fetchall():
-        _offer_if_free(db, str(row[1]))
+    db.execute(_READY_OFFER, (at_review(e.review),))
 
 
 def _review_undone(db: Database, at: str, e: ev.ReviewUndone) -> None:

@@ -393,6 +393,9 @@ UPDATE tasks SET claim_until = ?2 WHERE task_id = ?1;
 -- name: task_claim_shift
 UPDATE tasks SET claim_until = ?2, claim_max = ?3 WHERE task_id = ?1;
 
+-- name: task_partial
+SELECT partial FROM tasks WHERE task_id = ?;
+
 -- name: task_get
 SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
        claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
@@ -487,12 +490,15 @@ UPDATE ready_tasks SET parked_on = NULL, offered_from = NULL WHERE task_id = ?1 
 SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, n LIMIT ?;
 
 -- name: parked_on_nothing
--- Scopes that tasks are parked on and that nobody holds, waits for or has under review.
+-- Scopes that tasks are parked on and that nobody holds or waits for, and reviews that keep nobody
+-- back any more.
 SELECT DISTINCT parked_on FROM ready_tasks r WHERE parked_on IS NOT NULL AND parked_on <> '!aside'
   AND NOT EXISTS (SELECT 1 FROM file_locks l WHERE l.scope = r.parked_on)
   AND NOT EXISTS (SELECT 1 FROM waiter_resources w WHERE w.scope = r.parked_on)
-  AND NOT EXISTS (SELECT 1 FROM review_files f JOIN reviews v USING (review_id)
-                  WHERE f.scope = r.parked_on AND v.state IN ('open', 'reassigned'))
+  AND NOT EXISTS (SELECT 1 FROM reviews v WHERE v.review_id = substr(r.parked_on, 2)
+                  AND r.parked_on LIKE '!%' AND (v.state = 'open' OR (v.state = 'reassigned'
+                      AND EXISTS (SELECT 1 FROM tasks t WHERE t.partial = v.review_id
+                                  AND t.state IN ('ready', 'failed')))))
 LIMIT ?;
 
 -- name: ready_best

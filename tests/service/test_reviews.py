@@ -288,6 +288,30 @@ def test_reassigned_work_waits_for_its_own_task(tmp_path: Path) -> None:
     world.close()
 
 
+def test_work_that_goes_on_is_not_kept_back_by_who_waits_for_it(tmp_path: Path) -> None:
+    # Given a task whose partial work goes back to it, one of higher priority that wants that file,
+    # and somebody who has the file meanwhile: both wait for that one
+    world = World(tmp_path, Settings(review=Reviewing(quarantine=True)))
+    world.write("f", "one\n")
+    first = world.task("go on", "f")
+    world.ask(rq.TaskClaim(agent="ann", task=first))
+    world.write("f", "half\n")
+    world.ask(rq.Leave(agent="ann", clean=False))
+    review = world.ask(rq.Reviews()).items[0].review
+    world.ask(rq.ReviewDecide(review=review, verdict="reassign"))
+    later = world.task("urgent", "f", priority=5)
+    world.acquire("cyd", "f")
+    assert world.refused(rq.TaskClaim(agent="bob")).code is Code.NOTHING_TO_DO
+    # If the file is free again
+    world.ask(rq.Release(agent="cyd", resources=["f"]))
+    # I expect that the work goes on, and then the urgent one has its turn
+    assert world.ask(rq.TaskClaim(agent="bob")).task.task == first
+    assert world.refused(rq.TaskClaim(agent="dan")).code is Code.NOTHING_TO_DO
+    world.ask(rq.TaskDone(agent="bob", task=first))
+    assert world.ask(rq.TaskClaim(agent="dan")).task.task == later
+    world.close()
+
+
 def test_cancelling_reassigned_work_lets_others_go_on(tmp_path: Path) -> None:
     world = World(tmp_path, Settings(review=Reviewing(quarantine=True)))
     world.write("a.py", "one\n")

@@ -9,7 +9,7 @@ import msgspec
 
 from coordinator.store import events as ev
 from coordinator.store.database import in_memory
-from coordinator.store.projections import APPLY, apply, park
+from coordinator.store.projections import APPLY, apply, at_review, park
 from coordinator.store.rebuild import state
 from tests.golden import assert_golden
 
@@ -166,12 +166,25 @@ def test_who_is_parked_is_offered_when_nobody_holds_it_any_more() -> None:
     assert ready(world(waiter, left)) == parked, "it is held still"
     assert ready(world(review, decided)) == parked
     assert ready(world(waiter, released, left)) == offered
-    assert ready(world(released, review, decided)) == offered
+    assert ready(world(released, review, decided)) == parked, "a review lets go of those that are parked on it"
     assert ready(world(moved)) == offered
     # What was offered and moves on lets the next one come; so does one that is parked elsewhere
     gone = ev.TaskChanged(task="T-1", verb="v", state="done", attempts=0)
     assert ready(world(moved, gone)) == [("T-2", None, "p/a/")]
     assert ready(world(gone)) == [("T-2", "p/a/", None)]
+    # What a review keeps back comes when it is decided, and whenever the task moves that goes on with its work
+    gone_on = ev.TaskChanged(task="T-1", verb="v", state="cancelled", attempts=1, partial="R-1")
+    given_up = ev.TaskChanged(task="T-1", verb="v", state="done", attempts=1)
+    for later in ((decided,), (gone_on,)):
+        db = world(review)
+        park(db, "T-2", at_review("R-1"))
+        for event in later:
+            apply(db, "at", event)
+        assert ready(db)[-1] == ("T-2", None, at_review("R-1"))
+    db = world(review, gone_on)
+    park(db, "T-2", at_review("R-1"))
+    apply(db, "at", given_up)
+    assert ready(db) == [("T-2", None, at_review("R-1"))]
     db = world(moved)
     park(db, "T-1", "p/a/")
     assert ready(db) == parked

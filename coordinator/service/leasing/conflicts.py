@@ -19,6 +19,7 @@ from coordinator.service import unserved
 from coordinator.service.core import Service, ms
 from coordinator.service.leasing.overlapping import near, one_by_one
 from coordinator.store.ledger import Tx, View
+from coordinator.store.projections import at_review
 from coordinator.store.rows import LeaseRow, NearWaiter
 from coordinator.words import resource_names
 from coordinator.words.refusals import Code, Refusal
@@ -56,12 +57,12 @@ class Obstacles(msgspec.Struct):
 
     @property
     def first_scope(self) -> str:
-        """The scope that a task blocked by this is parked on."""
+        """What a task blocked by this is parked on: a scope, or a review."""
         if self.leases:
             return self.held_at
         if self.waiters:
             return self.waiters[0].scope
-        return self.closed[0][2] if self.closed else self.mine[0].scope
+        return at_review(self.closed[0][0]) if self.closed else self.mine[0].scope
 
 
 def locate(svc: Service, view: View, texts: Sequence[str], cwd: str | None) -> list[Located]:
