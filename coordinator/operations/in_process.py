@@ -77,7 +77,9 @@ class InProcess:
                 for blob in blobs:
                     tx.keep_packed(*blob)
 
-            await self.write(keep)
+            refused = await self.write(keep)
+            if isinstance(refused, Refusal):
+                return refused  # what was found cannot be kept: then it is not known
         return None
 
     async def do(self, work: Callable[[], Any]) -> Any:

@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from coordinator.settings import Leases, Settings
+from coordinator.settings import Leases, Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
@@ -51,10 +51,13 @@ def meaning(name: str) -> frozenset[str]:
 
 
 class Coordinator(RuleBasedStateMachine):
+    quarantine = False
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        short = Settings(leases=Leases(ttl_s=60, max_hold_s=150, line_s=40, retry_s=5))
+        short = Settings(leases=Leases(ttl_s=60, max_hold_s=150, line_s=40, retry_s=5),
+                         review=Reviewing(quarantine=self.quarantine))
         self.world = World(Path(self.folder.name), short)
         for name in FILES:
             self.world.write(name, "at first\n")
@@ -85,6 +88,9 @@ class Coordinator(RuleBasedStateMachine):
         try:
             got = self.world.ask(request)
         except Refusal as refusal:
+            if refusal.code is Code.REVIEW_OPEN:
+                assert self.quarantine and self.kept_back() & asked
+                return
             assert refusal.code is Code.LOCKED
             assert rivals or stood, "refused with nothing in the way"
             # 2 and 8: nothing was granted, nobody else's live lease was touched
@@ -303,7 +309,7 @@ class Coordinator(RuleBasedStateMachine):
             try:
                 self.world.ask(rq.Acquire(agent=agent, resources=names))
             except Refusal as refusal:
-                if sabotage.left <= 0:
+                if sabotage.left <= 0 and refusal.code is not Code.REVIEW_OPEN:
                     assert refusal.code is Code.STORAGE
                     assert self.world.rows() == before
         self.note_tokens()
@@ -380,7 +386,17 @@ class Coordinator(RuleBasedStateMachine):
         taken = frozenset().union(*(meaning(row.file_path) for row in live))
         for task in self.world.ask(rq.Tasks(state="ready")).items:
             needs = frozenset().union(*map(meaning, task.resources))
-            assert needs & taken, f"{task.task} could have started"
+            assert needs & (taken | self.kept_back(task.task)), f"{task.task} could have started"
+
+    def kept_back(self, task: str | None = None) -> frozenset[str]:
+        """Files that reviews keep back from this task, or from whoever leases without one."""
+        if not self.quarantine:
+            return frozenset()
+        return frozenset().union(*(meaning(row[0]) for row in self.world.db.execute(
+            "SELECT f.path FROM review_files f JOIN reviews v USING (review_id) "
+            "WHERE v.state = 'open' OR (v.state = 'reassigned' AND ?1 IS NOT NULL AND EXISTS "
+            "(SELECT 1 FROM tasks t WHERE t.partial = v.review_id AND t.task_id <> ?1 "
+            "AND t.state IN ('ready', 'failed')))", (task,))))
 
     def leases(self) -> dict[int, tuple[str, str, str]]:
         return {row[0]: (row[2], row[5], row[1]) for row in self.all_leases()}
@@ -395,5 +411,13 @@ class Coordinator(RuleBasedStateMachine):
         return int(self.world.db.execute("SELECT count(*) FROM waiters").get)
 
 
+class Quarantining(Coordinator):
+    """The same with files under review given to nobody."""
+
+    quarantine = True
+
+
 Coordinator.TestCase.settings = settings(max_examples=examples(45), stateful_step_count=40)
 TestCoordinator = Coordinator.TestCase
+Quarantining.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=40)
+TestQuarantining = Quarantining.TestCase

@@ -312,6 +312,17 @@ def test_work_that_goes_on_is_not_kept_back_by_who_waits_for_it(tmp_path: Path) 
     world.close()
 
 
+def test_a_review_keeps_back_what_a_glob_means_and_nothing_else(tmp_path: Path) -> None:
+    world = World(tmp_path, Settings(review=Reviewing(quarantine=True)))
+    world.write("d/b.py", "one\n")
+    world.acquire("ann", "d/b.py")
+    world.write("d/b.py", "half\n")
+    world.ask(rq.Leave(agent="ann", clean=False))
+    assert [one.resource for one in world.acquire("bob", "**/a.py").leases] == ["**/a.py"]
+    assert world.refused(rq.Acquire(agent="cyd", resources=["**/b.py"])).code is Code.REVIEW_OPEN
+    world.close()
+
+
 def test_cancelling_reassigned_work_lets_others_go_on(tmp_path: Path) -> None:
     world = World(tmp_path, Settings(review=Reviewing(quarantine=True)))
     world.write("a.py", "one\n")

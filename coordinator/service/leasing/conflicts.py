@@ -188,6 +188,8 @@ def weigh(
             for review, path, scope, state, left_by, unkept in near(tx, "reviews_near", asked):
                 if state == "reassigned" and task in (None, left_by):
                     continue
+                if not overlaps(asked, rule.as_resource(str(path), "file", str(scope))):
+                    continue  # a glob is near to more than it means
                 found = str(review), str(path), str(scope)
                 out.reviews.append(found)
                 # Partial work that lies only where it was done is given to nobody: who writes there
