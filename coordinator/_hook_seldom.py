@@ -10,6 +10,7 @@ try:
     import _socket as socket
     import posix as system
 except ImportError:  # not Linux (mypy takes one name for one module only)
+    # (Each name is bound once: in one branch or the other.)
     import os as system  # type: ignore[no-redef]
     import socket  # type: ignore[no-redef]
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from coordinator.files.identity import device_and_inode, room
+from coordinator.files.identity import device_and_inode, statx_buffer
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
@@ -33,7 +33,7 @@ class Ground:
         self._things: list[tuple[str, bytes, _Id]] = []
         #: What is looked at before a commit (False) and after it (True).
         self._around_commit: dict[bool, list[tuple[bytes, _Id]]] = {False: [], True: []}
-        self._room = room()
+        self._buffer = statx_buffer()
         self._seen_at = 0.0
         self._said: str | None = None
         #: Called once, with a sentence, as soon as something is seen to be gone.
@@ -58,9 +58,9 @@ class Ground:
     def lost(self) -> str | None:
         """What is gone, as a sentence; None while all is in place. Looks at everything."""
         if self._said is None:
-            place = room()  # any thread may ask
+            buffer = statx_buffer()  # any thread may ask
             for what, path, known in self._things:
-                found = device_and_inode(path, place)
+                found = device_and_inode(path, buffer)
                 if found != known:
                     state = "was removed" if found is None else "was replaced by another"
                     self._lose(f"{what[0].upper()}{what[1:]} ({os.fsdecode(path)}) {state}.")
@@ -96,7 +96,7 @@ class Ground:
 
     def _look(self, around: bool) -> None:
         for path, known in self._around_commit[around]:
-            if device_and_inode(path, self._room) != known:
+            if device_and_inode(path, self._buffer) != known:
                 self.lost()
                 return
 
@@ -119,7 +119,7 @@ class Ground:
     def owns(self, path: Path) -> bool:
         """Whether what is there is what this daemon has put there."""
         wanted = os.fsencode(path)
-        return any(at == wanted and device_and_inode(at, room()) == identity
+        return any(at == wanted and device_and_inode(at, statx_buffer()) == identity
                    for _, at, identity in self._things)
 
     def forget(self, path: Path) -> None:

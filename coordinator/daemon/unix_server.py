@@ -95,6 +95,7 @@ class Conversation(asyncio.Protocol):
             transport.close()
             return
         self._all.add(self)
+        # A base class without it is declared; transports of sockets have it.
         transport.set_write_buffer_limits(high=UNREAD_BYTES_MAX)  # type: ignore[attr-defined]
 
     def pause_writing(self) -> None:

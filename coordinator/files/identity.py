@@ -36,13 +36,14 @@ def _found_statx() -> Callable[..., int] | None:
 _statx = _found_statx()
 
 
-def room() -> Any:
+def statx_buffer() -> Any:
     """Where the kernel can write an answer; for one thread at a time."""
     return ctypes.create_string_buffer(_SIZE)
 
 
 def device_and_inode(path: bytes, into: Any) -> tuple[int, int] | None:
-    """Which file is at `path` (no link is followed); None if none can be seen. `into` is a `room`.
+    """Which file is at `path` (no link is followed), as (device, inode); None if none can be seen.
+    `into` is a `statx_buffer`.
 
     Asks for nothing else. From Linux 6.13 on, whoever asks for a file's times makes its next write
     note a finer one, and an fdatasync after that takes a third longer.
