@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -77,23 +79,20 @@ def test_a_killed_worker_is_a_refusal_for_one_and_started_again(repo: Repo) -> N
         ann.release("many/")
         (worker,) = workers(repo)
         os.kill(worker, signal.SIGSTOP)  # it hangs in the middle of a look
-        answer: list[object] = []
-
-        def ask() -> None:
-            with repo.client("bob") as bob:
-                try:
-                    answer.append(bob.acquire("many/"))
-                except Refusal as refusal:
-                    answer.append(refusal.code)
-
-        asking = threading.Thread(target=ask)
-        asking.start()
-        for n in range(20):  # nobody else feels it
-            ann.acquire(f"small{n}.txt")
-        assert not answer
-        os.kill(worker, signal.SIGKILL)
-        asking.join(30)
-        assert answer == [Code.STORAGE]
+        with repo.client("bob") as bob, socket.socket(socket.AF_UNIX) as link:
+            bob.register()
+            asked = {"id": 1, "op": "acquire", "token": bob.token,
+                     "params": {"agent": "bob", "resources": ["many/"]}}
+            link.settimeout(30)
+            link.connect(str(repo.state.socket()))
+            link.sendall(json.dumps(asked).encode() + b'\n{"id": 2, "op": "locks"}\n')
+            answers = link.makefile("rb")
+            assert json.loads(answers.readline())["id"] == 2  # the first one has come, and waits
+            for n in range(20):  # nobody else feels it
+                ann.acquire(f"small{n}.txt")
+            os.kill(worker, signal.SIGKILL)
+            answer = json.loads(answers.readline())
+        assert (answer["id"], answer["error"]["code"]) == (1, Code.STORAGE), answer
         assert ann.acquire("many/").leases[0].resource == "many/"
 
 
