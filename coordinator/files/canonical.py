@@ -172,16 +172,16 @@ class Tree:
         path, above = plain.path, plain.above
         try:
             if seen is None or above not in seen:
-                at = plain.start
+                at, look = plain.start, _look if plain.worktree else _look_in_root
                 while (at := path.find("/", at)) > 0:
-                    found = _look(path[:at])
+                    found = look(path[:at])
                     if found is None:
                         break  # nor is anything below it
                     if found.st_mode & 0o170000 != _DIR:
                         return None
                     if is_prepared(path[:at]):
                         raise separate(path[:at], self._base, path)
-                    at += 1
+                    at, look = at + 1, _look
                 else:
                     found = _look(path)
                     if seen is not None:
@@ -418,6 +418,22 @@ def _look(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except FileNotFoundError:
         return None
+
+
+#: Whether this kernel and libc can tell that nothing is there without an error to be raised.
+_TELLS_ABSENCE = os.access in os.supports_follow_symlinks and os.access(
+    "/", os.F_OK, follow_symlinks=False
+)
+
+
+def _look_in_root(path: str) -> os.stat_result | None:
+    """`_look` for what lies in the root itself, which coord works in, so that it may look there.
+
+    Often nothing is there, and then an exception would cost as much as the look.
+    """
+    if _TELLS_ABSENCE and not os.access(path, os.F_OK, follow_symlinks=False):
+        return None
+    return _look(path)
 
 
 def _tidy(parts: list[str], text: str) -> list[str]:

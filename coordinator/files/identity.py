@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import threading
 from collections.abc import Callable
 from typing import Any
 
 _AT_FDCWD, _AT_SYMLINK_NOFOLLOW = -100, 0x100
-_BASIC_AND_BTIME = 0x7FF | 0x800
 _BTIME = 0x800
 #: `struct statx` of the kernel: 256 bytes; st_ino at 32, st_btime at 80, the device at 136.
 _SIZE = 256
@@ -39,6 +39,17 @@ _statx = _found_statx()
 def statx_buffer() -> Any:
     """Where the kernel can write an answer; for one thread at a time."""
     return ctypes.create_string_buffer(_SIZE)
+
+
+class _Told(threading.local):
+    """Where the kernel writes its answers to this thread. (To make room for each costs as much as
+    to ask.)"""
+
+    def __init__(self) -> None:
+        self.into = statx_buffer()
+
+
+_told = _Told()
 
 
 def device_and_inode(path: bytes, into: Any) -> tuple[int, int] | None:
@@ -69,9 +80,9 @@ def identity(path: str, found: os.stat_result) -> str:
 def identity_beside(place: int, name: bytes, found: os.stat_result) -> str:
     """`identity` of the file that has this name in the directory open as `place`."""
     if _statx is not None:
-        told = ctypes.create_string_buffer(_SIZE)
-        if _statx(place, name, _AT_SYMLINK_NOFOLLOW, _BASIC_AND_BTIME, told) == 0:
-            mask, inode, seconds, nanoseconds, major, minor = _WANTED.unpack_from(told.raw)
+        told = _told.into
+        if _statx(place, name, _AT_SYMLINK_NOFOLLOW, _INODE | _BTIME, told) == 0:
+            mask, inode, seconds, nanoseconds, major, minor = _WANTED.unpack_from(told)
             if mask & _BTIME:
                 return f"{os.makedev(major, minor)}:{inode}:{seconds}.{nanoseconds:09d}"
     born: Any = getattr(found, "st_birthtime", None)  # macOS and the BSDs
