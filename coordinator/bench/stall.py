@@ -33,8 +33,10 @@ from coordinator.words.refusals import Refusal
 REST_S = 3.0
 #: An act is repeated until it took so long together (seconds).
 ACT_S = 3.0
+#: For so long (seconds) nothing more must have been seen of what was changed: then it is all.
+QUIET_S = 1.0
 #: What is done once only: the second time there would be less, or nothing, to do.
-ONCE = ("files", "bytes", "revert", "compact")
+ONCE = ("checkout", "unseen", "files", "bytes", "revert", "compact")
 #: Bytes of one of the large files.
 LARGE_BYTES = 4_500_000
 
@@ -118,7 +120,8 @@ def run(sizes: Sizes, acts: Sequence[str], folder: Path | None = None) -> list[F
 
 def names() -> list[str]:
     """The acts, in their order."""
-    return ["files", "bytes", "disk", "paths", "unread", "revert", "rewrite", "compact"]
+    return ["checkout", "unseen", "files", "bytes", "disk", "paths", "unread", "revert", "rewrite",
+            "compact"]
 
 
 def _felt(name: str, neighbour: Neighbour, act: Callable[[], tuple[float, float, str]]) -> Felt:
@@ -172,6 +175,24 @@ def _acts(
             client.release(name)
         return span
 
+    def checkout() -> tuple[float, float, str]:
+        """A process that knows nothing of coord makes as many files, and the watcher sees them."""
+        began = time.perf_counter()
+        _made(root / "seen", sizes.files)
+        ended, after = time.perf_counter(), 0
+        while time.perf_counter() < ended + QUIET_S:
+            time.sleep(QUIET_S / 10)
+            seen = operator.call(rq.Events(kind="versions_seen", after=after, limit=500)).items
+            if seen:
+                ended, after = time.perf_counter(), seen[-1].seq
+        return began, ended, "done"
+
+    def unseen() -> tuple[float, float, str]:
+        """The same where nobody looks: git ignores it."""
+        (root / ".gitignore").write_text("unseen/\n", "utf-8")
+        time.sleep(QUIET_S)  # the watcher reads it
+        return timed(lambda: _made(root / "unseen", sizes.files))
+
     def files() -> tuple[float, float, str]:
         once("files", lambda: _many(root / "many", sizes.files))
         return leased("many/")
@@ -219,8 +240,9 @@ def _acts(
     def compact() -> tuple[float, float, str]:
         return timed(lambda: operator.call(rq.Compact(keep_days=1.0)))
 
-    return {"files": files, "bytes": large, "disk": disk, "paths": paths, "unread": unread,
-            "revert": revert, "rewrite": rewrite, "compact": compact}
+    return {"checkout": checkout, "unseen": unseen, "files": files, "bytes": large, "disk": disk,
+            "paths": paths, "unread": unread, "revert": revert, "rewrite": rewrite,
+            "compact": compact}
 
 
 def _written(place: Path, count: int, size: int) -> None:
@@ -242,6 +264,23 @@ for n in range(count):
     os.fsync(file)
     os.close(file)
     os.replace(name + ".new", name)
+"""
+
+
+def _made(place: Path, count: int) -> None:
+    """So many small files, made by a process of its own that knows nothing of coord."""
+    subprocess.run([sys.executable, "-P", "-c", _MAKER, str(place), str(count)], check=True)
+
+
+_MAKER = """
+import os, sys
+place, count = sys.argv[1], int(sys.argv[2])
+for n in range(count):
+    folder = os.path.join(place, f"d{n // 200}")
+    if n % 200 == 0:
+        os.makedirs(folder)
+    with open(os.path.join(folder, f"f{n}.txt"), "w") as file:
+        file.write(f"this is number {n}\\n" * 10)
 """
 
 

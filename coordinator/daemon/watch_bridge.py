@@ -23,8 +23,8 @@ from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.store.ledger import Tx
 
 log = logging.getLogger("coord.watcher")
-#: Changes that one transaction records.
-SEEN_AT_ONCE = 100
+#: Changes that one transaction records: others wait for it.
+SEEN_AT_ONCE = 25
 
 
 class WatchBridge:
@@ -37,6 +37,8 @@ class WatchBridge:
         self._router = router
         self._archive_changed = archive_changed
         self._watcher: Watcher | None = None
+        #: One batch is recorded at a time.
+        self._turn = asyncio.Lock()
         #: Whether what an unleased write changed is kept for a review.
         self._keeps = service.settings.watch.unleased == "review"
         self._folders = tuple(f.rstrip("/") + "/" for f in service.settings.archive.folders)
@@ -105,19 +107,23 @@ class WatchBridge:
         """Leases follow what was moved, each move by itself; then what is there now is recorded, a
         slice at a time, so that a checkout of thousands of files holds nobody up."""
         engine, service = self._router.engine, self._service
-        for change in seen:
-            if change.moved_from is not None:
-                job = partial(_follow, service, change.moved_from, change.path)
-                await decide(engine, service, job)
-        for at in range(0, len(seen), SEEN_AT_ONCE):
-            await engine.write(partial(_see, service, seen[at : at + SEEN_AT_ONCE]))
-        if any(change.link for change in seen):  # a name may lead elsewhere by now
-            await seen_writes.follow_names(engine, service)
+        async with self._turn:  # what was seen later is recorded later
+            for change in seen:
+                if change.moved_from is not None:
+                    job = partial(_follow, service, change.moved_from, change.path)
+                    await decide(engine, service, job)
+            ended = seen_writes.EndedRights()
+            for at in range(0, len(seen), SEEN_AT_ONCE):
+                some = seen[at : at + SEEN_AT_ONCE]
+                await engine.write(partial(_see, service, some, ended))
+            if any(change.link for change in seen):  # a name may lead elsewhere by now
+                await seen_writes.follow_names(engine, service)
 
 
 def _follow(service: Service, old: str, new: str, tx: Tx) -> None:
     seen_writes.follow(service, tx, old, new)
 
 
-def _see(service: Service, seen: Sequence[seen_writes.Seen], tx: Tx) -> None:
-    seen_writes.seen(service, tx, seen)
+def _see(service: Service, seen: Sequence[seen_writes.Seen], ended: seen_writes.EndedRights,
+         tx: Tx) -> None:
+    seen_writes.seen(service, tx, seen, ended)

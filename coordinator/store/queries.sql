@@ -47,9 +47,9 @@ SELECT seq, at, kind, agent, task, resource, data FROM (
 SELECT seq, at, data FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
 
 -- name: rights_ended_since
--- Rights that ended from an instant on, the latest first: who could write before, the watcher asks.
-SELECT at, agent, resource, data FROM events
-WHERE seq > ?1 AND at >= ?2 AND kind IN ('lease_released', 'lease_lapsed') ORDER BY seq DESC;
+-- Rights that ended from an instant on, in their order: who could write before, the watcher asks.
+SELECT seq, at, agent, resource, data FROM events
+WHERE seq > ?1 AND at >= ?2 AND kind IN ('lease_released', 'lease_lapsed') ORDER BY seq;
 
 -- name: events_of_task
 SELECT seq, at, kind, agent, task, resource, data FROM events WHERE task = ?1 ORDER BY seq LIMIT ?2;

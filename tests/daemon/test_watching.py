@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
+from coordinator.files.content import digest
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from tests.conftest import Repo
@@ -184,3 +185,24 @@ def test_five_thousand_files_at_once(make_repo: Callable[..., Repo]) -> None:
         v[0].startswith("build/") for e in kinds(repo, "versions_seen") for v in e.data["versions"]
     )
     repo.client("bob").acquire("src/1.txt")
+
+
+def test_what_was_seen_last_is_recorded_last(make_repo: Callable[..., Repo]) -> None:
+    # Given much that changes at once, and while it is being recorded its last file changes again
+    repo = make_repo(config=QUICK)
+    repo.client("ann").register()
+    until(lambda: repo.client().call(rq.Health()).watcher["mode"] == "inotify")
+    for i in range(4000):
+        (repo.root / f"{i}.txt").write_text(str(i))
+    until(lambda: len(kinds(repo, "versions_seen")) > 0, 60)
+    (repo.root / "3999.txt").write_text("changed since")
+
+    def versions() -> list[str | None]:
+        return [v[1] for e in kinds(repo, "versions_seen") for v in e.data["versions"]
+                if v[0] == "3999.txt"]
+
+    # Then the last version that is known is the last there was
+    last = digest(b"changed since")
+    until(lambda: last in versions(), 60)
+    until(lambda: sum(len(e.data["versions"]) for e in kinds(repo, "versions_seen")) >= 4000, 60)
+    assert versions()[-1] == last

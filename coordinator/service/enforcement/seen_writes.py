@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 
@@ -67,49 +68,57 @@ class Seen:
         return self.hash is not None and is_link(self.hash)
 
 
-def seen(svc: Service, tx: Tx, changes: Sequence[Seen]) -> None:
-    """Record what the watcher saw; unleased writes are told apart. (Leases have followed the
-    renames among these before: `follow`.)"""
-    tx.memo.pop("rights_ended", None)  # jobs before this one, in the same transaction, may end more
-    policy = svc.settings.watch.unleased
-    active = bool((tx.row("agents_active") or (0,))[0])
-    versions: list[tuple[str, str | None, str | None]] = []
-    for change in changes:
-        if change.is_dir:
-            continue
-        known = tx.row("version_get", change.path)
-        if known is not None and known[0] == change.hash:
-            continue
-        holder = _holder(svc, tx, change)
-        versions.append((change.path, change.hash, holder))
-        if holder is None and active and policy != "ignore" and change.moved_from is None:
-            _unleased(svc, tx, change, str(known[0]) if known and known[0] else None, policy)
-    for start in range(0, len(versions), VERSIONS_MAX):
-        tx.record(ev.VersionsSeen(versions=versions[start : start + VERSIONS_MAX]))
+class EndedRights:
+    """Who had which rights that ended lately: of each resource, the last end of one.
 
-
-def _holder(svc: Service, tx: Tx, change: Seen) -> str | None:
-    """Who had the right to write this path when it was written: the writer, as far as a lease can
-    tell. Of a deletion the instant is not known: whoever has the right now, or had it just before.
+    Read from the log, which only grows: what was read stays true, and only what is new is read
+    again. For one run of changes; a new one begins anew.
     """
-    asked = resource(change.path, "file", fold_case=svc.fold_case)
-    holder = None
-    for raw in near(tx, "rivals", asked):
-        lease = LeaseRow(*raw)
-        if (
-            lease.mode == "exclusive" and lease.expires_at > tx.now
-            and overlaps(asked, as_resource(lease.file_path, lease.kind, lease.scope))
-        ):
-            holder = lease.locked_by
-            if change.changed_ms is None or iso(change.changed_ms) >= lease.locked_at:
-                return holder
-    for ended_at, agent, name, data in _rights_ended(tx):
-        if change.changed_ms is not None and iso(change.changed_ms) > ended_at:
-            break  # the others ended even earlier
-        scope = msgspec.json.decode(data, type=_Scope).scope
-        if overlaps(asked, as_resource(name, kind_of(name), scope)):
-            return str(agent)
-    return holder
+
+    def __init__(self) -> None:
+        self._seq: int | None = None
+        self._ends: dict[str, _End] = {}
+        self._scopes: list[str] = []  # of `_ends`, sorted
+        self._globs: dict[str, tuple[Resource, _End]] = {}
+
+    def catch_up(self, tx: Tx) -> None:
+        """Read what was added to the log since the last time."""
+        newest = tx.last_seq - tx.recorded  # on disk: what is not may be given up
+        after = max(0, newest - LATE_EVENTS) if self._seq is None else self._seq
+        self._seq = newest
+        for seq, at, agent, name, data in tx.rows("rights_ended_since", after, tx.later(-LATE_MS)):
+            self.note(at, seq, agent, name, _scope(data))
+
+    def note(self, at: str, seq: int, agent: str, name: str, scope: str) -> None:
+        """This agent's right to this has ended; later ends are noted later."""
+        end = _End(at, seq, agent)
+        if kind_of(name) == "glob":
+            self._globs[name] = as_resource(name, "glob", scope), end
+            return
+        if scope not in self._ends:
+            insort(self._scopes, scope)
+        self._ends[scope] = end
+
+    def last(self, asked: Resource) -> _End | None:
+        """The last end of a right to what overlaps this file."""
+        scope, found = asked.scope, list[_End]()
+        at = scope.find("/") + 1
+        while at:  # what contains it
+            if (end := self._ends.get(scope[:at])) is not None:
+                found.append(end)
+            at = scope.find("/", at) + 1
+        for below in self._scopes[bisect_right(self._scopes, scope):]:  # its regions, say
+            if not below.startswith(scope):
+                break
+            found.append(self._ends[below])
+        found += [end for glob, end in self._globs.values() if overlaps(asked, glob)]
+        return max(found, key=lambda end: end.seq, default=None)
+
+
+class _End(NamedTuple):
+    at: str
+    seq: int
+    agent: str
 
 
 class _Scope(msgspec.Struct):
@@ -118,17 +127,74 @@ class _Scope(msgspec.Struct):
     scope: str
 
 
-def _rights_ended(tx: Tx) -> list[tuple[Any, ...]]:
-    """Rights that ended lately, the latest first, as (at, agent, resource, event); read once for a
-    batch of changes. Of thousands few are asked for, so the events are not decoded here."""
-    if "rights_ended" not in tx.memo:
-        since = tx.later(-LATE_MS)
-        tx.memo["rights_ended"] = [
-            *tx.recorded_of(_ENDINGS),
-            *tx.rows("rights_ended_since", max(0, tx.last_seq - LATE_EVENTS), since),
-        ]
-    found: list[tuple[Any, ...]] = tx.memo["rights_ended"]
-    return found
+def _scope(data: str) -> str:
+    return msgspec.json.decode(data, type=_Scope).scope
+
+
+def seen(
+    svc: Service, tx: Tx, changes: Sequence[Seen], ended: EndedRights | None = None
+) -> None:
+    """Record what the watcher saw; unleased writes are told apart. (Leases have followed the
+    renames among these before: `follow`.) `ended` goes from one slice of a batch to the next."""
+    policy = svc.settings.watch.unleased
+    active = bool((tx.row("agents_active") or (0,))[0])
+    versions: list[tuple[str, str | None, str | None]] = []
+    rights = _Rights(svc, tx, ended or EndedRights())
+    for change in changes:
+        if change.is_dir:
+            continue
+        known = tx.row("version_get", change.path)
+        if known is not None and known[0] == change.hash:
+            continue
+        holder = rights.holder(change)
+        versions.append((change.path, change.hash, holder))
+        if holder is None and active and policy != "ignore" and change.moved_from is None:
+            _unleased(svc, tx, change, str(known[0]) if known and known[0] else None, policy)
+    for start in range(0, len(versions), VERSIONS_MAX):
+        tx.record(ev.VersionsSeen(versions=versions[start : start + VERSIONS_MAX]))
+
+
+class _Rights:
+    """Who may write what in this transaction, and who might lately."""
+
+    def __init__(self, svc: Service, tx: Tx, ended: EndedRights) -> None:
+        self._svc = svc
+        self._tx = tx
+        self._ended = ended
+        self._own: EndedRights | None = None
+
+    def holder(self, change: Seen) -> str | None:
+        """Who had the right to write this path when it was written: the writer, as far as a lease
+        can tell. Of a deletion the instant is not known: whoever has the right now, or had it just
+        before."""
+        tx, written = self._tx, None
+        asked = resource(change.path, "file", fold_case=self._svc.fold_case)
+        if change.changed_ms is not None:
+            written = iso(change.changed_ms)
+        holder = None
+        for raw in near(tx, "rivals", asked):
+            lease = LeaseRow(*raw)
+            if (
+                lease.mode == "exclusive" and lease.expires_at > tx.now
+                and overlaps(asked, as_resource(lease.file_path, lease.kind, lease.scope))
+            ):
+                holder = lease.locked_by
+                if written is None or written >= lease.locked_at:
+                    return holder
+        end = self._last_end(asked)
+        if end is not None and end.at >= max(written or "", tx.later(-LATE_MS)):
+            return end.agent
+        return holder
+
+    def _last_end(self, asked: Resource) -> _End | None:
+        """The last end of a right to what overlaps this file, if it was lately."""
+        if self._own is None:
+            self._ended.catch_up(self._tx)
+            self._own = EndedRights()  # what this transaction has ended: not in the log yet
+            ends = self._tx.recorded_of(_ENDINGS)
+            for number, (at, agent, name, data) in enumerate(reversed(ends)):
+                self._own.note(at, number, agent, name, _scope(data))
+        return self._own.last(asked) or self._ended.last(asked)
 
 
 def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str) -> None:
