@@ -109,7 +109,7 @@ class Watcher(FileSystemEventHandler):
         self._queue_max = queue_max
         self._poll = poll
         self._poll_s = poll_s
-        self._native = native or (lambda: native_observer(self._skips, self._lose))
+        self._native = native or (lambda: native_observer(self._skips, self._lose, self._hear_file))
 
         self._lock = threading.Lock()
         self._changes = Changes()
@@ -225,9 +225,14 @@ class Watcher(FileSystemEventHandler):
 
     def dispatch(self, event: FileSystemEvent) -> None:
         """One raw event. (watchdog calls this.)"""
-        path = self._relative(event.src_path)
-        to = self._relative(event.dest_path) if event.dest_path else None
-        kind, is_dir = event.event_type, event.is_directory
+        self._hear(event.event_type, event.is_directory, event.src_path, event.dest_path)
+
+    def _hear_file(self, kind: str, path: bytes) -> None:
+        self._hear(kind, False, path, "")
+
+    def _hear(self, kind: str, is_dir: bool, source: bytes | str, target: bytes | str) -> None:
+        path = self._relative(source)
+        to = self._relative(target) if target else None
         with self._lock:
             if path == "":
                 if kind in ("deleted", "moved"):

@@ -2,12 +2,21 @@
 
 import errno
 import os
+import random
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from watchdog.events import (
+    DirCreatedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
 from watchdog.observers.api import BaseObserver
 
 from coordinator.daemon.watcher import Change, Watcher
@@ -190,6 +199,95 @@ def test_five_thousand_files_at_once(root: Path, start: Start) -> None:
     if Change("overflow", "") not in owner.changes:
         seen = {change.path for change in owner.changes}
         assert len(seen & {f"src/f{n}" for n in range(5000)}) == 5000
+
+
+def test_files_go_straight_on_and_overtake_nothing(root: Path) -> None:
+    # Given an observer whose handler is slow with what goes through watchdog's queues
+    heard: list[str] = []
+    came = threading.Condition()
+
+    def note(kind: str, path: str) -> None:
+        with came:
+            heard.append(f"{kind} {os.path.basename(path)}")
+            came.notify_all()
+
+    class Slow(FileSystemEventHandler):
+        def dispatch(self, event: FileSystemEvent) -> None:
+            threading.Event().wait(0.05)
+            note(event.event_type, os.fsdecode(event.dest_path or event.src_path))
+
+    def waits_for(what: Callable[[], bool]) -> None:
+        with came:
+            assert came.wait_for(what, PATIENCE_S), heard
+
+    in_order = ["at once created one", "moved two", "deleted two", "created two", "created new", "deleted two"]
+    observer = watchdog_observers.native_observer(
+        lambda path: False, lambda no: None, lambda kind, path: note(f"at once {kind}", os.fsdecode(path))
+    )
+    wanted: list[type[FileSystemEvent]] = [FileCreatedEvent, FileDeletedEvent, FileMovedEvent, DirCreatedEvent]
+    observer.schedule(Slow(), str(root), recursive=True, event_filter=wanted)
+    observer.start()
+    try:
+        # When nothing else is under way, then a file's events come at once
+        (root / "src/one").touch()
+        waits_for(lambda: heard == in_order[:1])
+        # When others are, then they keep their order
+        os.rename(root / "src/one", root / "src/two")
+        (root / "src/two").unlink()
+        (root / "src/two").touch()
+        (root / "new").mkdir()
+        (root / "src/two").unlink()
+        waits_for(lambda: len(heard) >= len(in_order))
+        assert heard == in_order
+        # And some time after these they come at once again
+        for n in range(100):
+            (root / f"src/{n}").touch()
+            waits_for(lambda n=n: heard[-1].endswith(f"created {n}"))  # type: ignore[misc]
+            if heard[-1].startswith("at once"):
+                break
+        assert heard[-1].startswith("at once")
+    finally:
+        observer.stop()
+        observer.join()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_done_each_path_that_is_another_now_is_told(root: Path, start: Start, seed: int) -> None:
+    luck = random.Random(seed)
+    places = [root / folder / name for folder in ("src", "lib", "lib/deep") for name in ("x", "y", "z")]
+    for place in places:
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(f"{place.name} at first")
+
+    def there() -> dict[str, str]:
+        return {str(path.relative_to(root)): path.read_text()
+                for path in sorted(root.rglob("*")) if path.is_file()}
+
+    before = there()
+    _, owner = start(debounce_s=0.02)
+    for n in range(60):
+        place = luck.choice(places)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        act = luck.randrange(5)
+        if act == 0:
+            place.write_text(f"{n}")
+        elif act == 1:  # as some editors write
+            place.unlink(missing_ok=True)
+            place.write_text(f"{n}")
+        elif act == 2 and place.exists():
+            place.rename(luck.choice([other for other in places if other.parent.exists()]))
+        elif act == 3:
+            place.unlink(missing_ok=True)
+        elif act == 4 and n % 3 == 0 and (root / "lib/deep").exists():
+            (root / "lib/deep").rename(root / f"lib/moved{n}")
+    (root / "over").write_text("all was done before this")
+    owner.waits_for_path("over")
+    now = there()
+    changed = {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}
+    told = {name for change in owner.changes for name in (change.path, change.to) if name}
+    untold = {path for path in changed
+              if not any(path == name or path.startswith(f"{name}/") for name in told)}
+    assert not untold, (untold, owner.changes)
 
 
 def test_too_much_is_told_as_one_overflow(root: Path, start: Start) -> None:
