@@ -127,6 +127,11 @@ class Tree:
         """
         if not seen and self._common is not None:
             self._look_for_worktrees()
+        if cwd is None and not literal and not self.fold_case:  # nearly always
+            plain = _plainly_typed(text, self._base, self._bases)
+            found = self._resolve_plain(plain, seen) if plain is not None else None
+            if found is not None:
+                return found
         if literal:
             resource_names.check_text(text)
             return self._resolve_path(text, cwd, seen)
@@ -358,9 +363,12 @@ class Tree:
     def _look_for_worktrees(self) -> None:
         if self._common is None:
             return
+        if not self._linked and not os.access(self._worktrees_dir, os.F_OK):
+            self._stamp = None  # as a rule there are none
+            return
         try:
             seen = os.stat(self._worktrees_dir)
-        except OSError:  # as a rule there are none
+        except OSError:
             self._stamp = None
             if self._linked:
                 self._take_worktrees([])
@@ -401,6 +409,17 @@ def _plainly(text: str, start: str, bases: tuple[str, ...], main: str) -> _Plain
     worktree = None if base == main else base.rstrip("/")
     return _Plain(path, resource_names.resource(name, "file"), path[: path.rfind("/")], worktree,
                   len(base))
+
+
+@lru_cache(maxsize=4096)
+def _plainly_typed(text: str, main: str, bases: tuple[str, ...]) -> _Plain | None:
+    """The same of what was typed, from the root: None, too, if that is no path.
+
+    Raises:
+        Refusal: as `resource_names.parse`.
+    """
+    kind, part, _ = resource_names.parse(text)
+    return _plainly(part, main, bases, main) if kind in ("file", "dir") else None
 
 
 def _owner(name: str) -> str | None:

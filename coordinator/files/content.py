@@ -24,8 +24,9 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 ContentKind = Literal["file", "symlink", "absent", "large", "directory", "special"]
 
@@ -55,8 +56,7 @@ Stamp = tuple[int, int, int, int, int, int]
 Taker = Callable[[int], tuple[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True, gc=False):
     """What was at a path at one moment.
 
     Attributes:
@@ -251,7 +251,8 @@ def read_opened(
         ended = os.fstat(fd)
     finally:
         os.close(fd)
-    steady = stamp_of(begun) == stamp_of(ended) and content.size == ended.st_size
+    steady = (begun.st_ctime_ns == ended.st_ctime_ns and begun.st_mtime_ns == ended.st_mtime_ns
+              and begun.st_size == content.size == ended.st_size)
     if steady:
         # An editor may have put another file in its place: then the bytes are yesterday's.
         try:
@@ -287,6 +288,12 @@ def _read_open(fd: int, begun: os.stat_result, size_max: int, taker: Taker | Non
         hexed, done = taker(fd)
         return Content(f"sha256:{hexed}{mark}", done, None, "large", mode, stamp, begun.st_nlink,
                        taken=True)
+    if size < CHUNK_BYTES and size <= size_max:
+        data = os.read(fd, size + 1)
+        if len(data) == size:  # nearly always
+            return Content(f"sha256:{hashlib.sha256(data).hexdigest()}{mark}", size, data, "file",
+                           mode, stamp, begun.st_nlink)
+        os.lseek(fd, 0, os.SEEK_SET)
     named = hashlib.sha256()
     chunks: list[bytes] = []
     done = 0
