@@ -318,7 +318,7 @@ class AgentWorker(threading.Thread):
 
     def _closed(self, task: rq.Task, ended: Ended, refusal: Refusal) -> tuple[str, str]:
         """The task was not this agent's any more: finished or given back by itself, or lapsed."""
-        now = self._steady(lambda: self.client.call(rq.TaskShow(task=task.task)))
+        now = self.launch.steady(rq.TaskShow(task=task.task))  # its token may be gone, too
         if now.state == "done":
             return "done", ""
         if ended.how == "lapsed" or refusal.code is Code.STALE_TOKEN:

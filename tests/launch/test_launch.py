@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+import coordinator._hook as hook_file
 from coordinator.launch import logs
 from coordinator.words import requests as rq
 from tests.conftest import Repo
@@ -48,8 +52,6 @@ def test_tasks_of_one_file_run_one_after_the_other(repo: Repo, launch: Start) ->
 
 
 def test_an_agent_acts_as_itself_in_its_own_shell(repo: Repo, launch: Start) -> None:
-    import sys
-
     going = launch(
         f'"{sys.executable}" -m coordinator.cli.main lock found.txt --task $COORD_TASK || exit 9\n'
         f'"{sys.executable}" -m coordinator.cli.main launch -n 1 -c true && exit 9\n'
@@ -62,6 +64,39 @@ def test_an_agent_acts_as_itself_in_its_own_shell(repo: Repo, launch: Start) -> 
     assert "UNAUTHORIZED" in log  # launching is for people
     with repo.client() as client:
         assert client.call(rq.Locks()).items == []
+
+
+@pytest.mark.parametrize("ends", [
+    "coord task done $COORD_TASK", "coord task fail $COORD_TASK",
+    "test -e tried || coord task fail $COORD_TASK --blocked later.txt; touch tried",
+])
+def test_an_agent_that_ends_its_task_itself_gets_the_next_one(repo: Repo, launch: Start, ends: str) -> None:
+    # Given an agent with hooks that ends its task as its prompt says; then its session ends
+    end = json.dumps({"session_id": "s1", "cwd": str(repo.root), "hook_event_name": "SessionEnd",
+                      "reason": "other"})
+    report = launch(
+        f"echo $COORD_TASK >> order\n{ends}\n"
+        f"echo '{end}' | \"{sys.executable}\" -I -S -E \"{hook_file.__file__}\" \"$COORD_SOCKET\" claude-code\n",
+        ("one", ["a"]), ("two", ["b"]), n=1,
+    ).report()
+    # Then that is no end of the launch: each task comes to its own
+    order = (repo.root / "order").read_text().split()
+    assert {"T-1", "T-2"} <= set(order)
+    wanted = {"dead": 2} if "blocked" not in ends and "fail" in ends else {"done": 2}
+    assert report["tasks"] == wanted, report
+
+
+def test_an_agent_that_a_person_removed_is_not_the_end_of_the_launch(repo: Repo, launch: Start) -> None:
+    going = launch(
+        "test -e again && exit 0\necho $$ > pid; while :; do echo busy; sleep 0.1; done",
+        ("one", ["a"]), ("two", ["b"]), n=1, options=("--ttl", "2s", "--grace", "1s"),
+    )
+    pid = pid_in(repo.root / "pid")
+    with repo.client() as person:
+        person.call(rq.Leave(agent="shell-1", clean=True))
+    until(lambda: not alive(pid))
+    (repo.root / "again").touch()
+    assert going.report()["tasks"] == {"done": 2}, going.said()
 
 
 def test_a_failing_agent_is_retried_then_dead(repo: Repo, launch: Start) -> None:

@@ -75,6 +75,11 @@ def test_a_launched_agent_is_known_by_its_token_and_ended_by_its_launcher(world:
     assert holders(world) == {"a.py": "T-1-agent", "b.py": "T-1-agent"}, "whether the task is done, its launcher knows"
     (row,) = world.ask(rq.Agents()).items
     assert row.session == "s1" and row.hooked_at is not None
+    # And one that has ended its task itself is still its launcher's: only what it holds is free
+    world.ask(rq.TaskDone(agent="T-1-agent", task=task))
+    assert session.edit("c.py", "1\n") == ""
+    session.hook("SessionEnd")
+    assert holders(world) == {} and [one.agent for one in world.ask(rq.Agents()).items] == ["T-1-agent"]
 
 
 def test_joining_by_call_by_session_and_not_as_another(world: World, ann: Session) -> None:

@@ -68,9 +68,9 @@ def serve(
         heeded.context = notice_delivery.welcome(tx, name)
     elif heard.moment == "sub stop" and heard.sub:
         shell_commands.hand_back(tx, name)
-        sessions.ended(svc, tx, name, why="the sub-agent ended")
+        sessions.ended(svc, tx, actor, name, why="the sub-agent ended")
     elif heard.moment == "end":
-        sessions.ended(svc, tx, name, why="its session ended")
+        sessions.ended(svc, tx, actor, name, why="its session ended")
         return heeded
     elif heard.moment == "stop" and svc.settings.hooks.keep == "turn":
         sessions.turn_over(tx, name)

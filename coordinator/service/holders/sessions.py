@@ -83,11 +83,16 @@ def _left(tx: Tx, agent: str) -> bool:
     return row is None or row.state == "gone"
 
 
-def ended(svc: Service, tx: Tx, agent: str, *, why: str) -> None:
-    """A session or sub-agent has come to its end: what it holds is released. Launched agents are
-    ended by their launcher, who knows whether the task is done."""
+def ended(svc: Service, tx: Tx, actor: Actor, agent: str, *, why: str) -> None:
+    """A session or sub-agent has come to its end: what it holds is released. Who shows a token was
+    registered by somebody else, a launcher mostly, who ends it: a session is one of its runs, and
+    it is known there whether the task is done."""
     row = tx.agent(agent)
-    if row is not None and row.state != "gone" and not tx.rows("tasks_of_holder", agent):
+    if row is None or row.state == "gone" or tx.rows("tasks_of_holder", agent):
+        return
+    if actor.agent == agent:
+        turn_over(tx, agent)
+    else:
         lapse.end_agent(svc, tx, agent, clean=True, reason=why)
 
 
