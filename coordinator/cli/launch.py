@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
@@ -147,8 +149,14 @@ def _on_signals(launcher: Launcher, screen: _Screen) -> None:
             screen.later("No new tasks; what runs is finished. Once more stops at once.")
             launcher.drain()
 
+    def hung_up(number: int, frame: FrameType | None) -> None:
+        screen.unheard()  # nor can anybody press Ctrl-C there
+
+    screen.nobody_listens = launcher.drain
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGTERM, interrupted)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` has it ignored
+        signal.signal(signal.SIGHUP, hung_up)
 
 
 class _Screen:
@@ -162,9 +170,27 @@ class _Screen:
         self._pending: list[str] = []
         self._counts: dict[str, int] = {}
         self._counted_at = 0.0
+        #: Called when the terminal was closed, or whoever read the output has ended.
+        self.nobody_listens: Callable[[], None] = lambda: None
+
+    def unheard(self) -> None:
+        """What is written from now on goes nowhere: a write that fails would be the end of the
+        launch, and leave its agents behind."""
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            if _is_lost(number):
+                os.dup2(nowhere, number)
+        os.close(nowhere)
+        self.nobody_listens()
 
     def say(self, line: str) -> None:
         """One line for the record."""
+        try:
+            self._say(line)
+        except OSError:
+            self.unheard()
+
+    def _say(self, line: str) -> None:
         if self._quiet:
             complain(in_line(line))
         elif self._live is not None:
@@ -186,9 +212,15 @@ class _Screen:
             with self._live:
                 while not launcher.wait(FRAME_S):
                     self._flush()
-                    self._live.update(self._table(launcher), refresh=True)
-                self._live.update(Text(""), refresh=True)
+                    self._draw(self._live, self._table(launcher))
+                self._draw(self._live, Text(""))
         self._flush()
+
+    def _draw(self, live: Live, what: RenderableType) -> None:
+        try:
+            live.update(what, refresh=True)
+        except OSError:
+            self.unheard()
 
     def _flush(self) -> None:
         while self._pending:
@@ -304,3 +336,12 @@ def _print(log: run_logs.Follower, *, over: bool) -> None:
     for line in log.shown(over=over):
         say(line)
     sys.stdout.flush()
+
+
+def _is_lost(number: int) -> bool:
+    """Whether writing to this descriptor fails: it is a terminal that was closed, or a pipe that
+    nobody reads."""
+    poll = select.poll()
+    poll.register(number, select.POLLOUT)
+    return any(events & (select.POLLHUP | select.POLLERR | select.POLLNVAL)
+               for _, events in poll.poll(0))

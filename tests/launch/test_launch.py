@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import signal
+import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,6 +102,52 @@ def test_an_agent_that_a_person_removed_is_not_the_end_of_the_launch(repo: Repo,
     until(lambda: not alive(pid))
     (repo.root / "again").touch()
     assert going.report()["tasks"] == {"done": 2}, going.said()
+
+
+SLOW = "echo $COORD_TASK >> began; echo $$ > pid; while ! test -e go; do echo busy; sleep 0.1; done; echo $COORD_TASK >> ended"
+
+
+def _begin(repo: Repo, **streams: Any) -> subprocess.Popen[bytes]:
+    """A launch of one agent for two tasks, which is at its first."""
+    with repo.client() as person:
+        for name in ("one", "two"):
+            person.call(rq.TaskAdd(title=name, resources=[name]))
+    script = repo.root.parent / "agent.sh"
+    script.write_text(SLOW)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "coordinator.cli.main", "launch", "-", "--agent", "shell",
+         "--command", f"sh '{script}'", "-n", "1"], cwd=repo.root, **streams)
+    pid_in(repo.root / "pid")
+    return process
+
+
+def _drained(repo: Repo, process: subprocess.Popen[bytes]) -> None:
+    """What runs is finished, nothing more is begun, and nothing is left behind."""
+    assert process.poll() is None, "it did not wait for its agent"
+    (repo.root / "go").touch()
+    assert process.wait(30) == 1
+    assert (repo.root / "ended").read_text().split() == ["T-1"]
+    assert (repo.root / "began").read_text().split() == ["T-1"]
+    assert states(repo) == {"one": "done", "two": "ready"}
+    with repo.client() as person:
+        assert person.call(rq.Agents()).items == []
+        assert person.call(rq.Reviews()).items == []
+
+
+def test_a_terminal_that_is_closed_lets_what_runs_finish(repo: Repo) -> None:
+    ours, theirs = pty.openpty()
+    process = _begin(repo, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+                     preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(theirs)
+    os.close(ours)  # as when its window is closed
+    _drained(repo, process)
+
+
+def test_a_reader_that_ends_lets_what_runs_finish(repo: Repo) -> None:
+    process = _begin(repo, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()  # as `| head` does
+    _drained(repo, process)
 
 
 def test_a_failing_agent_is_retried_then_dead(repo: Repo, launch: Start) -> None:
