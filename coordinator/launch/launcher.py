@@ -6,19 +6,17 @@ person may do in between: drain, stop. Prints nothing; `say` is told what happen
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
 from coordinator.files.state import StateDir
-from coordinator.launch import logs, recovery, report, runs
+from coordinator.launch import orphans, recovery, report, runs
 from coordinator.launch.agent_worker import AgentWorker
 from coordinator.launch.attempt import Limits
-from coordinator.launch.isolation import Isolation, tidy_up, uncommitted
+from coordinator.launch.isolation import Isolation, uncommitted
 from coordinator.launch.launch_state import LaunchState
-from coordinator.launch.process import end_orphan, mark, unrecorded
 from coordinator.launch.worktrees import Target, find_target
 from coordinator.profiles import Profile
 from coordinator.wiring.settings_wiring import Wirer
@@ -89,6 +87,8 @@ class Launcher(LaunchState):
             raise Refusal(
                 Code.STORAGE, f"{self.state.runs} cannot be written: {bad.strerror}."
             ) from None
+        self._outlives = orphans.Outlives(self.root, self.run.record.run)
+        self.run.outlived_by(self._outlives.pid)
         if self._target is not None:
             self._isolate(self._target)
         if text is not None and tasks is not None:
@@ -111,29 +111,16 @@ class Launcher(LaunchState):
                 self.say(said)
 
     def _tidy_up(self) -> None:
-        for path, record in list(runs.records(self.state)):
+        for _, record in list(runs.records(self.state)):
             if not record.orphaned:
                 continue
-            ended = 0
-            for worker in record.workers:
-                tail = ""
-                if worker.pid is None:
-                    group = unrecorded(worker.agent, str(self.state.socket()))
-                    if group is not None:
-                        ended += end_orphan(group, mark(group), worker.agent)
-                elif worker.task is not None:
-                    ended += end_orphan(worker.pid, worker.mark, worker.agent)
-                    tail = logs.tail(logs.log_path(path.parent, worker.task, worker.attempt or 1),
-                                     4_000)
-                with contextlib.suppress(Refusal):
-                    self.operator.call(
-                        rq.Leave(agent=worker.agent, clean=False, log_tail=tail,
-                                 reason=f"its launcher (run {record.run}) died")
-                    )
+            done = orphans.tidy_up(self.root, self.state, self.operator, record.run)
+            if done is None:
+                continue
+            ended, kept = done
             self.orphans += ended
-            runs.close(path, record, iso(self._clock.now_ms()))
-            for kept in tidy_up(self.root, self.state, record.run):
-                self.say(f"Run {record.run} left work that did not land: {kept}")
+            for place in kept:
+                self.say(f"Run {record.run} left work that did not land: {place}")
             self.say(f"Run {record.run} had died: {ended} agent"
                      f"{'' if ended == 1 else 's'} of it stopped, unfinished work flagged.")
 
@@ -208,6 +195,7 @@ class Launcher(LaunchState):
             made.landed, made.not_landed = self.isolation.landed, self.isolation.kept
         self.run.record.ended_at = iso(self._clock.now_ms())
         self.run.save()
+        self._outlives.over()
         self.operator.close()
         return made
 

@@ -98,6 +98,15 @@ def mark(pid: int) -> str | None:
     return " ".join(asked.stdout.split()) or None
 
 
+def lives(pid: int, known: str | None) -> bool:
+    """Whether the process that had this number and this `mark` still runs. (One that has ended
+    keeps both until its parent has asked how.)"""
+    if known is None or mark(pid) != known:
+        return False
+    fields = _stat(pid)
+    return fields is None or fields[0] not in "ZX"
+
+
 def end_orphan(pid: int, known: str | None, agent: str, grace_s: float = 2.0) -> bool:
     """End the group of a process that an earlier launcher left; whether there was one.
 

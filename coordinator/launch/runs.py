@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from coordinator.files.state import StateDir
-from coordinator.launch.process import mark
+from coordinator.launch.process import lives, mark
 
 
 class Hand(msgspec.Struct):
@@ -40,6 +40,8 @@ class Record(msgspec.Struct, kw_only=True):
     imported: str | None = None  # sha256 of the task file
     tasks: list[str] = []
     workers: list[Hand] = []
+    outlived_by: int | None = None
+    """The process that tidies up when the launcher dies."""
     ended_at: str | None = None
 
     @property
@@ -47,7 +49,7 @@ class Record(msgspec.Struct, kw_only=True):
         """Whether its launcher is gone without having ended it."""
         if self.ended_at is not None:
             return False
-        return self.launcher_mark is None or mark(self.launcher) != self.launcher_mark
+        return not lives(self.launcher, self.launcher_mark)
 
 
 class RunFile:
@@ -75,6 +77,11 @@ class RunFile:
             workers = [one for one in self.record.workers if one.agent != worker.agent]
             self.record.workers = [*workers, worker]
             self._try_to_write()
+
+    def outlived_by(self, pid: int | None) -> None:
+        """Note the process that tidies up when the launcher dies."""
+        self.record.outlived_by = pid
+        self.save()
 
     def save(self) -> None:
         """Write the record."""

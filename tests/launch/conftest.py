@@ -28,6 +28,7 @@ class Launch:
         command = [sys.executable, "-m", "coordinator.cli.main", "launch",
                    str(tasks) if tasks else "-", "--agent", "shell", "--command", agent,
                    "--json", *options]
+        self.runs = repo.state.runs
         self.errors = (repo.root.parent / "launch.err").open("w+")
         self.process = subprocess.Popen(
             command, cwd=repo.root, stdout=subprocess.PIPE, stderr=self.errors, text=True,
@@ -47,6 +48,15 @@ class Launch:
         self.process.kill()
         self.process.wait()
 
+    def kill_what_outlives_it(self) -> None:
+        """The process that would tidy up after it."""
+        def pid() -> int | None:
+            records = (json.loads(path.read_text()) for path in self.runs.glob("*/run.json"))
+            return next((record["outlived_by"] for record in records
+                         if record["launcher"] == self.process.pid), None)
+
+        os.kill(until(pid), signal.SIGKILL)
+
 
 @pytest.fixture
 def repo(make_repo: Callable[..., Repo]) -> Repo:
@@ -55,11 +65,13 @@ def repo(make_repo: Callable[..., Repo]) -> Repo:
 
 @pytest.fixture
 def launch(repo: Repo) -> Iterator[Callable[..., Launch]]:
-    """Start `coord launch` with `agent` (sh) on these tasks: (title, files)."""
+    """Start `coord launch` with `agent` (sh) on these tasks: (title, files). Not `outlived`: nobody
+    tidies up after it but the next launch, or the coordinator."""
     going: list[Launch] = []
 
     def start(agent: str, *tasks: tuple[str, list[str]], n: int = 2,
-              options: tuple[str, ...] = (), env: dict[str, str] | None = None) -> Launch:
+              options: tuple[str, ...] = (), env: dict[str, str] | None = None,
+              outlived: bool = True) -> Launch:
         script = repo.root.parent / "agent.sh"
         script.write_text(agent)
         file = repo.root.parent / "tasks.jsonl"
@@ -69,6 +81,8 @@ def launch(repo: Repo) -> Iterator[Callable[..., Launch]]:
         made = Launch(repo, f"sh '{script}'", file if tasks else None, "-n", str(n), *options,
                       env=env)
         going.append(made)
+        if not outlived:
+            made.kill_what_outlives_it()
         return made
 
     yield start

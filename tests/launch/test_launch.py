@@ -218,7 +218,7 @@ def test_a_launcher_that_was_killed_is_tidied_up_after(repo: Repo, launch: Start
     (repo.root / "a").write_text("before\n")
     stuck = ('case $COORD_TASK in T-1) test -e go || { echo half > a; echo $$ > pid; '
              'while :; do sleep 0.2; done; };; esac')
-    first = launch(stuck, ("one", ["a"]), ("two", ["b"]), ("three", ["a"]), n=1)
+    first = launch(stuck, ("one", ["a"]), ("two", ["b"]), ("three", ["a"]), n=1, outlived=False)
     orphan = pid_in(repo.root / "pid")
     first.kill()
     assert alive(orphan)
@@ -233,11 +233,31 @@ def test_a_launcher_that_was_killed_is_tidied_up_after(repo: Repo, launch: Start
     assert "go on" in again.said()
 
 
+def test_who_works_for_a_launcher_that_was_killed_is_stopped_at_once(repo: Repo, launch: Start) -> None:
+    (repo.root / "a").write_text("before\n")
+    going = launch("echo half > a; echo $$ > pid; while :; do sleep 0.2; done", ("one", ["a"]), n=1)
+    orphan = pid_in(repo.root / "pid")
+    (record,) = repo.state.runs.glob("*/run.json")
+    until(lambda: f'"pid": {orphan}' in record.read_text())
+    going.kill()
+    until(lambda: not alive(orphan))
+    until(lambda: states(repo) == {"one": "review"})
+    until(lambda: json.loads(record.read_text())["ended_at"])
+    with repo.client() as person:
+        assert person.call(rq.Agents()).items == []
+
+
+def test_the_process_that_outlives_a_launch_ends_with_it(repo: Repo, launch: Start) -> None:
+    launch("true", ("one", []), n=1).report()
+    (record,) = repo.state.runs.glob("*/run.json")
+    assert not alive(json.loads(record.read_text())["outlived_by"])
+
+
 def test_an_agent_that_its_launcher_had_no_time_to_write_down_is_found(repo: Repo, launch: Start) -> None:
     # Given a launcher that is killed between the start of its agent and the record of that
     stuck = ('case $COORD_TASK in T-1) test -e go || { echo half > a; echo $$ > pid; '
              'while :; do sleep 0.2; done; };; esac')
-    first = launch(stuck, ("one", ["a"]), n=1)
+    first = launch(stuck, ("one", ["a"]), n=1, outlived=False)
     orphan = pid_in(repo.root / "pid")
     first.kill()
     (record,) = repo.state.runs.glob("*/run.json")

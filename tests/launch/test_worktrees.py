@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -580,7 +581,7 @@ def test_a_launcher_killed_before_the_branch_moved_landed_nothing(
 ) -> None:
     repo.coord("up")
     before = git(repo, "rev-parse", "trunk")
-    going = launch("echo x >> a", ("one", ["a"]), n=1, options=ISOLATED,
+    going = launch("echo x >> a", ("one", ["a"]), n=1, options=ISOLATED, outlived=False,
                    env=shim(repo, 'case "$*" in *"read-tree -n"*) kill -9 $PPID; exit 1;; esac'))
     assert going.process.wait(40) == -signal.SIGKILL, going.said()
     assert (repo.root / ".git/index.lock").exists()
@@ -619,7 +620,7 @@ def test_a_launcher_killed_between_index_and_branch_landed_nothing(
     repo.coord("up", env=shim(repo, act))
     before = git(repo, "rev-parse", "trunk")
     going = launch(waiting(repo) + "echo x >> a; rm b; echo n > new", ("one", ["a", "b", "new"]),
-                   n=1, options=ISOLATED)
+                   n=1, options=ISOLATED, outlived=False)
     with it_waits(repo):
         pid.write_text(str(going.process.pid))
     assert going.process.wait(40) == -signal.SIGKILL, going.said()
@@ -652,7 +653,7 @@ def test_a_launcher_killed_between_branch_and_files_is_recovered(
     repo.coord("up")  # the daemon has the real git
     agent = 'printf "line\\n%.0s" $(seq 2000) > c; echo new > new; echo x >> a; rm b'
     tasks = ("one", ["a", "b", "c", "new"])
-    going = launch(agent, tasks, n=1, options=ISOLATED,
+    going = launch(agent, tasks, n=1, options=ISOLATED, outlived=False,
                    env=shim(repo, FOLLOWING + act + " esac"))
     assert going.process.wait(40) == -signal.SIGKILL, going.said()
     landed = git(repo, "rev-parse", "trunk")
@@ -682,7 +683,7 @@ def test_the_daemon_takes_a_dead_launchers_lock_away(
     if when == "sweep":
         repo.coord("up")  # the daemon has the real git
     act = "kill -9 $PPID; exit 1;; esac"
-    going = launch("echo x >> a; echo n > new", ("one", ["a", "new"]), n=1, options=ISOLATED,
+    going = launch("echo x >> a; echo n > new", ("one", ["a", "new"]), n=1, options=ISOLATED, outlived=False,
                    env=shim(repo, (FOLLOWING if moved else 'case "$*" in *"read-tree -n"*) ') + act))
     assert going.process.wait(40) == -signal.SIGKILL, going.said()
     if when == "start":
@@ -703,10 +704,27 @@ def test_the_daemon_takes_a_dead_launchers_lock_away(
 
 
 @no_sweep
+@pytest.mark.parametrize("moved", [False, True])
+def test_what_outlives_a_launcher_brings_its_landing_to_an_end(repo: Repo, launch: Start, moved: bool) -> None:
+    repo.coord("up")
+    once = repo.root.parent / "once"
+    act = f'if mkdir "{once}" 2> /dev/null; then kill -9 $PPID; exit 1; fi;; esac'
+    going = launch("echo x >> a; echo n > new", ("one", ["a", "new"]), n=1, options=ISOLATED,
+                   env=shim(repo, (FOLLOWING if moved else 'case "$*" in *"read-tree -n"*) ') + act))
+    assert going.process.wait(40) == -signal.SIGKILL, going.said()
+    until(lambda: states(repo)["one"] == ("done" if moved else "review"))
+    (record,) = repo.state.runs.glob("*/run.json")
+    until(lambda: json.loads(record.read_text())["ended_at"])
+    assert (repo.root / "a").read_text() == ("a\nx\n" if moved else "a\n")
+    assert (repo.root / "new").exists() is moved and is_clean(repo)
+    assert not (repo.root / ".git/index.lock").exists()
+
+
+@no_sweep
 def test_a_foreign_lock_of_the_index_is_left_alone(repo: Repo, launch: Start) -> None:
     # Given a landing that was cut off, and another git at work by the time it is found
     repo.coord("up")
-    going = launch("echo x >> a", ("one", ["a"]), n=1, options=ISOLATED,
+    going = launch("echo x >> a", ("one", ["a"]), n=1, options=ISOLATED, outlived=False,
                    env=shim(repo, 'case "$*" in *"read-tree -n"*) kill -9 $PPID; exit 1;; esac'))
     assert going.process.wait(40) == -signal.SIGKILL
     lock = repo.root / ".git/index.lock"
@@ -727,7 +745,7 @@ def test_a_foreign_lock_of_the_index_is_left_alone(repo: Repo, launch: Start) ->
 @no_sweep
 def test_what_a_person_wrote_after_the_crash_stays(repo: Repo, launch: Start) -> None:
     repo.coord("up")
-    going = launch("echo x >> a; echo y >> b", ("one", ["a", "b"]), n=1, options=ISOLATED,
+    going = launch("echo x >> a; echo y >> b", ("one", ["a", "b"]), n=1, options=ISOLATED, outlived=False,
                    env=shim(repo, FOLLOWING + "kill -9 $PPID; exit 1;; esac"))
     assert going.process.wait(40) == -signal.SIGKILL
     (repo.root / "a").write_text("mine\n")
@@ -802,7 +820,7 @@ def test_worktrees_of_a_dead_launch_are_tidied_up_but_not_their_work(
     repo: Repo, launch: Start
 ) -> None:
     going = launch(f'echo $$ > "{repo.root.parent}/pid"; echo half > a; sleep 600', ("one", ["a"]),
-                   n=2, options=ISOLATED)
+                   n=2, options=ISOLATED, outlived=False)
     orphan = pid_in(repo.root.parent / "pid")
     until(lambda: git(repo, "worktree", "list").count("\n") == 2)
     (record,) = repo.state.runs.glob("*/run.json")
