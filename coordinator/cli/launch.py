@@ -265,6 +265,11 @@ def _tell(made: Report) -> None:
     say(f"{made.conflicts} conflicts, {made.redirects} redirects, {made.reviews} reviews")
     if made.target is not None:
         _tell_landed(made)
+    idle = list(dict.fromkeys(one.task for one in made.attempts
+                              if one.outcome == "done" and one.changed is False))
+    if idle:
+        say(f"done without a change to their files: {', '.join(idle[:20])}"
+            + (f" and {len(idle) - 20} more" if len(idle) > 20 else ""))
     for line in made.open[:20]:
         say("  " + in_line(line))
     if len(made.open) > 20:

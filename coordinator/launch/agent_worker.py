@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +22,7 @@ from coordinator.launch.attempt import LOST, PASSING, Ended
 from coordinator.launch.launch_state import RETRY_S, LaunchState
 from coordinator.launch.process import Running
 from coordinator.launch.prompt import Isolated, compose
-from coordinator.launch.report import Attempt
+from coordinator.launch.report import Attempt, last_event
 from coordinator.launch.runs import Hand as Recorded
 from coordinator.launch.worktrees import Workplace
 from coordinator.words import requests as rq
@@ -153,6 +154,7 @@ class AgentWorker(threading.Thread):
         started = time.monotonic()
         self.since, self.task, self.title, self.doing = started, task.task, task.title, "working"
         number = launch.number(task.task)
+        before = last_event(launch.steady)
         log = logs.log_path(launch.run.folder, task.task, number)
         self._log = log.name
         stream = launch.profile.stream
@@ -171,18 +173,21 @@ class AgentWorker(threading.Thread):
                                           launch.hard, self._place, launch.profile)
             launch.run.worker(Recorded(agent=self.agent))
         output = logs.readable(log, stream)[-LOG_TAIL_CHARS:]
+        ended = self._checked(ended, before)
         outcome, why = self._settle(claimed, ended, output)
         if launch.isolation is not None and self._work is not None:
             self._work = launch.isolation.after(self._work, claimed, why or outcome)
         spent = time.monotonic() - started
         told = ended.told or Told()
         launch.note(Attempt(task=task.task, attempt=number, agent=self.agent,
-                          seconds=round(spent, 4), outcome=outcome, why=why, turns=told.turns,
-                          cost_usd=told.cost_usd, tokens_in=told.tokens_in,
-                          tokens_out=told.tokens_out))
+                          seconds=round(spent, 4), outcome=outcome, why=why,
+                          changed=ended.changed, turns=told.turns, cost_usd=told.cost_usd,
+                          tokens_in=told.tokens_in, tokens_out=told.tokens_out))
         self.task, self._log, self._shown, self.title = None, None, None, ""
+        nothing = outcome == "done" and ended.changed is False
         launch.say(f"{self.agent}: {task.task} {outcome} after {spent:.1f} s"
-                 + (f": {why}" if why and outcome != "done" else ""))
+                 + (f": {why}" if why and outcome != "done" else "")
+                 + (", and changed none of its files" if nothing else ""))
         if outcome != "stopped":
             self._clear_table(outcome == "done", output)
 
@@ -251,7 +256,21 @@ class AgentWorker(threading.Thread):
         if ended.model:
             self._rest()
             return "model error", ended.why
-        return ("lapsed" if ended.how == "lapsed" else "failed"), ended.why
+        return {"lapsed": "lapsed", "gave up": "gave up"}.get(ended.how, "failed"), ended.why
+
+    def _checked(self, ended: Ended, before: int) -> Ended:
+        """Models that are refused what they need sometimes stop and call it success: who changed
+        nothing, and got nothing after it was last refused, has given up. `before`: the log's end
+        when the attempt began."""
+        if not ended.ok or ended.changed is not False:
+            return ended
+        told = self.launch.steady(rq.Events(agent=self.agent, after=before, limit=1000)).items
+        asked = [one for one in told if one.kind in ("acquisition_refused", "lease_granted")]
+        if not asked or asked[-1].kind == "lease_granted":
+            return ended
+        names = ", ".join(str(name) for name in asked[-1].data.get("resources", [])[:3])
+        return replace(ended, how="gave up", ok=False,
+                       why=f"it changed none of its files, and was last refused {names}")
 
     def _land(self, claimed: rq.Claimed, work: Workplace, output: str) -> tuple[str, str]:
         """Let what it did land, and the task be done; or keep it, and let the task fail."""

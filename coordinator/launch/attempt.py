@@ -2,7 +2,7 @@
 
 Watches three things at once: the process (exit, time over, silence), the claim (lapsed, finished or
 given back by the agent itself), and the launch (stopped by a person). Says how it ended; what
-follows from that for the task is `hand`'s business.
+follows from that for the task is `agent_worker`'s business.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ PASSING = frozenset({Code.DAEMON_DOWN, Code.SHUTTING_DOWN, Code.STORAGE})
 UNHOOKED = ("its hooks never reported in, so its writes were not guarded: `coord doctor` checks "
             "the wiring")
 
-How = Literal["exited", "unhooked", "timeout", "hung", "lapsed", "closed", "stopped", "cut off"]
+How = Literal["exited", "gave up", "unhooked", "timeout", "hung", "lapsed", "closed", "stopped",
+              "cut off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Ended:
     """How a process ended, why in words, and its exit code; what its stream told, if it has one.
 
     `ok`: it says that it did its task. `model`: not it, but its model or that one's server failed.
+    `changed`: whether it changed any of its task's files (None: that names none).
     """
 
     how: How
@@ -77,6 +79,7 @@ class Ended:
     ok: bool = False
     model: bool = False
     told: Told | None = None
+    changed: bool | None = None
 
 
 class Stop(Protocol):
@@ -135,7 +138,7 @@ class _Watch:
         if not why and told is not None and told.tools and not self._reported():
             why = UNHOOKED
         if not why:
-            return Ended("exited", code, "", ok=True, told=told)
+            return Ended("exited", code, "", ok=True, told=told, changed=self._signs.changed())
         said = last_line(self._log) if self._stream is None else ""
         model = told is not None and bool(told.model_error) and why.startswith("the model")
         return Ended("exited", code, why + (f": {said}" if said else ""), model=model, told=told)

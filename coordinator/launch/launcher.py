@@ -73,7 +73,7 @@ class Launcher(LaunchState):
         """
         text = _read(tasks) if tasks is not None else None
         form = _format(tasks) if tasks is not None else "yaml"
-        since = report.last_event(self.operator)
+        since = report.last_event(self.operator.call)
         self._since = since
         self._recover()
         self._tidy_up()

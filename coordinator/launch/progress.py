@@ -22,7 +22,12 @@ class Signs:
         self._log = log
         self._places = list(_places(root, resources))
         self.output_bytes = 0
-        self._seen = self._newest()
+        self._seen = self._begun = self._newest()
+
+    def changed(self) -> bool | None:
+        """Whether any file below the leases is another than at the start, as far as sizes and times
+        tell; None: no files are leased."""
+        return self._newest() != self._begun if self._places else None
 
     def moved(self) -> bool:
         """Whether anything moved since the last call (the first: since the start)."""

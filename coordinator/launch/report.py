@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,8 +23,10 @@ class Attempt(msgspec.Struct, kw_only=True):
     attempt: int
     agent: str
     seconds: float
-    outcome: str  # done | failed | model error | not landed | given back | lapsed | stopped
+    outcome: str
+    """done, failed, gave up, model error, not landed, given back, lapsed or stopped."""
     why: str = ""
+    changed: bool | None = None  # any of its task's files; None: not known, or it names none
     turns: int | None = None
     cost_usd: float | None = None
     tokens_in: int | None = None
@@ -123,10 +125,10 @@ def all_tasks(client: Client) -> list[rq.Task]:
         after = int(page.next)
 
 
-def last_event(client: Client) -> int:
+def last_event(ask: Callable[[rq.Request[Any]], Any]) -> int:
     """Where the log ends now."""
-    found = client.call(rq.Events(tail=True, limit=1)).items
-    return found[-1].seq if found else 0
+    found = ask(rq.Events(tail=True, limit=1)).items
+    return int(found[-1].seq) if found else 0
 
 
 def _events(client: Client, since: int, kind: str) -> list[Any]:

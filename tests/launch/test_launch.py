@@ -150,6 +150,35 @@ def test_a_reader_that_ends_lets_what_runs_finish(repo: Repo) -> None:
     _drained(repo, process)
 
 
+def test_who_was_refused_and_changed_nothing_has_given_up(repo: Repo, launch: Start) -> None:
+    # Given agents that all end with 0: one that was refused a file and did nothing, one that was
+    # refused and did its own, one that got it in the end, and one that had nothing to do
+    with repo.client("ann") as ann:
+        ann.acquire("held")
+        report = launch(
+            'ask() { coord lock "$1" --task $COORD_TASK; }\n'
+            "case $COORD_TASK in T-1) ask held;; T-2) ask held; echo done > b;;\n"
+            "T-3) ask held; ask free;; T-4) true;; T-5) ask held;; esac; exit 0",
+            ("refused", ["a"]), ("worked", ["b"]), ("got another", ["c"]), ("idle", ["d"]),
+            ("no files", []), n=1,
+        ).report()
+    # Then only the first has given up, and is tried again like one that failed
+    outcomes = {one["task"]: (one["outcome"], one["changed"]) for one in report["attempts"]}
+    assert outcomes == {"T-1": ("gave up", False), "T-2": ("done", True), "T-3": ("done", False),
+                        "T-4": ("done", False), "T-5": ("done", None)}, report
+    assert sum(one["task"] == "T-1" for one in report["attempts"]) == 3
+    assert report["attempts"][0]["why"] == "it changed none of its files, and was last refused held"
+    assert states(repo)["refused"] == "dead"
+
+
+def test_work_that_changed_nothing_is_said(repo: Repo) -> None:
+    repo.coord("task", "add", "one", "--file", "a")
+    done = repo.coord("launch", "-", "-n", "1", "-c", "true")
+    assert done.returncode == 0
+    assert "and changed none of its files" in done.stdout
+    assert "done without a change to their files: T-1" in done.stdout
+
+
 def test_a_failing_agent_is_retried_then_dead(repo: Repo, launch: Start) -> None:
     going = launch('echo "no luck" >&2; exit 3', ("bad", ["a"]), ("good", ["b"]), n=1)
     report = going.report()
