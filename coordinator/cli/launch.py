@@ -29,7 +29,7 @@ from coordinator.files.state import StateDir
 from coordinator.launch import logs as run_logs
 from coordinator.launch import runs
 from coordinator.launch.attempt import Limits
-from coordinator.launch.launcher import Launcher
+from coordinator.launch.launcher import AGENTS_MAX, Launcher
 from coordinator.launch.report import Report
 from coordinator.settings import load
 from coordinator.words.refusals import Code, Refusal
@@ -50,8 +50,14 @@ def launch(
     tasks: Annotated[
         str, typer.Argument(help="A .yaml, .jsonl or .md file; `-`: the backlog as it is.")
     ] = "-",
-    agents: Annotated[int, typer.Option("--agents", "-n", help="How many at once.")] = 3,
-    agent: Annotated[str, typer.Option("--agent", "-a", help="The profile.")] = "shell",
+    agents: Annotated[
+        int | None, typer.Option("--agents", "-n", help="How many at once (default 3).")
+    ] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option("--agent", "-a", metavar="PROFILE[:N]",
+                     help="The profile (default shell); several, with how many of each.")
+    ] = None,
     command: Annotated[
         str | None, typer.Option("--command", "-c", help="The command, for the shell profile.")
     ] = None,
@@ -91,10 +97,13 @@ def launch(
             next="Add tasks instead (`coord task add`): the launch that runs you takes them up.",
         )
     root = locate_root()
-    heed(root, agent)
-    profile = profiles.load(agent, root)
+    wanted = _wanted(agent or ["shell"], agents)
+    for name in wanted:
+        heed(root, name)
+    crew = {name: (profiles.load(name, root), count) for name, count in wanted.items()}
     if command is not None:
-        profile = profile.with_command(command)
+        name = "shell" if "shell" in crew else next(iter(crew))
+        crew[name] = crew[name][0].with_command(command), crew[name][1]
     given = load(root).settings.launch
     limits = Limits(
         ttl_s=_or(ttl, given.ttl_s), timeout_s=_or(timeout, given.task_timeout_s),
@@ -104,8 +113,7 @@ def launch(
     screen = _Screen(live=live, quiet=as_json)
     launcher = Launcher(
         root,
-        profile,
-        agents,
+        crew,
         limits,
         say=screen.say,
         expects_verdicts=(lambda: not launcher.draining.is_set()) if wait else lambda: False,
@@ -122,6 +130,40 @@ def launch(
     else:
         _tell(made)
     return 0 if made.complete else 1
+
+
+def _wanted(given: list[str], number: int | None) -> dict[str, int]:
+    """How many agents of each profile: `claude-code:2`, `codex:1`. Without numbers they share the
+    whole number evenly, the first ones get what is left over."""
+    counts: dict[str, int] = {}
+    names = dict.fromkeys(one.rpartition(":")[0] or one for one in given)
+    if len(names) != len(given):
+        raise Refusal(Code.INVALID, "Each profile is named once: `--agent claude-code:2`.")
+    for one in given:
+        name, _, count = one.rpartition(":")
+        if name:
+            if not count.isascii() or not count.isdigit() or not 1 <= int(count) <= AGENTS_MAX:
+                raise Refusal(Code.INVALID, f"--agent {one}: how many has to be a number from 1 to "
+                              f"{AGENTS_MAX}.", next="For example: --agent claude-code:2")
+            counts[name] = int(count)
+    rest = [name for name in names if name not in counts]
+    if not counts:
+        return _shared(rest, max(3, len(rest)) if number is None else number)
+    counts |= dict.fromkeys(rest, 1)
+    if number is not None and number != sum(counts.values()):
+        raise Refusal(
+            Code.INVALID, f"--agents {number} is not what --agent adds up to "
+            f"({sum(counts.values())}).", next="Leave --agents out.",
+        )
+    return {name: counts[name] for name in names}
+
+
+def _shared(names: list[str], number: int) -> dict[str, int]:
+    if 0 < number < len(names):
+        raise Refusal(Code.INVALID, f"{len(names)} profiles cannot share {number} agents.",
+                      next=f"--agents {len(names)}, or fewer profiles.")
+    each, over = divmod(number, len(names))
+    return {name: each + (n < over) for n, name in enumerate(names)}
 
 
 def _options(
@@ -330,10 +372,10 @@ def logs(
 def _log(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:
     """A log, to be read by the rules of the profile that its run was launched with."""
     table = None
-    record = runs.read(path.parent)
-    if record is not None and not raw:
+    name = runs.profile_of(path)
+    if name is not None and not raw:
         with contextlib.suppress(Refusal):
-            table = profiles.load(record.profile, state.root).stream
+            table = profiles.load(name, state.root).stream
     return run_logs.Follower(path, table)
 
 

@@ -14,10 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from coordinator import profiles
 from coordinator.client.client import Client
-from coordinator.dialects.stream import Told
+from coordinator.dialects.stream import StreamTable, Told
 from coordinator.launch import attempt as one_attempt
-from coordinator.launch import logs
+from coordinator.launch import logs, runs
 from coordinator.launch.attempt import LOST, PASSING, Ended
 from coordinator.launch.launch_state import RETRY_S, LaunchState
 from coordinator.launch.process import Running
@@ -25,6 +26,7 @@ from coordinator.launch.prompt import Isolated, compose
 from coordinator.launch.report import Attempt, last_event
 from coordinator.launch.runs import Hand as Recorded
 from coordinator.launch.worktrees import Workplace
+from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import WORDS_MAX
@@ -47,10 +49,11 @@ INTERRUPTED = (
 class AgentWorker(threading.Thread):
     """An agent of a launch. `task`, `title` and `since` say what it does now, for the display."""
 
-    def __init__(self, launch: LaunchState, wanted: str) -> None:
+    def __init__(self, launch: LaunchState, profile: Profile, wanted: str) -> None:
         super().__init__(name=f"coord-{wanted}", daemon=True)
         self.launch = launch
-        self.client = Client(launch.root, agent=wanted, profile=launch.profile.name)
+        self.profile = profile
+        self.client = Client(launch.root, agent=wanted, profile=profile.name)
         self.agent = wanted
         self.doing = "starting"
         self.task: str | None = None
@@ -157,7 +160,8 @@ class AgentWorker(threading.Thread):
         before = last_event(launch.steady)
         log = logs.log_path(launch.run.folder, task.task, number)
         self._log = log.name
-        stream = launch.profile.stream
+        stream = self.profile.stream
+        launch.run.wrote(log.name, self.profile.name)
         self._shown = logs.Follower(log, stream) if stream is not None else None
         launch.say(f"{self.agent} took {task.task} '{task.title}'"
                  + (f" (attempt {task.attempts})" if task.attempts > 1 else ""))
@@ -170,7 +174,7 @@ class AgentWorker(threading.Thread):
             launch.run.worker(Recorded(agent=self.agent, pid=process.pid, mark=process.mark,
                                      task=task.task, attempt=number))
             ended = one_attempt.supervise(process, self.client, task, log, launch.limits,
-                                          launch.hard, self._place, launch.profile)
+                                          launch.hard, self._place, self.profile)
             launch.run.worker(Recorded(agent=self.agent))
         output = logs.readable(log, stream)[-LOG_TAIL_CHARS:]
         ended = self._checked(ended, before)
@@ -211,26 +215,37 @@ class AgentWorker(threading.Thread):
         launch, task = self.launch, claimed.task
         isolated = self._begin(claimed, number)
         before = logs.log_path(launch.run.folder, task.task, number - 1)
-        prompt = compose(claimed, self.agent, logs.readable(before, launch.profile.stream)[-2_000:]
-                         if number > 1 else "",
-                         isolated, hooked=launch.profile.hooks is not None)
+        prompt = compose(claimed, self.agent, self._said(before)[-2_000:] if number > 1 else "",
+                         isolated, hooked=self.profile.hooks is not None)
         file = logs.prompt_path(launch.run.folder, task.task, number)
         file.write_text(prompt, "utf-8")
         facts = {
             "prompt": prompt, "prompt_file": str(file), "task": task.task,
             "root": str(self._place), "agent": self.agent, "python": sys.executable,
         }
-        if isolated is None and launch.profile.resume and launch.profile.stream is not None:
-            facts["session"] = logs.interrupted(launch.state, task.task, launch.profile.stream)
+        if isolated is None and self.profile.resume and self.profile.stream is not None:
+            facts["session"] = self._interrupted(task.task, self.profile.stream)
             if facts["session"]:
                 facts["prompt"] = INTERRUPTED + prompt
         env = one_attempt.environment(self.client, task, launch.state.socket())
         return Running(
-            launch.profile.argv(facts, launch.options, _files(claimed)), cwd=self._place,
-            env=env | launch.profile.environment(facts),
+            self.profile.argv(facts, launch.options, _files(claimed)), cwd=self._place,
+            env=env | self.profile.environment(facts),
             log=logs.log_path(launch.run.folder, task.task, number),
-            stdin=file if launch.profile.prompt == "stdin" else None,
+            stdin=file if self.profile.prompt == "stdin" else None,
         )
+
+    def _said(self, log: Path) -> str:
+        """What an earlier attempt said, read by the rules of whoever wrote it."""
+        own = self.launch.run.record.logs.get(log.name) == self.profile.name
+        return logs.readable(log, self.profile.stream if own else _stream_of(log, self.launch.root))
+
+    def _interrupted(self, task: str, stream: StreamTable) -> str:
+        """The session of the last attempt, if that was cut off and was one of the same program."""
+        found = logs.find(self.launch.state, task)
+        if not found or runs.profile_of(found[-1]) != self.profile.name:
+            return ""
+        return logs.interrupted(found[-1], stream)
 
     # ------------------------------------------------------------ its end
 
@@ -369,7 +384,7 @@ class AgentWorker(threading.Thread):
 
     def _enrol_again(self) -> None:
         self.client.close()
-        self.client = Client(self.launch.root, agent=self._wanted, profile=self.launch.profile.name)
+        self.client = Client(self.launch.root, agent=self._wanted, profile=self.profile.name)
         self.enrol()
 
     def _steady(self, ask: Callable[[], T]) -> T:
@@ -388,6 +403,14 @@ class AgentWorker(threading.Thread):
                 self.launch.hard.wait(RETRY_S)
                 if self.launch.hard.is_set() and time.monotonic() > deadline - 50:
                     raise
+
+
+def _stream_of(log: Path, root: Path) -> StreamTable | None:
+    name = runs.profile_of(log)
+    try:
+        return profiles.load(name, root).stream if name is not None else None
+    except Refusal:  # it is not there any more
+        return None
 
 
 def _files(claimed: rq.Claimed) -> list[str]:

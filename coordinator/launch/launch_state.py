@@ -17,7 +17,6 @@ from coordinator.files.state import StateDir
 from coordinator.launch import report, runs
 from coordinator.launch.attempt import PASSING, Limits
 from coordinator.launch.isolation import Isolation
-from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
@@ -32,10 +31,10 @@ class LaunchState:
     run: runs.RunFile
 
     def __init__(
-        self, root: Path, profile: Profile, limits: Limits, *, say: Callable[[str], None],
+        self, root: Path, limits: Limits, *, say: Callable[[str], None],
         expects_verdicts: Callable[[], bool], options: Mapping[str, str] | None,
     ) -> None:
-        self.root, self.profile, self.limits = root, profile, limits
+        self.root, self.limits = root, limits
         self.options = dict(options or {})
         self.say = say
         self.state = StateDir(root)

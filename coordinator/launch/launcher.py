@@ -35,12 +35,14 @@ class Launcher(LaunchState):
     """One launch. `prepare`, `start`, then `done` or `drain` and `stop`; last, `report`."""
 
     def __init__(
-        self, root: Path, profile: Profile, agents: int, limits: Limits, *,
+        self, root: Path, agents: Mapping[str, tuple[Profile, int]], limits: Limits, *,
         say: Callable[[str], None] = lambda line: None,
         expects_verdicts: Callable[[], bool] = lambda: False, isolated: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """`isolated`: each agent works in a git worktree of its own, and what it did has to land.
+        """`agents`: by the name of its profile, how many of each.
+
+        `isolated`: each agent works in a git worktree of its own, and what it did has to land.
 
         `expects_verdicts` tells whether somebody is about to settle reviews: as long as it is
         so, work that waits for a verdict keeps the launch going.
@@ -49,15 +51,17 @@ class Launcher(LaunchState):
             Refusal: INVALID: the number of agents, a program that is not there, one whose hooks are
                 not wired, an option that it cannot be given, or no branch to land on.
         """
-        if not 1 <= agents <= AGENTS_MAX:
+        self.agents = sum(count for _, count in agents.values())
+        if not 1 <= self.agents <= AGENTS_MAX:
             raise Refusal(Code.INVALID, f"--agents must be between 1 and {AGENTS_MAX}.")
-        profile.program()
-        profile.check_options(options or {})
-        _check_wired(root, profile)
+        for profile, _ in agents.values():
+            profile.program()
+            profile.check_options(options or {})
+            _check_wired(root, profile)
+        self._profiles = agents
         self._target = find_target(root) if isolated else None
-        super().__init__(root, profile, limits, say=say, expects_verdicts=expects_verdicts,
+        super().__init__(root, limits, say=say, expects_verdicts=expects_verdicts,
                          options=options)
-        self.agents = agents
         self.workers: list[AgentWorker] = []
         self.orphans = 0
         self._clock = SystemClock()
@@ -82,7 +86,8 @@ class Launcher(LaunchState):
             if task.state in ("done", "cancelled", "dead")
         }
         try:
-            self.run = runs.RunFile(self.state, self.profile.name, iso(self._clock.now_ms()))
+            self.run = runs.RunFile(self.state, next(iter(self._profiles)),
+                                    iso(self._clock.now_ms()))
         except OSError as bad:
             raise Refusal(
                 Code.STORAGE, f"{self.state.runs} cannot be written: {bad.strerror}."
@@ -149,7 +154,8 @@ class Launcher(LaunchState):
         """Register the agents and let them work."""
         self._began = self.last_at = time.monotonic()
         self.workers = [
-            AgentWorker(self, f"{self.profile.name}-{n}") for n in range(1, self.agents + 1)
+            AgentWorker(self, profile, f"{name}-{n}")
+            for name, (profile, count) in self._profiles.items() for n in range(1, count + 1)
         ]
         for worker in self.workers:
             worker.start()

@@ -96,12 +96,9 @@ class Follower:
                 yield line.decode("utf-8", "replace")
 
 
-def interrupted(state: StateDir, task: str, table: StreamTable) -> str:
-    """The session of the last attempt at a task, if that was cut off; else empty."""
-    found = find(state, task)
-    if not found:
-        return ""
-    told = Follower(found[-1], table).poll(over=True)
+def interrupted(log: Path, table: StreamTable) -> str:
+    """The session of the attempt with this log, if that was cut off; else empty."""
+    told = Follower(log, table).poll(over=True)
     return "" if told.ended else told.session
 
 

@@ -40,6 +40,8 @@ class Record(msgspec.Struct, kw_only=True):
     imported: str | None = None  # sha256 of the task file
     tasks: list[str] = []
     workers: list[Hand] = []
+    logs: dict[str, str] = {}
+    """Which profile's agent wrote a log, by the log's name; `profile` where it is not named."""
     outlived_by: int | None = None
     """The process that tidies up when the launcher dies."""
     ended_at: str | None = None
@@ -78,6 +80,11 @@ class RunFile:
             self.record.workers = [*workers, worker]
             self._try_to_write()
 
+    def wrote(self, log: str, profile: str) -> None:
+        """Note whose log this is, with the next note."""
+        with self._lock:
+            self.record.logs[log] = profile
+
     def outlived_by(self, pid: int | None) -> None:
         """Note the process that tidies up when the launcher dies."""
         self.record.outlived_by = pid
@@ -113,6 +120,12 @@ def read(folder: Path) -> Record | None:
         return msgspec.json.decode((folder / "run.json").read_bytes(), type=Record)
     except (OSError, msgspec.DecodeError):
         return None
+
+
+def profile_of(log: Path) -> str | None:
+    """The name of the profile whose agent wrote this log; None: not known."""
+    record = read(log.parent)
+    return None if record is None else record.logs.get(log.name, record.profile)
 
 
 def close(path: Path, record: Record, now: str) -> None:

@@ -173,7 +173,7 @@ def _coordinated(
             tasks = ground.fill(client, plan)
             human = Person(ground.root, ground.arm(plan, tasks, asked.kill), show)
             launcher = Launcher(
-                ground.root, profiles.load("replay", ground.root), asked.agents,
+                ground.root, {"replay": (profiles.load("replay", ground.root), asked.agents)},
                 Limits(ttl_s=TTL_S, timeout_s=3600, stall_s=TTL_S, grace_s=2), say=say,
                 expects_verdicts=human.is_alive,
             )

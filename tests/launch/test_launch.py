@@ -390,3 +390,42 @@ def test_bad_input_starts_nothing(repo: Repo, tmp_path: Path) -> None:
     with repo.client() as client:
         assert client.call(rq.Agents(all=True)).items == []
         assert client.call(rq.Tasks()).items == []
+
+
+def test_several_profiles_work_in_one_launch(repo: Repo, launch: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = repo.root.parent / "config"
+    (folder / "coord/agents").mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    (repo.root.parent / "talker.sh").write_text(
+        'while ! test -e go; do sleep 0.05; done; echo \'{"kind": "said", "say": "hello"}\'\n'
+        "echo $COORD_AGENT > $COORD_TASK.by")
+    (folder / "coord/agents/talker.toml").write_text(
+        f'name = "talker"\ndescription = "talks"\nprompt = "stdin"\nsuccess_codes = [0]\nversions_tried = []\n'
+        f'command = ["sh", "{repo.root.parent}/talker.sh"]\n'
+        '[[stream.rules]]\nwhen = { kind = "said" }\nsay = "say"\n')
+    tasks = [(f"t{n}", [f"T-{n}.by"]) for n in range(1, 7)]
+    going = launch("while ! test -e go; do sleep 0.05; done; echo $COORD_AGENT > $COORD_TASK.by", *tasks,
+                   n=3, options=("--agent", "talker:2"))
+    until(lambda: len([t for t in states(repo).values() if t == "claimed"]) == 3)
+    with repo.client() as person:
+        agents = {row.agent: row.profile for row in person.call(rq.Agents()).items}
+    assert agents == {"shell-1": "shell", "talker-1": "talker", "talker-2": "talker"}
+    (repo.root / "go").touch()
+    report = going.report()
+    assert report["tasks"] == {"done": 6} and report["agents"] == 3
+    # a log is read by the rules of whoever wrote it
+    for one in report["attempts"]:
+        shown = repo.coord("logs", one["task"]).stdout
+        assert shown == ("hello\n" if one["agent"].startswith("talker") else ""), one
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (["-a", "shell:0"], "how many has to be a number"), (["-a", "shell:x"], "how many has to be a number"),
+    (["-a", "shell:2", "-n", "3"], "is not what --agent adds up to (2)"),
+    (["-a", "shell", "-a", "replay", "-n", "1"], "2 profiles cannot share 1 agents"),
+    (["-a", "shell:2", "-a", "shell:1"], "Each profile is named once"), (["-n", "0"], "between 1 and 50"),
+    (["-a", "shell:51"], "a number from 1 to 50"), (["-a", "shell:30", "-a", "replay:30"], "between 1 and 50"),
+])
+def test_numbers_that_do_not_fit_are_refused(repo: Repo, words: list[str], says: str) -> None:
+    done = repo.coord("launch", "-", "-c", "true", *words)
+    assert done.returncode == 2 and says in done.stderr, done.stderr
