@@ -93,10 +93,11 @@ def test_an_agent_that_ends_its_task_itself_gets_the_next_one(repo: Repo, launch
 
 def test_an_agent_that_a_person_removed_is_not_the_end_of_the_launch(repo: Repo, launch: Start) -> None:
     going = launch(
-        "test -e again && exit 0\necho $$ > pid; while :; do echo busy; sleep 0.1; done",
+        "echo $$ >> pids; while ! test -e again; do echo busy; sleep 0.1; done",
         ("one", ["a"]), ("two", ["b"]), n=1, options=("--ttl", "2s", "--grace", "1s"),
     )
-    pid = pid_in(repo.root / "pid")
+    pids = repo.root / "pids"
+    pid = int(until(lambda: pids.exists() and pids.read_text().split())[0])
     with repo.client() as person:
         person.call(rq.Leave(agent="shell-1", clean=True))
     until(lambda: not alive(pid))
