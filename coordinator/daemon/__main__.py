@@ -18,8 +18,8 @@ from coordinator.store.database import make_room
 from coordinator.words.refusals import Code, Refusal
 
 #: How long a thread may keep the interpreter while the loop wants it (seconds; Python's own
-#: default is fifty times that): what works on files beside the loop must not be felt. A request lets
-#: go of the interpreter some twenty times, at each statement and each look at the disk.
+#: default is fifty times that): what works on files beside the loop must not be felt. A request
+#: lets go of the interpreter some twenty times, at each statement and each look at the disk.
 SWITCH_S = 0.0001
 
 
