@@ -100,10 +100,10 @@ def launch(
     wanted = _wanted(agent or ["shell"], agents)
     for name in wanted:
         heed(root, name)
-    crew = {name: (profiles.load(name, root), count) for name, count in wanted.items()}
+    chosen = {name: (profiles.load(name, root), count) for name, count in wanted.items()}
     if command is not None:
-        name = "shell" if "shell" in crew else next(iter(crew))
-        crew[name] = crew[name][0].with_command(command), crew[name][1]
+        name = "shell" if "shell" in chosen else next(iter(chosen))
+        chosen[name] = chosen[name][0].with_command(command), chosen[name][1]
     given = load(root).settings.launch
     limits = Limits(
         ttl_s=_or(ttl, given.ttl_s), timeout_s=_or(timeout, given.task_timeout_s),
@@ -113,7 +113,7 @@ def launch(
     screen = _Screen(live=live, quiet=as_json)
     launcher = Launcher(
         root,
-        crew,
+        chosen,
         limits,
         say=screen.say,
         expects_verdicts=(lambda: not launcher.draining.is_set()) if wait else lambda: False,
@@ -192,7 +192,8 @@ def _on_signals(launcher: Launcher, screen: _Screen) -> None:
             launcher.drain()
 
     def hung_up(number: int, frame: FrameType | None) -> None:
-        screen.unheard()  # nor can anybody press Ctrl-C there
+        screen.unheard()
+        launcher.drain()  # nor can anybody press Ctrl-C there
 
     screen.nobody_listens = launcher.drain
     signal.signal(signal.SIGINT, interrupted)
@@ -215,22 +216,28 @@ class _Screen:
         #: Called when the terminal was closed, or whoever read the output has ended.
         self.nobody_listens: Callable[[], None] = lambda: None
 
-    def unheard(self) -> None:
-        """What is written from now on goes nowhere: a write that fails would be the end of the
-        launch, and leave its agents behind."""
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            if _is_lost(number):
+    def unheard(self) -> bool:
+        """What nobody reads any more goes nowhere from now on; whether there is such a thing. (A
+        write that fails would be the end of the launch, and leave its agents behind. A full disk
+        may have room again, and is no such thing.)"""
+        lost = [number for number in (1, 2) if _is_lost(number)]
+        if lost:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for number in lost:
                 os.dup2(nowhere, number)
-        os.close(nowhere)
-        self.nobody_listens()
+            os.close(nowhere)
+        return bool(lost)
+
+    def _failed(self) -> None:
+        if self.unheard():
+            self.nobody_listens()
 
     def say(self, line: str) -> None:
         """One line for the record."""
         try:
             self._say(line)
         except OSError:
-            self.unheard()
+            self._failed()
 
     def _say(self, line: str) -> None:
         if self._quiet:
@@ -262,7 +269,7 @@ class _Screen:
         try:
             live.update(what, refresh=True)
         except OSError:
-            self.unheard()
+            self._failed()
 
     def _flush(self) -> None:
         while self._pending:

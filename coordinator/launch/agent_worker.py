@@ -279,8 +279,9 @@ class AgentWorker(threading.Thread):
         when the attempt began."""
         if not ended.ok or ended.changed is not False:
             return ended
-        told = self.launch.steady(rq.Events(agent=self.agent, after=before, limit=1000)).items
-        asked = [one for one in told if one.kind in ("acquisition_refused", "lease_granted")]
+        told = self.launch.steady(rq.Events(agent=self.agent, tail=True, limit=1000)).items
+        asked = [one for one in told
+                 if one.seq > before and one.kind in ("acquisition_refused", "lease_granted")]
         if not asked or asked[-1].kind == "lease_granted":
             return ended
         names = ", ".join(str(name) for name in asked[-1].data.get("resources", [])[:3])

@@ -119,7 +119,11 @@ class Launcher(LaunchState):
         for _, record in list(runs.records(self.state)):
             if not record.orphaned:
                 continue
-            done = orphans.tidy_up(self.root, self.state, self.operator, record.run)
+            try:
+                done = orphans.tidy_up(self.root, self.state, self.operator, record.run)
+            except OSError as bad:
+                raise Refusal(Code.STORAGE, f"{self.state.runs / record.run} cannot be written: "
+                              f"{bad.strerror}. Nothing was started.") from None
             if done is None:
                 continue
             ended, kept = done

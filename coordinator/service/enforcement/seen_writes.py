@@ -28,7 +28,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Resource, kind_of, path_scope, resource
+from coordinator.words.resource_names import Resource, path_scope, resource
 
 #: Versions in one event.
 VERSIONS_MAX = 500
@@ -87,12 +87,12 @@ class EndedRights:
         after = max(0, newest - LATE_EVENTS) if self._seq is None else self._seq
         self._seq = newest
         for seq, at, agent, name, data in tx.rows("rights_ended_since", after, tx.later(-LATE_MS)):
-            self.note(at, seq, agent, name, _scope(data))
+            self.note(at, seq, agent, name, _what(data))
 
-    def note(self, at: str, seq: int, agent: str, name: str, scope: str) -> None:
+    def note(self, at: str, seq: int, agent: str, name: str, what: What) -> None:
         """This agent's right to this has ended; later ends are noted later."""
-        end = _End(at, seq, agent)
-        if kind_of(name) == "glob":
+        end, scope = _End(at, seq, agent), what.scope
+        if what.lease_kind == "glob":
             self._globs[name] = as_resource(name, "glob", scope), end
             return
         if scope not in self._ends:
@@ -121,14 +121,15 @@ class _End(NamedTuple):
     agent: str
 
 
-class _Scope(msgspec.Struct):
-    """What of the end of a right is asked for here."""
+class What(msgspec.Struct):
+    """What of the end of a right is asked for here. (The kind is not told from the name: a file
+    may be called `[id].tsx`.)"""
 
     scope: str
+    lease_kind: str = "file"
 
 
-def _scope(data: str) -> str:
-    return msgspec.json.decode(data, type=_Scope).scope
+_what = msgspec.json.Decoder(What).decode
 
 
 def seen(
@@ -193,7 +194,7 @@ class _Rights:
             self._own = EndedRights()  # what this transaction has ended: not in the log yet
             ends = self._tx.recorded_of(_ENDINGS)
             for number, (at, agent, name, data) in enumerate(reversed(ends)):
-                self._own.note(at, number, agent, name, _scope(data))
+                self._own.note(at, number, agent, name, _what(data))
         return self._own.last(asked) or self._ended.last(asked)
 
 
