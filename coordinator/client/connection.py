@@ -358,7 +358,7 @@ class Wire:
                 sent = True
                 return self._receive(self._number)
             except Refusal as refusal:
-                # A coordinator that has lost its ground has not begun it; the next one will.
+                # A coordinator that ends has not begun it; the next one will.
                 if refusal.facts.get("begun") is not False or not self.autostart:
                     raise
                 self.close()
@@ -371,9 +371,11 @@ class Wire:
                     Code.DAEMON_DOWN, f"The coordinator gave no answer within {timeout_s:g} s.",
                     next="`coord doctor`",
                 ) from None
-            except (OSError, EOFError):
+            except (OSError, EOFError) as bad:
                 self.close()
-                if self._over or (sent and not repeatable) or time.monotonic() > deadline:
+                # "Reset" means that it ended before it had read all of this.
+                begun = sent and not isinstance(bad, ConnectionResetError)
+                if self._over or (begun and not repeatable) or time.monotonic() > deadline:
                     raise Refusal(
                         Code.DAEMON_DOWN,
                         f"The coordinator went away during `{op}`; whether it was done is not "

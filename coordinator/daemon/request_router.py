@@ -85,7 +85,8 @@ class RequestRouter:
         self._rippling = False
         self._tending = False
         self._claims: list[_WaitingClaim] = []
-        self._closing = False
+        #: It begins nothing any more.
+        self.closing = False
         self._on_events: list[Callable[[], None]] = []
         self.verdicts = VerdictRunner(loop, service, writer, self._decide_now, open_reader, clock)
         self.engine = LoopEngine(loop, service, writer, ledger, looker, workers, self.look)
@@ -104,7 +105,7 @@ class RequestRouter:
                 raise Refusal(Code.INVALID, f"There is no operation called {op[:60]!r}.")
             operation, way = self._ways[op]
             request = decode(operation, params)
-            if self._closing and op not in ("health", "status"):
+            if self.closing and op not in ("health", "status"):
                 self.check_open()
             way(operation, request, token, answer, gone)
         except Refusal as refusal:
@@ -183,8 +184,8 @@ class RequestRouter:
         Raises:
             Refusal: SHUTTING_DOWN.
         """
-        if self._closing:
-            raise Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
+        if self.closing:
+            raise Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.", begun=False)
 
     def check_allowed(self, operation: Operation, token: str | None) -> None:
         """Whether this may be asked at all, before anything is done about it.
@@ -308,7 +309,7 @@ class RequestRouter:
             Code.NOTHING_TO_DO, Code.LOCKED, Code.TASK_NOT_READY, Code.REVIEW_OPEN
         )
         left = waiting.deadline - self._loop.time()
-        if not patient or left <= 0 or self._closing:
+        if not patient or left <= 0 or self.closing:
             waiting.answer(value)
             return
         waiting.refusal = value
@@ -380,7 +381,7 @@ class RequestRouter:
 
     def tend_now(self) -> None:
         """Serve what is due; one such round at a time."""
-        if self._tending or self._closing:
+        if self._tending or self.closing:
             return
         self._tending = True
         self.engine.task(sweep.tend(self.engine, self.service), self._tended)
@@ -394,7 +395,7 @@ class RequestRouter:
 
     def close(self) -> None:
         """Refuse what comes, answer what waits."""
-        self._closing = True
+        self.closing = True
         self.verdicts.close()
         bye = Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
         self.engine.close()

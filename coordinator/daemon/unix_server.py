@@ -172,6 +172,9 @@ class Conversation(asyncio.Protocol):
                 hook, self._hook = self._hook, None
                 payload = data[at : at + hook.length]
                 at += hook.length
+                if self._router.closing:
+                    self.close()  # a refusal would stop an agent's edit; so it asks the next one
+                    break
                 self._guard.hook(hook.profile, hook.token, payload, self._print,
                                  confirms=hook.confirms)
                 continue

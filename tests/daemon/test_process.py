@@ -13,17 +13,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+import coordinator._hook as hook_file
 from coordinator.client.client import Client
 from coordinator.client.connection import connect
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from tests.conftest import Repo
+from tests.conftest import BARE, Repo
 from tests.waiting import gone, until
 
 
@@ -83,6 +85,45 @@ def test_sigterm_drains(repo: Repo) -> None:
     thread.join(10)
     # (the client may also have found the restarted daemon and gone on waiting: then it is refused)
     assert answers == [Code.SHUTTING_DOWN]
+
+
+@pytest.mark.skipif(not Path("/proc/net/unix").exists(), reason="asks Linux who is connected")
+def test_whoever_meets_one_that_ends_is_served_by_the_next(repo: Repo) -> None:
+    """What it had not begun is asked of the next one, also what must not be done twice; no edit of
+    an agent is stopped by it."""
+    edit = {"session_id": "s", "cwd": str(repo.root), "hook_event_name": "PreToolUse", "tool_name": "Write",
+            "tool_input": {"file_path": str(repo.root / "a.py"), "content": "1"}}
+    hook = [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(repo.state.socket()), "claude-code"]
+    made = 0
+    for _ in range(4):
+        repo.coord("up")
+        clients = [repo.client() for _ in range(6)]
+        clients[0].call(rq.Locks())  # one that is connected already
+        old = repo.pid()
+        os.kill(old, signal.SIGSTOP)  # so that all of them come within one moment
+        with ThreadPoolExecutor(9) as pool:
+            added = [pool.submit(one.call, rq.TaskAdd(title="t")) for one in clients]
+            hooked = [pool.submit(subprocess.run, hook, input=json.dumps(edit).encode(), capture_output=True,
+                                  check=False, env={**BARE, "PATH": os.environ["PATH"]}) for _ in range(3)]
+            made += len(added)
+            try:
+                until(lambda: sockets(repo) >= 10)
+                os.kill(old, signal.SIGTERM)
+            finally:
+                os.kill(old, signal.SIGCONT)
+            assert len({one.result().task for one in added}) == 6
+            assert [one.result().returncode for one in hooked] == [0, 0, 0], hooked[0].result()
+        for one in clients:
+            one.close()
+        until(lambda: sockets(repo) == 1)
+        assert repo.pid() != old
+        assert len(repo.client().call(rq.Tasks()).items) == made
+
+
+def sockets(repo: Repo) -> int:
+    """That it listens on, and that are connected to it."""
+    name = str(repo.state.socket())
+    return sum(line.endswith(name) for line in Path("/proc/net/unix").read_text().splitlines())
 
 
 @pytest.mark.parametrize("name", ["plain", "with space", "Ünï©ode", "x" * 120])
