@@ -12,6 +12,7 @@ import json
 import os
 import random
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -136,13 +137,38 @@ def test_twenty_kills(make_repo: Callable[..., Repo], capsys: pytest.CaptureFixt
         print("\nchaos:", json.dumps(facts))
 
 
-def test_a_reply_that_was_lost_is_said_to_be_unknown(repo: Repo) -> None:
-    """Not repeated by the client, for it may have been done: the caller is told so."""
+def test_what_was_not_read_is_asked_again(repo: Repo) -> None:
+    """The kernel tells: a connection that ends with something unread is reset."""
     client = repo.client("ann")
     client.acquire("a.py")
     os.kill(repo.pid(), signal.SIGSTOP)
     pid = repo.pid()
     threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
-    with pytest.raises(Refusal) as met:
-        client.release("a.py")
+    assert [x.resource for x in client.release("a.py").released] == ["a.py"]
+
+
+def test_a_reply_that_was_lost_is_said_to_be_unknown(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not repeated by the client, for it may have been done: the caller is told so."""
+    client = repo.client("ann")
+    client.acquire("a.py")
+    between = repo.root.parent / "between"
+    between.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as door, socket.socket(socket.AF_UNIX) as further:
+        door.bind(str(between / "s"))
+        door.listen()
+        further.connect(str(repo.state.socket()))
+
+        def relay() -> None:
+            link, _ = door.accept()
+            with link:
+                further.sendall(link.recv(65536))
+                further.recv(65536)  # carried out; whoever asked never hears of it
+
+        thread = threading.Thread(target=relay)
+        thread.start()
+        monkeypatch.setenv("COORD_SOCKET", str(between / "s"))
+        with pytest.raises(Refusal) as met:
+            Client(repo.root, "ann", client.token).release("a.py")
+        thread.join()
     assert met.value.code is Code.DAEMON_DOWN and "not known" in met.value.message.replace("\n", " ")
+    assert not client.call(rq.Locks()).items
