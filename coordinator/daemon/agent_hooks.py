@@ -98,8 +98,11 @@ class _Receipt:
 class AgentHooks:
     """One per daemon; used from the loop's thread only."""
 
-    def __init__(self, router: RequestRouter, confinement: Confinement, own: CoordCommand) -> None:
+    def __init__(self, router: RequestRouter, confinement: Confinement, own: CoordCommand,
+                 guarded: Callable[[str], bool]) -> None:
         self._router = router
+        #: Whether an agent is in a namespace of its own: then no command of it is rewritten.
+        self._guarded = guarded
         self._confinement = confinement
         self._own = own
         self._commands: list[_Command] = []
@@ -279,14 +282,15 @@ class AgentHooks:
         if call.kind == "own" and call.parameter:
             return HookAnswer("", heard.session, heeded.context)
         command, signed = "", ""
-        if call.kind == "shell" and table.rewrite and not reads_only(call.command):
+        guarded = self._guarded(heeded.holder)
+        if call.kind == "shell" and table.rewrite and not guarded and not reads_only(call.command):
             signed = self._own.before(call.command, heeded.holder, supervised=heard.supervised)
             if not signed and (table.signs or heard.sub) and commits(call.command):
                 signed = f"export COORD_AGENT={shlex.quote(heeded.holder)}; "
             signed = signed and signed + call.command
             command = self._confinement.wrap(protect, signed or call.command)
         if protect:
-            self._look_before(heard, heeded.holder, protect, confined=bool(command))
+            self._look_before(heard, heeded.holder, protect, confined=bool(command) or guarded)
         return HookAnswer("", command or signed, heeded.context)
 
     def _look_before(self, heard: HookCall, holder: str, protect: list[shell_commands.Held], *,

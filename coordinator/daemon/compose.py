@@ -33,6 +33,7 @@ from coordinator.daemon.ground import Ground
 from coordinator.daemon.landing_recovery import LandingRecovery
 from coordinator.daemon.lock import take_lock
 from coordinator.daemon.look_workers import LookWorkers
+from coordinator.daemon.namespaces import Namespaces
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.schedule import Schedule
 from coordinator.daemon.unix_server import UnixServer
@@ -154,8 +155,12 @@ class Daemon:
             lambda: open_reader(self.state.database), self._clock,
             {"health": self._health, "shutdown": self._shutdown},
             looker, self._workers,
-            {"compact": lambda req, answer: self._compaction.ask(req, answer)},
+            {"compact": lambda req, answer: self._compaction.ask(req, answer),
+             "open_session": self._open_session},
         )
+        self.namespaces = Namespaces(self._loop, self.service, self._db, self.router.look,
+                                     self._session_ended)
+        self._writer.spread = self.namespaces.spread
         self._compaction = Compaction(self._loop, self.service, self._writer, self._ledger,
                                       self._clock)
 
@@ -183,8 +188,10 @@ class Daemon:
         self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
         self.router.verdicts.resume()
         confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)
-        guard = AgentHooks(self.router, confinement, CoordCommand(self.state.bin))
+        guard = AgentHooks(self.router, confinement, CoordCommand(self.state.bin),
+                           self.namespaces.guards)
         self._heard = guard.heard
+        await self.namespaces.resume()
         self._door = door = UnixServer(self.router, guard, self.state.socket(), self._ground)
         await door.open()
         self.state.failure.unlink(missing_ok=True)
@@ -220,6 +227,7 @@ class Daemon:
             if self._http is not None:
                 await self._http.close()
             await door.close()
+            await self.namespaces.close()
             await self._workers.close()
             if self._ground.lost() is None:
                 await self._leave_in_order()
@@ -250,7 +258,7 @@ class Daemon:
         return [
             (self._tend, 1), (self._sweep, self.settings.sweep.interval_s),
             (self._retry, self.settings.leases.retry_s), (self._compact, 6 * 3600),
-            (self._refresh_archive, 60), (self._tidy_blobs, 3600),
+            (self._refresh_archive, 60), (self._tidy_blobs, 3600), (self._beat, 20),
         ]
 
     def _sweep(self) -> None:
@@ -296,7 +304,9 @@ class Daemon:
     def _is_needed(self) -> bool:
         came = self._door.came_since()
         called = self._http is not None and self._http.called_since()
-        return came or called or self.router.look(lambda view: view.row("needed")) is not None
+        if came or called or self.namespaces.agents():
+            return True
+        return self.router.look(lambda view: view.row("needed")) is not None
 
     def _compact(self) -> None:
         self._compaction.ask(rq.Compact(), lambda value: None)
@@ -378,6 +388,20 @@ class Daemon:
             },
             heard=dict(self._heard), integrity=found,
         )
+
+    def _open_session(self, req: rq.OpenSession, answer: Callable[[Any], None]) -> None:
+        self.router.engine.task(self.namespaces.open(req), answer)
+
+    def _session_ended(self, agent: str) -> None:
+        """Its first process has ended: so has the agent, whatever it left half done."""
+        request = rq.Leave(agent=agent, clean=False, reason="its process ended")
+        self.router.ask("leave", msgspec.json.encode(request), None, lambda value: None)
+
+    def _beat(self) -> None:
+        """An agent lives while its process does, however long it says nothing."""
+        for agent in self.namespaces.agents():
+            request = rq.Heartbeat(agent=agent)
+            self.router.ask("heartbeat", msgspec.json.encode(request), None, lambda value: None)
 
     def _shutdown(self, req: rq.Shutdown) -> rq.Stopping:
         self._loop.call_later(0.01, self._stop.set)

@@ -344,14 +344,14 @@ class RequestRouter:
         # A moment later: what was asked in this very transaction is answered first, and only then
         # waits to be told. (Told at once, it would not be waiting yet, and never hear of it.)
         for acquisition, reply in tx.granted:
-            self._loop.call_soon(self._answer_held, acquisition, reply)
+            self.writer.follow(partial(self._answer_held, acquisition, reply))
         for acquisition in tx.wake:
-            self._loop.call_soon(self._serve_waiter, acquisition)
+            self.writer.follow(partial(self._serve_waiter, acquisition))
         if tx.rippled >= tasks.RIPPLE_MAX and not self._rippling:
             self._rippling = True
             self.engine.task(engine.ripple(self.engine), self._rippled)
         if tx.offers:
-            self._loop.call_soon(self.retry_claims)
+            self.writer.follow(self.retry_claims)
         for callback in self._on_events:
             callback()
 

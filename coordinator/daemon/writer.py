@@ -64,6 +64,11 @@ class Writer:
         self._wal_pages = self._copied_pages = 0  # in the WAL; when it was copied last
         #: Raises a refusal when the database is not this daemon's any more (ground.py).
         self.stands: Callable[[bool], None] = lambda begun: None
+        #: After a commit: what has to be over before anybody is told of it, if anything
+        #: (namespaces.py).
+        self.spread: Callable[[], asyncio.Future[None] | None] = lambda: None
+        self._telling = False  # between a commit and its answers
+        self._after: list[Callable[[], None]] = []
         #: Goes on with a job that has to know more: (job, what it goes by, what it needs, answer).
         self.unready: Callable[[Job, Looked, Unready, Answer], None] | None = None
         ledger.db.set_wal_hook(self._on_wal)
@@ -106,15 +111,39 @@ class Writer:
         if not batch:
             return
         started = time.perf_counter()
+        self._telling = True
         try:
             self.stands(False)
             answers = self._ledger.run_all([job for job, _, _ in batch], self._now())
             self.stands(True)
         except Refusal as gone:
             answers = [gone] * len(batch)
+        finally:
+            self._telling = False
+        after, self._after = self._after, []
         spent = time.perf_counter() - started
         self._commit_s += (spent - self._commit_s) / 8
         self._last_size = len(batch)
+        spreading = self.spread()
+        if spreading is None:
+            self._tell(batch, answers, after)
+        else:
+            spreading.add_done_callback(lambda done: self._tell(batch, answers, after))
+        self._maybe_checkpoint()
+        self._awake_until = time.perf_counter() + AWAKE_S
+        if not self._awake:
+            self._awake = True
+            self._loop.call_soon(self._stay_awake)
+
+    def follow(self, told: Callable[[], None]) -> None:
+        """Call this a moment after what is being committed now was answered."""
+        if self._telling:
+            self._after.append(told)
+        else:
+            self._loop.call_soon(told)
+
+    def _tell(self, batch: list[tuple[Job, Answer, Looked | None]], answers: list[Any],
+              after: list[Callable[[], None]]) -> None:
         for (job, answer, looked), value in zip(batch, answers, strict=True):
             try:
                 if looked is not None and isinstance(value, Unready) and self.unready is not None:
@@ -123,11 +152,8 @@ class Writer:
                     answer(value)
             except Exception:  # one broken connection must not silence the others
                 log.exception("an answer could not be given")
-        self._maybe_checkpoint()
-        self._awake_until = time.perf_counter() + AWAKE_S
-        if not self._awake:
-            self._awake = True
-            self._loop.call_soon(self._stay_awake)
+        for told in after:
+            self._loop.call_soon(told)
 
     def _stay_awake(self) -> None:
         if time.perf_counter() < self._awake_until:

@@ -132,6 +132,7 @@ _ALL = [
     Operation(rq.Replay, story.replay),
     Operation(rq.Health, None),
     Operation(rq.Compact, None),
+    Operation(rq.OpenSession, None),
     Operation(rq.Shutdown, None),
 ]
 _BACKSLASH = ord("\\")

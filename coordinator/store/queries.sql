@@ -201,6 +201,9 @@ DELETE FROM baselines WHERE fencing_token = ?;
 -- name: lease_delete
 DELETE FROM file_locks WHERE fencing_token = ?;
 
+-- name: lease_of_token
+SELECT * FROM file_locks WHERE fencing_token = ?1;
+
 -- name: lease_extend
 UPDATE file_locks SET expires_at = ?2 WHERE fencing_token = ?1;
 

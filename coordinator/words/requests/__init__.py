@@ -16,8 +16,10 @@ from coordinator.words.requests.agents import (
     Leave,
     Left,
     Notice,
+    OpenSession,
     Register,
     Registered,
+    SessionOpened,
 )
 from coordinator.words.requests.archive import (
     ArchiveIndexNow,
@@ -171,6 +173,7 @@ __all__ = [
     "Locks",
     "Mode",
     "Notice",
+    "OpenSession",
     "Partial",
     "Register",
     "Registered",
@@ -193,6 +196,7 @@ __all__ = [
     "ReviewShow",
     "ReviewUndo",
     "Reviews",
+    "SessionOpened",
     "Shutdown",
     "Status",
     "StatusReply",

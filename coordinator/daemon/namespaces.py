@@ -1,0 +1,297 @@
+"""The daemon's side of agents' namespaces: tells the helper who may write what, before a grant is.
+
+Owns the connection to this user's helper (namespaces/helper.py), while a session of an agent of
+this repository runs. Which leases a commit touched is known from SQLite itself (its update hook),
+and what they are is read from the database; nothing is decided here. Where the helper is lost, the
+processes of its sessions are ended: what they may write is known to nobody any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+
+from coordinator.daemon import file_stamps
+from coordinator.namespaces import orders
+from coordinator.service import repository_files
+from coordinator.service.core import Service
+from coordinator.service.enforcement.shell_commands import PROTECTED_MAX
+from coordinator.store.ledger import View
+from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.namespaces")
+#: How long the helper may take for one order (seconds).
+ANSWER_S = 10.0
+Look = Callable[[Callable[[View], Any]], Any]
+
+
+class Right(NamedTuple):
+    """What one lease says of a path."""
+
+    owner: str
+    mode: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """One session. `namespace`: its number, by which its processes are found."""
+
+    agent: str
+    ends: bool
+    namespace: int
+
+
+class Namespaces:
+    """One daemon's. Used from the loop's thread.
+
+    Args:
+        ended: called with an agent whose session was to end with its first process, and has.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, writer: apsw.Connection,
+                 look: Look, ended: Callable[[str], None]) -> None:
+        self._loop, self._service, self._db, self._look = loop, service, writer, look
+        self._ended = ended
+        self._sessions: dict[str, Guarded] = {}
+        self._to: asyncio.StreamWriter | None = None
+        self._number = 0
+        self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._touched: set[int] = set()
+        #: As the helper was told: path -> fencing token -> right; and token -> paths.
+        self._rights: dict[str, dict[int, Right]] = {}
+        self._paths: dict[int, list[str]] = {}
+        self._opening, self._learning = asyncio.Lock(), asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
+
+    def guards(self, agent: str) -> bool:
+        """Whether an agent's processes are in a namespace of their own; a sub-agent's are in that
+        of its parent."""
+        if not self._sessions:
+            return False
+        owner = self._look(lambda view: _owner(view, agent))
+        return any(one.agent == owner for one in self._sessions.values())
+
+    def agents(self) -> list[str]:
+        """The agents whose processes are in namespaces of their own."""
+        return [one.agent for one in self._sessions.values()]
+
+    def spread(self) -> asyncio.Future[None] | None:
+        """After a commit: what has to be over before it is told, if anything."""
+        if not self._touched or self._to is None:
+            return None
+        touched, self._touched = self._touched, set()
+        return self._loop.create_task(self._spread(touched))
+
+    async def open(self, request: rq.OpenSession) -> rq.SessionOpened | Refusal:
+        """Have a namespace made."""
+        key = secrets.token_urlsafe(24)
+        try:
+            owner = self._look(lambda view: _owner(view, request.agent))
+            if owner != request.agent:
+                raise Refusal(Code.INVALID, f"{request.agent} is not a registered agent, or a "
+                              "sub-agent of one: it has no session of its own.")
+            async with self._opening:
+                await self._connect()
+                await self._order(do="session", key=key, root=self._root, agent=owner)
+                said = await self._order(do="sessions", root=self._root)
+                number = said["sessions"][key][2]
+                self._sessions[key] = Guarded(owner, request.ends, number)
+        except Refusal as refusal:
+            return refusal
+        return rq.SessionOpened(key=key, socket=str(orders.socket_path()))
+
+    async def resume(self) -> None:
+        """At the daemon's start: sessions that outlived the one before are guarded again, before
+        anything is granted."""
+        try:
+            with contextlib.suppress(Refusal):
+                await self._connect()
+                said = await self._order(do="sessions", root=self._root)
+                for key, (agent, lives, number) in said["sessions"].items():
+                    self._sessions[key] = Guarded(agent, True, number)
+                    if not lives:
+                        self._over(key)
+        finally:
+            if not self._sessions:
+                await self.close()
+
+    async def close(self) -> None:
+        """Say good-bye: what is held stays mounted until the next daemon says otherwise."""
+        link, self._to = self._to, None
+        self._db.set_update_hook(None)
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+        if link is not None:
+            link.close()
+
+    # ------------------------------------------------------------ the helper
+
+    @property
+    def _root(self) -> str:
+        return str(self._service.root)
+
+    async def _connect(self) -> None:
+        if self._to is not None:
+            return
+        link = orders.connect(start=False)
+        reader, self._to = await asyncio.open_unix_connection(sock=link)
+        self._reading = self._loop.create_task(self._listen(reader))
+        self._db.set_update_hook(self._note)
+        async with self._learning:
+            self._touched.clear()
+            self._rights.clear()
+            self._paths.clear()
+            rows = self._look(lambda view: [LeaseRow(*raw) for raw in view.rows(
+                "leases_live", view.now, 0, None, PROTECTED_MAX)])
+            await self._learn(rows)
+            await self._order(do="hold", root=self._root, all=True,
+                              held={path: _writers(self._rights[path]) for path in self._rights})
+
+    def _note(self, kind: int, database: str, table: str, row: int) -> None:
+        if table == "file_locks":
+            self._touched.add(row)
+
+    async def _spread(self, touched: set[int]) -> None:
+        try:
+            async with self._learning:
+                held = await self._changed(touched)
+                if held:
+                    await self._order(do="hold", root=self._root, held=held)
+        except Refusal as refusal:
+            log.error("%s", refusal.message)
+
+    async def _changed(self, touched: set[int]) -> dict[str, list[str] | None]:
+        """The paths that others may write now than the helper was told."""
+        rows: list[LeaseRow] = self._look(lambda view: [
+            LeaseRow(*raw) for token in touched
+            if (raw := view.row("lease_of_token", token)) is not None])
+        before = {path: _writers(self._rights.get(path, {}))
+                  for token in touched for path in self._paths.get(token, ())}
+        for token in touched:
+            for path in self._paths.pop(token, ()):
+                self._rights[path].pop(token, None)
+        await self._learn(rows, before)
+        held = {path: now for path, was in before.items()
+                if (now := _writers(self._rights.get(path, {}))) != was}
+        for path in before:
+            if not self._rights.get(path):
+                self._rights.pop(path, None)
+        return held
+
+    async def _learn(self, rows: list[LeaseRow],
+                     before: dict[str, list[str] | None] | None = None) -> None:
+        """Where these leases lie, and whose they are."""
+        owners = self._look(lambda view: {row.locked_by: _owner(view, row.locked_by)
+                                          for row in rows})
+        for row in rows:
+            for path in await self._places(row):
+                rights = self._rights.setdefault(path, {})
+                if before is not None:
+                    before.setdefault(path, _writers(rights))
+                rights[row.fencing_token] = Right(owners[row.locked_by] or row.locked_by,
+                                                  row.mode, row.kind)
+                self._paths.setdefault(row.fencing_token, []).append(path)
+
+    async def _places(self, row: LeaseRow) -> list[str]:
+        if row.kind == "key":
+            return []
+        if row.kind == "glob":  # what is below it is found by walking
+            found = await self._loop.run_in_executor(
+                None, lambda: file_stamps.held(self._service, [row]))
+            return [one.path for one in found]
+        name = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
+        place = str(repository_files.place(self._service, row.worktree, name.rstrip("/")))
+        return [place + "/" if row.kind == "dir" else place]
+
+    async def _order(self, **order: Any) -> dict[str, Any]:
+        if self._to is None:
+            raise _lost()
+        self._number += 1
+        future = self._asked[self._number] = self._loop.create_future()
+        self._to.write(json.dumps({"n": self._number, **order}).encode() + b"\n")
+        try:
+            said: dict[str, Any] = await asyncio.wait_for(future, ANSWER_S)
+        except TimeoutError:
+            self._lose()
+            raise _lost() from None
+        finally:
+            self._asked.pop(self._number, None)
+        if "error" in said:
+            raise orders.no_session(said["error"])
+        return said
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while line := await reader.readline():
+                said = json.loads(line)
+                if "ended" in said:
+                    self._over(said["ended"])
+                elif (future := self._asked.get(said["n"])) is not None and not future.done():
+                    future.set_result(said)
+        self._lose()
+
+    def _over(self, key: str) -> None:
+        """The first process of a session has ended."""
+        one = self._sessions.pop(key, None)
+        if one is not None and one.ends:
+            self._ended(one.agent)
+
+    def _lose(self) -> None:
+        """The helper has gone: nobody keeps these sessions from what others hold."""
+        if self._to is None:
+            return
+        self._to.close()
+        self._to = None
+        self._db.set_update_hook(None)
+        for future in self._asked.values():
+            if not future.done():
+                future.set_result({"error": "it has gone"})
+        lost = {one.namespace: key for key, one in self._sessions.items()}
+        if lost:
+            log.error("the sessions' helper has gone: the agents in them are ended")
+            _kill(set(lost))
+            for key in lost.values():
+                self._over(key)
+
+
+def _owner(view: View, agent: str) -> str | None:
+    """The agent whose session this is: a sub-agent has its parent's."""
+    row = view.agent(agent)
+    return None if row is None else row.parent or agent
+
+
+def _writers(rights: dict[int, Right]) -> list[str] | None:
+    """Who may write a path; None if nobody holds it. Who holds a region may write the file, for
+    nobody can mount half of it."""
+    if not rights:
+        return None
+    owners = {one.owner for one in rights.values()}
+    regions = {one.owner for one in rights.values() if one.kind == "region"}
+    return sorted(regions or (owners if len(owners) == 1 else ()))
+
+
+def _kill(namespaces: set[int]) -> None:
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with contextlib.suppress(OSError):
+                if Path("/proc", name, "ns/mnt").stat().st_ino in namespaces:
+                    os.kill(int(name), signal.SIGKILL)
+
+
+def _lost() -> Refusal:
+    return orders.no_session("the sessions' helper does not answer")

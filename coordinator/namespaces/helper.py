@@ -1,0 +1,349 @@
+"""The process that keeps the namespaces of a user's sessions: `python -P -m …helper SOCKET TELL`.
+
+One for each user, started outside of all sessions; as an ordinary user it lives in a user namespace
+of its own, in which it has the power over the mounts that its sessions lack. It mounts what the
+plan says, again when a file is replaced, and tells the daemons when a session's first process has
+ended. It decides nothing: who holds what is told by each root's daemon. It stays while there is a
+session. Where a daemon goes away, what it held stays mounted until the next one says otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from coordinator.namespaces import kernel
+from coordinator.namespaces.mounts import Session
+from coordinator.namespaces.plan import Plan
+from coordinator.namespaces.watches import Watches
+
+log = logging.getLogger("coord.namespaces")
+#: How long it stays without a session, and how often it looks whether processes are left (seconds).
+STAYS_S, LOOKS_S = 30.0, 2.0
+#: The longest order, in bytes.
+ORDER_BYTES_MAX = 4 << 20
+
+
+@dataclass(eq=False)
+class Link:
+    """One connection. `root`: of the daemon at its other end."""
+
+    socket: socket.socket
+    root: str | None = None
+    data: bytes = b""
+
+
+@dataclass
+class Kept:
+    """A session, and what is known of its processes."""
+
+    session: Session
+    root: str
+    #: Of its first process; None before that has entered, and after it has ended.
+    process: int | None = None
+    entered: bool = False
+    told: list[Link] = field(default_factory=list)
+
+
+class Helper:
+    """Everything in one thread, for namespaces are entered by the whole process."""
+
+    def __init__(self, door: socket.socket) -> None:
+        self._door = door
+        self._selector = selectors.DefaultSelector()
+        self._plan = Plan()
+        self._watches = Watches()
+        self._sessions: dict[str, Kept] = {}
+        self._links: set[Link] = set()
+        self._own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        self._around = (os.open("/proc/self/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+                        if _is_ordinary() else -1)
+        self._needed_at = time.monotonic()
+        self._looked_at = 0.0
+        self._ways: dict[str, Callable[[Link, dict[str, Any]], dict[str, Any]]] = {
+            "hold": self._hold, "session": self._session, "sessions": self._list,
+            "end": self._end,
+        }
+
+    def run(self) -> None:
+        """Serve until there has been no session for a while."""
+        self._selector.register(self._door, selectors.EVENT_READ, self._accept)
+        self._selector.register(self._watches.descriptor, selectors.EVENT_READ, self._replaced)
+        while self._is_needed():
+            for key, _ in self._selector.select(LOOKS_S):
+                try:
+                    key.data()
+                except Exception:  # one of them must not end the sessions of the others
+                    log.exception("an order failed")
+            if time.monotonic() - self._looked_at >= LOOKS_S:
+                self._looked_at = time.monotonic()
+                self._forget_empty()
+
+    def _is_needed(self) -> bool:
+        now = time.monotonic()
+        if self._sessions:
+            self._needed_at = now
+        return now - self._needed_at < STAYS_S
+
+    # ------------------------------------------------------------ orders
+
+    def _accept(self) -> None:
+        made, _ = self._door.accept()
+        made.settimeout(5)
+        pid, uid = _peer(made)
+        if uid != os.getuid() or self._is_inside(pid):
+            made.close()  # another user, or an agent: its session is not its own to change
+            return
+        link = Link(made)
+        self._links.add(link)
+        self._selector.register(made, selectors.EVENT_READ, lambda: self._read(link))
+
+    def _read(self, link: Link) -> None:
+        try:
+            piece = link.socket.recv(1 << 16)
+        except OSError:
+            piece = b""
+        link.data += piece
+        if not piece or len(link.data) > ORDER_BYTES_MAX:
+            self._hang_up(link)
+            return
+        while b"\n" in link.data:
+            line, _, link.data = link.data.partition(b"\n")
+            self._serve(link, line)
+
+    def _serve(self, link: Link, line: bytes) -> None:
+        order: dict[str, Any] = {}
+        descriptors: list[int] = []
+        try:
+            order = json.loads(line)
+            if order["do"] == "enter":
+                answer, descriptors = self._enter(link, order)
+            else:
+                answer = self._ways[order["do"]](link, order)
+        except OSError as bad:
+            answer = {"error": bad.strerror or str(bad)}
+        except (KeyError, TypeError, ValueError) as bad:
+            answer = {"error": f"an order that is not understood ({type(bad).__name__})"}
+        self._tell(link, {"n": order.get("n"), **answer}, descriptors)
+
+    def _tell(self, link: Link, said: dict[str, Any], descriptors: list[int] | None = None) -> None:
+        try:
+            line = json.dumps(said).encode() + b"\n"
+            if descriptors:
+                socket.send_fds(link.socket, [line], descriptors)
+            else:
+                link.socket.sendall(line)
+        except OSError:
+            self._hang_up(link)
+
+    def _hang_up(self, link: Link) -> None:
+        if link in self._links:
+            self._links.discard(link)
+            self._selector.unregister(link.socket)
+            link.socket.close()
+
+    def _hold(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
+        root = link.root = str(order["root"])
+        held, wide = {}, set()
+        for path, writers in order["held"].items():
+            name = path.rstrip("/")
+            if name != path:
+                wide.add(name)
+            held[name] = None if writers is None else frozenset(writers)
+        if order.get("all"):
+            changed = self._plan.replace(
+                root, {path: who for path, who in held.items() if who is not None})
+            wide = changed
+        else:
+            changed = self._plan.change(root, held)
+        if not self._sessions:
+            return {"left": {}}
+        return {"left": self._apply(self._plan.below(wide) | changed if wide else changed)}
+
+    def _session(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
+        key, root, agent = str(order["key"]), str(order["root"]), str(order["agent"])
+        link.root = root
+        if key not in self._sessions:
+            made = Session(key, {root: agent})
+            made.make()
+            self._sessions[key] = Kept(made, root)
+            self._watches.add(self._plan.paths())
+            return {"left": self._apply(set(self._plan.paths()), [self._sessions[key]])}
+        return {"left": {}}
+
+    def _list(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
+        root = link.root = str(order["root"])
+        return {"sessions": {
+            key: [kept.session.agents[root], not kept.entered or kept.process is not None,
+                  os.fstat(kept.session.namespace).st_ino]
+            for key, kept in self._sessions.items() if kept.root == root}}
+
+    def _end(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
+        """A session that nobody has entered is not wanted any more."""
+        kept = self._sessions.get(str(order["key"]))
+        if kept is not None and not kept.entered:
+            self._forget(str(order["key"]))
+        return {}
+
+    def _enter(self, link: Link, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+        """The descriptors of a session, for the process that asks, which becomes its first."""
+        kept = self._sessions[str(order["key"])]
+        if kept.entered:
+            raise OSError(0, "this session has been entered already")
+        pid, _ = _peer(link.socket)
+        kept.process = os.pidfd_open(pid)
+        kept.entered = True
+        key = kept.session.key
+        self._selector.register(kept.process, selectors.EVENT_READ, lambda: self._ended(key))
+        around = [self._around] if self._around >= 0 else []
+        return {"around": bool(around)}, [*around, kept.session.namespace]
+
+    # ------------------------------------------------------------ mounts
+
+    def _apply(self, paths: set[str], only: list[Kept] | None = None) -> dict[str, str]:
+        """Make it so in every session; which paths could not be covered, and why."""
+        left: dict[str, str] = {}
+        if not paths:
+            return left
+        held = set(self._plan.paths())
+        self._watches.add(paths & held)
+        self._watches.forget(paths - held)
+        try:
+            for kept in only if only is not None else list(self._sessions.values()):
+                session = kept.session
+                wanted = {path: self._plan.is_read_only(path, session.agents) for path in paths}
+                todo = [(path, read_only) for path, read_only in sorted(wanted.items())
+                        if read_only or path in session.mounted]
+                if not todo:
+                    continue
+                kernel.enter(session.namespace, kernel.CLONE_NEWNS)
+                for path, read_only in todo:
+                    why = session.keep(path, read_only)
+                    if why:
+                        left[path] = why
+        finally:
+            kernel.enter(self._own, kernel.CLONE_NEWNS)
+        return left
+
+    def _replaced(self) -> None:
+        self._apply(self._watches.changed())
+
+    # ------------------------------------------------------------ ends
+
+    def _ended(self, key: str) -> None:
+        """The first process of a session has ended; others may go on in it."""
+        kept = self._sessions[key]
+        assert kept.process is not None, "it is what was registered"
+        self._selector.unregister(kept.process)
+        os.close(kept.process)
+        kept.process = None
+        for link in list(self._links):
+            if link.root == kept.root:
+                self._tell(link, {"ended": key, "agent": kept.session.agents[kept.root]})
+        self._forget_empty()
+
+    def _forget_empty(self) -> None:
+        """Sessions in which no process is left."""
+        over = {os.fstat(kept.session.namespace).st_ino: key
+                for key, kept in self._sessions.items() if kept.entered and kept.process is None}
+        if not over:
+            return
+        for pid in _processes():
+            over.pop(_namespace_of(pid), None)
+        for key in over.values():
+            self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        self._sessions.pop(key).session.close()
+
+    def _is_inside(self, pid: int) -> bool:
+        inside = _namespace_of(pid)
+        return any(os.fstat(kept.session.namespace).st_ino == inside
+                   for kept in self._sessions.values())
+
+
+def _processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def _namespace_of(pid: int) -> int:
+    """The mount namespace of a process; 0 where that may not be asked, which is outside."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/mnt").st_ino
+    except OSError:
+        return 0
+
+
+def _peer(link: socket.socket) -> tuple[int, int]:
+    raw = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return (int.from_bytes(raw[:4], sys.byteorder), int.from_bytes(raw[4:8], sys.byteorder))
+
+
+def _is_ordinary() -> bool:
+    """Whether this process is an ordinary user's, in the user namespace that it made for itself."""
+    with open("/proc/self/uid_map", "rb") as file:
+        return file.read().split()[2] == b"1"
+
+
+def _take_power() -> None:
+    """As an ordinary user: a user namespace in which this process may mount, and mounts of its own,
+    to which it can come back."""
+    uid, gid = os.getuid(), os.getgid()
+    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+    Path("/proc/self/setgroups").write_text("deny", "ascii")
+    Path("/proc/self/uid_map").write_text(f"0 {uid} 1", "ascii")
+    Path("/proc/self/gid_map").write_text(f"0 {gid} 1", "ascii")
+    kernel.make_tree_shared()
+
+
+def main() -> int:
+    """Exit code of the process; why it could not begin is written to the descriptor TELL."""
+    path, tell = Path(sys.argv[1]), int(sys.argv[2])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return 0  # another one was faster
+    os.ftruncate(lock, 0)
+    os.write(lock, b"%d" % os.getpid())
+    try:
+        if os.getuid() != 0:
+            _take_power()
+        probe = Session("", {})
+        probe.make()  # it is known before anybody waits for it whether this can be had
+        probe.close()
+    except OSError as bad:
+        with contextlib.suppress(OSError):
+            os.write(tell, f"this user may not make one ({bad.strerror or bad})".encode())
+        return 1
+    with contextlib.suppress(OSError):
+        logging.basicConfig(filename=path.with_suffix(".log"), level=logging.INFO,
+                            format="%(asctime)s %(levelname)s %(message)s")
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as door:
+        before = os.umask(0o177)
+        door.bind(str(path))
+        os.umask(before)
+        door.listen(128)
+        os.close(tell)
+        Helper(door).run()
+        path.unlink(missing_ok=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

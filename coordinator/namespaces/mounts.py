@@ -1,0 +1,149 @@
+"""The mount namespace of one session: made, entered, and kept as the plan says.
+
+Owns its descriptor and knows which mounts in it are coord's own. Whoever calls `keep` is in the
+namespace while it runs. Nothing is mounted through a link, and nothing that is not ours is taken
+away: a mount is known by its number and the file that it shows.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from coordinator.namespaces import kernel
+
+
+class Mounted(NamedTuple):
+    """A read-only view that was put over a path."""
+
+    number: int
+    device: int
+    inode: int
+
+
+@dataclass
+class Session:
+    """One agent's namespace. `agents`: its name in each root where it has one."""
+
+    key: str
+    agents: dict[str, str]
+    namespace: int = -1
+    mounted: dict[str, Mounted] = field(default_factory=dict)
+
+    def make(self) -> None:
+        """Make the namespace, with nothing mounted in it.
+
+        Raises:
+            OSError: this user may have none.
+        """
+        self.namespace = _make_namespace()
+
+    def keep(self, path: str, read_only: bool) -> str:
+        """Mount a path, or take its mount away; in words why it could not be covered, else
+        nothing. The namespace has been entered."""
+        try:
+            if not read_only:
+                self._take_away(path)
+                return ""
+            return self._put(path)
+        except OSError as bad:
+            return bad.strerror or str(bad)
+
+    def close(self) -> None:
+        """Let go of it; it ends with the last process in it."""
+        if self.namespace >= 0:
+            os.close(self.namespace)
+            self.namespace = -1
+
+    def _put(self, path: str) -> str:
+        try:
+            at = kernel.open_path(os.fsencode(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return "absent"  # what was mounted moved along with its directory
+        except OSError as bad:
+            return "a link" if bad.errno == errno.ELOOP else str(bad.strerror)
+        try:
+            found = os.fstat(at)
+            if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+                return "neither a file nor a directory"
+            known = self.mounted.get(path)
+            if known is not None and known[1:] == (found.st_dev, found.st_ino) and (
+                    kernel.mount_of(at) == known.number):
+                return ""
+            kernel.mount_read_only(at)
+        finally:
+            os.close(at)
+        made = kernel.open_path(os.fsencode(path))
+        try:
+            self.mounted[path] = Mounted(kernel.mount_of(made), found.st_dev, found.st_ino)
+        finally:
+            os.close(made)
+        return ""
+
+    def _take_away(self, path: str) -> None:
+        known = self.mounted.pop(path, None)
+        if known is None:
+            return
+        if not _unmount(os.fsencode(path), known):
+            for place in _places(known.number):  # it was moved with a directory
+                if _unmount(place, known):
+                    break
+
+
+def _unmount(path: bytes, known: Mounted) -> bool:
+    """Take away exactly this mount, if it is there."""
+    with suppress(OSError):
+        at = kernel.open_path(path)
+        try:
+            found = os.fstat(at)
+            if (kernel.mount_of(at), found.st_dev, found.st_ino) == known:
+                kernel.unmount(at)
+                return True
+        finally:
+            os.close(at)
+    return False
+
+
+def _places(number: int) -> Iterable[bytes]:
+    """Where the mount of this number lies in the namespace that this process is in."""
+    with open("/proc/self/mountinfo", "rb") as info:
+        for line in info:
+            words = line.split(b" ")
+            if int(words[0]) == number:
+                yield words[4].decode("unicode_escape").encode("latin-1")
+
+
+def _make_namespace() -> int:
+    """A descriptor of a new mount namespace; a child makes it, and ends."""
+    ready, told = os.pipe()
+    held, release = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(release)
+            kernel.unshare(kernel.CLONE_NEWNS)
+            kernel.make_tree_shared()
+            os.write(told, b"+")
+            os.read(held, 1)
+            code = 0
+        except OSError as bad:
+            os.write(told, (bad.strerror or "?").encode())
+        finally:
+            os._exit(code)
+    os.close(told)
+    os.close(held)
+    try:
+        said = os.read(ready, 200)
+        if said != b"+":
+            raise OSError(errno.EPERM, said.decode() or "the namespace could not be made")
+        return os.open(f"/proc/{child}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(ready)
+        os.close(release)
+        os.waitpid(child, 0)

@@ -1,0 +1,62 @@
+"""Which paths are read-only in which session. Pure: knows no disk and no process.
+
+A path is read-only in a session unless the session's agent is among those who may write it. What
+lies below a directory that is read-only there is so with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+#: Who may write a path; everybody else's sessions have it read-only.
+Writers = frozenset[str]
+
+
+class Plan:
+    """What is held in each root, by absolute path."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, dict[str, Writers]] = {}
+
+    def replace(self, root: str, held: Mapping[str, Writers]) -> set[str]:
+        """All that is held in a root, in place of what was; the paths that are different now."""
+        before, now = self._held.get(root, {}), dict(held)
+        self._held[root] = now
+        return {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}
+
+    def change(self, root: str, changed: Mapping[str, Writers | None]) -> set[str]:
+        """Some paths have other writers now; None: nobody holds it any more."""
+        held = self._held.setdefault(root, {})
+        for path, writers in changed.items():
+            if writers is None:
+                held.pop(path, None)
+            else:
+                held[path] = writers
+        return set(changed)
+
+    def paths(self) -> Iterator[str]:
+        """All that is held, anywhere."""
+        for held in self._held.values():
+            yield from held
+
+    def below(self, paths: set[str]) -> set[str]:
+        """These paths, and what is held below them: what covers it, or does not any more."""
+        return paths | {one for one in self.paths() if any(up in paths for up in _above(one))}
+
+    def is_read_only(self, path: str, agents: Mapping[str, str]) -> bool:
+        """Whether a path is to be mounted, by itself, in the session of these agents (by root)."""
+        return self._keeps_out(path, agents) and not any(
+            self._keeps_out(up, agents) for up in _above(path))
+
+    def _keeps_out(self, path: str, agents: Mapping[str, str]) -> bool:
+        return any(
+            path in held and agents.get(root) not in held[path] for root, held in self._held.items()
+        )
+
+
+def _above(path: str) -> Iterator[str]:
+    """The directories that a path lies in."""
+    at = path.rfind("/")
+    while at > 0:
+        yield path[:at]
+        at = path.rfind("/", 0, at)

@@ -1,0 +1,109 @@
+"""When the file at a held path is another one: its holder replaced it, made it, moved it in.
+
+A mount covers a file, not a name, so the helper has to look again then. Owns one inotify
+descriptor. A path whose directory is not there is waited for from the nearest one above that is.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections.abc import Iterable, Set
+
+from coordinator.namespaces import kernel
+
+log = logging.getLogger("coord.namespaces")
+
+
+class Watches:
+    """The directories around the held paths."""
+
+    def __init__(self) -> None:
+        self.descriptor = kernel.watcher()
+        self._directory: dict[int, str] = {}  # number of the watch -> directory
+        self._number: dict[str, int] = {}
+        self._around: dict[str, set[str]] = {}  # directory -> held paths that are seen from it
+        self._from: dict[str, str] = {}  # held path -> directory
+        self._full = False
+
+    def add(self, paths: Iterable[str]) -> None:
+        """See these, too."""
+        for path in paths:
+            if path not in self._from:
+                self._place(path)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """See these no more; an empty watch stays until its directory goes."""
+        for path in paths:
+            directory = self._from.pop(path, None)
+            if directory is not None:
+                self._around[directory].discard(path)
+
+    def changed(self) -> set[str]:
+        """The held paths at which something was put since, or that have a directory now."""
+        found: set[str] = set()
+        for number, mask, name in kernel.seen(self.descriptor):
+            if mask & kernel.IN_Q_OVERFLOW:
+                found |= self._from.keys()
+                continue
+            directory = self._directory.get(number)
+            if directory is None:
+                continue
+            around = self._around.get(directory, set())
+            if not name:  # the directory itself was moved or removed
+                found |= around
+                self._drop(number, directory)
+                continue
+            path = f"{directory.rstrip('/')}/{os.fsdecode(name)}"
+            if path in around:
+                found.add(path)
+            elif around:
+                found |= {one for one in around if one.startswith(path + "/")}
+        for path in found:
+            self._again(path)
+        return found
+
+    def _again(self, path: str) -> None:
+        """Its directory may be there by now, or be another one."""
+        directory = self._from.get(path)
+        if directory is None or directory != os.path.dirname(path):
+            self.forget([path])
+            self._place(path)
+
+    def _drop(self, number: int, directory: str) -> set[str]:
+        del self._directory[number]
+        del self._number[directory]
+        around = self._around.pop(directory, set())
+        for path in around:
+            del self._from[path]
+        return around
+
+    def _place(self, path: str) -> None:
+        directory = os.path.dirname(path)
+        while True:
+            if directory in self._number or self._watch(directory):
+                self._around.setdefault(directory, set()).add(path)
+                self._from[path] = directory
+                return
+            if directory == "/":
+                return
+            directory = os.path.dirname(directory)
+
+    def _watch(self, directory: str) -> bool:
+        try:
+            number = kernel.watch(self.descriptor, os.fsencode(directory))
+        except OSError as bad:
+            if bad.errno == errno.ENOSPC and not self._full:
+                self._full = True
+                log.error("no more directories can be watched (fs.inotify.max_user_watches)")
+            return False
+        old = self._directory.get(number)
+        lost = self._drop(number, old) if old is not None else ()  # it was moved here
+        self._directory[number], self._number[directory] = directory, number
+        self.add(lost)
+        return True
+
+    def all(self) -> Set[str]:
+        """The held paths that are seen."""
+        return self._from.keys()

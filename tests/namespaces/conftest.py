@@ -1,0 +1,185 @@
+"""Agents in sessions of their own: `coord run` as a person types it, and as which person."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+import coordinator
+from coordinator.files.state import StateDir
+from coordinator.namespaces import kernel
+from tests.conftest import NEUTRAL
+from tests.waiting import gone, until
+
+#: The ordinary user that root makes for itself here.
+OTHER = 54_321
+#: A shell that does what it is told, line by line.
+OBEYS = 'while read -r line; do eval "$line"; echo "=> $?"; done'
+PACKAGE = Path(coordinator.__file__).resolve().parent.parent
+
+
+def interpreter(become: list[str]) -> tuple[str, dict[str, str]] | None:
+    """A Python that this user may run, and what it needs to find coord."""
+    found = {"PYTHONPATH": f"{PACKAGE}{os.pathsep}{sysconfig.get_path('purelib')}", "PYTHONDONTWRITEBYTECODE": "1"}
+    plain = f"/usr/bin/python3.{sys.version_info.minor}"
+    for program, env in ((sys.executable, {}), (plain, found)):
+        with contextlib.suppress(OSError):
+            # (through a shell: setpriv itself may still go where only root may)
+            done = subprocess.run([*become, "sh", "-c", '"$0" -c "import coordinator.client.client"', program], cwd="/",
+                                  check=False, capture_output=True, env={**env, "PATH": os.environ["PATH"]})
+            if done.returncode == 0:
+                return program, env
+    return None
+
+
+class Agent:
+    """A shell that does in its session what the test says, line by line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.said: list[str] = []
+
+    def does(self, command: str) -> int:
+        """Its exit code; `said` has what it printed."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(command.replace("\n", " ") + "\n")
+        self.process.stdin.flush()
+        self.said = []
+        while not (line := self.process.stdout.readline()).startswith("=> "):
+            assert line, "it has ended"
+            self.said.append(line.rstrip("\n"))
+        return int(line[3:])
+
+    def ends(self) -> int:
+        """As when its person ends it."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.process.wait(15)
+
+
+class Stand:
+    """A repository of one user, with a helper of its own."""
+
+    def __init__(self, folder: Path, uid: int) -> None:
+        self.uid = uid
+        self.become = [] if uid == os.getuid() else [
+            "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        found = interpreter(self.become)
+        if found is None:
+            pytest.skip("no Python that this user may run")
+        self.python, more = found
+        self.root = folder / "a repo ü"
+        self.home = folder / "home"
+        self.env = {**NEUTRAL, **more, "HOME": str(self.home), "XDG_STATE_HOME": str(self.home), "LC_ALL": "C.UTF-8",
+                    "PATH": os.environ["PATH"]}
+        for made in (folder, self.root, self.home):
+            made.mkdir(exist_ok=True)
+            made.chmod(0o755 if made != self.home else 0o700)
+            os.chown(made, uid, uid)
+        self.run("git", "init", "-q", ".")
+        self.state = StateDir(self.root)
+        self._agents: list[Agent] = []
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*self.become, *words], cwd=self.root, env=self.env, capture_output=True, text=True,
+                              timeout=60, check=False)
+
+    def coord(self, *words: str) -> str:
+        done = self.run(self.python, "-P", "-m", "coordinator.cli.main", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def asks(self, *words: str) -> Any:
+        return json.loads(self.coord(*words, "--json"))
+
+    def write(self, path: str, text: str) -> None:
+        """As this user, outside of all sessions."""
+        self.run("sh", "-c", 'mkdir -p "$(dirname "$1")"; printf %s "$2" > "$1"', "sh", path, text)
+
+    def read(self, path: str) -> str:
+        return (self.root / path).read_text()
+
+    def agent(self, program: str = OBEYS) -> Agent:
+        """One that `coord run` has started; it works already."""
+        process = subprocess.Popen(
+            [*self.become, self.python, "-P", "-m", "coordinator.cli.main", "run", "shell", "--", "sh", "-c", program],
+            cwd=self.root, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors(), text=True)
+        made = Agent(process)
+        self._agents.append(made)
+        if program == OBEYS:
+            assert made.does("true") == 0
+        return made
+
+    def _errors(self) -> IO[str]:
+        return (self.home / "stderr").open("a")
+
+    def errors(self) -> str:
+        return (self.home / "stderr").read_text()
+
+    def helper(self) -> int:
+        return int((self.home / "coord/namespaces.lock").read_text())
+
+    def daemon(self) -> int:
+        return int(self.state.lock.read_text())
+
+    def _daemon(self) -> int:
+        return self.daemon() if self.state.lock.exists() else 0
+
+    def close(self) -> None:
+        for one in self._agents:
+            one.process.kill()
+            one.process.wait()
+            for pipe in (one.process.stdin, one.process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
+        for name in os.listdir("/proc"):  # what they have left running
+            with contextlib.suppress(OSError):
+                if name.isdecimal() and os.readlink(f"/proc/{name}/cwd").startswith(str(self.root)) and (
+                        int(name) != self._daemon()):
+                    os.kill(int(name), signal.SIGKILL)
+        self.run(self.python, "-P", "-m", "coordinator.cli.main", "down")
+        with contextlib.suppress(OSError, ValueError):
+            pid = self.helper()
+            os.kill(pid, signal.SIGKILL)
+            until(lambda: gone(pid))
+
+
+def can_have_sessions() -> bool:
+    """Whether this machine lets this user have namespaces at all."""
+    if not kernel.available():
+        return False
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with contextlib.suppress(OSError):
+            kernel.unshare(kernel.CLONE_NEWNS | (kernel.CLONE_NEWUSER if os.getuid() else 0))
+            code = 0
+        os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.fixture(params=["itself", "ordinary"])
+def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
+    """As whoever runs the tests; and, if that is root, as an ordinary user."""
+    if not can_have_sessions():
+        pytest.skip("no namespaces on this machine")
+    if request.param == "ordinary" and (os.getuid() or not shutil.which("setpriv")):
+        pytest.skip("only root can be somebody else")
+    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="coord-test-session-")))
+    made = Stand(folder, os.getuid() if request.param == "itself" else OTHER)
+    yield made
+    made.close()
+    shutil.rmtree(folder)

@@ -1,0 +1,60 @@
+"""The hooks of an agent in a session of its own: no command of it is rewritten."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import coordinator._hook as hook_file
+from tests.namespaces.conftest import Agent, Stand
+
+
+def asked(stand: Stand, agent: Agent, event: str, **more: Any) -> dict[str, Any]:
+    """What the hook prints for a call, run as the agent's CLI runs it."""
+    said = {"session_id": "s-1", "cwd": str(stand.root), "hook_event_name": event, "permission_mode": "default", **more}
+    stand.write("call.json", json.dumps(said))
+    assert agent.does(f'"{stand.python}" -I -S -E "{hook_file.__file__}" "$COORD_SOCKET" claude-code < call.json') == 0
+    return json.loads(agent.said[0]) if agent.said else {}
+
+
+def test_a_command_is_left_as_it_is_and_still_cannot_write_what_others_hold(stand: Stand) -> None:
+    stand.write("a.py", "one\n")
+    stand.write("b.py", "one\n")
+    stand.coord("lock", "a.py", "--agent", "ann")
+    agent = stand.agent()
+    asked(stand, agent, "SessionStart", source="startup")
+    for sub in ({}, {"agent_id": "sub-1", "agent_type": "general-purpose"}):
+        for command in ("D=.; echo H > $D/a.py", "git commit -q -m x -- b.py", "coord lock c.py --agent me"):
+            call = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": f"t{len(sub)}{command[:3]}", **sub}
+            answer = asked(stand, agent, "PreToolUse", **call)
+            assert "updatedInput" not in json.dumps(answer), answer
+            asked(stand, agent, "PostToolUse", **call, tool_response={"stdout": "", "stderr": ""})
+    assert agent.does("D=.; echo H > $D/a.py") != 0 and stand.read("a.py") == "one\n"
+    assert not stand.asks("review", "list")["items"], "nothing was changed, nothing is blamed on it"
+
+
+def test_an_edit_takes_its_lease_in_every_session_at_once(stand: Stand) -> None:
+    stand.write("a.py", "one\n")
+    one, two = stand.agent(), stand.agent()
+    asked(stand, one, "SessionStart", source="startup")
+    edit = {"tool_name": "Write", "tool_input": {"file_path": str(stand.root / "a.py"), "content": "two\n"}, "tool_use_id": "e"}
+    answer = asked(stand, one, "PreToolUse", **edit)
+    assert answer.get("hookSpecificOutput", {}).get("permissionDecision") != "deny", answer
+    assert two.does("echo H >> a.py") != 0
+    assert one.does("echo two > a.py") == 0 and stand.read("a.py") == "two\n"
+    answer = asked(stand, two, "PreToolUse", **edit)
+    assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_a_sub_agents_work_is_committed_by_the_whole(stand: Stand) -> None:
+    """Its commands are not signed, for they are not rewritten."""
+    stand.run("git", "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-m", "first")
+    stand.coord("guard", "install")
+    stand.write("a.py", "one\n")
+    agent = stand.agent()
+    asked(stand, agent, "SessionStart", source="startup")
+    asked(stand, agent, "PreToolUse", agent_id="sub-1", agent_type="general-purpose", tool_name="Write", tool_use_id="e",
+          tool_input={"file_path": str(stand.root / "a.py"), "content": "two\n"})
+    assert agent.does("git add a.py && git -c user.name=x -c user.email=x@x commit -q -m mine -- a.py 2>&1") == 0, agent.said
+    other = stand.agent()
+    assert other.does("git rm -q --cached a.py && git -c user.name=x -c user.email=x@x commit -q -m theirs 2>&1") != 0

@@ -1,0 +1,189 @@
+"""An agent in a session of its own: what others hold it cannot write, and nothing else differs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.namespaces.conftest import Stand
+from tests.waiting import gone, until
+
+#: A command that goes on writing, and notes what it could.
+WRITER = "(while :; do echo t >> a.py && echo w >> wrote || echo r >> refused; sleep 0.01; done) 2>/dev/null &"
+
+
+def size(stand: Stand, path: str) -> int:
+    file = stand.root / path
+    return file.stat().st_size if file.exists() else 0
+
+
+def test_a_lease_stops_a_command_that_runs_and_its_end_lets_it_go_on(stand: Stand) -> None:
+    stand.write("a.py", "")
+    agent = stand.agent()
+    assert agent.does(WRITER) == 0
+    for _ in range(3):
+        before = size(stand, "wrote")
+        until(lambda before=before: size(stand, "wrote") > before)  # type: ignore[misc]
+        stand.coord("lock", "a.py", "--agent", "ann")
+        granted, refused = stand.read("a.py"), size(stand, "refused")
+        until(lambda refused=refused: size(stand, "refused") >= refused + 10)  # type: ignore[misc]
+        assert stand.read("a.py") == granted, "not a byte after the grant was told"
+        stand.coord("unlock", "a.py", "--agent", "ann")
+
+
+def test_what_is_held_already_is_so_from_the_beginning(stand: Stand) -> None:
+    for path in ("a.py", "b.py", "d/x", "d/e/y", "sql/one.sql"):
+        stand.write(path, "one\n")
+    stand.coord("lock", "a.py", "d/", "sql/*.sql", "--agent", "ann")
+    agent = stand.agent()
+    for command in ("echo H >> a.py", "echo H >> d/x", "echo H > d/new", "rm d/e/y", "mkdir d/f", "echo H > sql/one.sql",
+                    "rm -f a.py", "mv a.py c.py", "echo H > t; mv t a.py", "chmod 0 a.py", "truncate -s 0 a.py",
+                    "ln a.py l && echo H >> l", "ln -s a.py s; echo H >> s", "rm -rf d", "mv sql/one.sql sql/two.sql"):
+        assert agent.does(command) != 0, command
+    assert agent.does("echo two >> b.py") == 0 and stand.read("b.py") == "one\ntwo\n"
+    assert {stand.read(path) for path in ("a.py", "d/x", "d/e/y", "sql/one.sql")} == {"one\n"}
+
+
+def test_its_own_leases_are_its_own(stand: Stand) -> None:
+    stand.write("a.py", "one\n")
+    stand.write("d/x", "one\n")
+    one, two = stand.agent(), stand.agent()
+    name = "test -n \"$COORD_AGENT\" && echo $COORD_AGENT"
+    assert one.does(name) == 0 == two.does(name) and one.said != two.said
+    assert one.does('coord lock a.py d/ > /dev/null') == 0, one.said
+    assert one.does("echo mine >> a.py && echo mine > d/new") == 0
+    assert two.does("echo H >> a.py") != 0 and two.does("echo H > d/x") != 0
+    assert one.does("coord unlock a.py > /dev/null") == 0
+    assert two.does("echo theirs >> a.py") == 0
+    assert stand.read("a.py") == "one\nmine\ntheirs\n"
+
+
+def test_a_held_file_that_is_replaced_or_made_is_covered_again(stand: Stand) -> None:
+    """By whoever holds it; a mount covers a file, not its name."""
+    stand.write("a.py", "one\n")
+    stand.coord("lock", "a.py", "d/new.py", "far/away/f", "--agent", "ann")
+    agent = stand.agent()
+    assert agent.does("echo H >> a.py") != 0
+    for number in range(3):
+        stand.write("t", f"{number}\n")
+        stand.run("mv", "t", "a.py")
+        until(lambda: agent.does("test -w a.py; echo >> a.py") != 0)
+        stand.run("rm", "a.py")
+        stand.write("a.py", "again\n")
+        until(lambda: agent.does("echo >> a.py") != 0)
+    stand.write("d/new.py", "new\n")
+    until(lambda: agent.does("echo >> d/new.py") != 0)
+    stand.write("far/away/f", "new\n")
+    until(lambda: agent.does("echo >> far/away/f") != 0)
+    stand.coord("unlock", "a.py", "--agent", "ann")
+    assert agent.does("echo mine > a.py") == 0 and stand.read("a.py") == "mine\n"
+
+
+def test_it_has_no_power_over_what_is_mounted(stand: Stand) -> None:
+    stand.write("a.py", "one\n")
+    stand.coord("lock", "a.py", "--agent", "ann")
+    agent = stand.agent()
+    for command in ("umount a.py", "umount -l a.py", 'mount -o remount,rw,bind "$PWD/a.py"',
+                    'unshare -Urm sh -c "umount -l $PWD/a.py; echo H >> a.py"',
+                    'unshare -m sh -c "umount -l $PWD/a.py && echo H >> a.py"',
+                    f"nsenter -t {os.getpid()} -m sh -c 'cd \"$0\" && echo H >> a.py' \"$PWD\"",
+                    f"nsenter -t {stand.helper()} -U -m --preserve-credentials sh -c 'echo H >> \"$0\"' \"$PWD/a.py\"",
+                    f'echo H >> "/proc/{os.getpid()}/root/$PWD/a.py"', f'echo H >> "/proc/{stand.helper()}/root/$PWD/a.py"',
+                    'echo H >> "/proc/self/root/$PWD/a.py"', "echo H >> /proc/self/cwd/a.py"):
+        assert agent.does(f"({command}) 2>/dev/null") != 0, command
+    assert stand.read("a.py") == "one\n"
+    ask = ('python3 -c \'import os, socket, sys; link = socket.socket(socket.AF_UNIX); '
+           'link.connect(os.environ["XDG_STATE_HOME"] + "/coord/namespaces"); '
+           'link.sendall(b"{\\"n\\":1,\\"do\\":\\"hold\\",\\"root\\":\\"\\",\\"held\\":{}}\\n"); '
+           'sys.exit(not link.recv(100))\' 2>/dev/null')
+    assert agent.does(ask) != 0, "the helper does not listen to whoever is in a session"
+
+
+def test_it_is_who_it_was(stand: Stand) -> None:
+    agent = stand.agent()
+    assert agent.does("id -u; id -g; pwd; umask") == 0
+    bare = stand.run("sh", "-c", "id -u; id -g; pwd; umask").stdout.splitlines()
+    assert agent.said == bare
+    assert agent.ends() == 0
+    assert stand.agent("exit 7").process.wait(15) == 7
+    assert stand.agent("kill -9 $$").process.wait(15) == -signal.SIGKILL
+
+
+def test_when_its_process_has_ended_the_agent_has(stand: Stand) -> None:
+    stand.write("a.py", "one\n")
+    agent = stand.agent()
+    assert agent.does("coord lock a.py > /dev/null && echo half >> a.py && echo $COORD_AGENT") == 0
+    name = agent.said[0]
+    agent.process.kill()
+    until(lambda: not stand.asks("locks")["items"])
+    assert name not in [one["agent"] for one in stand.asks("agents")["items"]]
+    assert "a.py" in stand.coord("review", "list"), "its partial work waits for a person"
+
+
+def test_what_it_leaves_running_stays_in_the_session(stand: Stand) -> None:
+    stand.write("a.py", "")
+    agent = stand.agent()
+    assert agent.does(WRITER) == 0
+    agent.process.kill()
+    agent.process.wait()
+    until(lambda: not stand.asks("agents")["items"])
+    before = size(stand, "wrote")
+    until(lambda: size(stand, "wrote") > before)
+    stand.coord("lock", "a.py", "--agent", "ann")
+    granted, refused = stand.read("a.py"), size(stand, "refused")
+    until(lambda: size(stand, "refused") >= refused + 10)
+    assert stand.read("a.py") == granted
+    stand.run("pkill", "-f", "echo t >> a.py")
+
+
+def test_a_killed_coordinator_opens_nothing(stand: Stand) -> None:
+    stand.write("a.py", "one\n")
+    stand.write("b.py", "one\n")
+    stand.coord("lock", "a.py", "--agent", "ann")
+    agent = stand.agent()
+    pid = stand.daemon()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: gone(pid))
+    assert agent.does("echo H >> a.py") != 0
+    stand.coord("lock", "b.py", "--agent", "ann")
+    assert stand.daemon() != pid
+    assert agent.does("echo H >> a.py") != 0 and agent.does("echo H >> b.py") != 0
+    stand.coord("unlock", "a.py", "--agent", "ann")
+    assert agent.does("echo two >> a.py") == 0
+
+
+def test_a_killed_helper_ends_the_session(stand: Stand) -> None:
+    """What its agent may write is known to nobody any more."""
+    stand.write("a.py", "")
+    agent = stand.agent()
+    assert agent.does(WRITER) == 0
+    os.kill(stand.helper(), signal.SIGKILL)
+    assert agent.process.wait(15) == -signal.SIGKILL
+    stand.coord("lock", "a.py", "--agent", "ann")
+    granted = stand.read("a.py")
+    until(lambda: subprocess.run(["pgrep", "-f", "echo t >> a.py"], capture_output=True, check=False).returncode == 1
+          or stand.read("a.py") != granted)
+    assert stand.read("a.py") == granted
+    assert stand.agent().does("echo H >> a.py") != 0, "and the next one has a new helper"
+
+
+def test_refusals_are_in_words_and_leave_no_agent(stand: Stand) -> None:
+    coord = [stand.python, "-P", "-m", "coordinator.cli.main", "run"]
+    stand.coord("up")
+    for words, said in ((["shell"], "names no program"), (["shell", "--", "no-such-thing"], "no program called"),
+                        (["nobody"], "nobody")):
+        done = stand.run(*coord, *words)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert not stand.asks("agents")["items"]
+
+
+def test_it_goes_on_where_it_was_started(stand: Stand) -> None:
+    stand.write("pkg/web/f.txt", "one\n")
+    stand.coord("lock", "pkg/web/f.txt", "--agent", "ann")
+    below = Path(stand.root, "pkg/web")
+    done = subprocess.run(
+        [*stand.become, stand.python, "-P", "-m", "coordinator.cli.main", "run", "shell", "--", "sh", "-c",
+         "pwd; echo H >> f.txt"], cwd=below, env=stand.env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines()[-1] == str(below) and done.returncode and stand.read("pkg/web/f.txt") == "one\n"
