@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import typing
 
 #: How long a coordinator that is started now is waited for.
-START_S = 10.0
+START_S = 20.0
 #: And one that cannot be started from here.
 ELSEWHERE_S = 0.5
 
@@ -35,7 +35,7 @@ def started(path: str, patience: float, connected: "typing.Any") -> "socket.sock
         system.unlink(failure)
     # One that is not ours to start may just be coming up by another hand.
     child = start(path)
-    until = time.monotonic() + (min(START_S, patience / 2) if child else ELSEWHERE_S)
+    until = time.monotonic() + (min(START_S, patience * 2 / 3) if child else ELSEWHERE_S)
     while True:
         try:
             link: socket.socket = connected(path, patience)

@@ -20,6 +20,7 @@ from coordinator.daemon import file_stamps, hook_protocol
 from coordinator.daemon.confinement import Confinement
 from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.file_stamps import Folder, Look
+from coordinator.daemon.namespaces import Namespaces
 from coordinator.daemon.request_router import RequestRouter, who
 from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import HookAnswer, can_add, encode
@@ -99,10 +100,10 @@ class AgentHooks:
     """One per daemon; used from the loop's thread only."""
 
     def __init__(self, router: RequestRouter, confinement: Confinement, own: CoordCommand,
-                 guarded: Callable[[str], bool]) -> None:
+                 namespaces: Namespaces) -> None:
         self._router = router
-        #: Whether an agent is in a namespace of its own: then no command of it is rewritten.
-        self._guarded = guarded
+        #: Who is in a namespace of its own: no command of theirs is rewritten.
+        self._namespaces = namespaces
         self._confinement = confinement
         self._own = own
         self._commands: list[_Command] = []
@@ -146,7 +147,7 @@ class AgentHooks:
             heeded = tool_calls.serve(
                 service, tx, who(tx, token), profile, heard, can_add=can_add(table, heard),
                 wait_s=wait_s, broken=[one for said in sentences.values() for one in said],
-                on_the_way=self._on_the_way,
+                on_the_way=self._on_the_way, guarded=self._namespaces.agents(),
             )
             if not (heeded.waiting and wait_s > 0):  # then nothing is told yet
                 if confirms:
@@ -282,7 +283,7 @@ class AgentHooks:
         if call.kind == "own" and call.parameter:
             return HookAnswer("", heard.session, heeded.context)
         command, signed = "", ""
-        guarded = self._guarded(heeded.holder)
+        guarded = self._namespaces.guards(heeded.holder)
         if call.kind == "shell" and table.rewrite and not guarded and not reads_only(call.command):
             signed = self._own.before(call.command, heeded.holder, supervised=heard.supervised)
             if not signed and (table.signs or heard.sub) and commits(call.command):

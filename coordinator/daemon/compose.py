@@ -189,7 +189,7 @@ class Daemon:
         self.router.verdicts.resume()
         confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)
         guard = AgentHooks(self.router, confinement, CoordCommand(self.state.bin),
-                           self.namespaces.guards)
+                           self.namespaces)
         self._heard = guard.heard
         await self.namespaces.resume()
         self._door = door = UnixServer(self.router, guard, self.state.socket(), self._ground)

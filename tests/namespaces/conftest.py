@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import select
 import shutil
 import signal
 import subprocess
@@ -26,7 +28,7 @@ from tests.waiting import gone, until
 #: The ordinary user that root makes for itself here.
 OTHER = 54_321
 #: A shell that does what it is told, line by line.
-OBEYS = 'while read -r line; do eval "$line"; echo "=> $?"; done'
+OBEYS = 'while read -r line; do eval "$line"; code=$?; echo; echo "=> $code"; done'
 PACKAGE = Path(coordinator.__file__).resolve().parent.parent
 
 
@@ -56,11 +58,14 @@ class Agent:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(command.replace("\n", " ") + "\n")
         self.process.stdin.flush()
-        self.said = []
-        while not (line := self.process.stdout.readline()).startswith("=> "):
-            assert line, "it has ended"
-            self.said.append(line.rstrip("\n"))
-        return int(line[3:])
+        said = b""
+        while not (ended := re.search(rb"\n=> (\d+)\n$", said)):
+            assert select.select([self.process.stdout], [], [], 30)[0], f"it says nothing more: {said!r}"
+            piece = os.read(self.process.stdout.fileno(), 65536)
+            assert piece, f"it has ended: {said!r}"
+            said += piece
+        self.said = said[: ended.start()].decode().splitlines()
+        return int(ended[1])
 
     def ends(self) -> int:
         """As when its person ends it."""

@@ -46,7 +46,7 @@ def test_an_edit_takes_its_lease_in_every_session_at_once(stand: Stand) -> None:
     assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
-def test_a_sub_agents_work_is_committed_by_the_whole(stand: Stand) -> None:
+def test_a_sub_agent_commits_its_own_work(stand: Stand) -> None:
     """Its commands are not signed, for they are not rewritten."""
     stand.run("git", "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-m", "first")
     stand.coord("guard", "install")
@@ -55,6 +55,10 @@ def test_a_sub_agents_work_is_committed_by_the_whole(stand: Stand) -> None:
     asked(stand, agent, "SessionStart", source="startup")
     asked(stand, agent, "PreToolUse", agent_id="sub-1", agent_type="general-purpose", tool_name="Write", tool_use_id="e",
           tool_input={"file_path": str(stand.root / "a.py"), "content": "two\n"})
-    assert agent.does("git add a.py && git -c user.name=x -c user.email=x@x commit -q -m mine -- a.py 2>&1") == 0, agent.said
+    commit = "git add a.py && git -c user.name=x -c user.email=x@x commit -q -m mine -- a.py 2>&1"
+    assert agent.does(commit) != 0, "of the whole, while the sub-agent is at it"
+    asked(stand, agent, "PreToolUse", agent_id="sub-1", agent_type="general-purpose", tool_name="Bash", tool_use_id="c",
+          tool_input={"command": commit})
+    assert agent.does(commit) == 0, agent.said
     other = stand.agent()
     assert other.does("git rm -q --cached a.py && git -c user.name=x -c user.email=x@x commit -q -m theirs 2>&1") != 0

@@ -247,6 +247,18 @@ def hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> str:
     return agent
 
 
+def hand_up(tx: Tx, agent: str) -> None:
+    """What a sub-agent holds of files is its parent's now; to write them again, it is handed down.
+    """
+    row = tx.agent(agent)
+    above = tx.agent(row.parent) if row is not None and row.parent is not None else None
+    if above is not None and above.state != "gone":
+        for raw in tx.rows("leases_of_holder", agent):
+            lease = LeaseRow(*raw)
+            if lease.kind == "file" and lease.expires_at > tx.now:
+                grant.hand_over(tx, lease, above.agent)
+
+
 def hand_back(tx: Tx, agent: str) -> None:
     """A sub-agent ends: leases that belong to its parent's task go back to the parent."""
     row = tx.agent(agent)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
 from coordinator.looking.facts import AnyNeed, Place, Whole
+from coordinator.rules.commands import commits
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import read_versions, shell_commands
 from coordinator.service.holders import notice_delivery, sessions
@@ -45,7 +46,7 @@ class Heeded:
 def serve(
     svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall, *, can_add: bool,
     wait_s: float = 0.0, broken: Sequence[str] = (),
-    on_the_way: Collection[str] = (),
+    on_the_way: Collection[str] = (), guarded: Collection[str] = (),
 ) -> Heeded:
     """Serve one hook call.
 
@@ -55,6 +56,8 @@ def serve(
         broken: sentences on leased files that a command of this agent has changed meanwhile.
         on_the_way: agents whose messages another hook is about to print: those that came since
             wait for the next call, so that all come once and in order.
+        guarded: agents with a namespace of their own: commands in it are not rewritten, so a
+            sub-agent's commit bears its parent's name.
     """
     if heard.moment == "other":
         return Heeded("")
@@ -62,6 +65,8 @@ def serve(
     heeded = Heeded(name)
     if heard.moment == "before":
         _before(svc, tx, actor, heard, heeded, wait_s)
+        if heard.sub and actor.agent in guarded and not heeded.deny and _commits(heard):
+            shell_commands.hand_up(tx, name)
     elif heard.moment == "after":
         _after(svc, tx, heard, heeded)
     elif heard.moment == "session":
@@ -113,6 +118,10 @@ def _before(
                 "repository's policy is to stop such tools (hooks.unknown_tools)."
             )
         heeded.protects = True
+
+
+def _commits(heard: HookCall) -> bool:
+    return heard.call is not None and heard.call.kind == "shell" and commits(heard.call.command)
 
 
 def settle(tx: Tx, heeded: Heeded) -> None:
