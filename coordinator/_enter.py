@@ -1,11 +1,13 @@
-# Enter an agent session's namespace, then become the agent.
-#
-#     /abs/python -I -S -E _enter.py USER_NAMESPACE|- MOUNT_NAMESPACE DIRECTORY COMMAND [ARGUMENT…]
-#
-# The two are descriptors. The agent gets a user namespace of its own in which it is who it was:
-# without power over the mounts of the session. As root it has the full map of identities, which
-# only a process outside can write; as anybody else its own identity alone. One file with the
-# standard library only: it runs before every agent, in the time that its user waits.
+"""Enter an agent session's namespace, then become the agent.
+
+    /abs/python -I -S -E _enter.py USER_NAMESPACE|- MOUNT_NAMESPACE DIRECTORY COMMAND [ARGUMENT…]
+
+The two are descriptors. The agent gets a user namespace of its own in which it is who it was:
+without power over the mounts of the session. As root it has the full map of identities, which
+only a process outside can write; as anybody else its own identity alone. One file with the
+standard library only: it runs before every agent, in the time that its user waits.
+"""
+
 import ctypes
 import os
 import sys

@@ -1,7 +1,7 @@
 """`coord run`: an agent's own CLI in a session that is kept current, its terminal untouched.
 
 Owns what happens before the agent's program takes this process over: nothing of coord stays between
-it and its terminal. Its end is seen by the sessions' helper.
+it and its terminal. Its end is seen by the sessions' keeper.
 """
 
 from __future__ import annotations

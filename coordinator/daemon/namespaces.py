@@ -1,8 +1,8 @@
-"""The daemon's side of agents' namespaces: tells the helper who may write what, before a grant is.
+"""The daemon's side of agents' namespaces: tells the keeper who may write what, before a grant is.
 
-Owns the connection to this user's helper (namespaces/helper.py), while a session of an agent of
+Owns the connection to this user's keeper (namespaces/keeper.py), while a session of an agent of
 this repository runs. Which leases a commit touched is known from SQLite itself (its update hook),
-and what they are is read from the database; nothing is decided here. Where the helper is lost, the
+and what they are is read from the database; nothing is decided here. Where the keeper is lost, the
 processes of its sessions are ended: what they may write is known to nobody any more.
 """
 
@@ -33,7 +33,7 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.namespaces")
-#: How long the helper may take for one order (seconds).
+#: How long the keeper may take for one order (seconds).
 ANSWER_S = 10.0
 Look = Callable[[Callable[[View], Any]], Any]
 
@@ -71,7 +71,7 @@ class Namespaces:
         self._number = 0
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._touched: set[int] = set()
-        #: As the helper was told: path -> fencing token -> right; and token -> paths.
+        #: As the keeper was told: path -> fencing token -> right; and token -> paths.
         self._rights: dict[str, dict[int, Right]] = {}
         self._paths: dict[int, list[str]] = {}
         self._opening, self._learning = asyncio.Lock(), asyncio.Lock()
@@ -139,7 +139,7 @@ class Namespaces:
         if link is not None:
             link.close()
 
-    # ------------------------------------------------------------ the helper
+    # ------------------------------------------------------------ the keeper
 
     @property
     def _root(self) -> str:
@@ -176,7 +176,7 @@ class Namespaces:
             log.error("%s", refusal.message)
 
     async def _changed(self, touched: set[int]) -> dict[str, list[str] | None]:
-        """The paths that others may write now than the helper was told."""
+        """The paths that others may write now than the keeper was told."""
         rows: list[LeaseRow] = self._look(lambda view: [
             LeaseRow(*raw) for token in touched
             if (raw := view.row("lease_of_token", token)) is not None])
@@ -252,7 +252,7 @@ class Namespaces:
             self._ended(one.agent)
 
     def _lose(self) -> None:
-        """The helper has gone: nobody keeps these sessions from what others hold."""
+        """The keeper has gone: nobody keeps these sessions from what others hold."""
         if self._to is None:
             return
         self._to.close()
@@ -263,7 +263,7 @@ class Namespaces:
                 future.set_result({"error": "it has gone"})
         lost = {one.namespace: key for key, one in self._sessions.items()}
         if lost:
-            log.error("the sessions' helper has gone: the agents in them are ended")
+            log.error("the sessions' keeper has gone: the agents in them are ended")
             _kill(set(lost))
             for key in lost.values():
                 self._over(key)
@@ -294,4 +294,4 @@ def _kill(namespaces: set[int]) -> None:
 
 
 def _lost() -> Refusal:
-    return orders.no_session("the sessions' helper does not answer")
+    return orders.no_session("the sessions' keeper does not answer")

@@ -1,8 +1,8 @@
-"""What is said to the helper, and how it is found and started: one JSON object a line, both ways.
+"""What is said to the keeper, and how it is found and started: one JSON object a line, both ways.
 
 `hold` tells who may write which paths, `session` makes a namespace, `enter` asks for its
 descriptors, `sessions` lists those of a root. Each has a number `n` that its answer bears. The
-helper also tells by itself: `{"ended": KEY}` when the first process of a session has ended.
+keeper also tells by itself: `{"ended": KEY}` when the first process of a session has ended.
 Blocking; the daemon has a form of its own (daemon/namespaces.py).
 """
 
@@ -22,18 +22,18 @@ from coordinator.files import ownership
 from coordinator.namespaces import kernel
 from coordinator.words.refusals import Code, Refusal
 
-#: How long (seconds) a helper may take to start, or to answer.
+#: How long (seconds) a keeper may take to start, or to answer.
 START_S, ANSWER_S = 10.0, 30.0
 
 
 def socket_path() -> Path:
-    """Where this user's helper listens: in one place, whatever the shell or the hook that asks
+    """Where this user's keeper listens: in one place, whatever the shell or the hook that asks
     has for a temporary folder."""
     return ownership.state_folder() / "namespaces"
 
 
 def connect(*, start: bool) -> socket.socket:
-    """A connection to this user's helper.
+    """A connection to this user's keeper.
 
     Args:
         start: start one if there is none. Only outside of all sessions: inside it would have no
@@ -59,7 +59,7 @@ def ask(link: socket.socket, order: dict[str, Any], *, descriptors: int = 0) -> 
     """One answer, and the descriptors that came with it.
 
     Raises:
-        Refusal: what the helper could not do; BAD_TRANSITION: it has gone.
+        Refusal: what the keeper could not do; BAD_TRANSITION: it has gone.
     """
     link.settimeout(ANSWER_S)
     try:
@@ -72,7 +72,7 @@ def ask(link: socket.socket, order: dict[str, Any], *, descriptors: int = 0) -> 
             data += piece
             found += more
     except OSError as bad:
-        raise no_session(f"the sessions' helper does not answer ({bad.strerror or bad})") from None
+        raise no_session(f"the sessions' keeper does not answer ({bad.strerror or bad})") from None
     said: dict[str, Any] = json.loads(data)
     if "error" in said:
         raise no_session(said["error"])
@@ -109,7 +109,7 @@ def _started(path: Path) -> socket.socket:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COORD_")}
     try:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "coordinator.namespaces.helper", str(path), str(writing)],
+            [sys.executable, "-P", "-m", "coordinator.namespaces.keeper", str(path), str(writing)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             cwd="/", start_new_session=True, env=environment, pass_fds=(writing,),
         )
@@ -129,4 +129,4 @@ def _started(path: Path) -> socket.socket:
     finally:
         os.close(reading)
     why = said.decode("utf-8", "replace").strip()
-    raise no_session(why or "the sessions' helper did not start")
+    raise no_session(why or "the sessions' keeper did not start")

@@ -1,6 +1,6 @@
 """When the file at a held path is another one: its holder replaced it, made it, moved it in.
 
-A mount covers a file, not a name, so the helper has to look again then. Owns one inotify
+A mount covers a file, not a name, so the keeper has to look again then. Owns one inotify
 descriptor. A path whose directory is not there is waited for from the nearest one above that is.
 """
 

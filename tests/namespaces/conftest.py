@@ -75,7 +75,7 @@ class Agent:
 
 
 class Stand:
-    """A repository of one user, with a helper of its own."""
+    """A repository of one user, with a keeper of its own."""
 
     def __init__(self, folder: Path, uid: int) -> None:
         self.uid = uid
@@ -133,7 +133,7 @@ class Stand:
     def errors(self) -> str:
         return (self.home / "stderr").read_text()
 
-    def helper(self) -> int:
+    def keeper(self) -> int:
         return int((self.home / "coord/namespaces.lock").read_text())
 
     def daemon(self) -> int:
@@ -157,7 +157,7 @@ class Stand:
                     os.kill(int(name), signal.SIGKILL)
         self.run(self.python, "-P", "-m", "coordinator.cli.main", "down")
         with contextlib.suppress(OSError, ValueError):
-            pid = self.helper()
+            pid = self.keeper()
             os.kill(pid, signal.SIGKILL)
             until(lambda: gone(pid))
 

@@ -74,14 +74,14 @@ class SessionOpened(Reply):
     key: str
     """Good for entering once."""
     socket: str
-    """Where the helper listens that gives out the descriptors (namespaces/orders.py)."""
+    """Where the keeper listens that gives out the descriptors (namespaces/orders.py)."""
 
 
 class OpenSession(Request[SessionOpened]):
     """A mount namespace for an agent's process, in which what others hold is read-only; kept so as
     long as a process is in it. `ends`: the agent's session ends with its first process.
 
-    Refused (BAD_TRANSITION) where this user can have no namespace, or no helper runs.
+    Refused (BAD_TRANSITION) where this user can have no namespace, or no keeper runs.
     """
 
     op = "open_session"

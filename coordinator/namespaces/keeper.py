@@ -1,4 +1,4 @@
-"""The process that keeps the namespaces of a user's sessions: `python -P -m …helper SOCKET TELL`.
+"""The process that keeps the namespaces of a user's sessions: `python -P -m …keeper SOCKET TELL`.
 
 One for each user, started outside of all sessions; as an ordinary user it lives in a user namespace
 of its own, in which it has the power over the mounts that its sessions lack. It mounts what the
@@ -57,7 +57,7 @@ class Kept:
     told: list[Link] = field(default_factory=list)
 
 
-class Helper:
+class Keeper:
     """Everything in one thread, for namespaces are entered by the whole process."""
 
     def __init__(self, door: socket.socket) -> None:
@@ -340,7 +340,7 @@ def main() -> int:
         os.umask(before)
         door.listen(128)
         os.close(tell)
-        Helper(door).run()
+        Keeper(door).run()
         path.unlink(missing_ok=True)
     return 0
 

@@ -89,8 +89,8 @@ def test_it_has_no_power_over_what_is_mounted(stand: Stand) -> None:
                     'unshare -Urm sh -c "umount -l $PWD/a.py; echo H >> a.py"',
                     'unshare -m sh -c "umount -l $PWD/a.py && echo H >> a.py"',
                     f"nsenter -t {os.getpid()} -m sh -c 'cd \"$0\" && echo H >> a.py' \"$PWD\"",
-                    f"nsenter -t {stand.helper()} -U -m --preserve-credentials sh -c 'echo H >> \"$0\"' \"$PWD/a.py\"",
-                    f'echo H >> "/proc/{os.getpid()}/root/$PWD/a.py"', f'echo H >> "/proc/{stand.helper()}/root/$PWD/a.py"',
+                    f"nsenter -t {stand.keeper()} -U -m --preserve-credentials sh -c 'echo H >> \"$0\"' \"$PWD/a.py\"",
+                    f'echo H >> "/proc/{os.getpid()}/root/$PWD/a.py"', f'echo H >> "/proc/{stand.keeper()}/root/$PWD/a.py"',
                     'echo H >> "/proc/self/root/$PWD/a.py"', "echo H >> /proc/self/cwd/a.py"):
         assert agent.does(f"({command}) 2>/dev/null") != 0, command
     assert stand.read("a.py") == "one\n"
@@ -98,7 +98,7 @@ def test_it_has_no_power_over_what_is_mounted(stand: Stand) -> None:
            'link.connect(os.environ["XDG_STATE_HOME"] + "/coord/namespaces"); '
            'link.sendall(b"{\\"n\\":1,\\"do\\":\\"hold\\",\\"root\\":\\"\\",\\"held\\":{}}\\n"); '
            'sys.exit(not link.recv(100))\' 2>/dev/null')
-    assert agent.does(ask) != 0, "the helper does not listen to whoever is in a session"
+    assert agent.does(ask) != 0, "the keeper does not listen to whoever is in a session"
 
 
 def test_it_is_who_it_was(stand: Stand) -> None:
@@ -154,19 +154,19 @@ def test_a_killed_coordinator_opens_nothing(stand: Stand) -> None:
     assert agent.does("echo two >> a.py") == 0
 
 
-def test_a_killed_helper_ends_the_session(stand: Stand) -> None:
+def test_a_killed_keeper_ends_the_session(stand: Stand) -> None:
     """What its agent may write is known to nobody any more."""
     stand.write("a.py", "")
     agent = stand.agent()
     assert agent.does(WRITER) == 0
-    os.kill(stand.helper(), signal.SIGKILL)
+    os.kill(stand.keeper(), signal.SIGKILL)
     assert agent.process.wait(15) == -signal.SIGKILL
     stand.coord("lock", "a.py", "--agent", "ann")
     granted = stand.read("a.py")
     until(lambda: subprocess.run(["pgrep", "-f", "echo t >> a.py"], capture_output=True, check=False).returncode == 1
           or stand.read("a.py") != granted)
     assert stand.read("a.py") == granted
-    assert stand.agent().does("echo H >> a.py") != 0, "and the next one has a new helper"
+    assert stand.agent().does("echo H >> a.py") != 0, "and the next one has a new keeper"
 
 
 def test_refusals_are_in_words_and_leave_no_agent(stand: Stand) -> None:
