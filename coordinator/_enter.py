@@ -1,13 +1,15 @@
 """Enter an agent session's namespace, then become the agent.
 
-    /abs/python -I -S -E _enter.py USER_NAMESPACE|- MOUNT_NAMESPACE DIRECTORY COMMAND [ARGUMENT…]
+    /abs/python -I -S -E _enter.py SOCKET KEY DIRECTORY COMMAND [ARGUMENT…]
 
-The two are descriptors. The agent gets a user namespace of its own in which it is who it was:
-without power over the mounts of the session. As root it has the full map of identities, which
-only a process outside can write; as anybody else its own identity alone. One file with the
+The keeper of the user's sessions, at SOCKET, gives out the namespace that KEY was made for, and
+knows this process as the first in it. The agent gets a user namespace of its own, in which it is
+who it was: without power over the mounts of the session. As root it has the full map of identities,
+which only a process outside can write; as anybody else its own identity alone. One file with the
 standard library only: it runs before every agent, in the time that its user waits.
 """
 
+import _socket
 import ctypes
 import os
 import sys
@@ -25,6 +27,25 @@ def check(value: int, what: str) -> None:
 def write(path: str, text: str) -> None:
     with open(path, "w") as file:
         file.write(text)
+
+
+def namespaces(path: str, key: str) -> "list[int]":
+    """Descriptors: of the user namespace around (an ordinary user's only), and of the mounts."""
+    link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    link.connect(path)
+    link.sendall(b'{"n": 1, "do": "enter", "key": "%b"}\n' % key.encode())
+    said, found = b"", []
+    while not said.endswith(b"\n"):
+        data, more, _, _ = link.recvmsg(65536, _socket.CMSG_SPACE(8))
+        if not data:
+            raise OSError("the keeper of the sessions has gone")
+        said += data
+        for _, _, numbers in more:
+            found += [int.from_bytes(numbers[at : at + 4], sys.byteorder)
+                      for at in range(0, len(numbers), 4)]
+    if not found:
+        raise OSError(said.decode("utf-8", "replace").strip())
+    return found
 
 
 def own_identity(uid: int, gid: int) -> None:
@@ -62,17 +83,17 @@ def all_identities() -> None:
 
 
 def main() -> int:
-    around, mounts, directory = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     uid, gid = os.getuid(), os.getgid()
     try:
-        if around != "-":
-            check(libc.setns(int(around), CLONE_NEWUSER), "setns")
-            os.close(int(around))
+        *around, mounts = namespaces(sys.argv[1], sys.argv[2])
+        for descriptor in around:
+            check(libc.setns(descriptor, CLONE_NEWUSER), "setns")
+            os.close(descriptor)
         check(libc.setns(mounts, CLONE_NEWNS), "setns")
         os.close(mounts)
-        own_identity(uid, gid) if around != "-" else all_identities()
+        own_identity(uid, gid) if around else all_identities()
         # The directory that was open before lies outside: relative paths would go round the mounts.
-        os.chdir(directory)
+        os.chdir(sys.argv[3])
     except OSError as bad:
         sys.stderr.write(f"coord: the session could not be entered ({bad}); nothing was run.\n")
         return 126

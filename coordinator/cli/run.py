@@ -23,8 +23,6 @@ from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-ENTER = Path(__file__).resolve().parent.parent / "_enter.py"
-
 
 @app.command("run", context_settings={"ignore_unknown_options": True})
 def run(
@@ -47,19 +45,10 @@ def run(
         agent = client.register(description=f"coord run {profile}")
         try:
             opened = client.call(rq.OpenSession(agent=agent))
-            with orders.connect(start=False) as link:
-                order = {"do": "enter", "key": opened.key}
-                _, descriptors = orders.ask(link, order, descriptors=2)
-                environment = _environment(client)
-                entrance = [str(one) for one in descriptors]
-                if len(entrance) == 1:
-                    entrance.insert(0, "-")
-                for one in descriptors:
-                    os.set_inheritable(one, True)
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os.execve(sys.executable, [sys.executable, "-I", "-S", "-E", str(ENTER), *entrance,
-                                           str(Path.cwd()), *words], environment)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            words = [*orders.entrance(opened, Path.cwd()), *words]
+            os.execve(words[0], words, _environment(client))
         except BaseException:
             client.call(rq.Leave(agent=agent, reason="it could not be started"))
             raise

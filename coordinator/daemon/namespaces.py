@@ -106,7 +106,8 @@ class Namespaces:
                               "sub-agent of one: it has no session of its own.")
             async with self._opening:
                 await self._connect()
-                await self._order(do="session", key=key, root=self._root, agent=owner)
+                await self._order(do="session", key=key, root=self._root, agent=owner,
+                                  ends=request.ends)
                 said = await self._order(do="sessions", root=self._root)
                 number = said["sessions"][key][2]
                 self._sessions[key] = Guarded(owner, request.ends, number)
@@ -121,8 +122,8 @@ class Namespaces:
             with contextlib.suppress(Refusal):
                 await self._connect()
                 said = await self._order(do="sessions", root=self._root)
-                for key, (agent, lives, number) in said["sessions"].items():
-                    self._sessions[key] = Guarded(agent, True, number)
+                for key, (agent, lives, number, ends) in said["sessions"].items():
+                    self._sessions[key] = Guarded(agent, ends, number)
                     if not lives:
                         self._over(key)
         finally:
@@ -221,16 +222,16 @@ class Namespaces:
     async def _order(self, **order: Any) -> dict[str, Any]:
         if self._to is None:
             raise _lost()
-        self._number += 1
-        future = self._asked[self._number] = self._loop.create_future()
-        self._to.write(json.dumps({"n": self._number, **order}).encode() + b"\n")
+        self._number = number = self._number + 1
+        future = self._asked[number] = self._loop.create_future()
+        self._to.write(json.dumps({"n": number, **order}).encode() + b"\n")
         try:
             said: dict[str, Any] = await asyncio.wait_for(future, ANSWER_S)
         except TimeoutError:
             self._lose()
             raise _lost() from None
         finally:
-            self._asked.pop(self._number, None)
+            self._asked.pop(number, None)
         if "error" in said:
             raise orders.no_session(said["error"])
         return said

@@ -6,6 +6,9 @@ what may have been done already is looked up before it is asked again.
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 import sys
 import threading
 import time
@@ -26,6 +29,7 @@ from coordinator.launch.prompt import Isolated, compose
 from coordinator.launch.report import Attempt, last_event
 from coordinator.launch.runs import Hand as Recorded
 from coordinator.launch.worktrees import Workplace
+from coordinator.namespaces import orders
 from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -228,12 +232,23 @@ class AgentWorker(threading.Thread):
             if facts["session"]:
                 facts["prompt"] = INTERRUPTED + prompt
         env = one_attempt.environment(self.client, task, launch.state.socket())
+        env |= self.profile.environment(facts)
+        argv = self.profile.argv(facts, launch.options, _files(claimed))
         return Running(
-            self.profile.argv(facts, launch.options, _files(claimed)), cwd=self._place,
-            env=env | self.profile.environment(facts),
+            self._in_session(argv, env) if launch.sessions else argv, cwd=self._place, env=env,
             log=logs.log_path(launch.run.folder, task.task, number),
             stdin=file if self.profile.prompt == "stdin" else None,
         )
+
+    def _in_session(self, argv: list[str], env: dict[str, str]) -> list[str]:
+        """The command, run so that it cannot write what others hold."""
+        if shutil.which(self._place / argv[0] if "/" in argv[0] else argv[0],
+                        path=env["PATH"]) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+        orders.connect(start=True).close()  # it may have been killed
+        request = rq.OpenSession(agent=self.agent, ends=False)
+        opened = self._steady(lambda: self.client.call(request))
+        return [*orders.entrance(opened, self._place), *argv]
 
     def _said(self, log: Path) -> str:
         """What an earlier attempt said, read by the rules of whoever wrote it."""

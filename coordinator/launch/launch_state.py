@@ -39,6 +39,8 @@ class LaunchState:
         self.say = say
         self.state = StateDir(root)
         self.isolation: Isolation | None = None
+        #: Whether its agents run in sessions of their own.
+        self.sessions = False
         self.draining, self.hard = threading.Event(), threading.Event()
         self.over = threading.Event()
         self.attempts: list[report.Attempt] = []

@@ -18,7 +18,9 @@ from coordinator.launch.attempt import Limits
 from coordinator.launch.isolation import Isolation, uncommitted
 from coordinator.launch.launch_state import LaunchState
 from coordinator.launch.worktrees import Target, find_target
+from coordinator.namespaces import orders
 from coordinator.profiles import Profile
+from coordinator.settings import load
 from coordinator.wiring.settings_wiring import Wirer
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, iso
@@ -92,12 +94,24 @@ class Launcher(LaunchState):
             raise Refusal(
                 Code.STORAGE, f"{self.state.runs} cannot be written: {bad.strerror}."
             ) from None
+        self.sessions = self._can_have_sessions()
         self._outlives = orphans.Outlives(self.root, self.run.record.run)
         self.run.outlived_by(self._outlives.pid)
         if self._target is not None:
             self._isolate(self._target)
         if text is not None and tasks is not None:
             self._import(text, form, tasks.name)
+
+    def _can_have_sessions(self) -> bool:
+        if not load(self.root).settings.hooks.confine:
+            return False
+        try:
+            orders.connect(start=True).close()
+        except Refusal as refusal:
+            self.say(f"what their commands change is only seen afterwards: "
+                     f"{refusal.facts.get('why') or refusal.message}")
+            return False
+        return True
 
     def _isolate(self, target: Target) -> None:
         self.isolation = Isolation(self.root, self.state, target, self.run.record.run, self.steady)

@@ -32,6 +32,8 @@ from coordinator.namespaces.watches import Watches
 log = logging.getLogger("coord.namespaces")
 #: How long it stays without a session, and how often it looks whether processes are left (seconds).
 STAYS_S, LOOKS_S = 30.0, 2.0
+#: How long a session that nobody has entered is kept (seconds).
+UNENTERED_S = 60.0
 #: The longest order, in bytes.
 ORDER_BYTES_MAX = 4 << 20
 
@@ -51,10 +53,12 @@ class Kept:
 
     session: Session
     root: str
+    #: Whether its agent ends with it.
+    ends: bool
     #: Of its first process; None before that has entered, and after it has ended.
     process: int | None = None
     entered: bool = False
-    told: list[Link] = field(default_factory=list)
+    made_at: float = field(default_factory=time.monotonic)
 
 
 class Keeper:
@@ -74,7 +78,6 @@ class Keeper:
         self._looked_at = 0.0
         self._ways: dict[str, Callable[[Link, dict[str, Any]], dict[str, Any]]] = {
             "hold": self._hold, "session": self._session, "sessions": self._list,
-            "end": self._end,
         }
 
     def run(self) -> None:
@@ -178,24 +181,18 @@ class Keeper:
         if key not in self._sessions:
             made = Session(key, {root: agent})
             made.make()
-            self._sessions[key] = Kept(made, root)
+            self._sessions[key] = Kept(made, root, bool(order["ends"]))
             self._watches.add(self._plan.paths())
             return {"left": self._apply(set(self._plan.paths()), [self._sessions[key]])}
         return {"left": {}}
 
     def _list(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
-        root = link.root = str(order["root"])
+        root = str(order["root"])
+        link.root = root or link.root
         return {"sessions": {
             key: [kept.session.agents[root], not kept.entered or kept.process is not None,
-                  os.fstat(kept.session.namespace).st_ino]
+                  os.fstat(kept.session.namespace).st_ino, kept.ends]
             for key, kept in self._sessions.items() if kept.root == root}}
-
-    def _end(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
-        """A session that nobody has entered is not wanted any more."""
-        kept = self._sessions.get(str(order["key"]))
-        if kept is not None and not kept.entered:
-            self._forget(str(order["key"]))
-        return {}
 
     def _enter(self, link: Link, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         """The descriptors of a session, for the process that asks, which becomes its first."""
@@ -249,13 +246,22 @@ class Keeper:
         self._selector.unregister(kept.process)
         os.close(kept.process)
         kept.process = None
+        self._tell_end(key)
+        self._forget_empty()
+
+    def _tell_end(self, key: str) -> None:
+        kept = self._sessions[key]
         for link in list(self._links):
             if link.root == kept.root:
                 self._tell(link, {"ended": key, "agent": kept.session.agents[kept.root]})
-        self._forget_empty()
 
     def _forget_empty(self) -> None:
-        """Sessions in which no process is left."""
+        """Sessions in which no process is left, and those whose agent never came."""
+        late = time.monotonic() - UNENTERED_S
+        for key in [key for key, kept in self._sessions.items()
+                    if not kept.entered and kept.made_at < late]:
+            self._tell_end(key)
+            self._forget(key)
         over = {os.fstat(kept.session.namespace).st_ino: key
                 for key, kept in self._sessions.items() if kept.entered and kept.process is None}
         if not over:

@@ -21,7 +21,10 @@ from typing import Any
 from coordinator.files import ownership
 from coordinator.namespaces import kernel
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.requests.agents import SessionOpened
 
+#: What enters a session and becomes the agent.
+ENTER = Path(__file__).resolve().parent.parent / "_enter.py"
 #: How long (seconds) a keeper may take to start, or to answer.
 START_S, ANSWER_S = 10.0, 30.0
 
@@ -46,17 +49,28 @@ def connect(*, start: bool) -> socket.socket:
         raise no_session("this system has no namespaces that could protect a session")
     path = socket_path()
     link = _connected(path)
-    if link is not None:
-        return link
-    if not start:
-        raise no_session("no session of this user runs")
-    ownership.make_folder(path.parent)
-    return _started(path)
+    if link is None:
+        if not start:
+            raise no_session("no session of this user runs")
+        ownership.make_folder(path.parent)
+        link = _started(path)
+    try:
+        ask(link, {"do": "sessions", "root": ""})
+    except Refusal:
+        link.close()
+        raise no_session("its keeper serves nobody who is in a session already") from None
+    link.setblocking(True)
+    return link
 
 
-def ask(link: socket.socket, order: dict[str, Any], *, descriptors: int = 0) -> tuple[
-        dict[str, Any], list[int]]:
-    """One answer, and the descriptors that came with it.
+def entrance(opened: SessionOpened, directory: Path) -> list[str]:
+    """What stands before an agent's own command so that it runs in this session."""
+    return [sys.executable, "-I", "-S", "-E", str(ENTER), opened.socket, opened.key,
+            str(directory)]
+
+
+def ask(link: socket.socket, order: dict[str, Any]) -> dict[str, Any]:
+    """One answer.
 
     Raises:
         Refusal: what the keeper could not do; BAD_TRANSITION: it has gone.
@@ -64,26 +78,26 @@ def ask(link: socket.socket, order: dict[str, Any], *, descriptors: int = 0) -> 
     link.settimeout(ANSWER_S)
     try:
         link.sendall(json.dumps(order).encode() + b"\n")
-        data, found = b"", []
+        data = b""
         while not data.endswith(b"\n"):
-            piece, more, _, _ = socket.recv_fds(link, 65536, descriptors)
+            piece = link.recv(65536)
             if not piece:
                 raise OSError("it has gone")
             data += piece
-            found += more
     except OSError as bad:
         raise no_session(f"the sessions' keeper does not answer ({bad.strerror or bad})") from None
     said: dict[str, Any] = json.loads(data)
     if "error" in said:
         raise no_session(said["error"])
-    return said, found
+    return said
 
 
 def no_session(why: str) -> Refusal:
     """BAD_TRANSITION: why an agent cannot be given a session of its own."""
     return Refusal(
         Code.BAD_TRANSITION, f"No protected session can be had: {why}. Nothing was started.",
-        next="`coord doctor` says what is missing.",
+        next="Start the program itself: its hooks guard its edits, and its commands are compared "
+        "afterwards.", why=why,
     )
 
 

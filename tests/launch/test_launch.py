@@ -21,6 +21,7 @@ from coordinator.launch import logs
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.launch.conftest import Launch, alive, pid_in
+from tests.namespaces.conftest import can_have_sessions
 from tests.waiting import until
 
 Start = Callable[..., Launch]
@@ -430,3 +431,17 @@ def test_several_profiles_work_in_one_launch(repo: Repo, launch: Start, monkeypa
 def test_numbers_that_do_not_fit_are_refused(repo: Repo, words: list[str], says: str) -> None:
     done = repo.coord("launch", "-", "-c", "true", *words)
     assert done.returncode == 2 and says in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(not can_have_sessions(), reason="no namespaces on this machine")
+def test_no_agent_can_write_what_another_holds(repo: Repo, launch: Start) -> None:
+    """Each runs in a session of its own; no command is rewritten for that."""
+    for number in (1, 2, 3):
+        repo.write(f"f{number}", "one\n")
+    report = launch(
+        "mine=f${COORD_TASK#T-}; touch began-$COORD_TASK; while [ $(ls began-* | wc -l) -lt 3 ]; do sleep 0.02; done; "
+        "echo mine >> $mine; for one in f1 f2 f3; do [ $one = $mine ] || echo H >> $one; done; "
+        "touch tried-$COORD_TASK; while [ $(ls tried-* | wc -l) -lt 3 ]; do sleep 0.02; done",
+        ("one", ["f1"]), ("two", ["f2"]), ("three", ["f3"]), n=3).report()
+    assert [one["outcome"] for one in report["attempts"]] == ["done"] * 3, report
+    assert {repo.read(f"f{number}") for number in (1, 2, 3)} == {"one\nmine\n"}

@@ -179,6 +179,18 @@ def test_refusals_are_in_words_and_leave_no_agent(stand: Stand) -> None:
     assert not stand.asks("agents")["items"]
 
 
+def test_many_begin_at_once_while_leases_come_and_go(stand: Stand) -> None:
+    """Each order's answer finds whoever asked."""
+    stand.coord("up")
+    for number in range(8):
+        stand.write(f"f{number}", "one\n")
+    program = ('i=0; while [ $i -lt 3 ]; do coord lock f%d > /dev/null && echo mine >> f%d && coord unlock f%d > /dev/null '
+               '|| exit 9; i=$((i + 1)); done')
+    going = [stand.agent(program % (number, number, number)) for number in range(8)]
+    assert [one.process.wait(60) for one in going] == [0] * 8, stand.errors()
+    assert {stand.read(f"f{number}") for number in range(8)} == {"one\n" + 3 * "mine\n"}
+
+
 def test_it_goes_on_where_it_was_started(stand: Stand) -> None:
     stand.write("pkg/web/f.txt", "one\n")
     stand.coord("lock", "pkg/web/f.txt", "--agent", "ann")
