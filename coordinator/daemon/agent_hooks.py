@@ -291,7 +291,7 @@ class AgentHooks:
             signed = signed and signed + call.command
             command = self._confinement.wrap(protect, signed or call.command)
         if protect:
-            self._look_before(heard, heeded.holder, protect, confined=bool(command) or guarded)
+            self._look_before(heard, heeded.holder, protect, confined=bool(command))
         return HookAnswer("", command or signed, heeded.context)
 
     def _look_before(self, heard: HookCall, holder: str, protect: list[shell_commands.Held], *,

@@ -33,6 +33,24 @@ def test_a_command_is_left_as_it_is_and_still_cannot_write_what_others_hold(stan
     assert not stand.asks("review", "list")["items"], "nothing was changed, nothing is blamed on it"
 
 
+def test_what_no_mount_covers_is_found_after_the_command(stand: Stand) -> None:
+    """Another name of the file that was there before, a descriptor that was open."""
+    for way in ("D=link; echo H >> $D", "echo H >&3"):
+        stand.write("a.py", "one\n")
+        stand.run("ln", "-f", "a.py", "link")
+        agent = stand.agent()
+        asked(stand, agent, "SessionStart", source="startup")
+        assert agent.does("exec 3>> a.py") == 0
+        stand.coord("lock", "a.py", "--agent", "ann")
+        call = {"tool_name": "Bash", "tool_input": {"command": way}, "tool_use_id": "t"}
+        asked(stand, agent, "PreToolUse", **call)
+        assert agent.does(way) == 0 and stand.read("a.py") == "one\nH\n"
+        asked(stand, agent, "PostToolUse", **call, tool_response={"stdout": "", "stderr": ""})
+        assert [one["files"][0]["path"] for one in stand.asks("review", "list")["items"]] == ["a.py"], way
+        stand.coord("review", "keep", stand.asks("review", "list")["items"][0]["review"])
+        stand.coord("unlock", "a.py", "--agent", "ann")
+
+
 def test_an_edit_takes_its_lease_in_every_session_at_once(stand: Stand) -> None:
     stand.write("a.py", "one\n")
     one, two = stand.agent(), stand.agent()
