@@ -18,6 +18,7 @@ from coordinator.files.roots import checkout
 from coordinator.files.state import StateDir
 from coordinator.files.tracked_state import check_untracked
 from coordinator.launch import recovery
+from coordinator.namespaces import kernel
 from coordinator.profiles import profiles
 from coordinator.settings import FILE, load
 from coordinator.words import requests as rq
@@ -235,6 +236,7 @@ def doctor(
                      if one.what != FILE or health is None]
     wiring = _wiring(root, problems)
     facts["wiring"] = wiring
+    facts["sessions"] = sessions = kernel.refused()
     facts["problems"] = problems
     if as_json:
         print_json(facts)
@@ -249,6 +251,8 @@ def doctor(
             f"{health.events} events, integrity {health.integrity}")
         say(f"watcher      {health.watcher.get('mode')}: {health.watcher.get('detail')}")
         say(f"http         {health.http or 'off'}")
+        say("sessions     " + (f"none can be had: {sessions}" if sessions else
+            "`coord run` and `coord launch` keep agents from writing what others hold"))
         for name, said in wiring.items():
             say(f"{name:<12} {said}")
         say("settings")

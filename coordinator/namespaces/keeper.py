@@ -339,11 +339,15 @@ def main() -> int:
     with contextlib.suppress(OSError):
         logging.basicConfig(filename=path.with_suffix(".log"), level=logging.INFO,
                             format="%(asctime)s %(levelname)s %(message)s")
-    path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as door:
-        before = os.umask(0o177)
-        door.bind(str(path))
-        os.umask(before)
+        try:
+            path.unlink(missing_ok=True)
+            before = os.umask(0o177)
+            door.bind(str(path))
+            os.umask(before)
+        except OSError as bad:
+            os.write(tell, f"{path}: {bad.strerror or bad}".encode())
+            return 1
         door.listen(128)
         os.close(tell)
         Keeper(door).run()

@@ -48,6 +48,27 @@ def available() -> bool:
     return True
 
 
+def refused() -> str:
+    """Why this user can have no such namespace here; nothing if they can. A child tries it."""
+    if not available():
+        return "this system has no namespaces with read-only mounts (Linux 5.12 has them)"
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            unshare(CLONE_NEWNS | (CLONE_NEWUSER if os.getuid() else 0))
+        except OSError as bad:
+            os.write(writing, f"the system lets this user have none ({bad.strerror})".encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        return os.read(reading, 500).decode()
+    finally:
+        os.close(reading)
+        os.waitpid(child, 0)
+
+
 def unshare(flags: int) -> None:
     """Leave the namespaces that are shared with the parent.
 

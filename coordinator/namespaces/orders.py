@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.files import ownership
+from coordinator.files.state import SOCKET_PATH_MAX
 from coordinator.namespaces import kernel
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.requests.agents import SessionOpened
@@ -32,7 +33,10 @@ START_S, ANSWER_S = 10.0, 30.0
 def socket_path() -> Path:
     """Where this user's keeper listens: in one place, whatever the shell or the hook that asks
     has for a temporary folder."""
-    return ownership.state_folder() / "namespaces"
+    path = ownership.state_folder() / "namespaces"
+    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
+        path = ownership.temporary_folder() / "namespaces"
+    return path
 
 
 def connect(*, start: bool) -> socket.socket:
@@ -46,7 +50,7 @@ def connect(*, start: bool) -> socket.socket:
         Refusal: FOREIGN; BAD_TRANSITION: there can be none here, or there is none.
     """
     if not kernel.available():
-        raise no_session("this system has no namespaces that could protect a session")
+        raise no_session(kernel.refused())
     path = socket_path()
     link = _connected(path)
     if link is None:
@@ -96,8 +100,8 @@ def no_session(why: str) -> Refusal:
     """BAD_TRANSITION: why an agent cannot be given a session of its own."""
     return Refusal(
         Code.BAD_TRANSITION, f"No protected session can be had: {why}. Nothing was started.",
-        next="Start the program itself: its hooks guard its edits, and its commands are compared "
-        "afterwards.", why=why,
+        next="`coord doctor` says what can be had here. Started by itself, the program is guarded "
+        "by its hooks.", why=why,
     )
 
 
@@ -112,9 +116,9 @@ def _connected(path: Path) -> socket.socket | None:
     except (FileNotFoundError, ConnectionRefusedError):
         link.close()
         return None
-    except OSError:
+    except OSError as bad:
         link.close()
-        raise
+        raise no_session(f"{path}: {bad.strerror or bad}") from None
     return link
 
 

@@ -445,3 +445,11 @@ def test_no_agent_can_write_what_another_holds(repo: Repo, launch: Start) -> Non
         ("one", ["f1"]), ("two", ["f2"]), ("three", ["f3"]), n=3).report()
     assert [one["outcome"] for one in report["attempts"]] == ["done"] * 3, report
     assert {repo.read(f"f{number}") for number in (1, 2, 3)} == {"one\nmine\n"}
+
+
+def test_without_sessions_a_launch_goes_on_and_says_so(repo: Repo, launch: Start, tmp_path: Path) -> None:
+    (tmp_path / "state/coord/namespaces").mkdir(parents=True)
+    (tmp_path / "state/coord").chmod(0o700)
+    going = launch("echo done", ("one", ["f1"]), n=1, env={"XDG_STATE_HOME": str(tmp_path / "state")})
+    assert [one["outcome"] for one in going.report()["attempts"]] == ["done"]
+    assert "only seen afterwards" in going.said()

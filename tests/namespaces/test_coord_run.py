@@ -179,6 +179,20 @@ def test_refusals_are_in_words_and_leave_no_agent(stand: Stand) -> None:
     assert not stand.asks("agents")["items"]
 
 
+def test_where_no_session_can_be_had_it_says_so(stand: Stand) -> None:
+    stand.coord("up")
+    stand.run("mkdir", "-p", str(stand.home / "coord/namespaces"))
+    done = stand.run(stand.python, "-P", "-m", "coordinator.cli.main", "run", "shell", "--", "touch", "begun")
+    assert done.returncode == 8 and "Is a directory" in done.stderr and "Nothing was started" in done.stderr, done.stderr
+    assert not (stand.root / "begun").exists() and not stand.asks("agents")["items"]
+    stand.run("rmdir", str(stand.home / "coord/namespaces"))
+    stand.coord("down")
+    stand.env["XDG_STATE_HOME"] = str(stand.home / ("long" * 40))
+    stand.env["XDG_RUNTIME_DIR"] = str(stand.home)
+    assert stand.agent("exit 5").process.wait(20) == 5, "its socket has a short name then"
+    os.kill(int((stand.home / f"coord-{stand.uid}/namespaces.lock").read_text()), signal.SIGKILL)
+
+
 def test_many_begin_at_once_while_leases_come_and_go(stand: Stand) -> None:
     """Each order's answer finds whoever asked."""
     stand.coord("up")
