@@ -33,7 +33,7 @@ from coordinator.daemon.ground import Ground
 from coordinator.daemon.landing_recovery import LandingRecovery
 from coordinator.daemon.lock import take_lock
 from coordinator.daemon.look_workers import LookWorkers
-from coordinator.daemon.namespaces import Namespaces
+from coordinator.daemon.namespaces import Namespaces, check_outside
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.schedule import Schedule
 from coordinator.daemon.unix_server import UnixServer
@@ -119,6 +119,7 @@ class Daemon:
     def _prepare(self) -> None:
         self.state.create()
         check_untracked(self.state.root)
+        check_outside(self.state.root)
         self._lock = take_lock(self.state)
         self._ground = Ground(self.state, self._lock.fileno())
         self._ground.on_loss = self._ground_lost

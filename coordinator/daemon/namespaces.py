@@ -48,11 +48,10 @@ class Right(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """One session. `namespace`: its number, by which its processes are found."""
+    """One session whose first process lives. `ends`: with that, its agent does."""
 
     agent: str
     ends: bool
-    namespace: int
 
 
 class Namespaces:
@@ -67,6 +66,9 @@ class Namespaces:
         self._loop, self._service, self._db, self._look = loop, service, writer, look
         self._ended = ended
         self._sessions: dict[str, Guarded] = {}
+        #: Numbers of their namespaces; also of those whose first process has ended, until they are
+        #: gone: numbers are given again.
+        self._numbers: dict[str, int] = {}
         self._to: asyncio.StreamWriter | None = None
         self._number = 0
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -110,7 +112,8 @@ class Namespaces:
                                   ends=request.ends)
                 said = await self._order(do="sessions", root=self._root)
                 number = said["sessions"][key][2]
-                self._sessions[key] = Guarded(owner, request.ends, number)
+                self._sessions[key] = Guarded(owner, request.ends)
+                self._numbers[key] = number
         except Refusal as refusal:
             return refusal
         return rq.SessionOpened(key=key, socket=str(orders.socket_path()))
@@ -123,11 +126,12 @@ class Namespaces:
                 await self._connect()
                 said = await self._order(do="sessions", root=self._root)
                 for key, (agent, lives, number, ends) in said["sessions"].items():
-                    self._sessions[key] = Guarded(agent, ends, number)
+                    self._sessions[key] = Guarded(agent, ends)
+                    self._numbers[key] = number
                     if not lives:
                         self._over(key)
         finally:
-            if not self._sessions:
+            if not self._numbers:
                 await self.close()
 
     async def close(self) -> None:
@@ -242,6 +246,8 @@ class Namespaces:
                 said = json.loads(line)
                 if "ended" in said:
                     self._over(said["ended"])
+                elif "gone" in said:
+                    self._numbers.pop(said["gone"], None)
                 elif (future := self._asked.get(said["n"])) is not None and not future.done():
                     future.set_result(said)
         self._lose()
@@ -262,12 +268,25 @@ class Namespaces:
         for future in self._asked.values():
             if not future.done():
                 future.set_result({"error": "it has gone"})
-        lost = {one.namespace: key for key, one in self._sessions.items()}
+        lost, self._numbers = self._numbers, {}
         if lost:
             log.error("the sessions' keeper has gone: the agents in them are ended")
-            _kill(set(lost))
-            for key in lost.values():
+            _kill(set(lost.values()))
+            for key in lost:
                 self._over(key)
+
+
+def check_outside(root: Path) -> None:
+    """That this process is in no session; if it is, a coordinator is started outside.
+
+    Raises:
+        Refusal: BAD_TRANSITION: another one serves in a moment.
+    """
+    if orders.start_outside(root):
+        raise Refusal(
+            Code.BAD_TRANSITION, "A coordinator is not run in an agent's session. One is started "
+            "outside of it.", next="`coord status` shows it.",
+        )
 
 
 def _owner(view: View, agent: str) -> str | None:

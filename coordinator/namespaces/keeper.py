@@ -43,6 +43,8 @@ class Link:
     """One connection. `root`: of the daemon at its other end."""
 
     socket: socket.socket
+    #: Whether the process at the other end is in a session: its own mounts are not its business.
+    inside: bool
     root: str | None = None
     data: bytes = b""
 
@@ -64,8 +66,11 @@ class Kept:
 class Keeper:
     """Everything in one thread, for namespaces are entered by the whole process."""
 
-    def __init__(self, door: socket.socket) -> None:
+    def __init__(self, door: socket.socket, outside: int, origin: int) -> None:
         self._door = door
+        #: The user namespace that it was started in; whoever is in a session is in another.
+        self._origin = origin
+        self._outside = outside
         self._selector = selectors.DefaultSelector()
         self._plan = Plan()
         self._watches = Watches()
@@ -78,6 +83,7 @@ class Keeper:
         self._looked_at = 0.0
         self._ways: dict[str, Callable[[Link, dict[str, Any]], dict[str, Any]]] = {
             "hold": self._hold, "session": self._session, "sessions": self._list,
+            "start": self._start,
         }
 
     def run(self) -> None:
@@ -106,10 +112,10 @@ class Keeper:
         made, _ = self._door.accept()
         made.settimeout(5)
         pid, uid = _peer(made)
-        if uid != os.getuid() or self._is_inside(pid):
-            made.close()  # another user, or an agent: its session is not its own to change
+        if uid != os.getuid():
+            made.close()
             return
-        link = Link(made)
+        link = Link(made, self._is_inside(pid))
         self._links.add(link)
         self._selector.register(made, selectors.EVENT_READ, lambda: self._read(link))
 
@@ -131,7 +137,10 @@ class Keeper:
         descriptors: list[int] = []
         try:
             order = json.loads(line)
-            if order["do"] == "enter":
+            if link.inside and order["do"] != "start":
+                answer = {"error": "its keeper serves nobody who is in a session already",
+                          "inside": True}
+            elif order["do"] == "enter":
                 answer, descriptors = self._enter(link, order)
             else:
                 answer = self._ways[order["do"]](link, order)
@@ -185,6 +194,15 @@ class Keeper:
             self._watches.add(self._plan.paths())
             return {"left": self._apply(set(self._plan.paths()), [self._sessions[key]])}
         return {"left": {}}
+
+    def _start(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
+        """A coordinator for a root, outside of all sessions: one that an agent's hook starts would
+        be in its session, without power over the others."""
+        root = str(order["root"])
+        if "\n" in root or not os.path.isdir(f"{root}/.coord"):
+            raise OSError(0, "it is not the root of a coordinator")
+        os.write(self._outside, os.fsencode(root) + b"\n")
+        return {}
 
     def _list(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
         root = str(order["root"])
@@ -251,9 +269,12 @@ class Keeper:
 
     def _tell_end(self, key: str) -> None:
         kept = self._sessions[key]
+        self._tell_daemon(kept, {"ended": key, "agent": kept.session.agents[kept.root]})
+
+    def _tell_daemon(self, kept: Kept, said: dict[str, Any]) -> None:
         for link in list(self._links):
             if link.root == kept.root:
-                self._tell(link, {"ended": key, "agent": kept.session.agents[kept.root]})
+                self._tell(link, said)
 
     def _forget_empty(self) -> None:
         """Sessions in which no process is left, and those whose agent never came."""
@@ -272,22 +293,24 @@ class Keeper:
             self._forget(key)
 
     def _forget(self, key: str) -> None:
-        self._sessions.pop(key).session.close()
+        kept = self._sessions.pop(key)
+        kept.session.close()
+        self._tell_daemon(kept, {"gone": key})
 
     def _is_inside(self, pid: int) -> bool:
-        inside = _namespace_of(pid)
-        return any(os.fstat(kept.session.namespace).st_ino == inside
-                   for kept in self._sessions.values())
+        """Whether a process is in a session, or in a namespace that was made in one. Of those
+        outside an ordinary user's keeper may not ask."""
+        return _namespace_of(pid, "user") not in (0, self._origin)
 
 
 def _processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 
 
-def _namespace_of(pid: int) -> int:
-    """The mount namespace of a process; 0 where that may not be asked, which is outside."""
+def _namespace_of(pid: int, kind: str = "mnt") -> int:
+    """A namespace of a process; 0 where that may not be asked, which is outside."""
     try:
-        return os.stat(f"/proc/{pid}/ns/mnt").st_ino
+        return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
     except OSError:
         return 0
 
@@ -314,6 +337,24 @@ def _take_power() -> None:
     kernel.make_tree_shared()
 
 
+def _start_outside() -> int:
+    """A child that stays who it is, with the mounts that are there, and starts coordinators; where
+    their roots are written to."""
+    reading, writing = os.pipe()
+    if os.fork():
+        os.close(reading)
+        return writing
+    os.close(writing)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with os.fdopen(reading, "rb") as roots:
+        for root in roots:
+            with contextlib.suppress(OSError):
+                os.posix_spawn(
+                    sys.executable, [sys.executable, "-P", "-m", "coordinator.cli.main", "up"],
+                    {**os.environb, b"COORD_ROOT": root.removesuffix(b"\n")}, setsid=True)
+    os._exit(0)
+
+
 def main() -> int:
     """Exit code of the process; why it could not begin is written to the descriptor TELL."""
     path, tell = Path(sys.argv[1]), int(sys.argv[2])
@@ -326,6 +367,7 @@ def main() -> int:
         return 0  # another one was faster
     os.ftruncate(lock, 0)
     os.write(lock, b"%d" % os.getpid())
+    outside, origin = _start_outside(), _namespace_of(os.getpid(), "user")
     try:
         if os.getuid() != 0:
             _take_power()
@@ -350,7 +392,7 @@ def main() -> int:
             return 1
         door.listen(128)
         os.close(tell)
-        Keeper(door).run()
+        Keeper(door, outside, origin).run()
         path.unlink(missing_ok=True)
     return 0
 

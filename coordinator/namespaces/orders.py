@@ -62,7 +62,7 @@ def connect(*, start: bool) -> socket.socket:
         ask(link, {"do": "sessions", "root": ""})
     except Refusal:
         link.close()
-        raise no_session("its keeper serves nobody who is in a session already") from None
+        raise
     link.setblocking(True)
     return link
 
@@ -92,16 +92,38 @@ def ask(link: socket.socket, order: dict[str, Any]) -> dict[str, Any]:
         raise no_session(f"the sessions' keeper does not answer ({bad.strerror or bad})") from None
     said: dict[str, Any] = json.loads(data)
     if "error" in said:
-        raise no_session(said["error"])
+        raise no_session(said["error"], inside="inside" in said)
     return said
 
 
-def no_session(why: str) -> Refusal:
+def start_outside(root: Path) -> bool:
+    """From within a session: have the coordinator of a root started outside of it. False: this
+    process is in none.
+
+    Raises:
+        Refusal: it cannot be had.
+    """
+    path = socket_path()
+    try:
+        connect(start=False).close()
+        return False
+    except Refusal as refusal:
+        if not refusal.facts.get("inside"):
+            return False
+    link = _connected(path)
+    if link is None:
+        return False
+    with link:
+        ask(link, {"do": "start", "root": str(root)})
+    return True
+
+
+def no_session(why: str, *, inside: bool = False) -> Refusal:
     """BAD_TRANSITION: why an agent cannot be given a session of its own."""
     return Refusal(
         Code.BAD_TRANSITION, f"No protected session can be had: {why}. Nothing was started.",
         next="`coord doctor` says what can be had here. Started by itself, the program is guarded "
-        "by its hooks.", why=why,
+        "by its hooks.", why=why, inside=inside,
     )
 
 

@@ -97,8 +97,10 @@ def test_it_has_no_power_over_what_is_mounted(stand: Stand) -> None:
     ask = ('python3 -c \'import os, socket, sys; link = socket.socket(socket.AF_UNIX); '
            'link.connect(os.environ["XDG_STATE_HOME"] + "/coord/namespaces"); '
            'link.sendall(b"{\\"n\\":1,\\"do\\":\\"hold\\",\\"root\\":\\"\\",\\"held\\":{}}\\n"); '
-           'sys.exit(not link.recv(100))\' 2>/dev/null')
-    assert agent.does(ask) != 0, "the keeper does not listen to whoever is in a session"
+           'sys.exit(b"inside" not in link.recv(200))\'')
+    assert agent.does(ask) == 0, "the keeper takes no orders from whoever is in a session"
+    Path(stand.home, "ask.sh").write_text(ask)
+    assert agent.does(f'unshare -Urm sh "{stand.home}/ask.sh"') == 0, "nor in a namespace that was made there"
 
 
 def test_it_is_who_it_was(stand: Stand) -> None:
@@ -152,6 +154,21 @@ def test_a_killed_coordinator_opens_nothing(stand: Stand) -> None:
     assert agent.does("echo H >> a.py") != 0 and agent.does("echo H >> b.py") != 0
     stand.coord("unlock", "a.py", "--agent", "ann")
     assert agent.does("echo two >> a.py") == 0
+
+
+def test_a_coordinator_that_an_agent_starts_runs_outside_of_its_session(stand: Stand) -> None:
+    """By its hooks, or by any command: inside it would have no power over the sessions."""
+    stand.write("a.py", "one\n")
+    one, two = stand.agent(), stand.agent()
+    pid = stand.daemon()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: gone(pid))
+    assert one.does("env -u COORD_SESSION coord lock a.py > /dev/null") == 0, stand.errors()
+    assert stand.daemon() != pid
+    assert one.does("echo mine >> a.py") == 0 and two.does("echo H >> a.py") != 0
+    stand.coord("lock", "b.py", "--agent", "ann")
+    stand.write("b.py", "one\n")
+    until(lambda: one.does("echo H >> b.py") != 0)
 
 
 def test_a_killed_keeper_ends_the_session(stand: Stand) -> None:
