@@ -57,6 +57,8 @@ def refused() -> str:
     if child == 0:
         try:
             unshare(CLONE_NEWNS | (CLONE_NEWUSER if os.getuid() else 0))
+            make_tree_shared()
+            mount_read_only(open_path(b"/proc"))
         except OSError as bad:
             os.write(writing, f"the system lets this user have none ({bad.strerror})".encode())
         finally:

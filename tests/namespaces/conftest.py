@@ -139,8 +139,16 @@ class Stand:
     def daemon(self) -> int:
         return int(self.state.lock.read_text())
 
-    def _daemon(self) -> int:
-        return self.daemon() if self.state.lock.exists() else 0
+    def left(self) -> list[int]:
+        """Processes that work in this repository, but for its coordinator."""
+        daemon = self.daemon() if self.state.lock.exists() else 0
+        found = []
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{name}/cwd").startswith(str(self.root)) and int(name) != daemon and (
+                        not gone(int(name))):
+                    found.append(int(name))
+        return found
 
     def close(self) -> None:
         for one in self._agents:
@@ -150,11 +158,9 @@ class Stand:
                 if pipe is not None:
                     with contextlib.suppress(BrokenPipeError):
                         pipe.close()
-        for name in os.listdir("/proc"):  # what they have left running
-            with contextlib.suppress(OSError):
-                if name.isdecimal() and os.readlink(f"/proc/{name}/cwd").startswith(str(self.root)) and (
-                        int(name) != self._daemon()):
-                    os.kill(int(name), signal.SIGKILL)
+        for pid in self.left():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.run(self.python, "-P", "-m", "coordinator.cli.main", "down")
         with contextlib.suppress(OSError, ValueError):
             pid = self.keeper()
