@@ -78,7 +78,7 @@ class Keeper:
         self._links: set[Link] = set()
         self._own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self._around = (os.open("/proc/self/ns/user", os.O_RDONLY | os.O_CLOEXEC)
-                        if _is_ordinary() else -1)
+                        if _namespace_of(os.getpid(), "user") != origin else -1)
         self._needed_at = time.monotonic()
         self._looked_at = 0.0
         self._ways: dict[str, Callable[[Link, dict[str, Any]], dict[str, Any]]] = {
@@ -318,12 +318,6 @@ def _namespace_of(pid: int, kind: str = "mnt") -> int:
 def _peer(link: socket.socket) -> tuple[int, int]:
     raw = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return (int.from_bytes(raw[:4], sys.byteorder), int.from_bytes(raw[4:8], sys.byteorder))
-
-
-def _is_ordinary() -> bool:
-    """Whether this process is an ordinary user's, in the user namespace that it made for itself."""
-    with open("/proc/self/uid_map", "rb") as file:
-        return file.read().split()[2] == b"1"
 
 
 def _take_power() -> None:
