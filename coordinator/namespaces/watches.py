@@ -80,15 +80,21 @@ class Watches:
         return around
 
     def _place(self, path: str) -> None:
-        directory = os.path.dirname(path)
-        while True:
-            if directory in self._number or self._watch(directory):
-                self._around.setdefault(directory, set()).add(path)
-                self._from[path] = directory
-                return
+        parent = directory = os.path.dirname(path)
+        while not self._sees(directory):
             if directory == "/":
                 return
             directory = os.path.dirname(directory)
+        while directory != parent:  # what has come since it was looked for is not told any more
+            below = os.path.join(directory, os.path.relpath(parent, directory).partition("/")[0])
+            if not self._sees(below):
+                break
+            directory = below
+        self._around.setdefault(directory, set()).add(path)
+        self._from[path] = directory
+
+    def _sees(self, directory: str) -> bool:
+        return directory in self._number or self._watch(directory)
 
     def _watch(self, directory: str) -> bool:
         try:
