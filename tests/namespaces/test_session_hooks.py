@@ -35,20 +35,22 @@ def test_a_command_is_left_as_it_is_and_still_cannot_write_what_others_hold(stan
 
 def test_what_no_mount_covers_is_found_after_the_command(stand: Stand) -> None:
     """Another name of the file that was there before, a descriptor that was open."""
+    holder, agent = stand.agent(), stand.agent()
+    asked(stand, holder, "SessionStart", source="startup", session_id="s-2")
+    asked(stand, agent, "SessionStart", source="startup")
     for way in ("D=link; echo H >> $D", "echo H >&3"):
         stand.write("a.py", "one\n")
         stand.run("ln", "-f", "a.py", "link")
-        agent = stand.agent()
-        asked(stand, agent, "SessionStart", source="startup")
         assert agent.does("exec 3>> a.py") == 0
-        stand.coord("lock", "a.py", "--agent", "ann")
+        assert holder.does("coord lock a.py") == 0
         call = {"tool_name": "Bash", "tool_input": {"command": way}, "tool_use_id": "t"}
         asked(stand, agent, "PreToolUse", **call)
         assert agent.does(way) == 0 and stand.read("a.py") == "one\nH\n"
         asked(stand, agent, "PostToolUse", **call, tool_response={"stdout": "", "stderr": ""})
-        assert [one["files"][0]["path"] for one in stand.asks("review", "list")["items"]] == ["a.py"], way
-        stand.coord("review", "keep", stand.asks("review", "list")["items"][0]["review"])
-        stand.coord("unlock", "a.py", "--agent", "ann")
+        reviews = stand.asks("review", "list")["items"]
+        assert [one["files"][0]["path"] for one in reviews] == ["a.py"], way
+        stand.coord("review", "keep", reviews[0]["review"])
+        assert holder.does("coord unlock a.py") == 0
 
 
 def test_an_edit_takes_its_lease_in_every_session_at_once(stand: Stand) -> None:
