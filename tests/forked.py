@@ -34,9 +34,16 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 class Server:
-    """Starts at the first command, ends with the test process."""
+    """Starts at the first command, ends with the test process.
 
-    def __init__(self) -> None:
+    Args:
+        python: the interpreter, and what stands before it where it is to run as somebody else.
+        env: of the server itself; each command brings its own.
+    """
+
+    def __init__(self, python: Sequence[str] = (sys.executable,), env: Mapping[str, str] | None = None) -> None:
+        self._python = list(python)
+        self._env = env
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
 
@@ -60,6 +67,7 @@ class Server:
     ) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as folder, self._lock:
             Path(folder, "in").write_text(text)
+            Path(folder).chmod(0o777)
             asked |= {"args": list(args), "folder": folder}
             link = self._there()
             assert link.stdin is not None and link.stdout is not None
@@ -74,7 +82,7 @@ class Server:
     def _there(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forked"], cwd=_ROOT, text=True,
+                [*self._python, "-m", "tests.forked"], cwd=_ROOT, text=True, env=self._env,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         return self._process
 

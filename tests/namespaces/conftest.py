@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -23,6 +24,7 @@ import coordinator
 from coordinator.files.state import StateDir
 from coordinator.namespaces import kernel
 from tests.conftest import NEUTRAL
+from tests.forked import Server
 from tests.waiting import gone, until
 
 #: The ordinary user that root makes for itself here.
@@ -32,8 +34,10 @@ OBEYS = 'while read -r line; do eval "$line"; code=$?; echo; echo "=> $code"; do
 PACKAGE = Path(coordinator.__file__).resolve().parent.parent
 
 
-def interpreter(become: list[str]) -> tuple[str, dict[str, str]] | None:
+@functools.cache
+def interpreter(uid: int) -> tuple[str, dict[str, str]] | None:
     """A Python that this user may run, and what it needs to find coord."""
+    become = becoming(uid)
     found = {"PYTHONPATH": f"{PACKAGE}{os.pathsep}{sysconfig.get_path('purelib')}", "PYTHONDONTWRITEBYTECODE": "1"}
     plain = f"/usr/bin/python3.{sys.version_info.minor}"
     for program, env in ((sys.executable, {}), (plain, found)):
@@ -44,6 +48,19 @@ def interpreter(become: list[str]) -> tuple[str, dict[str, str]] | None:
             if done.returncode == 0:
                 return program, env
     return None
+
+
+@functools.cache
+def server(uid: int) -> Server:
+    """What runs this user's commands, but for agents and what is started in their sessions."""
+    found = interpreter(uid)
+    assert found is not None, "or this user is not tried"
+    return Server([*becoming(uid), found[0]], {**os.environ, **found[1]})
+
+
+def becoming(uid: int) -> list[str]:
+    """What stands before a command that is run as this user."""
+    return [] if uid == os.getuid() else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
 
 
 class Agent:
@@ -79,11 +96,10 @@ class Stand:
 
     def __init__(self, folder: Path, uid: int) -> None:
         self.uid = uid
-        self.become = [] if uid == os.getuid() else [
-            "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
-        found = interpreter(self.become)
-        if found is None:
-            pytest.skip("no Python that this user may run")
+        self.become = becoming(uid)
+        self._server = server(uid)
+        found = interpreter(uid)
+        assert found is not None, "or this user is not tried"
         self.python, more = found
         self.root = folder / "a repo ü"
         self.home = folder / "home"
@@ -102,9 +118,13 @@ class Stand:
                               timeout=60, check=False)
 
     def coord(self, *words: str) -> str:
-        done = self.run(self.python, "-P", "-m", "coordinator.cli.main", *words)
+        done = self.tries(*words)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def tries(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command that may be refused."""
+        return self._server.run(words, cwd=self.root, env=self.env, text=None)
 
     def asks(self, *words: str) -> Any:
         return json.loads(self.coord(*words, "--json"))
@@ -161,7 +181,7 @@ class Stand:
         for pid in self.left():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self.run(self.python, "-P", "-m", "coordinator.cli.main", "down")
+        self.tries("down")
         with contextlib.suppress(OSError, ValueError):
             pid = self.keeper()
             os.kill(pid, signal.SIGKILL)
@@ -173,15 +193,25 @@ def can_have_sessions() -> bool:
     return not kernel.refused()
 
 
+def can_be_another() -> bool:
+    """Whether an ordinary user can be had: only root can make one."""
+    return os.getuid() == 0 and shutil.which("setpriv") is not None and interpreter(OTHER) is not None
+
+
+#: For what is the same whoever it is.
+ONCE = pytest.mark.parametrize("stand", ["anybody"], indirect=True)
+
+
 @pytest.fixture(params=["itself", "ordinary"])
 def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
     """As whoever runs the tests; and, if that is root, as an ordinary user."""
     if not can_have_sessions():
         pytest.skip("no namespaces on this machine")
-    if request.param == "ordinary" and (os.getuid() or not shutil.which("setpriv")):
-        pytest.skip("only root can be somebody else")
+    other = can_be_another()
+    if request.param == "ordinary" and not other:
+        pytest.skip("only root can be somebody else, if there is a Python that this user may run")
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="coord-test-session-")))
-    made = Stand(folder, os.getuid() if request.param == "itself" else OTHER)
+    made = Stand(folder, OTHER if other and request.param != "itself" else os.getuid())
     yield made
     made.close()
     shutil.rmtree(folder)

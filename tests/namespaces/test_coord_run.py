@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.namespaces.conftest import Stand
+from tests.namespaces.conftest import ONCE, Stand
 from tests.waiting import gone, until
 
 #: A command that goes on writing, and notes what it could.
@@ -60,6 +60,7 @@ def test_its_own_leases_are_its_own(stand: Stand) -> None:
     assert stand.read("a.py") == "one\nmine\ntheirs\n"
 
 
+@ONCE
 def test_a_held_file_that_is_replaced_or_made_is_covered_again(stand: Stand) -> None:
     """By whoever holds it; a mount covers a file, not its name."""
     stand.write("a.py", "one\n")
@@ -113,6 +114,7 @@ def test_it_is_who_it_was(stand: Stand) -> None:
     assert stand.agent("kill -9 $$").process.wait(15) == -signal.SIGKILL
 
 
+@ONCE
 def test_when_its_process_has_ended_the_agent_has(stand: Stand) -> None:
     stand.write("a.py", "one\n")
     agent = stand.agent()
@@ -124,6 +126,7 @@ def test_when_its_process_has_ended_the_agent_has(stand: Stand) -> None:
     assert "a.py" in stand.coord("review", "list"), "its partial work waits for a person"
 
 
+@ONCE
 def test_what_it_leaves_running_stays_in_the_session(stand: Stand) -> None:
     stand.write("a.py", "")
     agent = stand.agent()
@@ -139,6 +142,7 @@ def test_what_it_leaves_running_stays_in_the_session(stand: Stand) -> None:
     assert stand.read("a.py") == granted
 
 
+@ONCE
 def test_a_killed_coordinator_opens_nothing(stand: Stand) -> None:
     stand.write("a.py", "one\n")
     stand.write("b.py", "one\n")
@@ -184,20 +188,21 @@ def test_a_killed_keeper_ends_the_session(stand: Stand) -> None:
     assert stand.agent().does("echo H >> a.py") != 0, "and the next one has a new keeper"
 
 
+@ONCE
 def test_refusals_are_in_words_and_leave_no_agent(stand: Stand) -> None:
-    coord = [stand.python, "-P", "-m", "coordinator.cli.main", "run"]
     stand.coord("up")
     for words, said in ((["shell"], "names no program"), (["shell", "--", "no-such-thing"], "no program called"),
                         (["nobody"], "nobody")):
-        done = stand.run(*coord, *words)
+        done = stand.tries("run", *words)
         assert done.returncode == 2 and said in done.stderr, done.stderr
     assert not stand.asks("agents")["items"]
 
 
+@ONCE
 def test_where_no_session_can_be_had_it_says_so(stand: Stand) -> None:
     stand.coord("up")
     stand.run("mkdir", "-p", str(stand.home / "coord/namespaces"))
-    done = stand.run(stand.python, "-P", "-m", "coordinator.cli.main", "run", "shell", "--", "touch", "begun")
+    done = stand.tries("run", "shell", "--", "touch", "begun")
     assert done.returncode == 8 and "Is a directory" in done.stderr and "Nothing was started" in done.stderr, done.stderr
     assert not (stand.root / "begun").exists() and not stand.asks("agents")["items"]
     stand.run("rmdir", str(stand.home / "coord/namespaces"))
@@ -208,6 +213,7 @@ def test_where_no_session_can_be_had_it_says_so(stand: Stand) -> None:
     os.kill(int((stand.home / f"coord-{stand.uid}/namespaces.lock").read_text()), signal.SIGKILL)
 
 
+@ONCE
 def test_many_begin_at_once_while_leases_come_and_go(stand: Stand) -> None:
     """Each order's answer finds whoever asked."""
     stand.coord("up")
@@ -220,6 +226,7 @@ def test_many_begin_at_once_while_leases_come_and_go(stand: Stand) -> None:
     assert {stand.read(f"f{number}") for number in range(5)} == {"one\n" + 2 * "mine\n"}
 
 
+@ONCE
 def test_it_goes_on_where_it_was_started(stand: Stand) -> None:
     stand.write("pkg/web/f.txt", "one\n")
     stand.coord("lock", "pkg/web/f.txt", "--agent", "ann")

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import coordinator._hook as hook_file
-from tests.namespaces.conftest import Agent, Stand
+from tests.namespaces.conftest import ONCE, Agent, Stand
 
 
 def asked(stand: Stand, agent: Agent, event: str, **more: Any) -> dict[str, Any]:
@@ -53,6 +53,7 @@ def test_what_no_mount_covers_is_found_after_the_command(stand: Stand) -> None:
         assert holder.does("coord unlock a.py") == 0
 
 
+@ONCE
 def test_an_edit_takes_its_lease_in_every_session_at_once(stand: Stand) -> None:
     stand.write("a.py", "one\n")
     one, two = stand.agent(), stand.agent()
@@ -66,6 +67,7 @@ def test_an_edit_takes_its_lease_in_every_session_at_once(stand: Stand) -> None:
     assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
+@ONCE
 def test_a_sub_agent_commits_its_own_work(stand: Stand) -> None:
     """Its commands are not signed, for they are not rewritten."""
     stand.run("git", "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-m", "first")
