@@ -7,19 +7,22 @@ it and its terminal. Its end is seen by the sessions' keeper.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from coordinator import profiles
-from coordinator.cli.app import app
+from coordinator.cli.app import app, complain
 from coordinator.client.client import Client
+from coordinator.client.connection import locate_root
+from coordinator.files.roots import is_prepared
 from coordinator.files.state import StateDir
 from coordinator.namespaces import orders
 from coordinator.profiles import Profile
+from coordinator.settings import load
+from coordinator.wiring import shims
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -32,6 +35,13 @@ def run(
         list[str] | None,
         typer.Argument(help="What goes to the program itself; for `shell`, the command."),
     ] = None,
+    program: Annotated[
+        str | None, typer.Option(help="The program, where it is not called as the profile says.")
+    ] = None,
+    where_possible: Annotated[
+        bool, typer.Option("--where-possible", help="Where there can be no session, say so and "
+                                                    "start the program by itself.")
+    ] = False,
 ) -> int:
     """Start an agent's own CLI so that it cannot write what others hold.
 
@@ -39,34 +49,68 @@ def run(
     for a command that runs already. Nothing else differs: no command is rewritten, and its own
     rules, prompts and terminal are as they always are.
     """
+    root = locate_root()
+    own = [program] if program else _program(profiles.load(profile, root))
+    words = _found(profile, own + (arguments or []))
+    try:
+        if not where_possible or _is_wanted(root):
+            _become_in_session(profile, words)
+    except Refusal as refusal:
+        if not where_possible:
+            raise
+        complain(f"coord: {words[0]} runs without a session of its own: "
+                 f"{refusal.facts.get('why') or refusal.message}")
+    _become(words, dict(os.environ))
+
+
+def _is_wanted(root: Path) -> bool:
+    """Whether what is typed in this folder is to run in a session."""
+    return is_prepared(str(root)) and load(root).settings.hooks.confine
+
+
+def _become_in_session(profile: str, words: list[str]) -> NoReturn:
+    """
+    Raises:
+        Refusal: there can be none; nobody was registered.
+    """
     with Client(agent=profile, profile=profile) as client:
-        words = _command(profiles.load(profile, client.root), arguments or [])
         orders.connect(start=True).close()  # outside of all sessions, where it has power over them
         agent = client.register(description=f"coord run {profile}")
         try:
             opened = client.call(rq.OpenSession(agent=agent))
-            sys.stdout.flush()
-            sys.stderr.flush()
-            words = [*orders.entrance(opened, Path.cwd()), *words]
-            os.execve(words[0], words, _environment(client))
+            _become([*orders.entrance(opened, Path.cwd()), *words], _environment(client))
         except BaseException:
             client.call(rq.Leave(agent=agent, reason="it could not be started"))
             raise
 
 
-def _command(profile: Profile, arguments: list[str]) -> list[str]:
-    """The program as a person types it, and what goes to it."""
-    own = [profile.command[0]] if profile.command and "{" not in profile.command[0] else []
-    words = own + arguments
+def _become(words: list[str], environment: dict[str, str]) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execvpe(words[0], words, environment)
+    except OSError as bad:
+        raise Refusal(Code.INVALID, f"{words[0]} cannot be run: {bad.strerror}. Nothing was "
+                      "started.") from None
+
+
+def _program(profile: Profile) -> list[str]:
+    """As a person types it; nothing if the profile leaves that open."""
+    return [profile.command[0]] if profile.command and "{" not in profile.command[0] else []
+
+
+def _found(profile: str, words: list[str]) -> list[str]:
     if not words:
         raise Refusal(
-            Code.INVALID, f"The profile {profile.name} names no program, so nothing was started.",
-            next=f"coord run {profile.name} -- COMMAND ARGUMENT…",
+            Code.INVALID, f"The profile {profile} names no program, so nothing was started.",
+            next=f"coord run {profile} -- COMMAND ARGUMENT…",
         )
-    if shutil.which(words[0]) is None:
+    program = shims.real(words[0])
+    if program is None:
         raise Refusal(Code.INVALID, f"There is no program called {words[0]}. Nothing was started.",
                       next=f"Install it, or put its folder on PATH: `which {words[0]}`")
-    return words
+    # As it was typed, if that is not a shim: the program may look at how it was called.
+    return [program, *words[1:]] if shims.hides(words[0]) else words
 
 
 def _environment(client: Client) -> dict[str, str]:

@@ -1,0 +1,80 @@
+"""`coord shims install|remove`: an agent's own name starts it in a protected session."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.client.connection import locate_root
+from coordinator.profiles import is_packaged, profiles
+from coordinator.wiring import shims
+from coordinator.words.refusals import Code, Refusal
+
+group = typer.Typer(help="Let `claude`, `codex`, … start in a protected session, typed as always.",
+                    no_args_is_help=True)
+app.add_typer(group, name="shims")
+
+
+@group.command("install")
+def install(
+    program: Annotated[
+        list[str] | None, typer.Argument(help="Default: every agent that is installed.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put shims named as agents' programs into a folder, for you to put first on PATH.
+
+    In a repository that uses coord, an agent that is typed as always then runs in a session like
+    that of `coord run`; elsewhere the real program runs at once.
+    """
+    known = shims.programs(one for one in profiles(locate_root()) if is_packaged(one.name))
+    wanted = program or [one for one in known if shims.real(one)]
+    for one in wanted:
+        if one not in known:
+            raise Refusal(Code.INVALID, f"coord knows no agent that is started as {one}. Nothing "
+                          "was written.", next=f"One of: {', '.join(sorted(known))}.")
+        if shims.real(one) is None:
+            raise Refusal(Code.INVALID, f"{one} is not installed, so it gets no shim. Nothing was "
+                          "written.", next=f"Install it, then `coord shims install {one}`.")
+    if not wanted:
+        raise Refusal(Code.INVALID, "None of the agents that coord knows is on PATH.",
+                      next="`coord agents profiles` lists them.")
+    made = [one for one in wanted if shims.install(one, known[one])]
+    told = _told(made)
+    kept = [one for one in wanted if one not in made]
+    if as_json:
+        print_json({"folder": str(shims.folder()), "made": made, "kept": kept, "notes": told})
+        return
+    for one in made:
+        say(f"{one}: has a shim ({shims.folder() / one})")
+    for one in kept:
+        say(f"{one}: left as it is, for {shims.folder() / one} is not of coord's making")
+    for one in told:
+        say(one)
+
+
+@group.command("remove")
+def remove(as_json: AsJson = False) -> None:
+    """Take coord's shims away; the agents are what they were."""
+    gone = shims.remove()
+    if as_json:
+        print_json({"folder": str(shims.folder()), "removed": gone})
+        return
+    for one in gone:
+        say(f"{one}: its shim is gone")
+    if not gone:
+        say("There are no shims.")
+
+
+def _told(made: list[str]) -> list[str]:
+    """What is left for a person to do."""
+    hidden = [one for one in made if not shims.hides(one)]
+    if not hidden:
+        return []
+    line, file = shims.line_for_shell(os.environ.get("SHELL", ""))
+    return [f"note: {', '.join(hidden)} typed here is still the program itself: the folder of the "
+            "shims is not first on PATH",
+            f"next: add this line to the end of {file}, and open a new shell: {line}"]

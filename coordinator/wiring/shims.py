@@ -1,0 +1,136 @@
+"""Shims: small programs named as agents' own, before them on PATH, so that a person types what they
+always type and gets a protected session in repositories that use coord.
+
+Owns one folder of the user's and what it made there; never touches another program's file, nor a
+shell's settings. A shim is sh: outside of such a repository, in a session, and for `--version` the
+real program runs at once. (The convention of pyenv, asdf and mise.)
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from coordinator.files.content import write_atomic
+from coordinator.profiles import Profile
+
+_MARK = "# A shim of coord's"
+
+_SCRIPT = """#!/bin/sh
+{mark} for {program}. `coord shims remove` takes it away.
+real= IFS=:
+set -f
+for folder in $PATH; do
+    [ "${{folder:-.}}" -ef {folder} ] && continue
+    if [ -f "${{folder:-.}}/{program}" ] && [ -x "${{folder:-.}}/{program}" ]; then
+        real=${{folder:-.}}/{program}
+        break
+    fi
+done
+unset IFS
+set +f
+if [ -z "$real" ]; then
+    echo 'coord: {program} is not installed; only its shim is on PATH.' >&2
+    exit 127
+fi
+case ${{1-}} in --version | --help | -v | -V | -h) exec "$real" "$@" ;; esac
+if [ -z "${{COORD_AGENT_TOKEN-}}" ] && [ -x {python} ]; then
+    at=$PWD
+    while [ -n "$at" ]; do
+        main=$at
+        if [ -f "$at/.git" ]; then # of a worktree, or of a submodule
+            read -r main < "$at/.git"
+            main=${{main#gitdir: }}
+            case $main in /*) ;; *) main=$at/$main ;; esac
+            main=${{main%/.git/*}}
+        fi
+        if [ -d "$at/.coord" ] || [ -d "$main/.coord" ]; then
+            exec {python} -P -m coordinator.cli.main run --where-possible \\
+                --program {program} {profile} -- "$@"
+        fi
+        at=${{at%/*}}
+    done
+fi
+exec "$real" "$@"
+"""
+
+
+def folder() -> Path:
+    """Where this user's shims lie."""
+    data = os.environ.get("XDG_DATA_HOME") or ""
+    return Path(data if data.startswith("/") else Path.home() / ".local/share") / "coord/shims"
+
+
+def programs(known: Iterable[Profile]) -> dict[str, str]:
+    """The program of each agent that a person may start -> its profile."""
+    return {one.command[0]: one.name for one in known
+            if one.wire and one.command and one.command[0].isidentifier()}
+
+
+def real(program: str) -> str | None:
+    """What would run without shims; None: it is not installed."""
+    if "/" in program:
+        return shutil.which(program)
+    mine = os.path.realpath(folder())
+    every = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return shutil.which(program, path=os.pathsep.join(
+        one for one in every if os.path.realpath(one or ".") != mine))
+
+
+def hides(program: str) -> bool:
+    """Whether what a person types is a shim."""
+    found = None if "/" in program else shutil.which(program)
+    return found is not None and os.path.realpath(Path(found).parent) == os.path.realpath(folder())
+
+
+def install(program: str, profile: str) -> bool:
+    """Make one, or put right what an older version made. False: another's file is in its place,
+    and stays."""
+    path = folder() / program
+    if path.is_symlink() or (path.exists() and not _is_ours(path)):
+        return False
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    text = _SCRIPT.format(mark=_MARK, program=program, folder=shlex.quote(str(folder())),
+                          python=shlex.quote(sys.executable), profile=profile)
+    write_atomic(path, text.encode("utf-8", "surrogateescape"), 0o755)
+    return True
+
+
+def installed() -> list[str]:
+    """The programs that have one."""
+    with suppress(OSError):
+        return sorted(one.name for one in folder().iterdir() if _is_ours(one))
+    return []
+
+
+def remove() -> list[str]:
+    """Take all of them away, and the folder if nothing else is in it; which those were."""
+    gone = installed()
+    for program in gone:
+        (folder() / program).unlink(missing_ok=True)
+    with suppress(OSError):
+        folder().rmdir()
+    return gone
+
+
+def line_for_shell(shell: str) -> tuple[str, str]:
+    """What a person adds to which file so that the shims come first."""
+    place = shlex.quote(str(folder()))
+    name = Path(shell).name
+    if name == "fish":
+        return f"fish_add_path --path --prepend {place}", "~/.config/fish/config.fish"
+    file = {"zsh": "~/.zshrc", "bash": "~/.bashrc"}.get(name, "~/.profile")
+    return f'export PATH={place}:"$PATH"', file
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _MARK.encode() in file.read(200)
+    except OSError:
+        return False
