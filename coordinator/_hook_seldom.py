@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: How long a coordinator that is started now is waited for.
 START_S = 20.0
+#: How long another hook may take that starts it already.
+TURN_S = 5.0
 #: And one that cannot be started from here.
 ELSEWHERE_S = 0.5
 
@@ -31,21 +33,53 @@ def started(path: str, patience: float, connected: "typing.Any") -> "socket.sock
         OSError: it did not come up.
     """
     failure = path.rpartition("/")[0] + "/start-failed.json"
-    if _there(failure):
-        system.unlink(failure)
-    # One that is not ours to start may just be coming up by another hand.
-    child = start(path)
-    until = time.monotonic() + (min(START_S, patience * 2 / 3) if child else ELSEWHERE_S)
+    began = time.monotonic()
+    until = began + min(START_S, patience * 2 / 3)
+    turn = _turn(path)
+    waited, child = not turn, -1
     while True:
         try:
             link: socket.socket = connected(path, patience)
+            if turn > 0:
+                system.close(turn)
             return link
         except (FileNotFoundError, ConnectionRefusedError):
-            if _there(failure) or (child and _failed(child)):
+            tried = turn and (waited or child >= 0)  # by another hook, or by this one
+            if (tried and _there(failure)) or (child > 0 and _failed(child)):
                 raise OSError("it cannot start: `coord up` says why") from None
+            if turn and child < 0:
+                if _there(failure):
+                    system.unlink(failure)
+                child = start(path)
+                if not child:  # it may just be coming up by another hand
+                    until = time.monotonic() + ELSEWHERE_S
             if time.monotonic() > until:
                 raise
+            if not turn:  # another hook starts it: until that has ended, or takes too long
+                turn = _turn(path) or (-1 if time.monotonic() - began > TURN_S else 0)
+                if turn:
+                    continue
             time.sleep(0.05)
+
+
+def _turn(path: str) -> int:
+    """The lock of the one hook that starts a coordinator, as a descriptor; 0: another has it. -1:
+    there is nothing to lock. (Fifty agents find out at once that it was killed, and each start
+    costs as much as a hundred hooks. What the hook starts has a lock of its own,
+    client/connection.py.)"""
+    import fcntl
+
+    try:
+        descriptor = system.open(path.rpartition("/")[0] + "/.gitignore",
+                                 system.O_RDONLY | system.O_NOFOLLOW | system.O_CLOEXEC)
+    except OSError:
+        return -1
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        system.close(descriptor)
+        return 0
+    return descriptor
 
 
 def start(path: str) -> int:

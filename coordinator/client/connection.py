@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import select
@@ -16,6 +17,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,9 @@ from coordinator.words.refusals import Code, Refusal
 
 PROTOCOL = 1
 START_TIMEOUT_S = 20.0
+#: How long another process may take that starts it already (seconds). One that hangs holds nobody
+#: up for longer.
+TURN_S = 5.0
 #: A reply that takes longer than this (beyond a request's own wait) means that the daemon hangs.
 REPLY_TIMEOUT_S = 120.0
 #: How long a broken connection is made anew before the daemon is said to be down.
@@ -130,6 +135,69 @@ def start(state: StateDir, http_port: int | None = None, *, asked: bool = False)
     """
     try:
         state.create(asked=asked)
+    except OSError as bad:
+        raise unwritable(state, bad) from None
+    with _turn(state) as serves:
+        if not serves:
+            _start(state, http_port)
+
+
+@contextlib.contextmanager
+def _turn(state: StateDir) -> Iterator[bool]:
+    """One starts it at a time, with a lock on the state directory itself: after a crash fifty
+    agents find nobody at once, and fifty starts would keep the machine from the one that counts.
+    Gives whether somebody serves by now.
+
+    Raises:
+        Refusal: STORAGE; what kept another from starting it just now.
+    """
+    try:
+        turn = os.open(state.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as bad:
+        raise unwritable(state, bad) from None
+    try:
+        until, waited = time.monotonic() + TURN_S, False
+        while not _is_locked(turn) and time.monotonic() < until:
+            waited = True
+            if _serves(state):
+                break
+            time.sleep(0.02)
+        serves = _serves(state)
+        if waited and not serves:
+            _check_failure(state)
+        yield serves
+    finally:
+        os.close(turn)
+
+
+def _is_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _serves(state: StateDir) -> bool:
+    sock = connect(state)
+    if sock is not None:
+        sock.close()
+    return sock is not None
+
+
+def _check_failure(state: StateDir) -> None:
+    """
+    Raises:
+        Refusal: why whoever tried just before could not start it.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        why = Refusal.from_body(json.loads(ownership.read(state.failure) or b""))
+        if why.code is not Code.BAD_TRANSITION:
+            raise why
+
+
+def _start(state: StateDir, http_port: int | None) -> None:
+    try:
         state.failure.unlink(missing_ok=True)
         ownership.write(state.errors, b"")
         errors = os.fdopen(ownership.open_own(state.errors, os.O_WRONLY | os.O_APPEND), "wb")

@@ -121,9 +121,9 @@ def check(repo: Repo, told: list[dict[str, object]]) -> None:
     assert boss.call(rq.Health(integrity=True)).integrity == "ok"
 
 
-def test_three_kills(make_repo: Callable[..., Repo]) -> None:
+def test_two_kills(make_repo: Callable[..., Repo]) -> None:
     repo = make_repo("kills")
-    check(repo, run(repo, 3))
+    check(repo, run(repo, 2))
 
 
 @pytest.mark.chaos
