@@ -138,8 +138,9 @@ def start(state: StateDir, http_port: int | None = None, *, asked: bool = False)
     except OSError as bad:
         raise unwritable(state, bad) from None
     with _turn(state) as serves:
-        if not serves:
-            _start(state, http_port)
+        failed = None if serves else _start(state, http_port)
+    if failed is not None:  # (another may have its turn: one is started elsewhere, perhaps)
+        _explain_failure(state, *failed)
 
 
 @contextlib.contextmanager
@@ -196,7 +197,8 @@ def _check_failure(state: StateDir) -> None:
             raise why
 
 
-def _start(state: StateDir, http_port: int | None) -> None:
+def _start(state: StateDir, http_port: int | None) -> tuple[int, bytes] | None:
+    """None: it serves; else its exit code, and what it has told."""
     try:
         state.failure.unlink(missing_ok=True)
         ownership.write(state.errors, b"")
@@ -218,9 +220,18 @@ def _start(state: StateDir, http_port: int | None) -> None:
                 start_new_session=True, env=environment, pass_fds=(writing,),
             )
         os.close(writing)
-        _await(state, process, reading)
+        code = _await(state, process)
+        return None if code is None else (code, _read_all(reading))
     finally:
         os.close(reading)
+
+
+def _read_all(pipe: int) -> bytes:
+    """What is in it by now."""
+    said = b""
+    while select.select([pipe], [], [], 0)[0] and (piece := os.read(pipe, 65536)):
+        said += piece
+    return said
 
 
 def unwritable(state: StateDir, bad: OSError) -> Refusal:
@@ -234,18 +245,22 @@ def unwritable(state: StateDir, bad: OSError) -> Refusal:
     )
 
 
-def _await(state: StateDir, process: subprocess.Popen[bytes], told: int) -> None:
+def _await(state: StateDir, process: subprocess.Popen[bytes]) -> int | None:
+    """None as soon as somebody serves; the exit code, if it has ended.
+
+    Raises:
+        Refusal: DAEMON_DOWN: it does neither.
+    """
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
         sock = connect(state)
         if sock is not None:
             sock.close()
             _call_off(state, process)
-            return
+            return None
         code = process.poll()
         if code is not None:
-            _explain_failure(state, code, told)
-            return
+            return code
         time.sleep(0.02)
     raise Refusal(
         Code.DAEMON_DOWN, f"The coordinator did not answer within {START_TIMEOUT_S:g} s.",
@@ -262,11 +277,8 @@ def _call_off(state: StateDir, process: subprocess.Popen[bytes]) -> None:
             process.wait()
 
 
-def _explain_failure(state: StateDir, code: int, told: int) -> None:
+def _explain_failure(state: StateDir, code: int, said: bytes) -> None:
     """Say why the start failed; return if another daemon won the race and serves."""
-    said = b""
-    while select.select([told], [], [], 0)[0] and (piece := os.read(told, 65536)):
-        said += piece
     why = None
     with contextlib.suppress(ValueError):
         why = Refusal.from_body(json.loads(said))
