@@ -7,6 +7,7 @@ traceback reaches a user.
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import shutil
@@ -124,18 +125,26 @@ def ask(request: rq.Request[R]) -> R:
 
 
 def agent_or_refuse(agent: str | None) -> str:
-    """The agent that the command acts for.
+    """The agent that the command acts for: the one that is named, else the one in whose session it
+    is run.
 
     Raises:
         Refusal: INVALID when nobody is named.
     """
-    name = agent or os.environ.get("COORD_AGENT")
+    name = agent or os.environ.get("COORD_AGENT") or agent_around()
     if not name:
         raise Refusal(
             Code.INVALID, "Name the agent you act for.",
             next=f"Add `--agent NAME` (say `--agent {person()}`), or set COORD_AGENT.",
         )
     return name
+
+
+def agent_around() -> str | None:
+    """The agent whose session, as its hooks have shown it, this process is in."""
+    with contextlib.suppress(Refusal), Client(agent="", autostart=False) as asking:
+        return asking.call(rq.AgentOfProcess(pid=os.getpid())).agent
+    return None
 
 
 def person() -> str:

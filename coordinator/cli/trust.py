@@ -18,7 +18,7 @@ import msgspec
 import typer
 
 from coordinator import profiles, settings
-from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.cli.app import AsJson, agent_around, app, print_json, say
 from coordinator.cli.render import printable
 from coordinator.client.connection import locate_root
 from coordinator.files import trusted
@@ -103,7 +103,7 @@ def heed(root: Path, name: str) -> None:
     for subject in untrusted(root):
         if subject.what != what:
             continue
-        asked = sys.stdin.isatty() and sys.stdout.isatty() and Committer.of(os.environ, root).person
+        asked = sys.stdin.isatty() and sys.stdout.isatty() and _is_person(root)
         if not asked or not ask_for(root, subject):
             raise Refusal(
                 Code.UNTRUSTED, f"{what} lies in this repository and no person has trusted it "
@@ -171,8 +171,12 @@ def _profile_says(name: str) -> list[str]:
     return says
 
 
+def _is_person(root: Path) -> bool:
+    return Committer.of(os.environ, root).person and agent_around() is None
+
+
 def _people_only(root: Path) -> None:
-    if not Committer.of(os.environ, root).person:
+    if not _is_person(root):
         raise Refusal(
             Code.UNAUTHORIZED, "This is an agent's own shell; trust is given by people. Nothing "
             "was changed.", next="Ask the person who runs coord to look: `coord trust`.",

@@ -11,7 +11,7 @@ import logging
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.file_stamps import Folder, Look
 from coordinator.daemon.namespaces import Namespaces
 from coordinator.daemon.request_router import RequestRouter, who
+from coordinator.daemon.session_processes import SessionProcesses
 from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import HookAnswer, can_add, encode
 from coordinator.dialects.table import HookTable
@@ -100,8 +101,9 @@ class AgentHooks:
     """One per daemon; used from the loop's thread only."""
 
     def __init__(self, router: RequestRouter, confinement: Confinement, own: CoordCommand,
-                 namespaces: Namespaces) -> None:
+                 namespaces: Namespaces, processes: SessionProcesses) -> None:
         self._router = router
+        self._processes = processes
         #: Who is in a namespace of its own: no command of theirs is rewritten.
         self._namespaces = namespaces
         self._confinement = confinement
@@ -118,16 +120,19 @@ class AgentHooks:
         self._on_the_way: set[str] = set()
 
     def hook(self, name: str, token: str | None, payload: bytes, answer: Told, *,
-             wait: bool = True, confirms: bool = False) -> None:
+             wait: bool = True, confirms: bool = False, caller: int = 0) -> None:
         """Serve one hook of the profile `name` (`name:event` where its payload does not tell the
         event); `answer` is called once, after what it was granted is on disk. `confirms`: the hook
-        will say when it has printed that; what follows from it is recorded only then."""
+        will say when it has printed that; what follows from it is recorded only then. `caller`:
+        its process, if that is known."""
         try:
             self._router.check_open()
             profile, _, event = name.partition(":")
             table = self._table(profile)
             self.heard[profile] = self._router.now()
             heard = decode(table, payload, event)
+            if token is None and caller:
+                heard = self._told_apart(profile, heard, caller)
         except Refusal as refusal:
             answer(hook_protocol.refused(refusal))
             return
@@ -159,6 +164,8 @@ class AgentHooks:
             return heeded
 
         def told(value: Any) -> None:
+            if token is None and caller and isinstance(value, tool_calls.Heeded):
+                self._note_process(profile, heard, value.holder)
             if isinstance(value, Refusal):
                 receipt.lost()
                 if heard.moment != "before":  # nothing to stop: the agent must not be
@@ -169,7 +176,9 @@ class AgentHooks:
             waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
             if waits is not None and wait_s > 0:
                 self._router.hold(waits, wait_s, lambda late: self._late(
-                    late, table, heard, name, token, payload, answer, confirms))
+                    late, table, heard, answer, lambda: self.hook(
+                        name, token, payload, answer, wait=False, confirms=confirms,
+                        caller=caller)))
                 return
             self._protect(heard, value, lambda held: answer(hook_protocol.Answer(
                 0, encode(table, heard, self._verdict(table, heard, value, held)),
@@ -227,8 +236,8 @@ class AgentHooks:
                 sentences[agent] = said
         return sentences
 
-    def _late(self, late: Any, table: HookTable, heard: HookCall, name: str, token: str | None,
-              payload: bytes, answer: Told, confirms: bool) -> None:
+    def _late(self, late: Any, table: HookTable, heard: HookCall, answer: Told,
+              again: Callable[[], None]) -> None:
         """A call that was held: granted meanwhile (then it is served as if it came now), or not."""
         if isinstance(late, Refusal):
             answer(
@@ -237,7 +246,24 @@ class AgentHooks:
                 )
             )
         else:
-            self.hook(name, token, payload, answer, wait=False, confirms=confirms)
+            again()
+
+    def _told_apart(self, profile: str, heard: HookCall, caller: int) -> HookCall:
+        """Two processes that go on with one session are two sessions."""
+        if heard.moment == "other":
+            return heard
+        if heard.parent:
+            return replace(heard, parent=self._processes.session(profile, heard.parent, caller))
+        return replace(heard, session=self._processes.session(profile, heard.session, caller))
+
+    def _note_process(self, profile: str, heard: HookCall, holder: str) -> None:
+        session = heard.parent or heard.session
+        if heard.moment == "end":
+            self._processes.over(profile, session)
+        elif holder:
+            owner = self._router.look(lambda view: view.agent(holder))
+            above = None if owner is None or isinstance(owner, Refusal) else owner.parent
+            self._processes.belongs(profile, session, above or holder)
 
     def _table(self, name: str) -> HookTable:
         root = self._router.service.tree.root

@@ -36,6 +36,7 @@ from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.namespaces import Namespaces, check_outside
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.schedule import Schedule
+from coordinator.daemon.session_processes import SessionProcesses
 from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.daemon.writer import Writer
@@ -154,13 +155,15 @@ class Daemon:
         self.router = RequestRouter(
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock,
-            {"health": self._health, "shutdown": self._shutdown},
+            {"health": self._health, "shutdown": self._shutdown,
+             "agent_of_process": self._agent_of_process},
             looker, self._workers,
             {"compact": lambda req, answer: self._compaction.ask(req, answer),
              "open_session": self._open_session},
         )
         self.namespaces = Namespaces(self._loop, self.service, self._db, self.router.look,
                                      self._session_ended)
+        self._processes = SessionProcesses(self._loop, self._session_ended)
         self._writer.spread = self.namespaces.spread
         self._compaction = Compaction(self._loop, self.service, self._writer, self._ledger,
                                       self._clock)
@@ -190,7 +193,7 @@ class Daemon:
         self.router.verdicts.resume()
         confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)
         guard = AgentHooks(self.router, confinement, CoordCommand(self.state.bin),
-                           self.namespaces)
+                           self.namespaces, self._processes)
         self._heard = guard.heard
         await self.namespaces.resume()
         self._door = door = UnixServer(self.router, guard, self.state.socket(), self._ground)
@@ -229,6 +232,7 @@ class Daemon:
                 await self._http.close()
             await door.close()
             await self.namespaces.close()
+            self._processes.close()
             await self._workers.close()
             if self._ground.lost() is None:
                 await self._leave_in_order()
@@ -393,6 +397,9 @@ class Daemon:
     def _open_session(self, req: rq.OpenSession, answer: Callable[[Any], None]) -> None:
         self.router.engine.task(self.namespaces.open(req), answer)
 
+    def _agent_of_process(self, req: rq.AgentOfProcess) -> rq.ProcessesAgent:
+        return rq.ProcessesAgent(agent=self._processes.agent_of(req.pid))
+
     def _session_ended(self, agent: str) -> None:
         """Its first process has ended: so has the agent, whatever it left half done."""
         request = rq.Leave(agent=agent, clean=False, reason="its process ended")
@@ -400,7 +407,7 @@ class Daemon:
 
     def _beat(self) -> None:
         """An agent lives while its process does, however long it says nothing."""
-        for agent in self.namespaces.agents():
+        for agent in {*self.namespaces.agents(), *self._processes.agents()}:
             request = rq.Heartbeat(agent=agent)
             self.router.ask("heartbeat", msgspec.json.encode(request), None, lambda value: None)
 

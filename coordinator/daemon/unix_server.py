@@ -86,14 +86,17 @@ class Conversation(asyncio.Protocol):
         self._full = False  # its peer does not read
         self._turn_over = False  # it has asked for much at once: others come first
         self._asked = 0  # requests that were not answered yet
+        self._peer = 0  # its process; 0: not known
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do all that asyncio's do, and are no subclass of them.
         self._transport = cast(asyncio.Transport, transport)
         sock = transport.get_extra_info("socket")
-        if sock is not None and not _same_user(sock):
-            transport.close()
-            return
+        if sock is not None:
+            self._peer, user = _peer(sock)
+            if user not in (os.getuid(), 0):  # file modes alone are not honoured everywhere
+                transport.close()
+                return
         self._all.add(self)
         # A base class without it is declared; transports of sockets have it.
         transport.set_write_buffer_limits(high=UNREAD_BYTES_MAX)  # type: ignore[attr-defined]
@@ -176,7 +179,7 @@ class Conversation(asyncio.Protocol):
                     self.close()  # a refusal would stop an agent's edit; so it asks the next one
                     break
                 self._guard.hook(hook.profile, hook.token, payload, self._print,
-                                 confirms=hook.confirms)
+                                 confirms=hook.confirms, caller=self._peer)
                 continue
             end = data.find(b"\n", at)
             if end < 0:
@@ -311,13 +314,13 @@ class _From(msgspec.Struct, forbid_unknown_fields=True):
     after: Whole | None = None
 
 
-def _same_user(sock: Any) -> bool:
-    """Whether the peer is this user (or root): file modes alone are not honoured everywhere."""
+def _peer(sock: Any) -> tuple[int, int]:
+    """The process at the other end (0: not known) and its user."""
     if not hasattr(socket, "SO_PEERCRED"):
-        return True
+        return 0, os.getuid()
     raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    _, uid, _ = struct.unpack("3i", raw)
-    return uid in (os.getuid(), 0)
+    pid, uid, _ = struct.unpack("3i", raw)
+    return pid, uid
 
 
 class UnixServer:

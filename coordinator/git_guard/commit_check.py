@@ -8,6 +8,7 @@ or a lease; a person goes on over it with COORD_GUARD=off, which is noted.
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import shlex
@@ -126,7 +127,7 @@ class CommitCheck:
             place = Path(item.worktree) if item.worktree else self._top
             if repository.unfinished(place, push.local, [item.path]):
                 out.append(item)
-        if out and self._off() and Committer.of(self._env, self.root).person:
+        if out and self._off() and self._who().person:
             self._note([str(self._top / item.path) for item in out], "push")
             return []
         return out
@@ -134,7 +135,7 @@ class CommitCheck:
     def _held(self, paths: Sequence[str], action: str, *,
               noted: bool = True) -> list[rq.GuardHeld]:
         """What others hold of these; empty where a person goes on over it, which is noted."""
-        who = Committer.of(self._env, self.root)
+        who = self._who()
         absolute = [str(self._top / path) for path in paths]
         if noted and self._off() and who.person:
             self._note(absolute, action)
@@ -148,6 +149,14 @@ class CommitCheck:
         for item in out:
             item.path = os.path.relpath(item.path, self._top)
         return out
+
+    def _who(self) -> Committer:
+        """By its environment, else by the session that this process is in."""
+        said = Committer.of(self._env, self.root)
+        if said.person:
+            with contextlib.suppress(Refusal), self._client() as client:
+                return Committer(agent=client.call(rq.AgentOfProcess(pid=os.getpid())).agent)
+        return said
 
     def _off(self) -> bool:
         return self._env.get(SWITCH, "").lower() == OFF

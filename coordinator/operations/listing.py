@@ -133,6 +133,7 @@ _ALL = [
     Operation(rq.Health, None),
     Operation(rq.Compact, None),
     Operation(rq.OpenSession, None),
+    Operation(rq.AgentOfProcess, None),
     Operation(rq.Shutdown, None),
 ]
 _BACKSLASH = ord("\\")

@@ -99,13 +99,18 @@ def test_hooks_go_by_coords_own_till_then_and_by_the_new_one_at_once(repo: Repo)
         assert "leased by ann" in write(repo, "a.py")
 
 
+#: A program that runs another: the agent, of which the test itself is no part.
+AGENT = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"
+
+
 def write(repo: Repo, path: str) -> str:
     import subprocess
 
     said = {"session_id": "s", "cwd": str(repo.root), "hook_event_name": "PreToolUse", "tool_name": "Write",
             "tool_use_id": os.urandom(4).hex(), "tool_input": {"file_path": str(repo.root / path), "content": "x"}}
-    done = subprocess.run([sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(repo.state.socket()), "claude-code"],
-                          input=json.dumps(said).encode(), capture_output=True, check=True, timeout=60, env=BARE)
+    hook = [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(repo.state.socket()), "claude-code"]
+    done = subprocess.run([sys.executable, "-c", AGENT, *hook], input=json.dumps(said).encode(), capture_output=True,
+                          check=True, timeout=60, env=BARE)
     return json.loads(done.stdout)["hookSpecificOutput"].get("permissionDecisionReason", "") if done.stdout else ""
 
 

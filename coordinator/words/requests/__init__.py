@@ -7,6 +7,7 @@ are seconds (`*_s`), instants UTC ISO-8601 text, sizes bytes. No rule lives here
 
 from coordinator.words.requests.agents import (
     AgentList,
+    AgentOfProcess,
     AgentRow,
     Agents,
     Alive,
@@ -17,6 +18,7 @@ from coordinator.words.requests.agents import (
     Left,
     Notice,
     OpenSession,
+    ProcessesAgent,
     Register,
     Registered,
     SessionOpened,
@@ -130,6 +132,7 @@ __all__ = [
     "Acquire",
     "Acquired",
     "AgentList",
+    "AgentOfProcess",
     "AgentRow",
     "Agents",
     "Alive",
@@ -175,6 +178,7 @@ __all__ = [
     "Notice",
     "OpenSession",
     "Partial",
+    "ProcessesAgent",
     "Register",
     "Registered",
     "Release",

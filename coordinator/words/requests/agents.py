@@ -90,6 +90,20 @@ class OpenSession(Request[SessionOpened]):
     ends: bool = True
 
 
+class ProcessesAgent(Reply):
+    agent: str | None
+
+
+class AgentOfProcess(Request[ProcessesAgent]):
+    """The agent in whose session a process of this machine is, as that agent's hooks have shown;
+    null: in none that is known. (Whoever has a token needs not ask.)"""
+
+    op = "agent_of_process"
+    http = ("GET", "/v1/agents/of-process")
+    writes = False
+    pid: Whole
+
+
 class Left(Reply):
     agent: str
     released: list[str]

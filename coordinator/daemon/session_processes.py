@@ -1,0 +1,159 @@
+"""Which process is an agent's session, where a person started it by itself: told by its hooks.
+
+Owns what is seen of these processes, and watches for their end (pidfd, Linux). So `coord` typed in
+an agent's shell is known for that agent's, a session ends when its process does, and two processes
+that go on with one session are two. In memory only: a session's next hook tells it again. Decides
+nothing about leases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+#: Programs that run a hook for an agent, and are not the agent.
+SHELLS = frozenset((b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash", b"busybox", b"env",
+                    b"timeout"))
+#: What stands in the command line of a hook of coord's.
+HOOKS = (b"_hook.py", b"coordinator.cli.main\0hook")
+#: How many parents are looked at.
+DEPTH_MAX = 40
+
+
+class Process(NamedTuple):
+    """One process, and no later one of its number."""
+
+    pid: int
+    began: str
+
+
+@dataclass(eq=False)
+class Seen:
+    """A session's process. `hooks`: how many have come from it; one alone may come from a process
+    that only ran that hook."""
+
+    process: Process
+    hooks: int = 1
+    agent: str = ""
+    descriptor: int = -1
+
+
+class SessionProcesses:
+    """One daemon's. Used from the loop's thread.
+
+    Args:
+        ended: called with an agent whose process has ended.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, ended: Callable[[str], None]) -> None:
+        self._loop = loop
+        self._ended = ended
+        self._seen: dict[tuple[str, str], Seen] = {}
+
+    def session(self, profile: str, session: str, caller: int) -> str:
+        """A hook of this session has come from the process `caller`: the session's id, with a
+        mark where another process goes on with the same one."""
+        above = list(_above(caller))
+        process = _agents_own(above)
+        if process is None:
+            return session
+        name = session
+        while (known := self._seen.get((profile, name))) is not None:
+            if known.process in above:
+                known.hooks += 1
+                return name
+            if not self._lives(known):
+                self._drop((profile, name))
+                break
+            name = f"{session}{process.pid}"
+        self._seen[profile, name] = Seen(process)
+        return name
+
+    def belongs(self, profile: str, session: str, agent: str) -> None:
+        """That session is this agent; from its second hook on its end is watched for."""
+        known = self._seen.get((profile, session))
+        if known is None:
+            return
+        known.agent = agent
+        if known.hooks > 1 and known.descriptor < 0 and hasattr(os, "pidfd_open"):
+            with contextlib.suppress(OSError):
+                known.descriptor = os.pidfd_open(known.process.pid)
+                self._loop.add_reader(known.descriptor, self._has_ended, (profile, session))
+
+    def over(self, profile: str, session: str) -> None:
+        """The session has said itself that it ends."""
+        self._drop((profile, session))
+
+    def agent_of(self, pid: int) -> str | None:
+        """The agent in whose session a process is; None: in none, or in more than one."""
+        for process in _above(pid):
+            agents = {one.agent for one in self._seen.values()
+                      if one.process == process and one.agent}
+            if agents:
+                return agents.pop() if len(agents) == 1 else None
+        return None
+
+    def agents(self) -> list[str]:
+        """The agents whose processes are known to live."""
+        return [one.agent for one in self._seen.values() if one.descriptor >= 0]
+
+    def close(self) -> None:
+        """Watch no more."""
+        for key in list(self._seen):
+            self._drop(key)
+
+    def _lives(self, known: Seen) -> bool:
+        return known.hooks > 1 and _process(known.process.pid) == known.process
+
+    def _has_ended(self, key: tuple[str, str]) -> None:
+        agent = self._seen[key].agent
+        self._drop(key)
+        self._ended(agent)
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        known = self._seen.pop(key, None)
+        if known is not None and known.descriptor >= 0:
+            self._loop.remove_reader(known.descriptor)
+            os.close(known.descriptor)
+
+
+def _agents_own(above: list[Process]) -> Process | None:
+    """The nearest of these processes that is the agent's own program."""
+    for process in above:
+        try:
+            words = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        except OSError:
+            return None
+        program = words.partition(b"\0")[0].rpartition(b"/")[2].lstrip(b"-")
+        if program not in SHELLS and not any(sign in words for sign in HOOKS):
+            return process
+    return None
+
+
+def _above(pid: int) -> Iterator[Process]:
+    """A process and those that it was started by, as far as they live; without the first of all."""
+    for _ in range(DEPTH_MAX):
+        found = _stat(pid)
+        if pid <= 1 or found is None:
+            return
+        yield Process(pid, found[1])
+        pid = found[0]
+
+
+def _process(pid: int) -> Process | None:
+    found = _stat(pid)
+    return None if found is None else Process(pid, found[1])
+
+
+def _stat(pid: int) -> tuple[int, str] | None:
+    """Its parent, and when it began (in the kernel's own ticks)."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if words[0] in "ZX" else (int(words[1]), words[19])

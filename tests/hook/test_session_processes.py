@@ -1,0 +1,172 @@
+"""A session that a person started by itself is known by its process: who types in it, and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import coordinator._hook as hook_file
+from coordinator.client.client import Client
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.waiting import until
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open") or not os.path.exists("/proc/self/stat"),
+                                reason="processes are told apart on Linux only")
+
+#: What stands for an agent's own program: runs what the test says, each in a shell of its own.
+OBEYS = """
+import json, subprocess, sys
+for line in sys.stdin:
+    done = subprocess.run(["sh", "-c", json.loads(line)], capture_output=True, text=True)
+    print(json.dumps([done.returncode, done.stdout, done.stderr]), flush=True)
+"""
+COORD = f"{shlex.quote(sys.executable)} -P -m coordinator.cli.main"
+
+
+class Session:
+    """One process of an agent's CLI, with hooks."""
+
+    def __init__(self, repo: Repo, session: str, profile: str = "claude-code") -> None:
+        self.repo, self.session, self.profile = repo, session, profile
+        self.process = subprocess.Popen([sys.executable, "-c", OBEYS], cwd=repo.root, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def runs(self, command: str) -> tuple[int, str, str]:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+        code, out, err = json.loads(self.process.stdout.readline())
+        return code, out, err
+
+    def hook(self, event: str, *, through: str = "", **more: Any) -> dict[str, Any]:
+        """`through`: a program between the agent and its hook."""
+        call = {"session_id": self.session, "cwd": str(self.repo.root), "hook_event_name": event,
+                "permission_mode": "default", **more}
+        words = [sys.executable, "-I", "-S", "-E", hook_file.__file__, str(self.repo.state.socket()), self.profile]
+        code, out, err = self.runs(f"printf %s {shlex.quote(json.dumps(call))} | {through} {shlex.join(words)}")
+        assert code == 0, err
+        return json.loads(out) if out else {}
+
+    def writes(self, path: str, **how: str) -> str:
+        """What its edit tool's hook decides."""
+        said = self.hook("PreToolUse", tool_name="Write", tool_use_id=path, tool_input={
+            "file_path": str(self.repo.root / path), "content": ""}, **how)
+        return str(said.get("hookSpecificOutput", {}).get("permissionDecision", ""))
+
+    def begins(self) -> Session:
+        self.hook("SessionStart", source="startup")
+        return self
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+Begin = Callable[..., Session]
+
+
+@pytest.fixture
+def begin(repo: Repo) -> Iterator[Begin]:
+    repo.coord("up")
+    begun: list[Session] = []
+
+    def make(session: str = "session-1", profile: str = "claude-code") -> Session:
+        begun.append(Session(repo, session, profile))
+        return begun[-1]
+
+    yield make
+    for one in begun:
+        one.close()
+
+
+def holders(repo: Repo) -> dict[str, str]:
+    with Client(repo.root, agent="") as client:
+        return {one.resource: one.locked_by for one in client.call(rq.Locks()).items}
+
+
+def test_what_is_typed_in_a_session_is_its_agents(repo: Repo, begin: Begin) -> None:
+    one, two = begin("session-1").begins(), begin("session-2").begins()
+    for session, path in ((one, "a.py"), (two, "b.py")):
+        code, _, err = session.runs(f"{COORD} lock {path}")
+        assert code == 0, err
+    assert holders(repo) == {"a.py": "claude-code-session1", "b.py": "claude-code-session2"}
+    code, _, err = two.runs(f"(cd / && COORD_ROOT={shlex.quote(str(repo.root))} timeout 20 {COORD} unlock a.py)")
+    assert code == 6 and "a.py" in err, "another's is another's"
+    assert one.runs(f"{COORD} trust --yes")[0] != 0, "nor is it a person"
+    done = repo.coord("lock", "c.py")
+    assert done.returncode == 2 and "Name the agent" in done.stderr, "here nobody is known"
+
+
+def test_a_killed_process_ends_its_session(repo: Repo, begin: Begin) -> None:
+    (repo.root / "a.py").write_text("one\n")
+    one = begin().begins()
+    assert one.writes("a.py") != "deny"
+    (repo.root / "a.py").write_text("half\n")
+    assert holders(repo)
+    one.process.send_signal(signal.SIGKILL)
+    until(lambda: not holders(repo), 5)
+    with Client(repo.root, agent="") as client:
+        assert not client.call(rq.Agents()).items
+        assert [file.path for one in client.call(rq.Reviews()).items for file in one.files] == ["a.py"]
+
+
+def test_two_processes_that_go_on_with_one_session_are_two(repo: Repo, begin: Begin) -> None:
+    one = begin().begins()
+    assert one.writes("a.py") != "deny"
+    two = begin().begins()
+    assert two.writes("a.py") == "deny" and two.writes("b.py") != "deny"
+    assert len(set(holders(repo).values())) == 2
+    two.hook("SessionEnd", reason="exit")
+    assert set(holders(repo)) == {"a.py"}, "the end of one is not the other's"
+    assert one.writes("a.py") != "deny"
+    one.process.kill()
+    until(lambda: not holders(repo), 5)
+    assert begin().begins().writes("a.py") != "deny", "and who goes on with it later is the one"
+
+
+def test_a_process_that_only_ran_a_hook_is_no_session(repo: Repo, begin: Begin) -> None:
+    """Whatever stands between an agent and its hooks, its leases do not end with that."""
+    one = begin()
+    between = shlex.join([sys.executable, "-c", "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"])
+    for number in range(3):
+        assert one.writes(f"f{number}", through=between) != "deny"
+        repo.coord("status")
+    assert set(holders(repo)) == {"f0", "f1", "f2"} and len(set(holders(repo).values())) == 1
+
+
+def test_who_says_that_it_ends_has_ended_once(repo: Repo, begin: Begin) -> None:
+    one = begin().begins()
+    assert one.writes("a.py") != "deny"
+    one.hook("SessionEnd", reason="clear")
+    assert not holders(repo)
+    assert one.begins().writes("a.py") != "deny", "the process goes on with a session of the same name"
+    one.process.kill()
+    until(lambda: not holders(repo), 5)
+
+
+def test_commits_in_a_session_are_its_agents(repo: Repo, begin: Begin) -> None:
+    """Also of a CLI that says nothing of its session in the environment of its commands."""
+    git = "git -c user.name=n -c user.email=e@x"
+    repo.coord("guard", "install")
+    for name in ("a.py", "b.py"):
+        repo.write(name, "one\n")
+    one, two = begin("session-1", "qwen").begins(), begin("session-2").begins()
+    assert one.writes("a.py") != "deny" and two.writes("b.py") != "deny"
+    code, _, err = one.runs(f"{git} add a.py && {git} commit -qm mine -- a.py")
+    assert code == 0, err
+    code, _, err = one.runs(f"{git} add b.py && {git} commit -qm theirs -- b.py")
+    assert code == 1 and "held by claude-code-session2" in err
+    code, _, err = one.runs(f"COORD_GUARD=off {git} commit -qm theirs -- b.py")
+    assert code == 1, "only a person goes on over it"
