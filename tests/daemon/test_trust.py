@@ -100,7 +100,7 @@ def test_hooks_go_by_coords_own_till_then_and_by_the_new_one_at_once(repo: Repo)
 
 
 #: A program that runs another: the agent, of which the test itself is no part.
-AGENT = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"
+AGENT = "import json, os, subprocess, sys; sys.exit(subprocess.run(json.loads(os.environ['HOOK'])).returncode)"
 
 
 def write(repo: Repo, path: str) -> str:
@@ -109,8 +109,8 @@ def write(repo: Repo, path: str) -> str:
     said = {"session_id": "s", "cwd": str(repo.root), "hook_event_name": "PreToolUse", "tool_name": "Write",
             "tool_use_id": os.urandom(4).hex(), "tool_input": {"file_path": str(repo.root / path), "content": "x"}}
     hook = [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(repo.state.socket()), "claude-code"]
-    done = subprocess.run([sys.executable, "-c", AGENT, *hook], input=json.dumps(said).encode(), capture_output=True,
-                          check=True, timeout=60, env=BARE)
+    done = subprocess.run([sys.executable, "-c", AGENT], input=json.dumps(said).encode(), capture_output=True,
+                          check=True, timeout=60, env={**BARE, "HOOK": json.dumps(hook)})
     return json.loads(done.stdout)["hookSpecificOutput"].get("permissionDecisionReason", "") if done.stdout else ""
 
 
