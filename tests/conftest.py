@@ -141,6 +141,14 @@ def make_repo(tmp_path: Path) -> Iterator[Callable[..., Repo]]:
 
 
 @pytest.fixture(autouse=True)
+def _agents_end() -> Iterator[None]:
+    yield
+    from tests import agent_process  # which takes the bare environment from here
+
+    agent_process.end_all()
+
+
+@pytest.fixture(autouse=True)
 def _starts_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "start", STARTS.start)
 

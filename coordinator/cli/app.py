@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import getpass
 import os
+import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -102,12 +104,21 @@ def _columns_given() -> int | None:
 
 def say(text: str) -> None:
     """One line of plain text, never wrapped: for people and for pipes."""
-    sys.stdout.write(texts.harmless(text) + "\n")
+    sys.stdout.write(texts.harmless(_as_typed(text)) + "\n")
 
 
 def complain(text: str) -> None:
     """One line on standard error."""
-    sys.stderr.write(texts.harmless(text) + "\n")
+    sys.stderr.write(texts.harmless(_as_typed(text)) + "\n")
+
+
+def _as_typed(text: str) -> str:
+    """With what to type next as it can be typed here: an agent's shell may have no `coord` on its
+    PATH, only the program that it was told of (daemon/coord_command.py)."""
+    program = os.environ.get("COORD_PROGRAM")
+    if not program or shutil.which("coord"):
+        return text
+    return re.sub(r"(`|next: )coord ", lambda found: f"{found[1]}{shlex.quote(program)} ", text)
 
 
 def client() -> Client:

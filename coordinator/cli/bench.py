@@ -15,9 +15,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from coordinator.bench import confined, growth, guarded, hook_peers, pypi_peers
+from coordinator.bench import growth, guarded, hook_peers, pypi_peers
 from coordinator.bench import locks as locks_bench
 from coordinator.bench import rest as resting
+from coordinator.bench import sessions as measured
 from coordinator.bench import stall as stalled
 from coordinator.cli.app import AsJson, app, one_of, print_json, say
 from coordinator.words.refusals import Code, Refusal
@@ -117,24 +118,24 @@ def hook(
         say(f"missing: {why}")
 
 
-@bench_app.command("confine")
-def confine(
-    held: Annotated[str, typer.Option(help="Files that others hold.")] = "1,100",
-    runs: Annotated[int, typer.Option(min=5, help="Commands.")] = 40,
+@bench_app.command("session")
+def session(
+    sessions: Annotated[str, typer.Option(help="Sessions that a grant has to reach.")] = "1,10,50",
+    runs: Annotated[int, typer.Option(min=5, help="Commands, starts and grants.")] = 40,
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """A confined shell command, beside the bare one."""
-    try:
-        figures = confined.run(_numbers(held), runs, folder)
-    except RuntimeError as bad:
-        raise Refusal(Code.INVALID, f"Nothing was measured: {bad}.") from None
+    """What an agent's session adds to its commands, to its start, and to grants."""
+    report = measured.run(_numbers(sessions), runs, folder)
     if as_json:
-        print_json({"items": figures, "next": None})
+        print_json(report)
         return
-    for one in figures:
-        say(f"{one.held:4} held: confined {one.confined_p50_ms:.1f} ms, bare "
-            f"{one.bare_p50_ms:.1f} ms, added {one.added_ms:.1f} ms")
+    say(f"a command takes {report.command_ratio:.2f} times as long in a session "
+        f"({report.command_ms:.1f} ms, bare {report.command_bare_ms:.1f} ms)")
+    say(f"a start takes {report.start_ms:.1f} ms, bare {report.start_bare_ms:.1f} ms")
+    for one in report.grants:
+        say(f"{one.sessions:4} sessions: a grant takes {one.lock_ms:.1f} ms, of that for them "
+            f"{one.lock_added_ms:.1f}; its end {one.unlock_ms:.1f}, {one.unlock_added_ms:.1f}")
 
 
 @bench_app.command("dispatch")

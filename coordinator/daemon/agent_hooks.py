@@ -8,7 +8,6 @@ restart is the comparison after the commands that ran meanwhile; the watcher sti
 from __future__ import annotations
 
 import logging
-import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,10 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.daemon import file_stamps, hook_protocol
-from coordinator.daemon.confinement import Confinement
 from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.file_stamps import Folder, Look
-from coordinator.daemon.namespaces import Namespaces
 from coordinator.daemon.request_router import RequestRouter, who
 from coordinator.daemon.session_processes import SessionProcesses
 from coordinator.dialects.decode import HookCall, decode
@@ -28,7 +25,7 @@ from coordinator.dialects.encode import HookAnswer, can_add, encode
 from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
 from coordinator.profiles import OWN, Profile, load
-from coordinator.rules.commands import commits, reads_only
+from coordinator.rules.commands import reads_only
 from coordinator.rules.versions import Watched, violated
 from coordinator.service.enforcement import shell_commands, tool_calls
 from coordinator.service.engine import decide
@@ -54,7 +51,6 @@ class _Command:
     session: str
     sub: str
     call_id: str
-    confined: bool
     looks: list[Look]
     folders: list[Folder]
     began: int  # the tick at which it began
@@ -100,13 +96,10 @@ class _Receipt:
 class AgentHooks:
     """One per daemon; used from the loop's thread only."""
 
-    def __init__(self, router: RequestRouter, confinement: Confinement, own: CoordCommand,
-                 namespaces: Namespaces, processes: SessionProcesses) -> None:
+    def __init__(self, router: RequestRouter, own: CoordCommand,
+                 processes: SessionProcesses) -> None:
         self._router = router
         self._processes = processes
-        #: Who is in a namespace of its own: no command of theirs is rewritten.
-        self._namespaces = namespaces
-        self._confinement = confinement
         self._own = own
         self._commands: list[_Command] = []
         self._tick = 0
@@ -152,7 +145,7 @@ class AgentHooks:
             heeded = tool_calls.serve(
                 service, tx, who(tx, token), profile, heard, can_add=can_add(table, heard),
                 wait_s=wait_s, broken=[one for said in sentences.values() for one in said],
-                on_the_way=self._on_the_way, guarded=self._namespaces.agents(),
+                on_the_way=self._on_the_way,
             )
             if not (heeded.waiting and wait_s > 0):  # then nothing is told yet
                 if confirms:
@@ -181,7 +174,8 @@ class AgentHooks:
                         caller=caller)))
                 return
             self._protect(heard, value, lambda held: answer(hook_protocol.Answer(
-                0, encode(table, heard, self._verdict(table, heard, value, held)),
+                0, encode(table, heard, self._verdict(heard, self._typed(
+                    profile, heard, value, token), held)),
                 receipt=receipt if receipt.due else None)))
 
         def compared(found: dict[str, list[str]]) -> None:
@@ -297,40 +291,38 @@ class AgentHooks:
 
     # ------------------------------------------------------------ commands
 
-    def _verdict(self, table: HookTable, heard: HookCall, heeded: tool_calls.Heeded,
+    def _typed(self, profile: str, heard: HookCall, heeded: tool_calls.Heeded,
+               token: str | None) -> tool_calls.Heeded:
+        """With what it says to type as it can be typed in that agent's shell. (Whom coord has
+        started has it on PATH.)"""
+        if token is None:
+            path = self._processes.path_of(profile, heard.parent or heard.session)
+            heeded.deny = self._own.named(heeded.deny, path)
+            heeded.context = self._own.named(heeded.context, path)
+            heeded.again = self._own.named(heeded.again, path)
+        return heeded
+
+    def _verdict(self, heard: HookCall, heeded: tool_calls.Heeded,
                  protect: list[shell_commands.Held]) -> HookAnswer:
         self._note_busy(heard, heeded.holder)
         call = heard.call
-        if not table.rewrite:
-            heeded.deny = self._own.named(heeded.deny)
-            heeded.context = self._own.named(heeded.context)
         if heeded.deny or heard.moment != "before" or call is None:
             return HookAnswer(heeded.deny, "", heeded.context, heeded.again)
         if call.kind == "own" and call.parameter:
             return HookAnswer("", heard.session, heeded.context)
-        command, signed = "", ""
-        guarded = self._namespaces.guards(heeded.holder)
-        if call.kind == "shell" and table.rewrite and not guarded and not reads_only(call.command):
-            signed = self._own.before(call.command, heeded.holder, supervised=heard.supervised)
-            if not signed and (table.signs or heard.sub) and commits(call.command):
-                signed = f"export COORD_AGENT={shlex.quote(heeded.holder)}; "
-            signed = signed and signed + call.command
-            command = self._confinement.wrap(protect, signed or call.command)
         if protect:
-            self._look_before(heard, heeded.holder, protect, confined=bool(command))
-        return HookAnswer("", command or signed, heeded.context)
+            self._look_before(heard, heeded.holder, protect)
+        return HookAnswer("", "", heeded.context)
 
-    def _look_before(self, heard: HookCall, holder: str, protect: list[shell_commands.Held], *,
-                     confined: bool) -> None:
+    def _look_before(self, heard: HookCall, holder: str, protect: list[shell_commands.Held]
+                     ) -> None:
         service = self._router.service
         most = service.settings.review.file_bytes_max
         seen = [file_stamps.look(one, most) for one in protect if one.kind != "directory"]
-        below: list[Folder] = []
-        if not confined:  # a directory that is read-only is so with all that is in it
-            said = self._router.look(lambda view: file_stamps.folders(service, view, protect))
-            below = said if isinstance(said, list) else []
-        self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id,
-                                       confined, seen, below, self._tick))
+        said = self._router.look(lambda view: file_stamps.folders(service, view, protect))
+        below = said if isinstance(said, list) else []
+        self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,
+                                       below, self._tick))
         del self._commands[:-COMMANDS_MAX]
 
     def _note_busy(self, heard: HookCall, holder: str) -> None:
@@ -376,8 +368,6 @@ class AgentHooks:
         seen = Watched(
             before=one.hash, now=now, recorded=self._recorded(one),
             holder_busy=self._was_busy(one.held.holder, command.began),
-            confined=command.confined,
-            replaced=stamp is None or one.stamp is None or stamp[2] != one.stamp[2],
         )
         before, one.stamp, one.hash = one.hash, stamp, now
         if not violated(seen) or not self._still_held(one.held):

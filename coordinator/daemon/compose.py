@@ -27,7 +27,6 @@ from coordinator.daemon.activity_sections import ActivitySections
 from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.backups import Backups
 from coordinator.daemon.compaction import Compaction
-from coordinator.daemon.confinement import Confinement
 from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.landing_recovery import LandingRecovery
@@ -191,9 +190,7 @@ class Daemon:
         self._write(lambda tx: sweep.begin(tx))
         self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
         self.router.verdicts.resume()
-        confinement = Confinement(self.state.path / "confine", self.settings.hooks.confine)
-        guard = AgentHooks(self.router, confinement, CoordCommand(self.state.bin),
-                           self.namespaces, self._processes)
+        guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes)
         self._heard = guard.heard
         await self.namespaces.resume()
         self._door = door = UnixServer(self.router, guard, self.state.socket(), self._ground)

@@ -41,6 +41,7 @@ class Seen:
     hooks: int = 1
     agent: str = ""
     descriptor: int = -1
+    path: str | None = None
 
 
 class SessionProcesses:
@@ -84,6 +85,15 @@ class SessionProcesses:
             with contextlib.suppress(OSError):
                 known.descriptor = os.pidfd_open(known.process.pid)
                 self._loop.add_reader(known.descriptor, self._has_ended, (profile, session))
+
+    def path_of(self, profile: str, session: str) -> str | None:
+        """The PATH of that session's process, as it was started; None: not known."""
+        known = self._seen.get((profile, session))
+        if known is None:
+            return None
+        if known.path is None:
+            known.path = _path(known.process.pid)
+        return known.path
 
     def over(self, profile: str, session: str) -> None:
         """The session has said itself that it ends."""
@@ -143,6 +153,14 @@ def _above(pid: int) -> Iterator[Process]:
             return
         yield Process(pid, found[1])
         pid = found[0]
+
+
+def _path(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return next((os.fsdecode(one[5:]) for one in words if one.startswith(b"PATH=")), "")
 
 
 def _process(pid: int) -> Process | None:

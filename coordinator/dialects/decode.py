@@ -52,8 +52,6 @@ class HookCall:
     given: Any = None
     call: Call | None = None
     call_id: str = ""
-    supervised: bool = True
-    """Whether a person is asked before tools run: then a rewritten command is shown to them."""
     output: str = ""
     """What the tool answered, as text, once it has run."""
     again: bool = False
@@ -92,7 +90,6 @@ def _snake(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
         parent=_str(said, "parent_session_id"), cwd=_str(said, "cwd") or None, tool=tool,
         given=given, call=call, stopped=stopped,
         call_id=_str(said, "tool_use_id") or _str(said, "tool_call_id"),
-        supervised=_str(said, "permission_mode") not in ("bypassPermissions", "yolo", ""),
         output=_output(said.get("tool_response", said.get("error"))) if moment == "after" else "",
         again=said.get("stop_hook_active") is True,
     )
@@ -106,7 +103,7 @@ def _copilot(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
         moment=moment, event=event, session=_str(said, "sessionId"), sub=_str(said, "agentId"),
         sub_type=_str(said, "agentType"), parent=_str(said, "parentAgentId"),
         cwd=_str(said, "cwd") or None, tool=tool, given=given,
-        call=call, stopped=stopped, supervised=False,
+        call=call, stopped=stopped,
         output=_output(said.get("toolResult", said.get("error"))) if moment == "after" else "",
         again=said.get("stop_hook_active") is True,
     )

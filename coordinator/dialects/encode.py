@@ -18,11 +18,12 @@ from coordinator.words.texts import harmless
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """What coord says to a hook. `deny` stops the call; `command` replaces a shell command;
-    `context` is read by the model; `again` makes an agent that wants to stop go on."""
+    """What coord says to a hook. `deny` stops the call; `mark` goes into coord's own tools' calls
+    (nothing else is ever changed); `context` is read by the model; `again` makes an agent that
+    wants to stop go on."""
 
     deny: str = ""
-    command: str = ""
+    mark: str = ""
     context: str = ""
     again: str = ""
 
@@ -35,7 +36,7 @@ def can_add(table: HookTable, heard: HookCall) -> bool:
 def encode(table: HookTable, heard: HookCall, verdict: HookAnswer) -> str:
     """What the hook prints."""
     said = _SAY[table.dialect](heard, HookAnswer(
-        deny=harmless(verdict.deny), command=verdict.command, context=harmless(verdict.context),
+        deny=harmless(verdict.deny), mark=verdict.mark, context=harmless(verdict.context),
         again=harmless(verdict.again)))
     return msgspec.json.encode(said).decode() if said else ""
 
@@ -46,10 +47,6 @@ def _claude(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:
     inner: dict[str, Any] = {}
     if verdict.deny:
         inner = {"permissionDecision": "deny", "permissionDecisionReason": verdict.deny}
-    elif verdict.command:
-        inner = {"updatedInput": _replaced(heard, verdict.command)}
-        if not heard.supervised:
-            inner["permissionDecision"] = "allow"
     if verdict.context:
         inner["additionalContext"] = verdict.context
     return {"hookSpecificOutput": {"hookEventName": heard.event, **inner}} if inner else {}
@@ -59,8 +56,8 @@ def _gemini(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:
     if verdict.deny or verdict.again:
         return {"decision": "deny", "reason": verdict.deny or verdict.again}
     inner: dict[str, Any] = {}
-    if verdict.command:
-        inner["tool_input"] = _replaced(heard, verdict.command)
+    if verdict.mark:
+        inner["tool_input"] = _marked(heard, verdict.mark)
     if verdict.context:
         inner["additionalContext"] = verdict.context
     return {"hookSpecificOutput": {"hookEventName": heard.event, **inner}} if inner else {}
@@ -72,8 +69,6 @@ def _copilot(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if verdict.deny:
         out = {"permissionDecision": "deny", "permissionDecisionReason": verdict.deny}
-    elif verdict.command:
-        out = {"modifiedArgs": _replaced(heard, verdict.command)}
     if verdict.context:
         out["additionalContext"] = verdict.context
     return out
@@ -82,16 +77,16 @@ def _copilot(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:
 def _plain(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:
     return {
         key: value
-        for key, value in (("deny", verdict.deny), ("command", verdict.command),
-                           ("context", verdict.context), ("again", verdict.again))
+        for key, value in (("deny", verdict.deny), ("context", verdict.context),
+                           ("again", verdict.again))
         if value
     }
 
 
-def _replaced(heard: HookCall, command: str) -> dict[str, Any]:
+def _marked(heard: HookCall, mark: str) -> dict[str, Any]:
     given = dict(heard.given) if isinstance(heard.given, dict) else {}
     if heard.call is not None and heard.call.parameter:
-        given[heard.call.parameter] = command
+        given[heard.call.parameter] = mark
     return given
 
 

@@ -27,23 +27,18 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
         dialect: how the agent's hook input and answer are laid out.
         timeout_s: how long the agent waits for a hook (seconds). Past it, most let the write
             happen: coord answers well before.
-        rewrite: whether a hook may replace a shell command, so that it can be confined.
         context: moments at which the model reads what a hook adds.
         stop: whether a hook may make the agent go on when it wants to stop.
         writes, reads, shells, patches: tool -> parameter that holds the path, command or patch.
         own: how the names of coord's own MCP tools begin.
         mark: a parameter that the hook adds to their calls: the session's id. For agents whose
             MCP servers are not told it otherwise.
-        signs: whether commands that commit get the holder's name put before them, as COORD_AGENT:
-            for agents whose commands find no session in their environment. (Those of sub-agents
-            always do.)
         harmless: tools that touch no file.
         trust: what a person has to do once so that the agent runs its hooks at all.
     """
 
     dialect: Dialect
     timeout_s: float = 60.0
-    rewrite: bool = True
     context: tuple[Moment, ...] = ()
     stop: bool = True
     writes: dict[str, str] = {}
@@ -52,7 +47,6 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     shells: dict[str, str] = {}
     own: str = "mcp__coord__"
     mark: str = ""
-    signs: bool = False
     harmless: tuple[str, ...] = ()
     trust: str = ""
 
@@ -65,7 +59,7 @@ class Call:
     paths: tuple[str, ...] = ()
     command: str = ""
     parameter: str = ""
-    """The parameter that holds the command: where a confined one goes."""
+    """Of coord's own tools: the parameter that the hook adds."""
 
 
 def call_of(table: HookTable, tool: str, given: Any) -> Call:
@@ -91,7 +85,7 @@ def call_of(table: HookTable, tool: str, given: Any) -> Call:
         command = _text(given, table.shells[tool])
         if command is None:
             raise _unreadable(tool, table.shells[tool])
-        return Call("shell", command=command, parameter=table.shells[tool])
+        return Call("shell", command=command)
     if tool in table.reads:
         path = _text(given, table.reads[tool])
         return Call("read", (path,) if path else ())

@@ -1,5 +1,5 @@
 // COORD_PLUGIN: one question to the coordinator, for plugins that run inside an agent. Its answer is
-// any of `deny`, `command`, `context`; rejected when nobody answers.
+// `deny` or `context`, if any; rejected when nobody answers.
 import { lstatSync } from "node:fs"
 import net from "node:net"
 import { dirname } from "node:path"

@@ -22,7 +22,7 @@ class Unanswered(OSError):
 
 
 def ask(profile: str, event: str, **said: Any) -> dict[str, Any]:
-    """The coordinator's answer: any of `deny`, `command`, `context`.
+    """The coordinator's answer: `deny` or `context`, if any.
 
     Raises:
         Unanswered.

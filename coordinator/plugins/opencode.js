@@ -54,7 +54,6 @@ export const CoordPlugin = async (ctx) => {
         )
       }
       if (said.deny) throw new Error(said.deny)
-      if (said.command) output.args.command = said.command
       // coord's own tools: by the call's id the coordinator knows whose call it is.
       if (input.tool.startsWith("coord_")) output.args.coord_call = input.callID
     },

@@ -23,7 +23,6 @@ export default function (pi: any) {
       ...who(ctx), tool_name: event.toolName, tool_input: event.input, tool_use_id: event.toolCallId,
     })
     if (said.deny) return { block: true, reason: said.deny }
-    if (said.command) event.input.command = said.command
   })
   pi.on("tool_result", async (event: any, ctx: any) => {
     await ask("after", {

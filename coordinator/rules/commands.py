@@ -57,11 +57,6 @@ def commits(command: str) -> bool:
                for words in simple_commands(command))
 
 
-def runs(command: str, program: str) -> bool:
-    """Whether this program is the name of a simple command in it."""
-    return any(words[:1] == [program] for words in simple_commands(command))
-
-
 def targets(command: str) -> tuple[str, ...]:
     """Files that it plainly names to be written, moved or deleted, in order. Names with `$`,
     wildcards or a tilde are left out: only the shell knows them."""

@@ -14,7 +14,7 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -182,14 +182,15 @@ class Stand:
         self, agent: str, repo: Path, script: Writer | Iterable[Step], *,
         prompt: str = "Do what is needed.", name: str = "", extra: Extra | None = None,
         others: dict[str, Writer] | None = None, home: Path | None = None,
+        before: Callable[[list[str]], list[str]] = list,
     ) -> Running:
-        """Start `agent` in `repo` and come back at once."""
+        """Start `agent` in `repo` and come back at once. `before` puts something before its command."""
         ready = self.prepare(
             agent, repo, script, prompt=prompt, name=name, extra=extra, others=others, home=home)
         folder = ready.folder
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             process = subprocess.Popen(
-                ready.command.argv, cwd=repo, env=ready.env, stdout=out, stderr=err,
+                before(list(ready.command.argv)), cwd=repo, env=ready.env, stdout=out, stderr=err,
                 stdin=subprocess.PIPE if ready.command.person else subprocess.DEVNULL,
                 start_new_session=True)
         if ready.command.person:
@@ -201,10 +202,11 @@ class Stand:
         self, agent: str, repo: Path, script: Writer | Iterable[Step], *, seconds: float = 180.0,
         prompt: str = "Do what is needed.", name: str = "", extra: Extra | None = None,
         others: dict[str, Writer] | None = None, home: Path | None = None,
+        before: Callable[[list[str]], list[str]] = list,
     ) -> Ran:
         """`start`, then `wait`."""
         return self.start(
-            agent, repo, script, prompt=prompt, name=name, extra=extra, others=others, home=home,
+            agent, repo, script, prompt=prompt, name=name, extra=extra, others=others, home=home, before=before,
         ).wait(seconds)
 
     def close(self) -> None:

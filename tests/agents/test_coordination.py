@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import pytest
 
 from coordinator.words import requests as rq
+from tests.agents.clis import Extra
 from tests.agents.conftest import need
 from tests.agents.conversation import (
     Create,
@@ -51,7 +53,7 @@ def test_what_another_holds_is_refused_and_the_model_is_told(agent: str, wired: 
             heard["stash"] = yield Shell("git stash")
             yield Say("done")
 
-        ran = wired.run(agent, script)
+        ran = wired.run_in_session(agent, script)
         assert ran.code == 0, ran.tail()
         assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", ran.tail()
         assert wired.read("free.txt") == "free\n"
@@ -64,7 +66,7 @@ def test_what_another_holds_is_refused_and_the_model_is_told(agent: str, wired: 
         assert "ann" in heard["obvious"].text
         assert "whole work tree" in heard["stash"].text
         holders = {one.agent for one in client.call(rq.Agents(all=True)).items}
-        assert any(name.startswith(PROFILES[agent] + "-") for name in holders), holders
+        assert any(name.startswith(PROFILES[agent]) for name in holders), holders
         left = [(one.resource, one.locked_by) for one in client.call(rq.Locks()).items]
         assert left == [("notes.txt", "ann")]  # its session has ended
 
@@ -97,23 +99,23 @@ def test_two_agents_one_hot_file(agent: str, wired: Wired) -> None:
             return str(client.call(rq.TaskShow(task=task)).state)
 
         def first(_: Scripted) -> Script:
-            heard["first claims"] = yield Shell("coord task claim T-1")
+            heard["first claims"] = yield Shell(f"'{wired.root}/.coord/bin/coord' task claim T-1")
             claimed["T-1"] = str(client.call(rq.TaskShow(task="T-1")).claimed_by)
             until(lambda: "second task" in heard, 90)
             yield Read("notes.txt")
             yield Edit("notes.txt", "first line", "a first line")
-            heard["first done"] = yield typed(r"next: (coord task done T-1.*)", heard["first claims"])
+            heard["first done"] = yield typed(r"next: (.*coord'? task done T-1.*)", heard["first claims"])
             yield Say("done")
 
         def second(_: Scripted) -> Script:
             until(lambda: "T-1" in claimed, 90)
             yield Read("notes.txt")
             heard["refused"] = yield Edit("notes.txt", "second line", "a second line")
-            heard["claims"] = yield typed(r"`(coord task claim [^`]+)`", heard["refused"])
+            heard["claims"] = yield typed(r"`([^`]*coord'? task claim [^`]+)`", heard["refused"])
             claimed["T-2"] = str(client.call(rq.TaskShow(task="T-2")).claimed_by)
             yield Read("lib/sum.py")
             yield Edit("lib/sum.py", "    return a - b", "    return a + b")
-            heard["second task"] = yield typed(r"next: (coord task done T-2.*)", heard["claims"])
+            heard["second task"] = yield typed(r"next: (.*coord'? task done T-2.*)", heard["claims"])
             until(lambda: state("T-1") == "done", 90)
             heard["told"] = yield Shell("echo on with it")
             heard["fresh"] = yield Read("notes.txt")
@@ -159,12 +161,62 @@ def test_no_command_changes_what_another_holds(agent: str, wired: Wired) -> None
                 heard.append((yield Shell(command)))
             yield Say("done")
 
-        ran = wired.run(agent, script)
+        ran = wired.run_in_session(agent, script)
         assert ran.code == 0, ran.tail()
     assert wired.read("notes.txt") == "not committed\n"
     for command, result in zip(commands, heard, strict=True):
         assert "ann" in result.text or "Read-only" in result.text or "busy" in result.text, (
             command, result.text)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_a_command_of_a_session_that_was_typed_changes_is_found(agent: str, wired: Wired) -> None:
+    """Nothing is rewritten, so nothing keeps it; both contents are, and a person is told."""
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt", "lib/"], description="reordering them"))
+
+        def script(_: Scripted) -> Script:
+            yield Shell("n=notes.txt; d=lib; echo HACK > $n; echo HACK > $d/sum.py")
+            yield Create("free.txt", "free\n")
+            yield Say("done")
+
+        ran = wired.run(agent, script)
+        assert ran.code == 0, ran.tail()
+        (review,) = client.call(rq.Reviews()).items
+        shown = client.call(rq.ReviewShow(review=review.review))
+        assert [file.path for file in shown.files] == ["lib/sum.py", "notes.txt"]
+        assert "held by ann" in shown.summary
+
+
+#: A person's own rule that no command may remove files, as each agent has it.
+NO_RM = {
+    "claude": Extra(home_files={".claude/settings.json": json.dumps({"permissions": {"deny": ["Bash(rm:*)"]}})}),
+    "codex": Extra(home_files={".codex/rules/default.rules": 'prefix_rule(pattern=["rm"], decision="forbidden")\n'}),
+    "copilot": Extra(argv=("--deny-tool=shell(rm:*)",)),
+    "opencode": Extra(env={"OPENCODE_PERMISSION": json.dumps({"bash": {"*": "allow", "rm *": "deny"}})}),
+}
+
+
+@pytest.mark.parametrize("agent", sorted(NO_RM))
+@pytest.mark.parametrize("how", ["typed", "in a session"])
+def test_a_persons_own_rules_hold_whatever_others_hold(agent: str, how: str, wired: Wired) -> None:
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    (wired.root / "free.txt").write_text("free\n")
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="reordering them"))
+
+        def script(_: Scripted) -> Script:
+            yield Shell("echo one > allowed.txt")
+            yield Shell("rm free.txt")
+            yield Say("done")
+
+        run = wired.run if how == "typed" else wired.run_in_session
+        ran = run(agent, script, more=NO_RM[agent])
+        assert wired.read("allowed.txt") == "one\n", ran.tail()
+        assert wired.read("free.txt") == "free\n", ran.tail()
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -37,7 +37,7 @@ def test_a_holder_is_asked_and_hands_over(agent: str, wired: Wired) -> None:
             until(pending, 90)
             for _more in range(5):
                 heard["asked"] = yield Shell("echo on with it")
-                if found := re.search(r"`(coord request approve [^`]+)`", heard["asked"].all_text):
+                if found := re.search(r"`([^`]*coord'? request approve [^`]+)`", heard["asked"].all_text):
                     heard["approved"] = yield Shell(found[1])
                     break
             until(lambda: "second edit" in heard, 90)
@@ -46,7 +46,7 @@ def test_a_holder_is_asked_and_hands_over(agent: str, wired: Wired) -> None:
         def second(_: Scripted) -> Script:
             until(lambda: "a first line" in wired.read("notes.txt"), 90)
             yield Read("lib/sum.py")
-            heard["files"] = yield Shell("coord request file notes.txt --reason 'the build is red'")
+            heard["files"] = yield Shell(f"'{wired.root}/.coord/bin/coord' request file notes.txt --reason 'the build is red'")
             until(lambda: not pending() or "approved" in heard, 90)
             heard["told"] = yield Shell("echo on with it")
             heard["fresh"] = yield Read("notes.txt")

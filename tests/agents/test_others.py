@@ -40,10 +40,10 @@ def test_aider_asks_before_it_writes_a_reply(wired: Wired) -> None:
         assert held["lib/sum.py"].startswith("aider-")
 
 
-def test_minis_commands_are_confined(wired: Wired) -> None:
+def test_minis_commands_are_checked(wired: Wired) -> None:
     need("mini")
     heard: list[Result] = []
-    commands = ("echo HACK > notes.txt", "n=notes.txt; echo HACK > $n; echo new > new.txt", "git stash")
+    commands = ("echo HACK > notes.txt", "n=new.txt; echo new > $n", "git stash")
     with wired.client() as client:
         client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="reordering them"))
 
@@ -57,8 +57,7 @@ def test_minis_commands_are_confined(wired: Wired) -> None:
             env={"PYTHONPATH": str(PLUGINS / "mini")}))
         assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", ran.tail()
         assert wired.read("new.txt") == "new\n", ran.tail()
-        assert "reordering them" in heard[0].text and "Read-only" in heard[1].text
-        assert "reordering them" in heard[1].text  # which lease it was that stopped it
+        assert "reordering them" in heard[0].text
         assert "whole work tree" in heard[2].text
 
 
@@ -74,8 +73,6 @@ def test_the_rest_are_refused_and_told_too(agent: str, wired: Wired) -> None:
             yield Read("notes.txt")
             heard["edit"] = yield Edit("notes.txt", "second line", "HACK")
             heard["obvious"] = yield Shell("echo HACK > notes.txt")
-            if agent == "pi":  # Qwen ignores a rewritten command: what it writes is found afterwards
-                heard["confined"] = yield Shell("n=notes.txt; echo HACK > $n")
             heard["free"] = yield Create("free.txt", "free\n")
             yield Say("done")
 
@@ -84,7 +81,6 @@ def test_the_rest_are_refused_and_told_too(agent: str, wired: Wired) -> None:
         assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", ran.tail()
         assert wired.read("free.txt") == "free\n"
         assert "reordering them" in heard["edit"].text and "reordering them" in heard["obvious"].text
-        assert agent != "pi" or "Read-only" in heard["confined"].text
 
 
 def test_what_qwens_commands_changed_is_found(wired: Wired) -> None:

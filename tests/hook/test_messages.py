@@ -16,7 +16,7 @@ from tests.hook.test_sessions import Claude
 
 
 def test_what_a_killed_hook_did_not_print_is_told_again(up: Repo) -> None:
-    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    ann, bob = Claude(up, "ann", here=True), Claude(up, "bob", here=True)
     up.write("hot.py", "one\n")
     bob.read("hot.py")
     ann.edit("hot.py", "one\ntwo\n")
@@ -34,7 +34,7 @@ def test_what_a_killed_hook_did_not_print_is_told_again(up: Repo) -> None:
 
 
 def test_a_refusal_that_nobody_read_does_not_count(up: Repo) -> None:
-    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    ann, bob = Claude(up, "ann", here=True), Claude(up, "bob", here=True)
     up.write("hot.py", "one\n")
     ann.read("hot.py")
     assert bob.edit("hot.py", "one\nBOB\n") == ""
@@ -51,7 +51,7 @@ def test_a_refusal_that_nobody_read_does_not_count(up: Repo) -> None:
 
 
 def test_two_hooks_at_once_tell_a_message_once(up: Repo) -> None:
-    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    ann, bob = Claude(up, "ann", here=True), Claude(up, "bob", here=True)
     ann.edit("hot.py", "one\n")
     bob.edit("hot.py", "x\n")
     ann.hook("SessionEnd")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,19 +14,13 @@ import pytest
 import coordinator._hook as hook_file
 from coordinator.client.client import Client
 from coordinator.words import requests as rq
+from tests.agent_process import AgentProcess
 from tests.conftest import Repo
 from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open") or not os.path.exists("/proc/self/stat"),
                                 reason="processes are told apart on Linux only")
 
-#: What stands for an agent's own program: runs what the test says, each in a shell of its own.
-OBEYS = """
-import json, subprocess, sys
-for line in sys.stdin:
-    done = subprocess.run(["sh", "-c", json.loads(line)], capture_output=True, text=True)
-    print(json.dumps([done.returncode, done.stdout, done.stderr]), flush=True)
-"""
 COORD = f"{shlex.quote(sys.executable)} -P -m coordinator.cli.main"
 
 
@@ -37,15 +29,10 @@ class Session:
 
     def __init__(self, repo: Repo, session: str, profile: str = "claude-code") -> None:
         self.repo, self.session, self.profile = repo, session, profile
-        self.process = subprocess.Popen([sys.executable, "-c", OBEYS], cwd=repo.root, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.agent = AgentProcess(repo.root, {})
 
     def runs(self, command: str) -> tuple[int, str, str]:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
-        code, out, err = json.loads(self.process.stdout.readline())
-        return code, out, err
+        return self.agent.runs(command)
 
     def hook(self, event: str, *, through: str = "", **more: Any) -> dict[str, Any]:
         """`through`: a program between the agent and its hook."""
@@ -67,29 +54,17 @@ class Session:
         self.hook("SessionStart", source="startup")
         return self
 
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
-
 
 Begin = Callable[..., Session]
 
 
 @pytest.fixture
-def begin(repo: Repo) -> Iterator[Begin]:
+def begin(repo: Repo) -> Begin:
     repo.coord("up")
-    begun: list[Session] = []
-
     def make(session: str = "session-1", profile: str = "claude-code") -> Session:
-        begun.append(Session(repo, session, profile))
-        return begun[-1]
+        return Session(repo, session, profile)
 
-    yield make
-    for one in begun:
-        one.close()
+    return make
 
 
 def holders(repo: Repo) -> dict[str, str]:
@@ -116,7 +91,7 @@ def test_a_killed_process_ends_its_session(repo: Repo, begin: Begin) -> None:
     assert one.writes("a.py") != "deny"
     (repo.root / "a.py").write_text("half\n")
     assert holders(repo)
-    one.process.send_signal(signal.SIGKILL)
+    one.agent.kill()
     until(lambda: not holders(repo), 5)
     with Client(repo.root, agent="") as client:
         assert not client.call(rq.Agents()).items
@@ -132,7 +107,7 @@ def test_two_processes_that_go_on_with_one_session_are_two(repo: Repo, begin: Be
     two.hook("SessionEnd", reason="exit")
     assert set(holders(repo)) == {"a.py"}, "the end of one is not the other's"
     assert one.writes("a.py") != "deny"
-    one.process.kill()
+    one.agent.kill()
     until(lambda: not holders(repo), 5)
     assert begin().begins().writes("a.py") != "deny", "and who goes on with it later is the one"
 
@@ -153,7 +128,7 @@ def test_who_says_that_it_ends_has_ended_once(repo: Repo, begin: Begin) -> None:
     one.hook("SessionEnd", reason="clear")
     assert not holders(repo)
     assert one.begins().writes("a.py") != "deny", "the process goes on with a session of the same name"
-    one.process.kill()
+    one.agent.kill()
     until(lambda: not holders(repo), 5)
 
 

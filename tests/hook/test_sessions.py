@@ -1,6 +1,6 @@
 """Agents as their hooks show them: sessions, sub-agents, shells, stale reads, messages.
 
-The real daemon and the real hook program; commands that it rewrites are really run.
+The real daemon and the real hook program; commands are really run.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -18,13 +19,11 @@ import apsw
 import pytest
 
 import coordinator._hook as hook_file
-from coordinator.daemon.confinement import _possible
 from coordinator.files.content import digest
 from coordinator.words import requests as rq
+from tests import agent_process
 from tests.conftest import BARE, Repo
 from tests.waiting import until
-
-confined = pytest.mark.skipif(not _possible(), reason="no user namespaces on this machine")
 
 
 def all_served(repo: Repo) -> bool:
@@ -39,9 +38,12 @@ def all_served(repo: Repo) -> bool:
 class Claude:
     """One session of Claude Code, as far as its hooks go."""
 
-    def __init__(self, repo: Repo, session: str, sub: str = "", profile: str = "claude-code") -> None:
+    def __init__(self, repo: Repo, session: str, sub: str = "", profile: str = "claude-code",
+                 env: dict[str, str] | None = None, here: bool = False) -> None:
         self.repo, self.session, self.sub, self.profile = repo, session, sub, profile
         self.calls = 0
+        self.process = agent_process.TestsOwn(repo.root) if here else agent_process.of_session(
+            repo.root, profile.partition(":")[0], session, env)
 
     @property
     def name(self) -> str:
@@ -52,17 +54,15 @@ class Claude:
                 "permission_mode": "bypassPermissions", **more}
         if self.sub:
             said |= {"agent_id": self.sub, "agent_type": "general-purpose"}
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-E", str(hook_file.__file__),
-             str(self.repo.state.socket()), self.profile],
-            input=json.dumps(said).encode(), capture_output=True, check=False, timeout=60, env=BARE,
-        )
-        assert done.returncode == 0, done.stderr
+        code, printed, errors = self.process.runs(shlex.join(
+            [sys.executable, "-I", "-S", "-E", hook_file.__file__, str(self.repo.state.socket()), self.profile]),
+            json.dumps(said))
+        assert code == 0, errors
         if event == "SessionEnd":
             until(lambda: all_served(self.repo))
-        if not done.stdout:
+        if not printed:
             return {}
-        out: dict[str, Any] = json.loads(done.stdout)
+        out: dict[str, Any] = json.loads(printed)
         inner: dict[str, Any] = out.get("hookSpecificOutput", out)
         return inner
 
@@ -92,11 +92,10 @@ class Claude:
         said = self._call("Bash", {"command": command, "description": "x"})
         if said.get("permissionDecision") == "deny":
             return str(said["permissionDecisionReason"]), -1, ""
-        run = said.get("updatedInput", {}).get("command", command)
-        self.ran = run
-        done = subprocess.run(["bash", "-c", run], cwd=self.repo.root, capture_output=True, text=True, check=False)
-        after = self._call("Bash", {"command": run}, "PostToolUse", tool_response={"stdout": done.stdout, "stderr": done.stderr})
-        return str(after.get("additionalContext", "")), done.returncode, done.stdout + done.stderr
+        assert "updatedInput" not in said
+        code, out, err = self.process.runs(command)
+        after = self._call("Bash", {"command": command}, "PostToolUse", tool_response={"stdout": out, "stderr": err})
+        return str(after.get("additionalContext", "")), code, out + err
 
 
 def held(repo: Repo) -> dict[str, str]:
@@ -166,29 +165,27 @@ def test_a_patch_of_many_files_is_one_acquisition(up: Repo) -> None:
     assert said["permissionDecision"] == "deny"
 
 
-@confined
-def test_what_another_holds_is_read_only_for_every_command(up: Repo) -> None:
-    ann, bob = Claude(up, "ann"), Claude(up, "bob")
-    up.write("dir with space/held.py", "held\n")
-    up.write("free.py", "free\n")
-    ann.edit("held.py", "held\n")
-    ann.edit("dir with space/held.py", "held\n")
-    python = "open('held.py','w').write('HACK')"
-    for command in (
-        f'{sys.executable} -c "{python}"', "h=held.py; echo HACK > $h", "ls | while read f; do echo HACK > $f; done",
-        "perl -e 'open(F,q(>held.py)); print F 1'", "find . -name held.py -exec sh -c 'echo HACK > \"$0\"' {} \\;",
-    ):
-        told, _, _ = bob.shell(command)
-        assert up.read("held.py") == "held\n", command
-        assert up.read("dir with space/held.py") == "held\n", command
-        assert "not run" not in told, command
-    told, _, output = bob.shell("h=held.py; echo HACK > $h; echo NEW > new.py; id -u")
-    assert "Read-only file system" in output
-    assert str(os.getuid()) in output
-    assert up.read("new.py") == "NEW\n"
-    assert "held.py is leased by claude-code-ann" in told
-    assert Claude.shell(ann, "h=held.py; echo mine > $h")[1] == 0  # the holder itself
-    assert up.read("held.py") == "mine\n"
+@pytest.mark.parametrize(("profile", "event", "tool"), [
+    ("claude-code", "PreToolUse", "Bash"), ("codex", "PreToolUse", "Bash"), ("gemini", "BeforeTool", "run_shell_command"),
+    ("copilot", "preToolUse", "bash"), ("opencode", "before", "bash"), ("qwen", "PreToolUse", "run_shell_command"),
+    ("pi", "before", "bash"), ("mini", "before", "bash"),
+])
+def test_no_command_is_ever_rewritten(up: Repo, profile: str, event: str, tool: str) -> None:
+    """What an agent's own rules judge is what its model wrote, whatever others hold."""
+    Claude(up, "ann").edit("held.py", "held\n")
+    for command in ("n=held; echo x > $n.py", "make", "git commit -m x -- own.py", "coord locks", "rm own.py"):
+        call = {"session_id": "bob", "sessionId": "bob", "cwd": str(up.root), "hook_event_name": event, "tool_name": tool,
+                "toolName": tool, "tool_input": {"command": command}, "toolArgs": {"command": command},
+                "tool_use_id": "1"}
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(up.state.socket()),
+             profile if profile in ("claude-code", "codex", "gemini", "qwen") else f"{profile}:{event}"],
+            input=json.dumps(call).encode(), capture_output=True, check=True, timeout=60, env=BARE)
+        said = json.loads(done.stdout) if done.stdout else {}
+        assert not {"updatedInput", "tool_input", "modifiedArgs", "command", "permissionDecision"} & {
+            *said, *said.get("hookSpecificOutput", {})}, said
+    with up.client() as client:
+        assert any(one.agent.startswith(profile) for one in client.call(rq.Agents()).items), "it was heard"
 
 
 def test_an_obvious_shell_write_is_proposed_like_an_edit(up: Repo) -> None:
@@ -233,8 +230,7 @@ def test_what_a_refused_git_command_advises_is_let_through(up: Repo) -> None:
 
 
 def test_a_change_that_got_through_is_a_violation(up: Repo) -> None:
-    """The holder replaces its file (temp and rename) while a command runs: the read-only view that
-    the command has is detached with the old inode, and it can write the new one."""
+    """Its holder replaces its file (temp and rename) while a command runs, which writes the new one."""
     ann, bob = Claude(up, "ann"), Claude(up, "bob")
     up.write("held.py", "held\n")
     ann.edit("held.py", "held\n")
@@ -254,8 +250,8 @@ def test_a_change_that_got_through_is_a_violation(up: Repo) -> None:
     assert ann.hook("UserPromptSubmit", prompt="x") == {}  # once
 
 
-def unconfined(repo: Repo, session: str, command: str) -> str:
-    """A command of Qwen Code, which takes none that was rewritten; what its model is told after it."""
+def commanded(repo: Repo, session: str, command: str) -> str:
+    """A command of Qwen Code; what its model is told after it."""
     quinn = Claude(repo, session, profile="qwen")
     given = {"command": command, "description": "x"}
     assert "updatedInput" not in quinn._call("run_shell_command", given)
@@ -276,15 +272,15 @@ def test_what_changed_below_a_leased_directory_is_found(up: Repo) -> None:
         assert ann.edit("lib/deep/mine.py", "ann's\n") == ""
         up.write("build.sh", "cd lib/deep; echo HACK > old.py; echo HACK > mine.py; echo HACK > new.py; rm gone.py\n"
                              "touch same.py; echo x > a.log\n")
-        assert unconfined(up, "quinn", "cat lib/deep/old.py") == ""
-        said = unconfined(up, "quinn", "sh ./build.sh")
+        assert commanded(up, "quinn", "cat lib/deep/old.py") == ""
+        said = commanded(up, "quinn", "sh ./build.sh")
         assert f"held by {ann.name}" in said
         (review,) = client.call(rq.Reviews()).items
         files = {file.path.removeprefix("lib/deep/"): file for file in review.files}
         assert {name: file.change for name, file in files.items()} == {
             "old.py": "modified", "mine.py": "modified", "new.py": "created", "gone.py": "deleted"}
         assert all(file.kept for file in files.values()), files
-        assert unconfined(up, "quinn", "sh -c true") == "", "it is told once"
+        assert commanded(up, "quinn", "sh -c true") == "", "it is told once"
         told = ann.hook("UserPromptSubmit", prompt="x")["additionalContext"]
         assert "A command of qwen-quinn changed lib/deep/" in told
         ann.hook("SessionEnd")
@@ -327,26 +323,6 @@ def test_the_watcher_does_not_take_a_commands_writing_for_the_holders(up: Repo) 
     assert until(seen, 30)
     after = quinn._call("run_shell_command", given, "PostToolUse", tool_response={})
     assert "held.py, held by claude-code-ann" in after["additionalContext"]
-
-
-@confined
-def test_a_real_detached_mount_is_found_out(up: Repo) -> None:
-    ann, bob = Claude(up, "ann"), Claude(up, "bob")
-    up.write("held.py", "held\n")
-    ann.edit("held.py", "held\n")
-    said = bob._call("Bash", {"command": "touch started; while [ ! -e go ]; do sleep 0.05; done; h=held.py; echo HACK > $h"})
-    running = subprocess.Popen(["bash", "-c", said["updatedInput"]["command"]], cwd=up.root, stderr=subprocess.PIPE)
-    while not (up.root / "started").exists():
-        assert running.poll() is None
-    up.write("held.tmp", "replaced by its holder\n")
-    (up.root / "held.tmp").rename(up.root / "held.py")
-    up.write("go", "")
-    running.communicate()
-    after = bob._call("Bash", {"command": "x"}, "PostToolUse", tool_response={})
-    if up.read("held.py") == "HACK\n":
-        assert "without a lease" in after["additionalContext"]
-    else:
-        assert running.returncode != 0
 
 
 def test_a_write_on_replaced_content_is_refused_with_the_difference(up: Repo) -> None:
@@ -473,27 +449,29 @@ def test_where_it_cannot_be_started_the_write_is_stopped(up: Repo) -> None:
 
 def test_what_a_refusal_names_can_be_typed_as_it_stands(repo: Repo) -> None:
     """With `coord` on nobody's PATH; the shell of a session knows whose it is without being told."""
-    bare = {**BARE, "PATH": "/usr/bin:/bin"}
+    bare = {"PATH": "/usr/bin:/bin"}
     repo.coord("up", env=bare)
-    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
-    qwen = Claude(repo, "quinn", profile="qwen")  # whose commands cannot be changed
+    ann, bob = Claude(repo, "ann", env=bare), Claude(repo, "bob", env=bare)
+    qwen = Claude(repo, "quinn", profile="qwen", env=bare)
+    program = f"{repo.state.bin}/coord"
     with repo.client() as client:
         for title, file in (("One", "a.py"), ("Two", "b.py"), ("Three", "c.py")):
             client.call(rq.TaskAdd(title=title, resources=[file]))
-        assert ann.shell("coord task claim T-1")[1] == 0
+        ann.hook("SessionStart")
+        assert ann.shell(f"{program} task claim T-1")[1] == 0
         assert held(repo) == {"a.py": ann.name}
         ran = [bob.edit("a.py").split("`")[1]]
-        assert ran == [f"coord task claim T-2 --agent {bob.name}"]
+        assert ran == [f"{program} task claim T-2 --agent {bob.name}"]
         _, code, said = bob.shell(ran[0])
         assert code == 0 and held(repo) == {"a.py": ann.name, "b.py": bob.name}, said
         ran.append(said.split("next: ")[1].splitlines()[0])
+        assert ran[1].startswith(f"{program} task done T-2")
         assert bob.shell(ran[1])[1] == 0
         assert client.call(rq.TaskShow(task="T-2")).state == "done"
-        assert "COORD_AGENT" not in str(bob._call("Bash", {"command": "make test"}))
         own = qwen._call("write_file", {"file_path": str(repo.root / "a.py"), "content": ""})
         typed = str(own["permissionDecisionReason"]).split("`")[1]
-        done = subprocess.run(typed, shell=True, cwd=repo.root, env=bare, capture_output=True, text=True, check=False)
-        assert done.returncode == 0 and held(repo)["c.py"] == qwen.name, done.stderr
+        code, _, errors = qwen.process.runs(typed)
+        assert code == 0 and held(repo)["c.py"] == qwen.name, errors
 
 
 def test_a_turn_may_be_all_that_a_lease_lasts(make_repo: Any) -> None:

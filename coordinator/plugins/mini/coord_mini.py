@@ -2,7 +2,7 @@
 
     mini --environment-class coord_mini.CoordEnvironment      (this folder on PYTHONPATH)
 
-bash is its only tool: a command is refused, or run with what others hold read-only.
+bash is its only tool: a command is refused, or run as it is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class CoordEnvironment(LocalEnvironment):  # type: ignore[misc]
     """Asks before each command, and tells afterwards what the model should know."""
 
     def execute(self, action: dict[str, Any], cwd: str = "", **more: Any) -> dict[str, Any]:
-        """Run the command of `action`, as confined as the coordinator says, or refuse it."""
+        """Run the command of `action`, or refuse it."""
         command = action.get("command", "")
         where = cwd or self.config.cwd or str(Path.cwd())
         call = {"tool_name": "bash", "tool_input": {"command": command}, "cwd": where,
@@ -34,9 +34,7 @@ class CoordEnvironment(LocalEnvironment):  # type: ignore[misc]
             said = {"deny": str(bad)}
         if said.get("deny"):
             return {"output": said["deny"], "returncode": 126, "exception_info": ""}
-        done: dict[str, Any] = super().execute(
-            {**action, "command": said.get("command") or command}, cwd, **more
-        )
+        done: dict[str, Any] = super().execute(action, cwd, **more)
         try:
             told = coord_plain.ask("mini", "after", **call, tool_response=done.get("output", ""))
         except coord_plain.Unanswered:

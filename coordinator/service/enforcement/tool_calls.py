@@ -36,7 +36,7 @@ class Heeded:
     context: str = ""
     again: str = ""
     protects: bool = False
-    """What others hold is to be made read-only for the command that is about to run."""
+    """What others hold is looked at before the command that is about to run, and after it."""
     waiting: Refusal | None = None
     """LOCKED, where the hook stays in line for it for a while (`hooks.wait_s`)."""
     receipt: list[ev.Event] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Heeded:
 def serve(
     svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall, *, can_add: bool,
     wait_s: float = 0.0, broken: Sequence[str] = (),
-    on_the_way: Collection[str] = (), guarded: Collection[str] = (),
+    on_the_way: Collection[str] = (),
 ) -> Heeded:
     """Serve one hook call.
 
@@ -56,8 +56,6 @@ def serve(
         broken: sentences on leased files that a command of this agent has changed meanwhile.
         on_the_way: agents whose messages another hook is about to print: those that came since
             wait for the next call, so that all come once and in order.
-        guarded: agents with a namespace of their own: commands in it are not rewritten, so a
-            sub-agent's commit bears its parent's name.
     """
     if heard.moment == "other":
         return Heeded("")
@@ -65,12 +63,12 @@ def serve(
     heeded = Heeded(name)
     if heard.moment == "before":
         _before(svc, tx, actor, heard, heeded, wait_s)
-        if heard.sub and actor.agent in guarded and not heeded.deny and _commits(heard):
-            shell_commands.hand_up(tx, name)
+        if heard.sub and not heeded.deny and _commits(heard):
+            shell_commands.hand_up(tx, name)  # what commits is the process, which is its parent's
     elif heard.moment == "after":
         _after(svc, tx, heard, heeded)
     elif heard.moment == "session":
-        heeded.context = notice_delivery.welcome(tx, name)
+        heeded.context = notice_delivery.welcome(tx, name, "" if actor.agent else profile)
     elif heard.moment == "sub stop" and heard.sub:
         shell_commands.hand_back(tx, name)
         sessions.ended(svc, tx, actor, name, why="the sub-agent ended")

@@ -43,14 +43,21 @@ def deliver(svc: Service, tx: Tx, agent: str, receipt: list[ev.Event]) -> list[s
     return out
 
 
-def welcome(tx: Tx, agent: str) -> str:
-    """What an agent should know when its session begins."""
+def welcome(tx: Tx, agent: str, profile: str) -> str:
+    """What an agent should know when its session begins. `profile`: of one that a person started by
+    itself; empty if coord did, so that its commands cannot write what others hold."""
     said = (
         f"[coord] Other agents work in this repository at the same time; you are {agent}. Before "
         "each write a lease on the file is taken for you. If a write is refused, somebody else has "
         "that file: do not work around it; take the other task you are offered, or do something "
         "else and come back. Read a file again before you write it if you are told it changed."
     )
+    if profile:
+        said += (
+            " Nothing keeps your shell commands from files that others hold: edit with your tools. "
+            f"What a command changes there is found and shown to a person. (`coord run {profile}` "
+            "starts a session in which it cannot.)"
+        )
     held = [LeaseRow(*raw) for raw in tx.rows("leases_live", tx.now, 0, None, 200)]
     others = [row for row in held if row.locked_by != agent]
     if others:

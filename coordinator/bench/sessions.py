@@ -1,0 +1,170 @@
+"""`coord bench session`: what a session adds to a command, to an agent's start, and to a grant.
+
+A real keeper and real namespaces. A command is `bash -c true`, timed by the same program outside
+and inside of a session, turn by turn; a start is the way from the request to the end of `true` in a
+session of its own, beside `true`; a grant is a lease taken and given back with so many sessions of
+others open, beside the same with none. Seconds are of one run and one machine: read the ratios.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from coordinator.bench.measure import paired
+from coordinator.bench.own_daemon import own_daemon
+from coordinator.client.client import Client
+from coordinator.namespaces import orders
+from coordinator.words import requests as rq
+
+#: Prints how long one `bash -c true` took (seconds), for each line that it reads.
+_TIMES = """
+import subprocess, sys, time
+for line in sys.stdin:
+    before = time.perf_counter()
+    subprocess.run(["bash", "-c", "true"], check=True)
+    print(time.perf_counter() - before, flush=True)
+"""
+
+
+class Reach(msgspec.Struct):
+    """A grant, and its end, with `sessions` of others open: medians (ms), and what they add to the
+    same with none."""
+
+    sessions: int
+    lock_ms: float
+    unlock_ms: float
+    lock_added_ms: float
+    unlock_added_ms: float
+
+
+class Report(msgspec.Struct):
+    """Medians (ms); `command_ratio` is that of paired ratios."""
+
+    runs: int
+    command_ms: float
+    command_bare_ms: float
+    command_ratio: float
+    start_ms: float
+    start_bare_ms: float
+    grants: list[Reach]
+
+
+def run(counts: Sequence[int], runs: int, folder: Path | None = None) -> Report:
+    """Measure all three.
+
+    Raises:
+        Refusal: BAD_TRANSITION: this user can have no sessions.
+    """
+    with own_daemon(folder, git=True) as daemon, _own_keeper(daemon.root.parent), \
+            Client(daemon.root, agent="") as client:
+        orders.connect(start=True).close()
+        inside, bare = _commands(daemon.root, client, runs)
+        start, start_bare = _starts(daemon.root, client, runs)
+        alone = _grants(daemon.root, "alone", runs)
+        reaches = []
+        with contextlib.ExitStack() as open_ones:
+            for number, count in enumerate(sorted(counts)):
+                for _ in range(count - ([0, *sorted(counts)][number])):
+                    open_ones.enter_context(_session(client, daemon.root, ["cat"]))
+                lock, unlock = _grants(daemon.root, f"beside-{count}", runs)
+                reaches.append(Reach(count, lock * 1000, unlock * 1000,
+                                     (lock - alone[0]) * 1000, (unlock - alone[1]) * 1000))
+    return Report(
+        runs, median(inside) * 1000, median(bare) * 1000, paired(inside, bare),
+        median(start) * 1000, median(start_bare) * 1000, reaches,
+    )
+
+
+@contextlib.contextmanager
+def _own_keeper(place: Path) -> Iterator[None]:
+    """The keeper is the benchmark's own, where its daemon looks for one."""
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(place / "state")
+    try:
+        yield
+    finally:
+        del os.environ["XDG_STATE_HOME"]
+        if before is not None:
+            os.environ["XDG_STATE_HOME"] = before
+
+
+def _entrance(client: Client, root: Path) -> list[str]:
+    """What starts a program in a new session of a new agent."""
+    return orders.entrance(client.call(rq.OpenSession(agent=_registered(client))), root)
+
+
+def _registered(client: Client) -> str:
+    return client.call(rq.Register(agent="bench", profile="bench", unique=True)).agent
+
+
+@contextlib.contextmanager
+def _session(client: Client, root: Path, command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    with _pipes([*_entrance(client, root), *command], root) as process:
+        yield process
+
+
+@contextlib.contextmanager
+def _pipes(command: list[str], root: Path) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(command, cwd=root, text=True, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _commands(root: Path, client: Client, runs: int) -> tuple[list[float], list[float]]:
+    timer = [sys.executable, "-I", "-c", _TIMES]
+    inside: list[float] = []
+    bare: list[float] = []
+    with _session(client, root, timer) as one, _pipes(timer, root) as other:
+        for number in range(-5, runs):
+            for process, spent in ((one, inside), (other, bare)):
+                assert process.stdin is not None and process.stdout is not None
+                process.stdin.write("\n")
+                process.stdin.flush()
+                seconds = float(process.stdout.readline())
+                if number >= 0:
+                    spent.append(seconds)
+    return inside, bare
+
+
+def _starts(root: Path, client: Client, runs: int) -> tuple[list[float], list[float]]:
+    def spent(command: Callable[[], list[str]]) -> float:
+        before = time.perf_counter()
+        subprocess.run(command(), cwd=root, check=True)
+        return time.perf_counter() - before
+
+    agents = [_registered(client) for _ in range(runs)]
+    inside, bare = [], []
+    for agent in agents:
+        request = rq.OpenSession(agent=agent)
+        inside.append(spent(lambda request=request: [  # type: ignore[misc]
+            *orders.entrance(client.call(request), root), "true"]))
+        bare.append(spent(lambda: ["true"]))
+    return inside, bare
+
+
+def _grants(root: Path, name: str, runs: int) -> tuple[float, float]:
+    """Medians (seconds) of taking a file, and of giving it back."""
+    (root / name).write_text("x\n")
+    lock, unlock = [], []
+    with Client(root, agent=name) as holder:
+        for number in range(-3, runs):
+            begun = time.perf_counter()
+            holder.acquire(name)
+            granted = time.perf_counter()
+            holder.release(name)
+            if number >= 0:
+                lock.append(granted - begun)
+                unlock.append(time.perf_counter() - granted)
+    return median(lock), median(unlock)
