@@ -59,8 +59,8 @@ test-agents: setup agents  ## real coding agents against a scripted model, offli
 bench-growth: setup  ## how dispatch and the conflict check grow
 	@$(BIN)/coord bench dispatch --tasks 100,1000,10000 --held 0,100 && $(BIN)/coord bench overlap --leases 1000,10000,100000
 
-bench: setup     ## locks, hook, confine, dispatch and overlap, as ratios in one run
-	@$(BIN)/coord bench locks && $(BIN)/coord bench hook && $(BIN)/coord bench confine && $(BIN)/coord bench dispatch && $(BIN)/coord bench overlap
+bench: setup     ## locks, hook, session, dispatch and overlap, as ratios in one run
+	@$(BIN)/coord bench locks && $(BIN)/coord bench hook && $(BIN)/coord bench session && $(BIN)/coord bench dispatch && $(BIN)/coord bench overlap
 
 screenshot: setup  ## draw the dashboard's picture in the README
 	@$(BIN)/python benchmarks/screenshot.py

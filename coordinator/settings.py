@@ -132,7 +132,7 @@ class Hooks(Section, frozen=True):
     keep: Literal["session", "turn"] = "session"  # how long a session without a task keeps leases
     unknown_tools: Literal["allow", "deny"] = "allow"  # tools that a profile does not know
     git_wide: Literal["deny", "allow"] = "deny"  # `git stash` and the like while others are at work
-    confine: bool = True  # what others hold is read-only for commands and sessions, if it can be
+    confine: bool = True  # launches and shims start agents in sessions, if they can be had
 
 
 class Settings(Section, frozen=True):

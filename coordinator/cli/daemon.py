@@ -21,6 +21,7 @@ from coordinator.launch import recovery
 from coordinator.namespaces import kernel
 from coordinator.profiles import profiles
 from coordinator.settings import FILE, load
+from coordinator.wiring import shims
 from coordinator.words import requests as rq
 from coordinator.words.refusals import CATALOGUE, Code, Refusal
 
@@ -54,6 +55,12 @@ def init(
     no_guard: Annotated[
         bool, typer.Option("--no-guard", help="Leave git's commit and push hooks alone.")
     ] = False,
+    with_shims: Annotated[
+        bool | None, typer.Option(
+            "--shims/--no-shims", help="Let the agents be typed as always and run in sessions "
+            "(`coord shims`); default: asked."
+        )
+    ] = None,
     apart: Annotated[
         bool, typer.Option(
             "--separate", help="Give this repository a coordinator of its own, apart from the one "
@@ -72,6 +79,7 @@ def init(
     first. --remove takes out exactly that.
     """
     from coordinator.cli import restoring, separating, wiring
+    from coordinator.cli import shims as shims_command
     from coordinator.wiring import exclude
 
     root, around = separating.separate(Path.cwd()) if apart else (locate_root(), None)
@@ -104,6 +112,8 @@ def init(
         changed = wiring.apply(root, plans, user=user)
         notes += wiring.keep_out_of_commits(root, changed) if git else []
         notes += wiring.guard_in(root, yes=yes) if not no_guard else []
+        notes += shims_command.offer(wanted, wanted=with_shims,
+                                     asks=not yes and not as_json and sys.stdin.isatty())
     if as_json:
         print_json({"root": str(root), "made": made, "git": git, "notes": notes})
         return
@@ -237,6 +247,10 @@ def doctor(
     wiring = _wiring(root, problems)
     facts["wiring"] = wiring
     facts["sessions"] = sessions = kernel.refused()
+    facts["shims"] = made_shims = shims.installed()
+    problems += [f"{one} has a shim that is not what is typed: {shims.folder()} is not first on "
+                 "PATH. `coord shims install` says what to add." for one in made_shims
+                 if shims.real(one) and not shims.hides(one)]
     facts["problems"] = problems
     if as_json:
         print_json(facts)
@@ -253,6 +267,8 @@ def doctor(
         say(f"http         {health.http or 'off'}")
         say("sessions     " + (f"none can be had: {sessions}" if sessions else
             "`coord run` and `coord launch` keep agents from writing what others hold"))
+        say("shims        " + (", ".join(made_shims) or
+            "none; `coord shims install` lets agents be typed as always and run in sessions"))
         for name, said in wiring.items():
             say(f"{name:<12} {said}")
         say("settings")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from coordinator.cli.app import AsJson, app, print_json, say
 from coordinator.client.connection import locate_root
-from coordinator.profiles import is_packaged, profiles
+from coordinator.namespaces import kernel
+from coordinator.profiles import Profile, is_packaged, profiles
 from coordinator.wiring import shims
 from coordinator.words.refusals import Code, Refusal
 
@@ -67,6 +69,32 @@ def remove(as_json: AsJson = False) -> None:
         say(f"{one}: its shim is gone")
     if not gone:
         say("There are no shims.")
+
+
+def offer(wired: Sequence[Profile], *, wanted: bool | None, asks: bool) -> list[str]:
+    """Shims for agents that were just wired, if a person wants them; what is left to be told.
+
+    Args:
+        wanted: what was said on the command line; None: nothing.
+        asks: whether somebody may be asked.
+    """
+    lacking = {program: profile for program, profile in shims.programs(wired).items()
+               if shims.real(program) and program not in shims.installed()}
+    if not lacking or wanted is False or kernel.refused():
+        return []
+    names = ", ".join(lacking)
+    if wanted is None and not asks:
+        return [f"commands of {names} can still write what others hold; `coord shims install` lets "
+                "what you type start sessions in which they cannot"]
+    if wanted is None:
+        say(f"Shims let {names} be typed as always and run in a session in which no command can "
+            f"write what others hold. They go into {shims.folder()}; nothing else is changed.")
+        if not typer.confirm(f"Make shims for {names}?"):
+            return []
+    made = [program for program, profile in lacking.items() if shims.install(program, profile)]
+    for one in made:
+        say(f"{one}: has a shim ({shims.folder() / one})")
+    return [one.removeprefix("note: ") for one in _told(made)]
 
 
 def _told(made: list[str]) -> list[str]:

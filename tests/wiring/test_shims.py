@@ -14,6 +14,7 @@ import pytest
 
 from coordinator.namespaces import kernel
 from tests.conftest import Repo
+from tests.terminal import at_a_terminal
 from tests.waiting import until
 
 #: What stands for an agent: says how it was called.
@@ -170,3 +171,25 @@ def test_mistakes_are_told(person: Person) -> None:
     assert done.returncode == 127 and "only its shim" in done.stderr
     done = person.coord("run", "claude-code")
     assert done.returncode == 2 and "no program called claude" in done.stderr
+
+
+@needs_sessions
+def test_init_offers_them(person: Person) -> None:
+    person.coord("shims", "remove")
+    shim, asks = person.shims / "claude", "Make shims for claude?"
+    wire = ("init", "--agent", "claude-code", "--no-guard")
+    said = person.coord(*wire, "--yes").stdout
+    assert "`coord shims install`" in said and not shim.exists(), "nobody was there to be asked"
+    assert person.coord(*wire, "--yes", "--no-shims").stdout.count("shims") == 0
+    code, shown = at_a_terminal(person.repo.root, *wire, env=person.env, at={asks: "n\n"})
+    assert code == 0 and "cannot" not in shown and str(person.shims.parent.parent) in shown.replace("\r\n", "")
+    assert not shim.exists()
+    code, shown = at_a_terminal(person.repo.root, *wire, env=person.env, at={asks: "y\n"})
+    assert code == 0 and "claude: has a shim" in shown and shim.exists()
+    code, shown = at_a_terminal(person.repo.root, *wire, env=person.env)
+    assert code == 0 and asks not in shown, "it is asked once"
+    person.coord("shims", "remove")
+    assert "has a shim" in person.coord(*wire, "--yes", "--shims").stdout and shim.exists()
+    assert "shims        claude" in person.coord("doctor").stdout
+    person.env["PATH"] = f"{person.bin}:{person.shims}:/usr/bin:/bin"
+    assert "claude has a shim that is not what is typed" in person.coord("doctor").stdout
