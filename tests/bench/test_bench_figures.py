@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.bench import growth, guarded, locks
+from coordinator.bench import growth, guarded, locks, sessions
 from coordinator.bench.measure import exponent, paired, percentile
+from coordinator.namespaces import kernel
 from tests.waiting import until
 
 
@@ -54,6 +55,21 @@ def test_growth_runs(tmp_path: Path) -> None:
 
 def test_hook_runs(tmp_path: Path) -> None:
     assert guarded.run(2, tmp_path).ratio > 0
+
+
+@pytest.mark.skipif(bool(kernel.refused()), reason="no namespaces on this machine")
+def test_session_runs(tmp_path: Path) -> None:
+    report = sessions.run([1, 3], 5, tmp_path)
+    assert report.command_ratio > 0 and report.start_ms > report.start_bare_ms
+    assert [one.sessions for one in report.grants] == [1, 3] and all(one.lock_ms > 0 for one in report.grants)
+    until(lambda: not [one for one in Path("/proc").glob("[0-9]*/cwd") if _is_below(one, tmp_path)])
+
+
+def _is_below(link: Path, folder: Path) -> bool:
+    try:
+        return str(link.readlink()).startswith(str(folder))
+    except OSError:
+        return False
 
 
 def test_a_benchmark_that_is_ended_leaves_no_coordinator_behind(tmp_path: Path) -> None:
