@@ -28,7 +28,7 @@ from coordinator.looking.looker import Budget, Looker
 from coordinator.store.statements import STATEMENTS
 
 #: How much it steps back for whoever wants the processor (`nice`).
-NICENESS = 10
+NICENESS = 19
 #: After contents are handed over it rests so many times as long as they took: the daemon writes
 #: them between the requests of others.
 HANDED_RESTS = 1.0
