@@ -66,7 +66,7 @@ def _turn(path: str) -> int:
     """The lock of the one hook that starts a coordinator, as a descriptor; 0: another has it. -1:
     there is nothing to lock. (Fifty agents find out at once that it was killed, and each start
     costs as much as a hundred hooks. What the hook starts has a lock of its own,
-    client/connection.py.)"""
+    client/starting.py.)"""
     import fcntl
 
     try:

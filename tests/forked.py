@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from coordinator.client import connection
+from coordinator.client import starting
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Refusal
 
@@ -55,7 +55,7 @@ class Server:
         return self._ask(args, {"cwd": str(cwd), "env": dict(env), "seconds": seconds}, text or "")
 
     def start(self, state: StateDir, http_port: int | None = None, *, asked: bool = False) -> None:
-        """Like `connection.start`."""
+        """Like `starting.start`."""
         how = {"root": str(state.root), "http_port": http_port, "asked": asked}
         done = self._ask([], {"cwd": os.getcwd(), "env": dict(os.environ), "seconds": 60.0, "start": how}, "")
         if done.stdout:
@@ -97,7 +97,7 @@ def serve() -> None:
                  "coordinator.wiring.hook_trust", "uvloop"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    connection.subprocess = types.SimpleNamespace(  # type: ignore[assignment]
+    starting.subprocess = types.SimpleNamespace(  # type: ignore[assignment]
         Popen=_Daemon, DEVNULL=subprocess.DEVNULL)
     gc.collect()
     gc.freeze()  # what all share stays shared
@@ -162,7 +162,7 @@ def _end_with(run: Callable[[], int]) -> NoReturn:
 
 def _start(root: str, http_port: int | None, asked: bool) -> int:
     try:
-        connection.start(StateDir(Path(root)), http_port, asked=asked)
+        starting.start(StateDir(Path(root)), http_port, asked=asked)
     except Refusal as refusal:
         json.dump(refusal.body(), sys.stdout)
     return 0

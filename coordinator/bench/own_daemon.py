@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from coordinator.client.client import Client
-from coordinator.client.connection import connect
+from coordinator.client.locating import connect
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 

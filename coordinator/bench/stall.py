@@ -22,7 +22,7 @@ import msgspec
 from coordinator.bench.measure import percentile
 from coordinator.bench.own_daemon import OwnDaemon, own_daemon
 from coordinator.client.client import Client
-from coordinator.client.connection import connect
+from coordinator.client.locating import connect
 from coordinator.files.state import StateDir, database_seal
 from coordinator.store.database import open_writer
 from coordinator.words import requests as rq

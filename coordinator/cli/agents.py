@@ -12,7 +12,7 @@ from rich.table import Table
 
 from coordinator.cli.app import AsJson, app, ask, out, print_json, say
 from coordinator.cli.render import ago, in_line
-from coordinator.client.connection import locate_root
+from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.profiles import Profile, profiles
 from coordinator.wiring.settings_wiring import Wirer

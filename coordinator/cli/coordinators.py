@@ -16,7 +16,8 @@ import typer
 from rich.table import Table
 
 from coordinator.cli.app import AsJson, app, complain, out, print_json, say
-from coordinator.client.connection import Wire, connect, locate_root, peer, reach
+from coordinator.client.connection import Wire
+from coordinator.client.locating import connect, locate_root, peer, reach
 from coordinator.files import coordinators, ownership
 from coordinator.files.coordinators import Note
 from coordinator.files.state import StateDir
@@ -98,6 +99,7 @@ def _all_down(as_json: bool) -> int:
         state = StateDir(Path(note.root))
         try:
             with _wire(note) as wire:
+                # (mypy has no type for a lambda whose default binds the loop's variable.)
                 _stop(state, lambda note=note: reach(Path(note.socket)), wire)  # type: ignore[misc]
         except Refusal as refusal:
             if refusal.code is Code.DAEMON_DOWN:

@@ -13,7 +13,8 @@ import typer
 
 from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
 from coordinator.cli.trust import untrusted
-from coordinator.client.connection import connect, locate_root, start, unwritable
+from coordinator.client.locating import connect, locate_root
+from coordinator.client.starting import start, unwritable
 from coordinator.files.roots import checkout
 from coordinator.files.state import StateDir
 from coordinator.files.tracked_state import check_untracked

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from coordinator.cli.app import AsJson, app, print_json, say
-from coordinator.client.connection import locate_root
+from coordinator.client.locating import locate_root
 from coordinator.git_guard import hooks, repository
 from coordinator.git_guard.commit_check import CommitCheck
 

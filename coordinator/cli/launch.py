@@ -24,7 +24,7 @@ from coordinator import profiles
 from coordinator.cli.app import AsJson, app, complain, out, print_json, say, seconds
 from coordinator.cli.render import bar, in_line, span
 from coordinator.cli.trust import heed
-from coordinator.client.connection import locate_root
+from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.launch import logs as run_logs
 from coordinator.launch import runs

@@ -18,7 +18,7 @@ import apsw
 import msgspec
 
 from coordinator.cli.app import print_json, say
-from coordinator.client.connection import unwritable
+from coordinator.client.starting import unwritable
 from coordinator.daemon.lock import take_lock
 from coordinator.files import coordinators, ownership
 from coordinator.files.state import StateDir, database_seal

@@ -16,7 +16,7 @@ import typer
 from coordinator import profiles
 from coordinator.cli.app import app, complain
 from coordinator.client.client import Client
-from coordinator.client.connection import locate_root
+from coordinator.client.locating import locate_root
 from coordinator.files.roots import is_prepared
 from coordinator.files.state import StateDir
 from coordinator.namespaces import orders

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from coordinator.cli.coordinators import stop
-from coordinator.client.connection import unwritable
+from coordinator.client.starting import unwritable
 from coordinator.daemon.lock import take_lock
 from coordinator.files import ownership
 from coordinator.files.roots import checkout, find_root, is_prepared, prepared_above

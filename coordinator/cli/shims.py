@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from coordinator.cli.app import AsJson, app, print_json, say
-from coordinator.client.connection import locate_root
+from coordinator.client.locating import locate_root
 from coordinator.namespaces import kernel
 from coordinator.profiles import Profile, is_packaged, profiles
 from coordinator.wiring import shims

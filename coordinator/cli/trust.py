@@ -20,7 +20,7 @@ import typer
 from coordinator import profiles, settings
 from coordinator.cli.app import AsJson, agent_around, app, print_json, say
 from coordinator.cli.render import printable
-from coordinator.client.connection import locate_root
+from coordinator.client.locating import locate_root
 from coordinator.files import trusted
 from coordinator.git_guard.commit_check import Committer
 from coordinator.words.clock import SystemClock, iso

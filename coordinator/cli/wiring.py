@@ -14,7 +14,8 @@ import typer
 
 from coordinator.cli.app import app, complain, say
 from coordinator.cli.trust import heed
-from coordinator.client.connection import connect, locate_root, start
+from coordinator.client.locating import connect, locate_root
+from coordinator.client.starting import start
 from coordinator.files.content import write_atomic
 from coordinator.files.state import StateDir
 from coordinator.git_guard import hooks

@@ -22,7 +22,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from coordinator.client.connection import REPLY_TIMEOUT_S, Wire, locate_root
+from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
+from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

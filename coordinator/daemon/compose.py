@@ -22,9 +22,10 @@ from typing import IO, Any
 import msgspec
 
 from coordinator.archive.index import ArchiveIndex
-from coordinator.client.connection import unwritable
+from coordinator.client.starting import unwritable
 from coordinator.daemon.activity_sections import ActivitySections
 from coordinator.daemon.agent_hooks import AgentHooks
+from coordinator.daemon.agents_alive import AgentsAlive
 from coordinator.daemon.backups import Backups
 from coordinator.daemon.compaction import Compaction
 from coordinator.daemon.coord_command import CoordCommand
@@ -155,14 +156,19 @@ class Daemon:
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock,
             {"health": self._health, "shutdown": self._shutdown,
-             "agent_of_process": self._agent_of_process},
+             "agent_of_process": lambda req: rq.ProcessesAgent(
+                 agent=self._processes.agent_of(req.pid))},
             looker, self._workers,
             {"compact": lambda req, answer: self._compaction.ask(req, answer),
-             "open_session": self._open_session},
+             "open_session": lambda req, answer: self.router.engine.task(
+                 self.namespaces.open(req), answer)},
         )
+        self._alive = AgentsAlive(self.router)
         self.namespaces = Namespaces(self._loop, self.service, self._db, self.router.look,
-                                     self._session_ended)
-        self._processes = SessionProcesses(self._loop, self._session_ended)
+                                     self._alive.ended)
+        self._processes = SessionProcesses(self._loop, self._alive.ended)
+        self._alive.add(self.namespaces.agents)
+        self._alive.add(self._processes.agents)
         self._writer.spread = self.namespaces.spread
         self._compaction = Compaction(self._loop, self.service, self._writer, self._ledger,
                                       self._clock)
@@ -260,7 +266,7 @@ class Daemon:
         return [
             (self._tend, 1), (self._sweep, self.settings.sweep.interval_s),
             (self._retry, self.settings.leases.retry_s), (self._compact, 6 * 3600),
-            (self._refresh_archive, 60), (self._tidy_blobs, 3600), (self._beat, 20),
+            (self._refresh_archive, 60), (self._tidy_blobs, 3600), (self._alive.beat, 20),
         ]
 
     def _sweep(self) -> None:
@@ -390,23 +396,6 @@ class Daemon:
             },
             heard=dict(self._heard), integrity=found,
         )
-
-    def _open_session(self, req: rq.OpenSession, answer: Callable[[Any], None]) -> None:
-        self.router.engine.task(self.namespaces.open(req), answer)
-
-    def _agent_of_process(self, req: rq.AgentOfProcess) -> rq.ProcessesAgent:
-        return rq.ProcessesAgent(agent=self._processes.agent_of(req.pid))
-
-    def _session_ended(self, agent: str) -> None:
-        """Its first process has ended: so has the agent, whatever it left half done."""
-        request = rq.Leave(agent=agent, clean=False, reason="its process ended")
-        self.router.ask("leave", msgspec.json.encode(request), None, lambda value: None)
-
-    def _beat(self) -> None:
-        """An agent lives while its process does, however long it says nothing."""
-        for agent in {*self.namespaces.agents(), *self._processes.agents()}:
-            request = rq.Heartbeat(agent=agent)
-            self.router.ask("heartbeat", msgspec.json.encode(request), None, lambda value: None)
 
     def _shutdown(self, req: rq.Shutdown) -> rq.Stopping:
         self._loop.call_later(0.01, self._stop.set)

@@ -130,6 +130,7 @@ def decode_facts(body: bytes, looked: Looked, seq: int) -> None:
 def _found(need: AnyNeed, fact: Fact) -> _Any:
     kind: Any = _Text
     if isinstance(fact, Refusal):
+        # (`Whole` has been taken apart before anything is asked, so none is answered.)
         return _Refused(need, fact.body())  # type: ignore[arg-type]
     for shape, made in ((Located, _Located), (Bytes, _Bytes), (Listing, _Listing),
                         (bool, _Flag), (list, _Names)):

@@ -24,7 +24,8 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 
 from coordinator.client.client import Client
-from coordinator.client.connection import Wire, locate_root
+from coordinator.client.connection import Wire
+from coordinator.client.locating import locate_root
 from coordinator.files.roots import STATE_DIR
 from coordinator.files.state import StateDir
 from coordinator.mcp.server import Caller, carry_out, make_server

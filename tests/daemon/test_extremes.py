@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coordinator.client.connection import connect
+from coordinator.client.locating import connect
 from coordinator.operations.listing import OPERATIONS
 from coordinator.words import requests as rq
 from tests.conftest import Repo

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from coordinator.client.client import Client
-from coordinator.client.connection import connect, start
+from coordinator.client.locating import connect
+from coordinator.client.starting import start
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo

@@ -22,7 +22,7 @@ import pytest
 
 import coordinator._hook as hook_file
 from coordinator.client.client import Client
-from coordinator.client.connection import connect
+from coordinator.client.locating import connect
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import BARE, Repo

@@ -1,0 +1,92 @@
+"""Where the coordinator of a repository is, and whether it is this user's own.
+
+Owns finding the root and the socket, and the look at who serves there. Starts nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from pathlib import Path
+
+from coordinator.files import ownership
+from coordinator.files.roots import find_root
+from coordinator.files.state import StateDir, check_socket
+from coordinator.words.refusals import Code, Refusal
+
+
+def locate_root(start: Path | None = None) -> Path:
+    """The repository that a command means: `COORD_ROOT`, else found from the working directory.
+
+    Raises:
+        Refusal: INVALID: what is named is not there. (What lies above it is another place.)
+    """
+    given = os.environ.get("COORD_ROOT")
+    if given and not Path(given).is_dir():
+        raise Refusal(
+            Code.INVALID, f"COORD_ROOT is {given}, which is no directory. Nothing was done.",
+            next="Correct COORD_ROOT, or unset it.",
+        )
+    if start is not None and not given and not start.exists():
+        raise Refusal(Code.INVALID, f"{start} does not exist. Nothing was done.",
+                      next="Name a path in the repository.")
+    try:
+        return find_root(Path(given) if given else (start or Path.cwd()))
+    except FileNotFoundError:
+        raise Refusal(Code.INVALID, "The working directory was removed. Nothing was done.",
+                      next="Go to a directory that exists.") from None
+
+
+def connect(state: StateDir, timeout_s: float = 5.0) -> socket.socket | None:
+    """A connection to the running daemon, or None when there is none (a dead socket included).
+
+    Raises:
+        Refusal: FOREIGN: what is there is another user's; DAEMON_DOWN.
+    """
+    return reach(state.socket(), timeout_s)
+
+
+def reach(path: Path, timeout_s: float = 5.0) -> socket.socket | None:
+    """A connection to the daemon at this socket, or None when there is none.
+
+    Raises:
+        Refusal: FOREIGN: what is there is another user's; DAEMON_DOWN.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(timeout_s)
+    try:
+        check_socket(path)
+        sock.connect(str(path))
+        _check_peer(sock, path)
+    except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+        sock.close()
+        return None
+    except Refusal:
+        sock.close()
+        raise
+    except PermissionError:
+        sock.close()
+        raise ownership.foreign(path, "belongs to another user",
+                          "Run coord as the user who started the coordinator.") from None
+    except OSError as bad:
+        sock.close()
+        raise Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror or bad}.") from None
+    return sock
+
+
+def peer(sock: socket.socket) -> tuple[int, int] | None:
+    """The process and the user at the other end; None where the system does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", raw)
+    return pid, uid
+
+
+def _check_peer(sock: socket.socket, path: Path) -> None:
+    """That the daemon is this user's, or root's: nothing is said to another."""
+    found = peer(sock)
+    if found is not None and found[1] not in (ownership.user(), 0):
+        raise ownership.foreign(path, f"is served by another user ({ownership.name_of(found[1])})",
+                          "Run coord as the user who started the coordinator.")

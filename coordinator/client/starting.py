@@ -1,0 +1,206 @@
+"""Starting a coordinator where none serves: one, however many want it at once.
+
+Owns the process until somebody listens, and says in words what kept it from that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from coordinator.client.locating import connect
+from coordinator.files import ownership
+from coordinator.files.state import StateDir
+from coordinator.words.refusals import Code, Refusal
+
+START_TIMEOUT_S = 20.0
+#: How long another process may take that starts it already (seconds). One that hangs holds nobody
+#: up for longer.
+TURN_S = 5.0
+
+
+def start(state: StateDir, http_port: int | None = None, *, asked: bool = False) -> None:
+    """Start the daemon in the background and wait until it listens. `asked`: by a person, who has
+    named this folder.
+
+    Raises:
+        Refusal: what kept it from starting, in its own words; DAEMON_DOWN.
+    """
+    try:
+        state.create(asked=asked)
+    except OSError as bad:
+        raise unwritable(state, bad) from None
+    with _turn(state) as serves:
+        failed = None if serves else _start(state, http_port)
+    if failed is not None:  # (another may have its turn: one is started elsewhere, perhaps)
+        _explain_failure(state, *failed)
+
+
+@contextlib.contextmanager
+def _turn(state: StateDir) -> Iterator[bool]:
+    """One starts it at a time, with a lock on the state directory itself: after a crash fifty
+    agents find nobody at once, and fifty starts would keep the machine from the one that counts.
+    Gives whether somebody serves by now.
+
+    Raises:
+        Refusal: STORAGE; what kept another from starting it just now.
+    """
+    try:
+        turn = os.open(state.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as bad:
+        raise unwritable(state, bad) from None
+    try:
+        until, waited = time.monotonic() + TURN_S, False
+        while not _is_locked(turn) and time.monotonic() < until:
+            waited = True
+            if _serves(state):
+                break
+            time.sleep(0.02)
+        serves = _serves(state)
+        if waited and not serves:
+            _check_failure(state)
+        yield serves
+    finally:
+        os.close(turn)
+
+
+def _is_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _serves(state: StateDir) -> bool:
+    sock = connect(state)
+    if sock is not None:
+        sock.close()
+    return sock is not None
+
+
+def _check_failure(state: StateDir) -> None:
+    """
+    Raises:
+        Refusal: why whoever tried just before could not start it.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        why = Refusal.from_body(json.loads(ownership.read(state.failure) or b""))
+        if why.code is not Code.BAD_TRANSITION:
+            raise why
+
+
+def _start(state: StateDir, http_port: int | None) -> tuple[int, bytes] | None:
+    """None: it serves; else its exit code, and what it has told."""
+    try:
+        state.failure.unlink(missing_ok=True)
+        ownership.write(state.errors, b"")
+        errors = os.fdopen(ownership.open_own(state.errors, os.O_WRONLY | os.O_APPEND), "wb")
+    except OSError as bad:
+        raise unwritable(state, bad) from None
+    # What keeps it from starting is told through a pipe: a disk may be what keeps it.
+    reading, writing = os.pipe()
+    # -P: a module of the repository that is called like one of ours must not be imported
+    command = [sys.executable, "-P", "-m", "coordinator.daemon", "--root", str(state.root),
+               "--tell", str(writing)]
+    if http_port is not None:
+        command += ["--http", str(http_port)]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("COORD_AGENT")}
+    try:
+        with errors:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=state.root,
+                start_new_session=True, env=environment, pass_fds=(writing,),
+            )
+        os.close(writing)
+        code = _await(state, process)
+        return None if code is None else (code, _read_all(reading))
+    finally:
+        os.close(reading)
+
+
+def _read_all(pipe: int) -> bytes:
+    """What is in it by now."""
+    said = b""
+    while select.select([pipe], [], [], 0)[0] and (piece := os.read(pipe, 65536)):
+        said += piece
+    return said
+
+
+def unwritable(state: StateDir, bad: OSError) -> Refusal:
+    """STORAGE for a state directory that cannot be written, with the true reason."""
+    full = bad.errno in (errno.ENOSPC, errno.EDQUOT)
+    return Refusal(
+        Code.STORAGE, f"{bad.filename or state.path} cannot be written: {bad.strerror or bad}. "
+        "No coordinator was started.",
+        next="Make room (bytes and inodes: `df`, `df -i`), then repeat." if full
+        else f"Give write access to {state.root}.",
+    )
+
+
+def _await(state: StateDir, process: subprocess.Popen[bytes]) -> int | None:
+    """None as soon as somebody serves; the exit code, if it has ended.
+
+    Raises:
+        Refusal: DAEMON_DOWN: it does neither.
+    """
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        sock = connect(state)
+        if sock is not None:
+            sock.close()
+            _call_off(state, process)
+            return None
+        code = process.poll()
+        if code is not None:
+            return code
+        time.sleep(0.02)
+    raise Refusal(
+        Code.DAEMON_DOWN, f"The coordinator did not answer within {START_TIMEOUT_S:g} s.",
+        next=f"Look at {state.log}.",
+    )
+
+
+def _call_off(state: StateDir, process: subprocess.Popen[bytes]) -> None:
+    """Somebody serves. If that is not the daemon that we started, ours came too late: it must not
+    sit there, still starting, and take over when the other one is told to stop."""
+    with contextlib.suppress(OSError, Refusal):
+        if (ownership.read(state.lock) or b"").strip() != b"%d" % process.pid:
+            process.kill()
+            process.wait()
+
+
+def _explain_failure(state: StateDir, code: int, said: bytes) -> None:
+    """Say why the start failed; return if another daemon won the race and serves."""
+    why = None
+    with contextlib.suppress(ValueError):
+        why = Refusal.from_body(json.loads(said))
+    if why is not None and why.code is not Code.BAD_TRANSITION:
+        raise why
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        sock = connect(state)
+        if sock is not None:
+            sock.close()
+            return
+        time.sleep(0.02)
+    if why is not None:
+        raise why
+    last = ""
+    with contextlib.suppress(OSError, Refusal):
+        lines = (
+            (ownership.read(state.errors) or b"").decode("utf-8", "replace").strip().splitlines()
+        )
+        last = f": {lines[-1]}" if lines else ""
+    raise Refusal(
+        Code.DAEMON_DOWN, f"The coordinator could not start (exit {code}){last}.",
+        next=f"Look at {state.log} and {state.errors}.",
+    )
