@@ -23,6 +23,8 @@ SHELLS = frozenset((b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash", b"busybox"
 HOOKS = (b"_hook.py", b"coordinator.cli.main\0hook")
 #: How many parents are looked at.
 DEPTH_MAX = 40
+#: Sessions that are remembered.
+SEEN_MAX = 1_000
 
 
 class Process(NamedTuple):
@@ -71,7 +73,9 @@ class SessionProcesses:
             if not self._lives(known):
                 self._drop((profile, name))
                 break
-            name = f"{session}{process.pid}"
+            name += f"-{process.pid}"  # (another session may be called so already)
+        if len(self._seen) >= SEEN_MAX:
+            self._tidy()
         self._seen[profile, name] = Seen(process)
         return name
 
@@ -116,6 +120,14 @@ class SessionProcesses:
         """Watch no more."""
         for key in list(self._seen):
             self._drop(key)
+
+    def _tidy(self) -> None:
+        """Forget those that ended without a word, and then the oldest."""
+        for key in [key for key, known in self._seen.items()
+                    if _process(known.process.pid) != known.process]:
+            self._drop(key)
+        while len(self._seen) >= SEEN_MAX:
+            self._drop(next(iter(self._seen)))
 
     def _lives(self, known: Seen) -> bool:
         return known.hooks > 1 and _process(known.process.pid) == known.process

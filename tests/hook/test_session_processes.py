@@ -112,6 +112,16 @@ def test_two_processes_that_go_on_with_one_session_are_two(repo: Repo, begin: Be
     assert begin().begins().writes("a.py") != "deny", "and who goes on with it later is the one"
 
 
+def test_a_session_may_be_called_as_another_would_be(repo: Repo, begin: Begin) -> None:
+    one, two = begin("x").begins(), begin("x")
+    assert one.writes("a.py") != "deny"
+    three = begin(f"x-{two.agent.process.pid}").begins()
+    assert three.writes("b.py") != "deny"
+    two.begins()
+    assert two.writes("a.py") == "deny" == two.writes("b.py") and two.writes("c.py") != "deny"
+    assert len(set(holders(repo).values())) == 3
+
+
 def test_a_process_that_only_ran_a_hook_is_no_session(repo: Repo, begin: Begin) -> None:
     """Whatever stands between an agent and its hooks, its leases do not end with that."""
     one = begin()
