@@ -49,6 +49,7 @@ from coordinator.looking.looker import Budget, Looker
 from coordinator.resources import program_version
 from coordinator.service import repository_files
 from coordinator.service.core import Service
+from coordinator.service.holders import notices
 from coordinator.service.leasing import sweep
 from coordinator.service.review import verdicts
 from coordinator.settings import Loaded, load
@@ -165,7 +166,7 @@ class Daemon:
         )
         self._alive = AgentsAlive(self.router)
         self.namespaces = Namespaces(self._loop, self.service, self._db, self.router.look,
-                                     self._alive.ended)
+                                     self._alive.ended, self._tell_holder)
         self._processes = SessionProcesses(self._loop, self._alive.ended)
         self._alive.add(self.namespaces.agents)
         self._alive.add(self._processes.agents)
@@ -273,6 +274,10 @@ class Daemon:
         self.router.verdicts.resume()
         self._landings.look()
         self.router.sweep()
+
+    def _tell_holder(self, agent: str, said: str) -> None:
+        self._writer.submit(lambda tx: notices.post(tx, agent, "uncovered", said),
+                            lambda value: None)
 
     def _tell_landing(self, said: str) -> None:
         event = ev.Noted(what="a landing was cut off", facts={"then": said})

@@ -35,6 +35,8 @@ from coordinator.words.refusals import Code, Refusal
 log = logging.getLogger("coord.namespaces")
 #: How long the keeper may take for one order (seconds).
 ANSWER_S = 10.0
+#: The keeper's word for what is not there; it is covered as soon as it is.
+ABSENT = "absent"
 Look = Callable[[Callable[[View], Any]], Any]
 
 
@@ -59,12 +61,14 @@ class Namespaces:
 
     Args:
         ended: called with an agent whose session was to end with its first process, and has.
+        tell: called with an agent and what it should know of what it holds.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, writer: apsw.Connection,
-                 look: Look, ended: Callable[[str], None]) -> None:
+                 look: Look, ended: Callable[[str], None],
+                 tell: Callable[[str, str], None]) -> None:
         self._loop, self._service, self._db, self._look = loop, service, writer, look
-        self._ended = ended
+        self._ended, self._tell = ended, tell
         self._sessions: dict[str, Guarded] = {}
         #: Numbers of their namespaces; also of those whose first process has ended, until they are
         #: gone: numbers are given again.
@@ -76,6 +80,8 @@ class Namespaces:
         #: As the keeper was told: path -> fencing token -> right; and token -> paths.
         self._rights: dict[str, dict[int, Right]] = {}
         self._paths: dict[int, list[str]] = {}
+        #: Of which lease and path its holder was told that it is not covered.
+        self._told: set[tuple[int, str]] = set()
         self._opening, self._learning = asyncio.Lock(), asyncio.Lock()
         self._reading: asyncio.Task[None] | None = None
 
@@ -108,8 +114,9 @@ class Namespaces:
                               "sub-agent of one: it has no session of its own.")
             async with self._opening:
                 await self._connect()
-                await self._order(do="session", key=key, root=self._root, agent=owner,
-                                  ends=request.ends)
+                said = await self._order(do="session", key=key, root=self._root, agent=owner,
+                                         ends=request.ends)
+                self._tell_of(said["left"])
                 said = await self._order(do="sessions", root=self._root)
                 number = said["sessions"][key][2]
                 self._sessions[key] = Guarded(owner, request.ends)
@@ -176,9 +183,22 @@ class Namespaces:
             async with self._learning:
                 held = await self._changed(touched)
                 if held:
-                    await self._order(do="hold", root=self._root, held=held)
+                    said = await self._order(do="hold", root=self._root, held=held)
+                    self._tell_of(said["left"])
         except Refusal as refusal:
             log.error("%s", refusal.message)
+
+    def _tell_of(self, left: dict[str, str]) -> None:
+        """What does not keep others' commands from these is told to whoever holds them, once."""
+        for path, why in left.items():
+            rights = self._rights.get(path) or self._rights.get(path + "/") or {}
+            for token, right in rights.items():
+                if why == ABSENT or (token, path) in self._told:
+                    continue
+                self._told.add((token, path))
+                name = os.path.relpath(path, self._root)
+                self._tell(right.owner, f"{name}, which you hold, is not kept from commands of "
+                           f"other agents ({why}). What they change there is found afterwards.")
 
     async def _changed(self, touched: set[int]) -> dict[str, list[str] | None]:
         """The paths that others may write now than the keeper was told."""
@@ -190,6 +210,7 @@ class Namespaces:
         for token in touched:
             for path in self._paths.pop(token, ()):
                 self._rights[path].pop(token, None)
+                self._told.discard((token, path))
         await self._learn(rows, before)
         held = {path: now for path, was in before.items()
                 if (now := _writers(self._rights.get(path, {}))) != was}

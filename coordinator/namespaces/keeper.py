@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.namespaces import kernel
-from coordinator.namespaces.mounts import Session
+from coordinator.namespaces.mounts import Session, gap
 from coordinator.namespaces.plan import Plan
 from coordinator.namespaces.watches import Watches
 
@@ -228,8 +228,9 @@ class Keeper:
     # ------------------------------------------------------------ mounts
 
     def _apply(self, paths: set[str], only: list[Kept] | None = None) -> dict[str, str]:
-        """Make it so in every session; which paths could not be covered, and why."""
+        """Make it so in every session; which paths are not covered, or not wholly, and why."""
         left: dict[str, str] = {}
+        covered: set[str] = set()
         if not paths:
             return left
         held = set(self._plan.paths())
@@ -248,8 +249,13 @@ class Keeper:
                     why = session.keep(path, read_only)
                     if why:
                         left[path] = why
+                    elif read_only:
+                        covered.add(path)
         finally:
             kernel.enter(self._own, kernel.CLONE_NEWNS)
+        for path in covered - left.keys():
+            if why := gap(path):
+                left[path] = why
         return left
 
     def _replaced(self) -> None:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from coordinator.files.syscalls import has_writer
 from coordinator.namespaces import kernel
 
 
@@ -93,6 +94,27 @@ class Session:
             for place in _places(known.number):  # it was moved with a directory
                 if _unmount(place, known):
                     break
+
+
+def gap(path: str) -> str:
+    """How a file that is mounted can be written all the same, in words; nothing: not as far as is
+    known. Asked outside of the session's namespace."""
+    try:
+        at = kernel.open_path(os.fsencode(path))
+    except OSError:
+        return ""
+    try:
+        found = os.fstat(at)
+        if not stat.S_ISREG(found.st_mode):
+            return ""
+        if found.st_nlink > 1:
+            return "it has another name, a hard link"
+        with suppress(OSError), open(f"/proc/self/fd/{at}", "rb", buffering=0) as file:
+            if has_writer(file.fileno()):
+                return "a program has it open for writing"
+    finally:
+        os.close(at)
+    return ""
 
 
 def _unmount(path: bytes, known: Mounted) -> bool:

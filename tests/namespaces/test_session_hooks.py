@@ -7,6 +7,7 @@ from typing import Any
 
 import coordinator._hook as hook_file
 from tests.namespaces.conftest import ONCE, Agent, Stand
+from tests.waiting import until
 
 
 def asked(stand: Stand, agent: Agent, event: str, **more: Any) -> dict[str, Any]:
@@ -34,15 +35,22 @@ def test_a_command_is_left_as_it_is_and_still_cannot_write_what_others_hold(stan
 
 
 def test_what_no_mount_covers_is_found_after_the_command(stand: Stand) -> None:
-    """Another name of the file that was there before, a descriptor that was open."""
+    """Another name of the file that was there before, a descriptor that was open. The holder is told of either."""
     holder, agent = stand.agent(), stand.agent()
     asked(stand, holder, "SessionStart", source="startup", session_id="s-2")
     asked(stand, agent, "SessionStart", source="startup")
-    for way in ("D=link; echo H >> $D", "echo H >&3"):
+
+    def holder_knows(why: str) -> bool:
+        return f"not kept from commands of other agents ({why})" in json.dumps(
+            asked(stand, holder, "UserPromptSubmit", session_id="s-2", prompt="x"))
+
+    for before, way, why in (("ln a.py link", "D=link; echo H >> $D", "it has another name, a hard link"),
+                             ("rm link; exec 3>> a.py", "echo H >&3", "a program has it open for writing")):
         stand.write("a.py", "one\n")
-        stand.run("ln", "-f", "a.py", "link")
-        assert agent.does("exec 3>> a.py") == 0
+        assert agent.does(before) == 0
         assert holder.does("coord lock a.py") == 0
+        until(lambda why=why: holder_knows(why))  # type: ignore[misc]
+        assert not holder_knows(why), "it is told once"
         call = {"tool_name": "Bash", "tool_input": {"command": way}, "tool_use_id": "t"}
         asked(stand, agent, "PreToolUse", **call)
         assert agent.does(way) == 0 and stand.read("a.py") == "one\nH\n"
