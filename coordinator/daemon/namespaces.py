@@ -85,14 +85,6 @@ class Namespaces:
         self._opening, self._learning = asyncio.Lock(), asyncio.Lock()
         self._reading: asyncio.Task[None] | None = None
 
-    def guards(self, agent: str) -> bool:
-        """Whether an agent's processes are in a namespace of their own; a sub-agent's are in that
-        of its parent."""
-        if not self._sessions:
-            return False
-        owner = self._look(lambda view: _owner(view, agent))
-        return any(one.agent == owner for one in self._sessions.values())
-
     def agents(self) -> list[str]:
         """The agents whose processes are in namespaces of their own."""
         return [one.agent for one in self._sessions.values()]
