@@ -286,3 +286,24 @@ def _git_written(name: str, args: list[str]) -> list[str]:
     if name in ("checkout", "stash") and "--" in args:
         return args[args.index("--") + 1 :]
     return []
+
+
+#: What a read-only file answers to whoever would write it.
+_STOPPED = ("Read-only file system", "Device or resource busy", "EROFS", "EBUSY")
+_WORD = re.compile(r"""[^\s'"`,;:()<>|&\[\]]+""")
+_NAMES_A_FILE = re.compile(r"[^/]*/|\w.*\.\w+$")
+
+
+def not_writable(output: str) -> list[str] | None:
+    """The files that a command's output says were not writable, as far as they look like names;
+    None: it says nothing of the kind."""
+    lines = [line for line in output.splitlines() if any(sign in line for sign in _STOPPED)]
+    if not lines:
+        return None
+    return [word for line in lines for word in _WORD.findall(line)
+            if _NAMES_A_FILE.match(word)]
+
+
+def words(text: str) -> list[str]:
+    """What may be names of files in a command."""
+    return _WORD.findall(text)

@@ -200,6 +200,24 @@ def test_an_obvious_shell_write_is_proposed_like_an_edit(up: Repo) -> None:
     assert held(up)["free.py"] == bob.name
 
 
+@pytest.mark.parametrize(("output", "blamed"), [
+    ("bash: c/index.ts: Read-only file system", ()), ("bash: a/index.ts: Read-only file system", ("a/index.ts",)),
+    ("touch: cannot touch '{root}/lib/deep/x': Read-only file system", ("lib/",)),
+    ("fatal: Unable to create '{root}/.git/index.lock': Read-only file system", ()),
+    ("OSError: [Errno 30] Read-only file system: 'b/index.ts'", ("b/index.ts",)),
+    ("Error: EROFS: read-only file system, open 'sql/one.sql'", ("sql/*.sql",)),
+    ("EROFS", ("a/index.ts", "b/index.ts", "lib/", "sql/*.sql")), ("a/index.ts is fine", ()),
+])
+def test_whose_file_it_was_is_said_of_that_file_alone(up: Repo, output: str, blamed: tuple[str, ...]) -> None:
+    held = ("a/index.ts", "b/index.ts", "lib/", "sql/*.sql")
+    with up.client() as client:
+        client.call(rq.Register(agent="ann"))
+        client.call(rq.Acquire(agent="ann", resources=list(held)))
+        told = Claude(up, "bob").shell(f"echo {shlex.quote(output.format(root=up.root))} >&2")[0]
+    assert tuple(name for name in held if f"{name} is leased by ann" in told) == blamed, told
+    assert bool(told) == bool(blamed)
+
+
 def test_git_wide_commands_wait_for_a_quiet_tree(up: Repo) -> None:
     ann, bob = Claude(up, "ann"), Claude(up, "bob")
     up.write("held.py", "1\n")

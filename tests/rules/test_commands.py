@@ -153,6 +153,8 @@ def test_no_text_upsets_it(command: str) -> None:
     commands.git_wide(command)
     commands.targets(command)
     commands.reads_only(command)
+    commands.words(command)
+    commands.not_writable(f"{command} Read-only file system")
 
 
 hashes = st.sampled_from([None, "a", "b", "c"])

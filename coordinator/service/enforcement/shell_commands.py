@@ -35,8 +35,6 @@ GIT_S = 120.0
 PROTECTED_MAX = 2_000
 #: For contents that nobody has read.
 UNKNOWN = "unknown"
-#: What a read-only file answers to whoever would write it.
-_STOPPED = ("Read-only file system", "Device or resource busy", "EROFS", "EBUSY")
 
 
 class Held(NamedTuple):
@@ -138,13 +136,15 @@ def _family(view: View, agent: str) -> set[str]:
 
 def explained(tx: Tx, agent: str, command: str, output: str) -> str:
     """Which lease stopped a command that met a read-only file, in a sentence; else nothing."""
-    if not any(sign in output for sign in _STOPPED):
+    met = commands.not_writable(output)
+    if met is None:
         return ""
-    mine = _family(tx, agent)
-    rows = [row for row in _live(tx) if row.locked_by not in mine and row.kind != "key"]
-    named = [r for r in rows if r.file_path.rstrip("/").rpartition("/")[2] in output + command]
-    if not rows:
-        return ""
+    rows = held_by_others(tx, agent)
+    named = [row for row in rows if any(_may_be_in(row, word) for word in met)]
+    if not rows or (met and not named):
+        return ""  # it was another file, which something else keeps from it
+    named = named or [row for row in rows if any(
+        _may_be_in(row, word) for word in commands.words(command))]
     said = "; ".join(
         f"{row.file_path} is leased by {row.locked_by}"
         + (f" ({quoted(row.task_description)})" if row.task_description else "")
@@ -155,6 +155,16 @@ def explained(tx: Tx, agent: str, command: str, output: str) -> str:
         f"[coord] Your command met files that others hold, which were read-only for it: {said}. "
         "Nothing in them was changed. Do not try to work around it; do other work and come back."
     )
+
+
+def _may_be_in(row: LeaseRow, word: str) -> bool:
+    """Whether a word may name what is leased, or what is in it, from wherever it was said."""
+    name, word = row.file_path.partition("::")[0].rstrip("/"), word.removeprefix("./").rstrip("/")
+    if row.kind == "glob":
+        return overlaps(as_resource(word, "file", path_scope(word)),
+                        as_resource(row.file_path, "glob", row.scope))
+    return f"/{word}".endswith(f"/{name}") or f"/{name}".endswith(f"/{word}") or (
+        row.kind == "dir" and f"/{name}/" in f"/{word}")
 
 
 def settle_own(svc: Service, tx: Tx, agent: str) -> None:
