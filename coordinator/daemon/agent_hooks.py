@@ -318,7 +318,7 @@ class AgentHooks:
                      ) -> None:
         service = self._router.service
         most = service.settings.review.file_bytes_max
-        seen = [file_stamps.look(one, most) for one in protect if one.kind != "directory"]
+        seen = [file_stamps.look(one, most) for one in protect if one.kind in ("file", "absent")]
         said = self._router.look(lambda view: file_stamps.folders(service, view, protect))
         below = said if isinstance(said, list) else []
         self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,

@@ -57,11 +57,12 @@ class Folder:
 
 
 def held(svc: Service, leases: Sequence[LeaseRow]) -> list[Held]:
-    """Where these leases lie on the disk, and what is there: the files below a glob one by one."""
+    """Where these leases lie on the disk, and what is there: the files below a glob one by one, and
+    the glob itself."""
     out: dict[str, Held] = {}
     for row in leases:
         for one in _paths(svc, row):
-            out.setdefault(one.path, one)
+            out.setdefault(one.path if one.kind != "glob" else one.name, one)
         if len(out) >= PROTECTED_MAX:
             break
     return list(out.values())
@@ -81,23 +82,16 @@ def _paths(svc: Service, row: LeaseRow) -> list[Held]:
             found = manifest(root, asked, svc.ignore, PROTECTED_MAX)
         except Refusal:
             return []
-        return [
-            Held(
-                str(repository_files.place(svc, row.worktree, one)),
-                one,
-                row.locked_by,
-                "file",
-                row.fencing_token,
-                row.locked_at,
-                row.scope,
-                row.worktree,
-            )
-            for one in found
-        ]
+        whole = Held(str(root), row.file_path, row.locked_by, "glob", row.fencing_token,
+                     row.locked_at, row.scope, row.worktree)
+        return [*(whole._replace(path=str(repository_files.place(svc, row.worktree, one)),
+                                 name=one, kind="file") for one in found), whole]
     place = repository_files.place(svc, row.worktree, name.rstrip("/"))
     kind = repository_files.kind(svc, row.worktree, name.rstrip("/"))
     if kind is None:
         return []
+    if kind == "absent" and row.kind == "dir":
+        kind = "directory"  # nothing is in it
     return [Held(str(place), name, row.locked_by, kind, row.fencing_token, row.locked_at,
                  row.scope, row.worktree)]
 
@@ -108,11 +102,11 @@ def look(held: Held, most: int) -> Look:
 
 
 def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
-    """At the directories among these, with all that is below."""
+    """At the directories and globs among these, with all that is below."""
     out: list[Folder] = []
     left, unread = BELOW_MAX, READ_MAX
     for held in protect:
-        if held.kind != "directory":
+        if held.kind not in ("directory", "glob"):
             continue
         found = _files(svc, held, left)
         if found is None:
@@ -166,7 +160,8 @@ def _files(svc: Service, held: Held, most: int) -> list[str] | None:
     """Names of the files below, relative to their working tree; None if there are too many."""
     root = repository_files.place(svc, held.worktree, "")
     try:
-        return manifest(root, as_resource(held.name, "dir", held.scope), svc.ignore, most)
+        kind = "glob" if held.kind == "glob" else "dir"
+        return manifest(root, as_resource(held.name, kind, held.scope), svc.ignore, most)
     except Refusal:
         return None
 

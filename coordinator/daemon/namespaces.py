@@ -231,7 +231,7 @@ class Namespaces:
         if row.kind == "glob":  # what is below it is found by walking
             found = await self._loop.run_in_executor(
                 None, lambda: file_stamps.held(self._service, [row]))
-            return [one.path for one in found]
+            return [one.path for one in found if one.kind != "glob"]
         name = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
         place = str(repository_files.place(self._service, row.worktree, name.rstrip("/")))
         return [place + "/" if row.kind == "dir" else place]

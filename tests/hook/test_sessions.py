@@ -307,6 +307,26 @@ def test_what_changed_below_a_leased_directory_is_found(up: Repo) -> None:
     assert up.read("lib/deep/gone.py") == "gone.py\n" and not (up.root / "lib/deep/new.py").exists()
 
 
+def test_what_is_new_below_a_glob_and_in_an_absent_directory_is_found(up: Repo) -> None:
+    up.write("d/old.sql", "old\n")
+    up.write("d/other.txt", "other\n")
+    ann = Claude(up, "ann")
+    with up.client() as client:
+        client.call(rq.Acquire(agent=ann.name, resources=["d/*.sql", "newd/", "absent.py"]))
+        said = commanded(up, "quinn", "D=d; N=newd; mkdir $N; echo H > $D/new.sql; echo H > $D/new.txt; echo H > $N/x; "
+                                      "echo H > $D/old.sql; A=absent; echo H > $A.py")
+        assert f"held by {ann.name}" in said
+        (review,) = client.call(rq.Reviews()).items
+        assert {file.path: file.change for file in review.files} == {
+            "d/new.sql": "created", "d/old.sql": "modified", "newd/x": "created", "absent.py": "created"}
+        assert all(file.kept for file in review.files)
+        assert commanded(up, "quinn", "sh -c true") == "", "it is told once"
+        client.call(rq.ReviewDecide(review=review.review, verdict="keep"))
+        assert ann.edit("d/mine.sql", "ann's\n") == ""
+        commanded(up, "quinn", "sh -c true")
+        assert not client.call(rq.Reviews()).items, "the holder's own writing is its own"
+
+
 def test_what_the_holder_does_below_its_directory_is_its_own(up: Repo) -> None:
     up.write("lib/a.py", "a\n")
     ann, quinn = Claude(up, "ann"), Claude(up, "quinn", profile="qwen")

@@ -38,12 +38,13 @@ UNKNOWN = "unknown"
 
 
 class Held(NamedTuple):
-    """A file or directory that somebody else holds: where it lies, its holder, what it is."""
+    """A file or directory that somebody else holds: where it lies, its holder, what it is. Of a
+    glob: the working tree, for the files that are not there yet."""
 
     path: str
     name: str
     holder: str
-    kind: Literal["file", "directory", "absent"]
+    kind: Literal["file", "directory", "absent", "glob"]
     token: int = 0
     """The lease's fencing token, and when it was granted."""
     since: str = ""
