@@ -12,6 +12,8 @@ from pathlib import Path
 
 from tests.conftest import BARE
 
+#: A PATH without `coord`.
+PLAIN = "/usr/local/bin:/usr/bin:/bin"
 _OBEYS = """
 import json, subprocess, sys
 for line in sys.stdin:
@@ -70,7 +72,7 @@ def of_session(root: Path, profile: str, session: str, env: Mapping[str, str] | 
     """The process of a session, the same for all of its agents."""
     key = (str(root), profile, session)
     if key not in _SESSIONS:
-        _SESSIONS[key] = AgentProcess(root, env or {})
+        _SESSIONS[key] = AgentProcess(root, {"PATH": PLAIN, **(env or {})})
     return _SESSIONS[key]
 
 

@@ -36,9 +36,9 @@ for root in (old, new):
     root.mkdir()
     (root / "sub").mkdir()
     if root == old:
-        assert coord(root, "init")[0] == 0
-        assert coord(root, "lock", "a.py", "--agent", "ann")[0] == 0
-        assert coord(root, "down")[0] == 0
+        for words in (["init"], ["lock", "a.py", "--agent", "ann"], ["down"]):
+            code, said = coord(root, *words)
+            assert code == 0, (words, code, said)
         for part in root.glob(".coord/coord.sqlite3-*"):
             part.unlink()  # it cannot be written to without them
 before = (old / ".coord/coord.sqlite3").read_bytes()

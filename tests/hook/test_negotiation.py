@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.hook.test_sessions import Claude, held
+
+
+def coord(repo: Repo) -> str:
+    """As it is typed in a shell that has none on its PATH."""
+    return shlex.quote(f"{repo.state.bin}/coord")
 
 
 def ask(repo: Repo, agent: Claude, resource: str, reason: str) -> str:
@@ -20,7 +27,7 @@ def test_asked_and_answered_with_the_next_hooks(up: Repo) -> None:
     assert ann.edit("hot.py", "one\ntwo\n") == ""
     assert "leased by claude-code-ann" in bob.edit("hot.py", "x\n")
     # Typed in bob's own shell, which knows who it is
-    _, code, output = bob.shell("coord request file hot.py --reason 'the build is red'")
+    _, code, output = bob.shell(f"{coord(up)} request file hot.py --reason 'the build is red'")
     assert code == 0 and "claude-code-ann is asked to release hot.py" in output, output
     assert held(up) == {"hot.py": ann.name}
     # The holder is told with its next hook, once
@@ -28,7 +35,7 @@ def test_asked_and_answered_with_the_next_hooks(up: Repo) -> None:
     assert 'claude-code-bob asks you to release hot.py: "the build is red".' in said
     assert ann.hook("UserPromptSubmit", prompt="x") == {}
     # It types what it was told, as it stands
-    _, code, output = ann.shell(next(w for w in said.split("`") if w.startswith("coord request approve")))
+    _, code, output = ann.shell(next(w for w in said.split("`") if "coord request approve" in w or "coord' request approve" in w))
     assert code == 0 and "claude-code-bob has hot.py now" in output, output
     assert held(up) == {"hot.py": bob.name}
     # The asker is told with its next hook, once, with what changed since it read the file
@@ -48,7 +55,7 @@ def test_a_holder_that_is_about_to_stop_is_asked_first(up: Repo) -> None:
     request = ask(up, bob, "hot.py", "I need it")
     said = ann.hook("Stop", stop_hook_active=False)
     assert said["decision"] == "block" and f"coord request reject {request}" in said["reason"]
-    command = f"coord request reject {request} --agent {ann.name} --answer 'two more tests'"
+    command = f"{coord(up)} request reject {request} --agent {ann.name} --answer 'two more tests'"
     assert ann.shell(command)[1] == 0
     said = bob.hook("Stop", stop_hook_active=False)
     assert "two more tests" in said["reason"] and "stays with claude-code-ann" in said["reason"]
