@@ -34,6 +34,8 @@ log = logging.getLogger("coord.namespaces")
 STAYS_S, LOOKS_S = 30.0, 2.0
 #: How long a session that nobody has entered is kept (seconds).
 UNENTERED_S = 60.0
+#: Asks for the namespace around one (ioctl_nsfs(2)).
+_NS_GET_PARENT = 0xB702
 #: The longest order, in bytes.
 ORDER_BYTES_MAX = 4 << 20
 
@@ -59,6 +61,9 @@ class Kept:
     ends: bool
     #: Of its first process; None before that has entered, and after it has ended.
     process: int | None = None
+    pid: int = 0
+    #: The user namespace that its agent lives in; 0: it was not seen yet.
+    user: int = 0
     entered: bool = False
     made_at: float = field(default_factory=time.monotonic)
 
@@ -98,6 +103,7 @@ class Keeper:
                     log.exception("an order failed")
             if time.monotonic() - self._looked_at >= LOOKS_S:
                 self._looked_at = time.monotonic()
+                self._note_users()
                 self._forget_empty()
 
     def _is_needed(self) -> bool:
@@ -218,7 +224,7 @@ class Keeper:
         if kept.entered:
             raise OSError(0, "this session has been entered already")
         pid, _ = _peer(link.socket)
-        kept.process = os.pidfd_open(pid)
+        kept.process, kept.pid = os.pidfd_open(pid), pid
         kept.entered = True
         key = kept.session.key
         self._selector.register(kept.process, selectors.EVENT_READ, lambda: self._ended(key))
@@ -304,9 +310,22 @@ class Keeper:
         self._tell_daemon(kept, {"gone": key})
 
     def _is_inside(self, pid: int) -> bool:
-        """Whether a process is in a session, or in a namespace that was made in one. Of those
-        outside an ordinary user's keeper may not ask."""
-        return _namespace_of(pid, "user") not in (0, self._origin)
+        """Whether a process is in a session, or in a namespace that was made in one. (Of those
+        outside an ordinary user's keeper may not ask; root's may, and there are containers.)"""
+        if _namespace_of(pid, "user") in (0, self._origin):
+            return False
+        if self._around >= 0:
+            return True
+        self._note_users()
+        users = {kept.user for kept in self._sessions.values()}
+        return not users.isdisjoint(_users_above(pid))
+
+    def _note_users(self) -> None:
+        """An agent makes its user namespace after it has entered."""
+        for kept in self._sessions.values():
+            if kept.process is not None and not kept.user:
+                number = _namespace_of(kept.pid, "user")
+                kept.user = 0 if number == self._origin else number
 
 
 def _processes() -> list[int]:
@@ -319,6 +338,24 @@ def _namespace_of(pid: int, kind: str = "mnt") -> int:
         return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
     except OSError:
         return 0
+
+
+def _users_above(pid: int) -> set[int]:
+    """The user namespaces of a process: its own, and those that this was made in."""
+    found = set[int]()
+    try:
+        at = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return found
+    while True:
+        found.add(os.fstat(at).st_ino)
+        try:
+            up = fcntl.ioctl(at, _NS_GET_PARENT)
+        except OSError:
+            return found
+        finally:
+            os.close(at)
+        at = up
 
 
 def _peer(link: socket.socket) -> tuple[int, int]:

@@ -188,6 +188,22 @@ def test_a_killed_keeper_ends_the_session(stand: Stand) -> None:
     assert stand.agent().does("echo H >> a.py") != 0, "and the next one has a new keeper"
 
 
+def test_whoever_is_in_another_container_is_in_no_session(stand: Stand) -> None:
+    """A coordinator can be started there, also while sessions run outside."""
+    stand.coord("up")
+    agent = stand.agent()
+    other = Path(stand.root.parent, "home/other")
+    stand.run("mkdir", str(other))
+    done = stand.run("unshare", "-rm", "sh", "-c", 'export XDG_RUNTIME_DIR="$1"; mount -t tmpfs none "$1"; '
+                     'chmod 700 "$1"; cd "$1" && git init -q . && "$0" -P -m coordinator.cli.main lock x --agent ann && '
+                     '"$0" -P -m coordinator.cli.main down', stand.python, str(other))
+    assert done.returncode == 0, done.stderr
+    ask = f"'{stand.python}' -P -c 'from coordinator.namespaces import orders; from pathlib import Path; " \
+          "print(orders.start_outside(Path.cwd()))'"
+    assert agent.does(ask) == 0 and agent.said[-1] == "True", agent.said
+    assert agent.does(f"unshare -rm {ask}") == 0 and agent.said[-1] == "True", agent.said
+
+
 @ONCE
 def test_refusals_are_in_words_and_leave_no_agent(stand: Stand) -> None:
     stand.coord("up")
