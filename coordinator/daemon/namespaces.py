@@ -17,6 +17,7 @@ import secrets
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,9 +106,16 @@ class Namespaces:
                 raise Refusal(Code.INVALID, f"{request.agent} is not a registered agent, or a "
                               "sub-agent of one: it has no session of its own.")
             async with self._opening:
-                await self._connect()
-                said = await self._order(do="session", key=key, root=self._root, agent=owner,
-                                         ends=request.ends)
+                made = partial(self._order, do="session", key=key, root=self._root, agent=owner,
+                               ends=request.ends)
+                try:
+                    await self._connect()
+                    said = await made()
+                except Refusal as refusal:  # the one that ended just now had no session any more
+                    if not refusal.facts.get("lost"):
+                        raise
+                    await self._connect()
+                    said = await made()
                 self._tell_of(said["left"])
                 said = await self._order(do="sessions", root=self._root)
                 number = said["sessions"][key][2]
@@ -238,7 +246,7 @@ class Namespaces:
 
     async def _order(self, **order: Any) -> dict[str, Any]:
         if self._to is None:
-            raise _lost()
+            raise orders.lost()
         self._number = number = self._number + 1
         future = self._asked[number] = self._loop.create_future()
         self._to.write(json.dumps({"n": number, **order}).encode() + b"\n")
@@ -246,9 +254,11 @@ class Namespaces:
             said: dict[str, Any] = await asyncio.wait_for(future, ANSWER_S)
         except TimeoutError:
             self._lose()
-            raise _lost() from None
+            raise orders.lost() from None
         finally:
             self._asked.pop(number, None)
+        if "lost" in said:
+            raise orders.lost("it has gone")
         if "error" in said:
             raise orders.no_session(said["error"])
         return said
@@ -280,7 +290,7 @@ class Namespaces:
         self._db.set_update_hook(None)
         for future in self._asked.values():
             if not future.done():
-                future.set_result({"error": "it has gone"})
+                future.set_result({"lost": True})
         lost, self._numbers = self._numbers, {}
         if lost:
             log.error("the sessions' keeper has gone: the agents in them are ended")
@@ -324,7 +334,3 @@ def _kill(namespaces: set[int]) -> None:
             with contextlib.suppress(OSError):
                 if Path("/proc", name, "ns/mnt").stat().st_ino in namespaces:
                     os.kill(int(name), signal.SIGKILL)
-
-
-def _lost() -> Refusal:
-    return orders.no_session("the sessions' keeper does not answer")

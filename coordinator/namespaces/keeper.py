@@ -123,6 +123,8 @@ class Keeper:
             return
         link = Link(made, self._is_inside(pid))
         self._links.add(link)
+        if not link.inside:
+            self._needed_at = time.monotonic()  # it is about to ask for a session
         self._selector.register(made, selectors.EVENT_READ, lambda: self._read(link))
 
     def _read(self, link: Link) -> None:

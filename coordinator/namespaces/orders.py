@@ -51,20 +51,25 @@ def connect(*, start: bool) -> socket.socket:
     """
     if not kernel.available():
         raise no_session(kernel.refused())
-    path = socket_path()
-    link = _connected(path)
-    if link is None:
-        if not start:
-            raise no_session("no session of this user runs")
-        ownership.make_folder(path.parent)
-        link = _started(path)
-    try:
-        ask(link, {"do": "sessions", "root": ""})
-    except Refusal:
-        link.close()
-        raise
-    link.setblocking(True)
-    return link
+    path, deadline = socket_path(), time.monotonic() + START_S
+    while True:
+        link = _connected(path)
+        if link is None:
+            if not start:
+                raise no_session("no session of this user runs")
+            ownership.make_folder(path.parent)
+            link = _started(path)
+        try:
+            ask(link, {"do": "sessions", "root": ""})
+        except Refusal as refusal:
+            link.close()
+            # It may have been about to end, for want of sessions: there is another in a moment.
+            if not refusal.facts.get("lost") or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+            continue
+        link.setblocking(True)
+        return link
 
 
 def entrance(opened: SessionOpened, directory: Path) -> list[str]:
@@ -89,7 +94,7 @@ def ask(link: socket.socket, order: dict[str, Any]) -> dict[str, Any]:
                 raise OSError("it has gone")
             data += piece
     except OSError as bad:
-        raise no_session(f"the sessions' keeper does not answer ({bad.strerror or bad})") from None
+        raise lost(bad.strerror or str(bad)) from None
     said: dict[str, Any] = json.loads(data)
     if "error" in said:
         raise no_session(said["error"], inside="inside" in said)
@@ -116,6 +121,13 @@ def start_outside(root: Path) -> bool:
     with link:
         ask(link, {"do": "start", "root": str(root)})
     return True
+
+
+def lost(why: str = "") -> Refusal:
+    """BAD_TRANSITION: the keeper has gone, or does not answer."""
+    refusal = no_session(f"the sessions' keeper does not answer{why and f' ({why})'}")
+    refusal.facts["lost"] = True
+    return refusal
 
 
 def no_session(why: str, *, inside: bool = False) -> Refusal:

@@ -250,3 +250,20 @@ def test_it_goes_on_where_it_was_started(stand: Stand) -> None:
         [*stand.become, stand.python, "-P", "-m", "coordinator.cli.main", "run", "shell", "--", "sh", "-c",
          "pwd; echo H >> f.txt"], cwd=below, env=stand.env, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.splitlines()[-1] == str(below) and done.returncode and stand.read("pkg/web/f.txt") == "one\n"
+
+
+def test_a_keeper_that_ends_while_it_is_asked_is_followed_by_another(stand: Stand) -> None:
+    """One that has had no session for a while ends by itself, at any moment."""
+    door = stand.home / "coord/namespaces"
+    stand.run("mkdir", "-m", "700", "-p", str(door.parent))
+    ending = subprocess.Popen(
+        [*stand.become, stand.python, "-c", "import os, socket, sys; d = socket.socket(socket.AF_UNIX); d.bind(sys.argv[1]); "
+         "d.listen(); print(flush=True); d.accept(); os.unlink(sys.argv[1])", str(door)], stdout=subprocess.PIPE)
+    assert ending.stdout is not None
+    ending.stdout.readline()
+    stand.write("a.py", "")
+    agent = stand.agent()
+    assert ending.wait(5) == 0, "it was asked first"
+    ending.stdout.close()
+    stand.coord("lock", "a.py", "--agent", "ann")
+    assert agent.does("echo H >> a.py") != 0
