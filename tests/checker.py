@@ -71,6 +71,10 @@ def assert_sound(world: World) -> None:
         for two in live[at + 1:]:
             if one.locked_by != two.locked_by and not one.mode == two.mode == "shared":
                 assert not overlaps(_resource(one), _resource(two)), f"{one} and {two}"
+    for turn in live:
+        for one in live if turn.scope.startswith("k/git/index/") else ():
+            if one.kind != "key" and turn.worktree == one.worktree and not one.mode == turn.mode == "shared":
+                assert _family(db, one.locked_by) & _family(db, turn.locked_by), f"{one} while git changes the tree: {turn}"
     _new_grants_on_disk(world, live)
     _parked_tasks_have_blockers(db)
     _tasks_follow_what_they_come_after(db)
@@ -96,6 +100,10 @@ def assert_sound(world: World) -> None:
     world.shadow.assert_equal(db)
 
 
+def _family(db: apsw.Connection, agent: str) -> set[str]:
+    return {agent, *(name for name, in db.execute("SELECT parent FROM agents WHERE agent = ? AND parent IS NOT NULL", (agent,)))}
+
+
 def assert_settled(world: World) -> None:
     """What must hold when nothing is left to be done: whoever waits has something in its way."""
     view = world.view()
@@ -115,7 +123,8 @@ def assert_settled(world: World) -> None:
             continue
         held = any(
             lease.locked_by != waiter.agent and "exclusive" in (lease.mode, waiter.mode)
-            and (overlaps(_resource(lease), want) or lease.scope == met[name])
+            and (overlaps(_resource(lease), want) or lease.scope == met[name]
+                 or (want.scope.startswith("k/git/index/") and lease.kind != "key"))
             for lease in leases for want in wants[name]
         )
         behind = any(

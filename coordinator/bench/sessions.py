@@ -99,7 +99,8 @@ def _own_keeper(place: Path) -> Iterator[None]:
 
 def _entrance(client: Client, root: Path) -> list[str]:
     """What starts a program in a new session of a new agent."""
-    return orders.entrance(client.call(rq.OpenSession(agent=_registered(client))), root)
+    request = rq.OpenSession(agent=_registered(client), path=os.environ["PATH"])
+    return orders.entrance(client.call(request), root)
 
 
 def _registered(client: Client) -> str:
@@ -147,7 +148,7 @@ def _starts(root: Path, client: Client, runs: int) -> tuple[list[float], list[fl
     agents = [_registered(client) for _ in range(runs)]
     inside, bare = [], []
     for agent in agents:
-        request = rq.OpenSession(agent=agent)
+        request = rq.OpenSession(agent=agent, path=os.environ["PATH"])
         inside.append(spent(lambda request=request: [  # type: ignore[misc]
             *orders.entrance(client.call(request), root), "true"]))
         bare.append(spent(lambda: ["true"]))

@@ -77,8 +77,9 @@ def _become_in_session(profile: str, words: list[str]) -> NoReturn:
         orders.connect(start=True).close()  # outside of all sessions, where it has power over them
         agent = client.register(description=f"coord run {profile}")
         try:
-            opened = client.call(rq.OpenSession(agent=agent))
-            _become([*orders.entrance(opened, Path.cwd()), *words], _environment(client))
+            environment = _environment(client)
+            opened = client.call(rq.OpenSession(agent=agent, path=environment["PATH"]))
+            _become([*orders.entrance(opened, Path.cwd()), *words], environment)
         except BaseException:
             client.call(rq.Leave(agent=agent, reason="it could not be started"))
             raise

@@ -97,8 +97,9 @@ class AgentHooks:
     """One per daemon; used from the loop's thread only."""
 
     def __init__(self, router: RequestRouter, own: CoordCommand,
-                 processes: SessionProcesses) -> None:
+                 processes: SessionProcesses, git_asks: Callable[[str | None], bool]) -> None:
         self._router = router
+        self._git_asks = git_asks
         self._processes = processes
         self._own = own
         self._commands: list[_Command] = []
@@ -134,7 +135,7 @@ class AgentHooks:
             answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
             return
         self._note_unknown(profile, heard)
-        wait_s = self._patience(table, heard) if wait else 0.0
+        wait_s, turn_wait_s = self._patience(table, heard) if wait else (0.0, 0.0)
         receipt = _Receipt(self._router, self._on_the_way)
 
         sentences: dict[str, list[str]] = {}
@@ -142,12 +143,14 @@ class AgentHooks:
         def job(tx: Tx) -> Any:
             service = self._router.service
             receipt.lost()  # of a try that was rolled back
+            actor = who(tx, token)
             heeded = tool_calls.serve(
-                service, tx, who(tx, token), profile, heard, can_add=can_add(table, heard),
-                wait_s=wait_s, broken=[one for said in sentences.values() for one in said],
+                service, tx, actor, profile, heard, can_add=can_add(table, heard),
+                wait_s=wait_s, turn_wait_s=turn_wait_s, git_asks=self._git_asks(actor.agent),
+                broken=[one for said in sentences.values() for one in said],
                 on_the_way=self._on_the_way,
             )
-            if not (heeded.waiting and wait_s > 0):  # then nothing is told yet
+            if heeded.waiting is None:  # else nothing is told yet
                 if confirms:
                     receipt.take(heeded)
                 else:
@@ -167,8 +170,8 @@ class AgentHooks:
                 else:
                     value = tool_calls.Heeded("", deny=tool_calls.told(value))
             waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
-            if waits is not None and wait_s > 0:
-                self._router.hold(waits, wait_s, lambda late: self._late(
+            if waits is not None:
+                self._router.hold(waits, value.wait_s, lambda late: self._late(
                     late, table, heard, answer, lambda: self.hook(
                         name, token, payload, answer, wait=False, confirms=confirms,
                         caller=caller)))
@@ -273,11 +276,12 @@ class AgentHooks:
             )
         return profile.hooks
 
-    def _patience(self, table: HookTable, heard: HookCall) -> float:
+    def _patience(self, table: HookTable, heard: HookCall) -> tuple[float, float]:
+        """How long a call may be held: for what others hold, and while another's git is at work."""
         if heard.moment != "before":
-            return 0.0
-        wanted = self._router.service.settings.hooks.wait_s
-        return max(0.0, min(wanted, table.timeout_s - tool_calls.MARGIN_S))
+            return 0.0, 0.0
+        hooks, most = self._router.service.settings.hooks, table.timeout_s - tool_calls.MARGIN_S
+        return max(0.0, min(hooks.wait_s, most)), max(0.0, min(hooks.git_wait_s, most))
 
     def _note_unknown(self, profile: str, heard: HookCall) -> None:
         unknown = heard.moment == "other" or (

@@ -29,6 +29,7 @@ from coordinator.daemon.agents_alive import AgentsAlive
 from coordinator.daemon.backups import Backups
 from coordinator.daemon.compaction import Compaction
 from coordinator.daemon.coord_command import CoordCommand
+from coordinator.daemon.git_processes import GitProcesses
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.landing_recovery import LandingRecovery
 from coordinator.daemon.lock import take_lock
@@ -157,10 +158,10 @@ class Daemon:
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock,
             {"health": self._health, "shutdown": self._shutdown,
-             "agent_of_process": lambda req: rq.ProcessesAgent(
-                 agent=self._processes.agent_of(req.pid))},
+             "agent_of_process": lambda req: rq.ProcessesAgent(agent=self._agent_of(req.pid))},
             looker, self._workers,
             {"compact": lambda req, answer: self._compaction.ask(req, answer),
+             "git_turn": lambda req, answer: self._gits.take(req, answer),
              "open_session": lambda req, answer: self.router.engine.task(
                  self.namespaces.open(req), answer)},
         )
@@ -168,6 +169,7 @@ class Daemon:
         self.namespaces = Namespaces(self._loop, self.service, self._db, self.router.look,
                                      self._alive.ended, self._tell_holder)
         self._processes = SessionProcesses(self._loop, self._alive.ended)
+        self._gits = GitProcesses(self._loop, self.router, self._agent_of)
         self._alive.add(self.namespaces.agents)
         self._alive.add(self._processes.agents)
         self._writer.spread = self.namespaces.spread
@@ -197,7 +199,8 @@ class Daemon:
         self._write(lambda tx: sweep.begin(tx))
         self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
         self.router.verdicts.resume()
-        guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes)
+        guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
+                           self.namespaces.git_asks)
         self._heard = guard.heard
         await self.namespaces.resume()
         self._door = door = UnixServer(self.router, guard, self.state.socket(), self._ground)
@@ -237,6 +240,7 @@ class Daemon:
             await door.close()
             await self.namespaces.close()
             self._processes.close()
+            self._gits.close()
             await self._workers.close()
             if self._ground.lost() is None:
                 await self._leave_in_order()
@@ -268,7 +272,11 @@ class Daemon:
             (self._tend, 1), (self._sweep, self.settings.sweep.interval_s),
             (self._retry, self.settings.leases.retry_s), (self._compact, 6 * 3600),
             (self._refresh_archive, 60), (self._tidy_blobs, 3600), (self._alive.beat, 20),
+            (self._gits.renew, 20),
         ]
+
+    def _agent_of(self, pid: int) -> str | None:
+        return self._processes.agent_of(pid) or self.namespaces.agent_of(pid)
 
     def _sweep(self) -> None:
         self.router.verdicts.resume()

@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 import apsw
 
 from coordinator.daemon import file_stamps
-from coordinator.namespaces import orders
+from coordinator.daemon.session_processes import processes_above
+from coordinator.namespaces import git_programs, orders
 from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.enforcement.shell_commands import PROTECTED_MAX
@@ -51,10 +52,12 @@ class Right(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """One session whose first process lives. `ends`: with that, its agent does."""
+    """One session whose first process lives. `ends`: with that, its agent does. `git_asks`: before
+    it changes a whole working tree."""
 
     agent: str
     ends: bool
+    git_asks: bool
 
 
 class Namespaces:
@@ -90,6 +93,21 @@ class Namespaces:
         """The agents whose processes are in namespaces of their own."""
         return [one.agent for one in self._sessions.values()]
 
+    def git_asks(self, agent: str | None) -> bool:
+        """Whether git asks in this agent's sessions."""
+        theirs = [one.git_asks for one in self._sessions.values() if one.agent == agent]
+        return bool(theirs) and all(theirs)
+
+    def agent_of(self, pid: int) -> str | None:
+        """The agent in whose session a process is, or one that it was started by."""
+        by_number = {number: key for key, number in self._numbers.items()}
+        for process in processes_above(pid):
+            with contextlib.suppress(OSError):
+                key = by_number.get(Path(f"/proc/{process.pid}/ns/mnt").stat().st_ino)
+                if key is not None and key in self._sessions:
+                    return self._sessions[key].agent
+        return None
+
     def spread(self) -> asyncio.Future[None] | None:
         """After a commit: what has to be over before it is told, if anything."""
         if not self._touched or self._to is None:
@@ -106,8 +124,9 @@ class Namespaces:
                 raise Refusal(Code.INVALID, f"{request.agent} is not a registered agent, or a "
                               "sub-agent of one: it has no session of its own.")
             async with self._opening:
+                programs = await self._loop.run_in_executor(None, _programs, request.path)
                 made = partial(self._order, do="session", key=key, root=self._root, agent=owner,
-                               ends=request.ends)
+                               ends=request.ends, programs=programs)
                 try:
                     await self._connect()
                     said = await made()
@@ -118,8 +137,8 @@ class Namespaces:
                     said = await made()
                 self._tell_of(said["left"])
                 said = await self._order(do="sessions", root=self._root)
-                number = said["sessions"][key][2]
-                self._sessions[key] = Guarded(owner, request.ends)
+                _, _, number, _, git_asks = said["sessions"][key]
+                self._sessions[key] = Guarded(owner, request.ends, git_asks)
                 self._numbers[key] = number
         except Refusal as refusal:
             return refusal
@@ -132,8 +151,8 @@ class Namespaces:
             with contextlib.suppress(Refusal):
                 await self._connect()
                 said = await self._order(do="sessions", root=self._root)
-                for key, (agent, lives, number, ends) in said["sessions"].items():
-                    self._sessions[key] = Guarded(agent, ends)
+                for key, (agent, lives, number, ends, asks) in said["sessions"].items():
+                    self._sessions[key] = Guarded(agent, ends, asks)
                     self._numbers[key] = number
                     if not lives:
                         self._over(key)
@@ -310,6 +329,17 @@ def check_outside(root: Path) -> None:
             Code.BAD_TRANSITION, "A coordinator is not run in an agent's session. One is started "
             "outside of it.", next="`coord status` shows it.",
         )
+
+
+def _programs(path: str) -> list[list[str]]:
+    """What stands before git in a session; nothing where it cannot be had. In a thread."""
+    if not path:
+        return []
+    try:
+        return git_programs.prepare(git_programs.found(path))
+    except (OSError, Refusal) as bad:
+        log.warning("git does not ask in sessions: %s", bad)
+        return []
 
 
 def _owner(view: View, agent: str) -> str | None:

@@ -61,7 +61,7 @@ class SessionProcesses:
     def session(self, profile: str, session: str, caller: int) -> str:
         """A hook of this session has come from the process `caller`: the session's id, with a
         mark where another process goes on with the same one."""
-        above = list(_above(caller))
+        above = list(processes_above(caller))
         process = _agents_own(above)
         if process is None:
             return session
@@ -105,7 +105,7 @@ class SessionProcesses:
 
     def agent_of(self, pid: int) -> str | None:
         """The agent in whose session a process is; None: in none, or in more than one."""
-        for process in _above(pid):
+        for process in processes_above(pid):
             agents = {one.agent for one in self._seen.values()
                       if one.process == process and one.agent}
             if agents:
@@ -157,7 +157,7 @@ def _agents_own(above: list[Process]) -> Process | None:
     return None
 
 
-def _above(pid: int) -> Iterator[Process]:
+def processes_above(pid: int) -> Iterator[Process]:
     """A process and those that it was started by, as far as they live; without the first of all."""
     for _ in range(DEPTH_MAX):
         found = _stat(pid)

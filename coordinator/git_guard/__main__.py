@@ -1,5 +1,7 @@
 """`python -P -m coordinator.git_guard pre-commit|pre-push …`: what git's hooks run. Light to start.
 
+`turn` is asked by what stands before git in agents' sessions (turn.py).
+
 Exit code 0: go on; 1: stop, with the reason on standard error. Where nobody can tell, it stops
 with words: a person goes on with COORD_GUARD=off.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from coordinator.git_guard import repository
+from coordinator.git_guard import repository, turn
 from coordinator.git_guard.commit_check import OFF, SWITCH, CommitCheck
 from coordinator.words.refusals import Refusal
 from coordinator.words.texts import harmless
@@ -18,6 +20,8 @@ from coordinator.words.texts import harmless
 def main(arguments: list[str]) -> int:
     """The hook's exit code."""
     hook, rest = (arguments or [""])[0], arguments[1:]
+    if hook == "turn":
+        return turn.main(rest)
     told = os.fsdecode(sys.stdin.buffer.read()) if hook == "pre-push" else ""
     try:
         top = repository.top()

@@ -80,7 +80,15 @@ class CommitCheck:
         """
         if not self.used:
             return ""
-        held = self._held(repository.staged(self._top), "commit")
+        return self.commit_of(repository.staged(self._top))
+
+    def commit_of(self, paths: Sequence[str]) -> str:
+        """The same for a commit of these files.
+
+        Raises:
+            Refusal: nobody can tell.
+        """
+        held = self._held(paths, "commit")
         if not held:
             return ""
         names = list(dict.fromkeys(item.path for item in held))
@@ -89,6 +97,18 @@ class CommitCheck:
             f"git restore --staged -- {_quoted(names)}   (or wait: `coord locks` tells)",
             "git commit …",
         )
+
+    def add_of(self, paths: Sequence[str]) -> str:
+        """Why `git add` may not take these into the index; empty if it may.
+
+        Raises:
+            Refusal: nobody can tell.
+        """
+        held = self._held(paths, "add")
+        if not held:
+            return ""
+        return _said("nothing was added: it would take in what others are at work on.", held,
+                     "name your own files: git add -- FILE…", "git add …")
 
     def push(self, remote: str, told: str) -> str:
         """Why the push may not happen; empty if it may. `told`: the hook's standard input.

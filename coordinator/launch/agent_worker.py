@@ -246,7 +246,7 @@ class AgentWorker(threading.Thread):
                         path=env["PATH"]) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
         orders.connect(start=True).close()  # it may have been killed
-        request = rq.OpenSession(agent=self.agent, ends=False)
+        request = rq.OpenSession(agent=self.agent, ends=False, path=env["PATH"])
         opened = self._steady(lambda: self.client.call(request))
         return [*orders.entrance(opened, self._place), *argv]
 

@@ -65,6 +65,8 @@ class Kept:
     #: The user namespace that its agent lives in; 0: it was not seen yet.
     user: int = 0
     entered: bool = False
+    #: Whether git asks in it before it changes more than the files that it names.
+    asks: bool = False
     made_at: float = field(default_factory=time.monotonic)
 
 
@@ -198,10 +200,27 @@ class Keeper:
         if key not in self._sessions:
             made = Session(key, {root: agent})
             made.make()
-            self._sessions[key] = Kept(made, root, bool(order["ends"]))
+            kept = Kept(made, root, bool(order["ends"]))
+            kept.asks = self._cover(made, order.get("programs", []))
+            self._sessions[key] = kept
             self._watches.add(self._plan.paths())
             return {"left": self._apply(set(self._plan.paths()), [self._sessions[key]])}
         return {"left": {}}
+
+    def _cover(self, session: Session, programs: list[list[str]]) -> bool:
+        """Put what asks before it in the place of each of these programs; whether that was done."""
+        if not programs:
+            return False
+        try:
+            kernel.enter(session.namespace, kernel.CLONE_NEWNS)
+            for program, folder in programs:
+                session.cover(program, folder)
+            return True
+        except OSError as bad:
+            log.warning("git does not ask in a session: %s", bad)
+            return False
+        finally:
+            kernel.enter(self._own, kernel.CLONE_NEWNS)
 
     def _start(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
         """A coordinator for a root, outside of all sessions: one that an agent's hook starts would
@@ -217,7 +236,7 @@ class Keeper:
         link.root = root or link.root
         return {"sessions": {
             key: [kept.session.agents[root], not kept.entered or kept.process is not None,
-                  os.fstat(kept.session.namespace).st_ino, kept.ends]
+                  os.fstat(kept.session.namespace).st_ino, kept.ends, kept.asks]
             for key, kept in self._sessions.items() if kept.root == root}}
 
     def _enter(self, link: Link, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:

@@ -24,7 +24,7 @@ _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
 _MOVE_MOUNT_F_EMPTY_PATH, _MOVE_MOUNT_T_EMPTY_PATH = 0x04, 0x40
 _MOUNT_ATTR_RDONLY = 0x01
 _RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS = 0x02, 0x04
-_MS_REC, _MS_SLAVE, _MS_SHARED = 0x4000, 1 << 19, 1 << 20
+_MS_REC, _MS_PRIVATE, _MS_SLAVE, _MS_SHARED = 0x4000, 1 << 18, 1 << 19, 1 << 20
 _MNT_DETACH = 2
 _O_PATH = getattr(os, "O_PATH", 0)
 
@@ -111,19 +111,34 @@ def open_path(path: bytes) -> int:
     return _call(_OPENAT2, -1, path, how, len(how))
 
 
-def mount_read_only(at: int) -> None:
-    """Put a read-only view of what a descriptor (`open_path`) names in its place. It is never
-    writable in between.
+def mount_read_only(at: int, over: int | None = None) -> None:
+    """Put a read-only view of what a descriptor (`open_path`) names in its place, or over what
+    another one names. It is never writable in between.
 
     Raises:
         OSError.
     """
+    _mount(at, at if over is None else over, (_MOUNT_ATTR_RDONLY, 0, 0, 0))
+
+
+def mount_apart(at: int, over: int) -> None:
+    """Show what a descriptor names where another one lies, too; what is mounted over it at its own
+    place does not come along.
+
+    Raises:
+        OSError.
+    """
+    _mount(at, over, (0, 0, _MS_PRIVATE, 0))
+
+
+def _mount(at: int, over: int, wanted: tuple[int, int, int, int]) -> None:
     tree = _call(_OPEN_TREE, at, b"", _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_EMPTY_PATH
                  | _AT_RECURSIVE)
     try:
-        wanted = struct.pack("QQQQ", _MOUNT_ATTR_RDONLY, 0, 0, 0)
-        _call(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, wanted, len(wanted))
-        _call(_MOVE_MOUNT, tree, b"", at, b"",
+        attributes = struct.pack("QQQQ", *wanted)
+        _call(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, attributes,
+              len(attributes))
+        _call(_MOVE_MOUNT, tree, b"", over, b"",
               _MOVE_MOUNT_F_EMPTY_PATH | _MOVE_MOUNT_T_EMPTY_PATH)
     finally:
         os.close(tree)

@@ -55,6 +55,26 @@ class Session:
         except OSError as bad:
             return bad.strerror or str(bad)
 
+    def cover(self, program: str, folder: str) -> None:
+        """Put `folder`/ask over a program, which is at `folder`/git then; neither can be changed.
+        The namespace has been entered.
+
+        Raises:
+            OSError: it stays as it is.
+        """
+        opened = []
+        try:
+            def at(path: str) -> int:
+                opened.append(kernel.open_path(os.fsencode(path)))
+                return opened[-1]
+
+            kernel.mount_read_only(at(folder))
+            kernel.mount_apart(at(program), at(f"{folder}/git"))
+            kernel.mount_read_only(at(f"{folder}/ask"), at(program))
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+
     def close(self) -> None:
         """Let go of it; it ends with the last process in it."""
         if self.namespace >= 0:

@@ -118,6 +118,7 @@ _ALL = [
     Operation(rq.TaskExport, backlog.export_text),
     Operation(rq.GuardCheck, commits.check),
     Operation(rq.GuardOverride, commits.override),
+    Operation(rq.GitTurn, None),
     Operation(rq.Sweep, None, course=sweep.sweep),
     Operation(rq.Reviews, reviews.listing),
     Operation(rq.ReviewShow, reviews.show_request),

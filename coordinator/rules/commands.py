@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 _SEPARATORS = frozenset({";", "&&", "||", "|", "&", "(", ")", "|&", ";;", "{", "}", "!", "do",
                          "then", "else"})
@@ -17,7 +17,7 @@ _PREFIXES = frozenset({"sudo", "env", "command", "nohup", "time", "exec", "built
 _UNKNOWN = frozenset("$`*?[{~")
 #: git options that take a value and come before the subcommand.
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
-_WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am", "switch",
+_WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am",
                          "read-tree", "bisect", "sparse-checkout", "filter-branch"})
 _COMMITS = frozenset({"commit", "push", "merge", "rebase", "cherry-pick", "revert", "am", "pull"})
 _READS = frozenset({"cd", "pwd", "ls", "cat", "head", "tail", "grep", "rg", "find", "echo", "true",
@@ -46,15 +46,15 @@ def git_wide(command: str) -> str | None:
     """The first git command in it that changes the whole work tree or index, as it is written;
     None if there is none."""
     for words in simple_commands(command):
-        if words and words[0] == "git" and _wide(_git(words)):
+        if words and words[0] == "git" and wide(git_command(words)):
             return " ".join(words)
     return None
 
 
 def commits(command: str) -> bool:
     """Whether a git command in it may run git's own commit and push hooks."""
-    return any(words and words[0] == "git" and _git(words)[:1] and _git(words)[0] in _COMMITS
-               for words in simple_commands(command))
+    return any(words and words[0] == "git" and git_command(words)[:1]
+               and git_command(words)[0] in _COMMITS for words in simple_commands(command))
 
 
 def targets(command: str) -> tuple[str, ...]:
@@ -178,15 +178,21 @@ def _named(words: list[str]) -> list[str]:
     return [name if folder.endswith("bin") else words[at], *words[at + 1 :]]
 
 
-def _git(words: Sequence[str]) -> list[str]:
-    """The subcommand and what follows it."""
+def git_command(words: Sequence[str]) -> list[str]:
+    """The subcommand and what follows it, of words that begin with `git`."""
     rest = list(words[1:])
     while rest and rest[0].startswith("-"):
         rest = rest[2:] if rest[0] in _GIT_VALUED else rest[1:]
     return rest
 
 
-def _wide(rest: Sequence[str]) -> bool:
+def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None) -> bool:
+    """Whether this git command changes more of the working tree than the files it names.
+
+    Args:
+        rest: the subcommand and what follows it.
+        names_commit: whether a word names a commit (else it is a file), where that can be known.
+    """
     if not rest:
         return False
     name, args = rest[0], _bare(rest[1:])
@@ -195,6 +201,11 @@ def _wide(rest: Sequence[str]) -> bool:
     short = "".join(word[1:] for word in flags if not word.startswith("--"))
     if name in _WHOLE_TREE:
         return "--abort" not in flags
+    if name == "switch":
+        made = "c" in short or "C" in short or "--create" in flags or "--orphan" in flags
+        return not made or len(plain) > 1
+    if name == "submodule":
+        return plain[:1] in (["update"], ["foreach"], ["deinit"])
     if name == "stash":
         if "--" in args and (not plain or plain[0] == "push" or args[0].startswith("-")):
             named = args[args.index("--") + 1 :]
@@ -202,7 +213,10 @@ def _wide(rest: Sequence[str]) -> bool:
                                     for word in named)
         return not plain or plain[0] not in ("list", "show", "create", "store")
     if name == "reset":
-        return any(flag in flags for flag in ("--hard", "--merge", "--keep"))
+        if any(flag in flags for flag in ("--hard", "--merge", "--keep")):
+            return True
+        return len(plain) == 1 and "--" not in args and plain[0] not in ("HEAD", "@") and (
+            names_commit is not None and names_commit(plain[0]))
     if name == "clean":
         return "f" in short or "--force" in flags
     if name == "checkout":
@@ -210,7 +224,11 @@ def _wide(rest: Sequence[str]) -> bool:
             return not args[args.index("--") + 1 :] or bool(
                 _EVERYTHING.intersection(args[args.index("--") + 1 :])
             )
-        return "b" not in short and "B" not in short and "--orphan" not in flags
+        if "b" in short or "B" in short or "--orphan" in flags:
+            return len(plain) > 1  # it begins elsewhere than here
+        if _EVERYTHING.intersection(plain):
+            return True
+        return len(plain) < 2 and (not plain or names_commit is None or names_commit(plain[0]))
     if name == "restore":
         return not plain or bool(_EVERYTHING.intersection(plain))
     if name == "add":
@@ -272,7 +290,7 @@ def _written(words: Sequence[str]) -> list[str]:
     if name == "dd":
         return [a[3:] for a in args if a.startswith("of=")]
     if name == "git":
-        rest = _git(words)
+        rest = git_command(words)
         return _git_written(rest[0], rest[1:]) if rest else []
     return []
 

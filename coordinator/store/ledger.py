@@ -230,6 +230,12 @@ class Tx(View):
         self.freed.append(free)
         if (self._present or self.present()).parked:
             self.db.execute(Q["ready_offer"], (scope,))
+        if kind == "key":
+            self.forget_present()
+
+    def forget_present(self) -> None:
+        """A key is about to be leased or free: it may be git's turn."""
+        self._present = None
 
     def ended_since(self, kind: str, scope: str) -> int:
         """How young (a sequence number of the log) a look at this has to be, if it has to be

@@ -248,6 +248,10 @@ ORDER BY fencing_token;
 -- name: leases_at_scope
 SELECT * FROM file_locks WHERE scope = ?;
 
+-- name: leases_of_git
+-- Working trees that a git command changes as a whole.
+SELECT * FROM file_locks WHERE scope >= 'k/git/index/' AND scope < 'k/git/index0';
+
 -- name: any_lapsed
 SELECT 1 FROM file_locks WHERE expires_at <= ?1
 UNION ALL SELECT 1 FROM tasks WHERE state = 'claimed' AND claim_until <= ?1 LIMIT 1;
@@ -516,13 +520,14 @@ SELECT 1 FROM file_locks UNION ALL SELECT 1 FROM tasks WHERE state = 'claimed'
 UNION ALL SELECT 1 FROM waiters LIMIT 1;
 
 -- name: presence
--- Is there anybody in line, any partial work that is not settled, any parked task?
+-- Is there anybody in line, any partial work that is not settled, any parked task, any turn of git?
 -- (The index is named, for by state this would read every ready task at each request.)
 SELECT EXISTS (SELECT 1 FROM waiters),
        EXISTS (SELECT 1 FROM reviews WHERE state = 'open')
        OR EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_by_partial
                   WHERE partial IS NOT NULL AND state IN ('ready', 'failed')),
-       EXISTS (SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL);
+       EXISTS (SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL),
+       EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/git/index/' AND scope < 'k/git/index0');
 
 -- name: ready_clear
 DELETE FROM ready_tasks;

@@ -56,3 +56,5 @@ class Present(msgspec.Struct, frozen=True, gc=False):
     """Partial work is not settled."""
     parked: int
     """A task is parked on what somebody holds."""
+    turns: int = 0
+    """Somebody's git changes a working tree."""

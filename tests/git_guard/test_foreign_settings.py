@@ -190,7 +190,7 @@ def test_hooks_take_leases(repo: Repo) -> None:
     ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
     assert ann.edit("a.txt", "ann's\n") == ""
     assert ann.name in bob.edit("a.txt", "bob's\n")
-    assert "whole work tree" in bob.shell("git stash")[0]
+    assert "whole working tree" in bob.shell("git stash")[0]
 
 
 def test_coords_own_git_is_nobodys(repo: Repo, home: Path) -> None:

@@ -152,7 +152,7 @@ def test_names_that_look_like_something_else(here: Guarded) -> None:
 
 def test_reading_leases_keys_and_ended_leases_stop_no_commit(here: Guarded) -> None:
     here.hold("ann", "a.txt", mode="shared")
-    here.hold("ann", "key:a.txt", "git:index")
+    here.hold("ann", "key:a.txt")
     here.hold("bob", "b.txt")
     with here.repo.client() as client:
         client.call(rq.Release(agent="bob", resources=["b.txt"]))

@@ -225,7 +225,7 @@ def test_git_wide_commands_wait_for_a_quiet_tree(up: Repo) -> None:
     for command in ("git stash", "git reset --hard", "git checkout -- .", "git add -A && git commit -qm x", "git clean -fd", "git switch main"):
         told, code, _ = bob.shell(command)
         assert code == -1, command
-        assert "whole work tree" in told and "held.py" in told
+        assert "whole working tree" in told and "held.py" in told
     ann.hook("SessionEnd")
     assert bob.shell("git stash")[1] != -1
     assert held(up) == {}

@@ -14,6 +14,7 @@ from coordinator.service.enforcement import commits, seen_writes, shell_commands
 from coordinator.service.enforcement.seen_writes import Seen
 from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.service.holders import notice_delivery, sessions
+from coordinator.service.leasing import git_turn
 from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.settings import Hooks, Settings, Watching
 from coordinator.store.ledger import Tx
@@ -276,13 +277,13 @@ def test_a_command_on_the_whole_tree_waits_for_a_quiet_one(world: World, ann: Se
     ann.edit("held.py", "2\n")
     assert ann.shell(command).deny == "", "what is one's own is in nobody's way"
     said = bob.shell(command).deny
-    assert "touches the whole work tree, and others are at work in it: held.py" in said and ann.name in said
+    assert "changes the whole working tree, and others are at work in it: held.py" in said and ann.name in said
     assert said.endswith("Repeat it with your own files named.") and "`" in said
     ann.hook("SessionEnd")
     world.acquire("carl", "key:account")
     assert bob.shell(command).deny == "", "a key is no file"
     bob.call("Bash", {"command": command, "description": "x"})
-    (row,) = [one for one in world.live() if one.file_path == shell_commands.GIT_INDEX]
+    (row,) = [one for one in world.live() if one.file_path == git_turn.GIT_INDEX]
     assert row.locked_by == bob.name and row.ttl_ms == 120_000
     assert ann.shell(command).deny != "", "two of them do not meet"
     assert world.ask(rq.Locks()).waiters == [], "and nobody stands in line for that"

@@ -11,26 +11,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from coordinator.looking.facts import AnyNeed, Content, Place
+from coordinator.looking.facts import AnyNeed, Content
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
-from coordinator.service.core import Actor, Service, listed
-from coordinator.service.enforcement import read_versions
+from coordinator.service.core import Service, listed
+from coordinator.service.enforcement import git_turns, read_versions
 from coordinator.service.holders import notices
-from coordinator.service.leasing import grant, leases, partial_work
+from coordinator.service.leasing import grant, partial_work
+from coordinator.service.leasing.git_turn import family
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
-from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located, path_scope
 from coordinator.words.texts import quoted
 
-#: The git-wide resource, and for how long one command has it (seconds).
-GIT_INDEX = "git:index"
-GIT_S = 120.0
 #: Files of others that one command is protected from.
 PROTECTED_MAX = 2_000
 #: For contents that nobody has read.
@@ -62,45 +59,23 @@ class Broken(NamedTuple):
 
 
 def git_wide(
-    svc: Service, tx: Tx, actor: Actor, agent: str, command: str, cwd: str | None
+    svc: Service, tx: Tx, agent: str, command: str, cwd: str | None
 ) -> Refusal | None:
-    """Why a command that touches the whole work tree may not run; None if it may.
-
-    It would change or sweep up files that others are in the middle of. With nobody else at work it
-    runs under a short lease on `git:index`, so that two of them do not meet. A linked worktree is a
-    tree of its own: what is held in others is not touched.
-    """
-    if svc.settings.hooks.git_wide == "allow":
-        return None
+    """Why a command that touches the whole working tree may not run; None if it may: then it has
+    git's turn (git_turns.py) until it ends."""
     said = commands.git_wide(command)
     if said is None:
         return None
-    here = _worktree(tx, cwd) if cwd else None
-    mine = _family(tx, agent)
-    others = [row for row in _live(tx)
-              if row.locked_by not in mine and row.kind != "key" and row.worktree == here]
-    if others:
-        names = listed([f"{row.file_path} ({row.locked_by})" for row in others])
-        return Refusal(
-            Code.LOCKED,
-            f"`{said[:200]}` touches the whole work tree, and others are at work in it: {names}. "
-            "It was not run. Name your own files instead: `git add -- FILE…`, "
-            "`git commit -m … -- FILE…`, `git checkout -- FILE…`, `git stash push -- FILE…` (and "
-            "back with `git checkout stash@{0} -- FILE…`).",
-            next="Repeat it with your own files named.",
-        )
-    request = rq.Acquire(agent=agent, resources=[GIT_INDEX], ttl_s=GIT_S, retry=False,
-                         description=said[:200])
     try:
-        answer = leases.acquire(svc, tx, actor, request)
-    except Refusal as refusal:
-        return refusal
-    return answer if isinstance(answer, Refusal) else None
+        worktree = git_turns.worktree_of(tx, cwd) if cwd else None
+    except Refusal:
+        worktree = None  # it may go into the repository by itself
+    return git_turns.take(svc, tx, agent, said, worktree)
 
 
 def git_wide_needs(command: str, cwd: str | None) -> list[AnyNeed]:
-    """What to look at before that is decided: in which working tree the command runs."""
-    return [Place(cwd, None, True)] if cwd and commands.git_wide(command) is not None else []
+    """What to look at before that is decided."""
+    return git_turns.needs(cwd) if cwd and commands.git_wide(command) is not None else []
 
 
 def targets(command: str) -> tuple[str, ...]:
@@ -108,31 +83,14 @@ def targets(command: str) -> tuple[str, ...]:
     return tuple(t for t in commands.targets(command) if not t.startswith("/dev/"))
 
 
-def _worktree(tx: Tx, cwd: str) -> str | None:
-    """The linked worktree that a command runs in; None for the main one, and outside of any.
-
-    Raises:
-        Unready: that was not looked at.
-    """
-    try:
-        return tx.looked.place(cwd, literal=True).worktree
-    except Refusal:
-        return None
-
-
 def held_by_others(view: View, agent: str) -> list[LeaseRow]:
     """Leases of others than this agent (what its parent holds is its own)."""
-    mine = _family(view, agent)
+    mine = family(view, agent)
     return [row for row in _live(view) if row.locked_by not in mine and row.kind != "key"]
 
 
 def _live(tx: View) -> list[LeaseRow]:
     return [LeaseRow(*raw) for raw in tx.rows("leases_live", tx.now, 0, None, PROTECTED_MAX)]
-
-
-def _family(view: View, agent: str) -> set[str]:
-    row = view.agent(agent)
-    return {agent, row.parent} if row is not None and row.parent else {agent}
 
 
 def explained(tx: Tx, agent: str, command: str, output: str) -> str:
@@ -169,14 +127,11 @@ def _may_be_in(row: LeaseRow, word: str) -> bool:
 
 
 def settle_own(svc: Service, tx: Tx, agent: str) -> None:
-    """After a command: what it did to files that its agent holds is the agent's own writing, and
-    the git-wide lease that it ran under ends."""
+    """After a command: what it did to files that its agent holds is the agent's own writing."""
     own: list[Located] = []
     for raw in tx.rows("leases_of_holder", agent):
         row = LeaseRow(*raw)
-        if row.file_path == GIT_INDEX:
-            grant.end(tx, row)
-        elif row.kind == "file" and row.mode == "exclusive" and len(own) < 50:
+        if row.kind == "file" and row.mode == "exclusive" and len(own) < 50:
             own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
                                svc.where(row.worktree, row.file_path), row.worktree))
     read_versions.note(tx, agent, own, written=True)

@@ -14,7 +14,7 @@ from coordinator.dialects.decode import HookCall
 from coordinator.looking.facts import AnyNeed, Place, Whole
 from coordinator.rules.commands import commits
 from coordinator.service.core import Actor, Service
-from coordinator.service.enforcement import read_versions, shell_commands
+from coordinator.service.enforcement import git_turns, read_versions, shell_commands
 from coordinator.service.holders import notice_delivery, sessions
 from coordinator.service.leasing import leases
 from coordinator.store import events as ev
@@ -39,20 +39,24 @@ class Heeded:
     """What others hold is looked at before the command that is about to run, and after it."""
     waiting: Refusal | None = None
     """LOCKED, where the hook stays in line for it for a while (`hooks.wait_s`)."""
+    wait_s: float = 0.0
+    """For how long."""
     receipt: list[ev.Event] = field(default_factory=list)
     """What is to be recorded once the agent has been told all this, and not before."""
 
 
 def serve(
     svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall, *, can_add: bool,
-    wait_s: float = 0.0, broken: Sequence[str] = (),
-    on_the_way: Collection[str] = (),
+    wait_s: float = 0.0, turn_wait_s: float = 0.0, git_asks: bool = False,
+    broken: Sequence[str] = (), on_the_way: Collection[str] = (),
 ) -> Heeded:
     """Serve one hook call.
 
     Args:
         can_add: whether the model reads what is added at this moment.
         wait_s: how long the call may be held for what is leased by others.
+        turn_wait_s: the same while another's git changes the working tree.
+        git_asks: git itself asks before it changes the whole tree: it is not told from the words.
         broken: sentences on leased files that a command of this agent has changed meanwhile.
         on_the_way: agents whose messages another hook is about to print: those that came since
             wait for the next call, so that all come once and in order.
@@ -62,11 +66,13 @@ def serve(
     name = sessions.holder(svc, tx, actor, profile, heard)
     heeded = Heeded(name)
     if heard.moment == "before":
-        _before(svc, tx, actor, heard, heeded, wait_s)
+        if turn_wait_s > wait_s and tx.present().turns:
+            wait_s = turn_wait_s
+        _before(svc, tx, actor, heard, heeded, wait_s, git_asks)
         if heard.sub and not heeded.deny and _commits(heard):
             shell_commands.hand_up(tx, name)  # what commits is the process, which is its parent's
     elif heard.moment == "after":
-        _after(svc, tx, heard, heeded)
+        _after(svc, tx, heard, heeded, git_asks)
     elif heard.moment == "session":
         heeded.context = notice_delivery.welcome(tx, name, "" if actor.agent else profile)
     elif heard.moment == "sub stop" and heard.sub:
@@ -90,7 +96,8 @@ def serve(
 
 
 def _before(
-    svc: Service, tx: Tx, actor: Actor, heard: HookCall, heeded: Heeded, wait_s: float
+    svc: Service, tx: Tx, actor: Actor, heard: HookCall, heeded: Heeded, wait_s: float,
+    git_asks: bool,
 ) -> None:
     call = heard.call
     if call is None:
@@ -102,7 +109,9 @@ def _before(
         refusal = refusal or take(svc, tx, actor, heeded, located, heard.tool, wait_s)
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
-        refusal = shell_commands.git_wide(svc, tx, actor, heeded.holder, call.command, heard.cwd)
+        refusal = None
+        if not git_asks:
+            refusal = shell_commands.git_wide(svc, tx, heeded.holder, call.command, heard.cwd)
         if refusal is None:
             located, _ = located_in(tx, shell_commands.targets(call.command), heard.cwd)
             if located:
@@ -135,10 +144,10 @@ def _deny(heeded: Heeded, refusal: Refusal | None, wait_s: float) -> None:
         return
     heeded.deny = told(refusal)
     if wait_s > 0 and refusal.code is Code.LOCKED:
-        heeded.waiting = refusal
+        heeded.waiting, heeded.wait_s = refusal, wait_s
 
 
-def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded) -> None:
+def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool) -> None:
     call = heard.call
     if call is None:
         return
@@ -147,6 +156,8 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded) -> None:
         read_versions.note(tx, heeded.holder, located, written=call.kind == "write")
     elif call.kind == "shell":
         shell_commands.settle_own(svc, tx, heeded.holder)
+        if not git_asks:
+            git_turns.end(tx, heeded.holder)
         heeded.context = shell_commands.explained(
             tx, heeded.holder, call.command, heard.output
         )

@@ -17,6 +17,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service import unserved
 from coordinator.service.core import Service, ms
+from coordinator.service.leasing import git_turn
 from coordinator.service.leasing.overlapping import near, one_by_one
 from coordinator.store.ledger import Tx, View
 from coordinator.store.projections import at_review
@@ -180,6 +181,11 @@ def weigh(
             out.held_at = out.held_at or scope
             out.leases.append(lease)
         present = tx.present()
+        if present.turns or asked.kind == "key":
+            for lease in git_turn.in_the_way(tx, holder, located, mode,
+                                             BLOCKERS_MAX - len(out.leases)):
+                out.held_at = out.held_at or lease.scope
+                out.leases.append(lease)
         if present.waiters:
             place = rule.standing(priority, asked_at or now, tx.now_ms,
                                   ms(svc.settings.leases.age_step_s))

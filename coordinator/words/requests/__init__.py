@@ -58,6 +58,8 @@ from coordinator.words.requests.base import (
     Verdict,
 )
 from coordinator.words.requests.guard import (
+    GitTurn,
+    GitTurnTaken,
     GuardCheck,
     GuardHeld,
     GuardHeldList,
@@ -149,6 +151,8 @@ __all__ = [
     "Events",
     "Explain",
     "Exported",
+    "GitTurn",
+    "GitTurnTaken",
     "GuardCheck",
     "GuardHeld",
     "GuardHeldList",

@@ -88,6 +88,8 @@ class OpenSession(Request[SessionOpened]):
     http = ("POST", "/v1/agents/open-session")
     agent: Name
     ends: bool = True
+    path: Words = ""
+    """The PATH that its programs are found by: git asks in it (git_guard/turn.py)."""
 
 
 class ProcessesAgent(Reply):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.base import Reply, Request, Whole
 from coordinator.words.texts import Line, Name, Words
 
 
@@ -49,3 +49,24 @@ class GuardOverride(Request[GuardHeldList]):
     paths: list[Name]
     by: Line
     action: Words
+
+
+class GitTurnTaken(Reply):
+    agent: str | None  # whose turn it is; null: nobody's who is known here
+
+
+class GitTurn(Request[GitTurnTaken]):
+    """A git command is about to change a whole working tree: it may, if nobody else is at work in
+    it; until its process ends, nobody else is granted anything there.
+
+    Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
+    """
+
+    op = "git_turn"
+    http = ("POST", "/v1/guard/git-turn")
+    pid: Whole
+    """The process that becomes git, on this machine."""
+    top: Name
+    """The top of its working tree, absolute."""
+    command: Words
+    """As it was called, for others to read."""

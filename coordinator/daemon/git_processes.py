@@ -1,0 +1,97 @@
+"""Git commands that have the turn: it ends when their process does.
+
+Owns what is known of these processes (pidfd, Linux). Who may have the turn is decided elsewhere
+(service/enforcement/git_turns.py). In memory only: after a restart a turn ends with its lease, in
+two minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from coordinator.daemon.request_router import RequestRouter
+from coordinator.service.enforcement import git_turns
+from coordinator.service.leasing import waiting_line
+from coordinator.store.ledger import Job, Tx
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+
+
+class GitProcesses:
+    """One daemon's. Used from the loop's thread.
+
+    Args:
+        agent_of: the agent in whose session a process is; None: in none of this repository's.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, router: RequestRouter,
+                 agent_of: Callable[[int], str | None]) -> None:
+        self._loop = loop
+        self._router = router
+        self._agent_of = agent_of
+        #: descriptor of a process -> whose git it is.
+        self._running: dict[int, str] = {}
+
+    def take(self, req: rq.GitTurn, answer: Callable[[Any], None]) -> None:
+        """See `requests.GitTurn`."""
+        agent = self._agent_of(req.pid) or ""
+        try:
+            process = os.pidfd_open(req.pid)
+        except (OSError, OverflowError):
+            answer(rq.GitTurnTaken(agent=agent or None))  # it has ended
+            return
+
+        def job(tx: Tx) -> Any:
+            try:
+                worktree = git_turns.worktree_of(tx, req.top)
+            except Refusal:
+                return rq.GitTurnTaken(agent=None)  # it is not of this repository
+            refusal = git_turns.take(self._router.service, tx, agent, req.command, worktree)
+            return refusal or rq.GitTurnTaken(agent=agent or None)
+
+        def told(value: Any) -> None:
+            if isinstance(value, Refusal) or not agent:
+                os.close(process)
+            else:
+                self._running[process] = agent
+                self._loop.add_reader(process, self._ended, process)
+            answer(value)
+
+        self._router.engine.decide(job, git_turns.needs(req.top), told)
+
+    def renew(self) -> None:
+        """Those that run go on."""
+        for agent in set(self._running.values()):
+            self._submit(partial(git_turns.renew, self._router.service, agent=agent))
+
+    def close(self) -> None:
+        """Watch no more."""
+        for process in list(self._running):
+            self._drop(process)
+
+    def _ended(self, process: int) -> None:
+        agent = self._running[process]
+        self._drop(process)
+        if agent in self._running.values():
+            return  # another one of its is at work
+
+        def job(tx: Tx) -> None:
+            git_turns.end(tx, agent)
+            if tx.freed:
+                waiting_line.wake(self._router.service, tx)
+
+        self._submit(job)
+
+    def _submit(self, job: Job) -> None:
+        self._router.writer.submit(job, lambda value: None)
+
+    def _drop(self, process: int) -> None:
+        del self._running[process]
+        self._loop.remove_reader(process)
+        with contextlib.suppress(OSError):
+            os.close(process)

@@ -1,0 +1,159 @@
+"""Git in a session: what changes the whole working tree waits its turn, whoever calls it; the rest is never held up."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.namespaces.conftest import ONCE, Agent, Stand
+from tests.waiting import until
+
+
+@pytest.fixture
+def repo(stand: Stand) -> Stand:
+    """A repository with a branch that changes two files and adds one."""
+    stand.run("git", "config", "user.name", "One")
+    stand.run("git", "config", "user.email", "one@localhost")
+    for path in ("a.py", "b.py"):
+        stand.write(path, "one\n")
+    stand.write("Makefile", "up:\n\tgit merge -q topic\n")
+    stand.run("git", "add", "-A")
+    stand.run("git", "commit", "-qm", "one")
+    stand.run("git", "branch", "-M", "trunk")
+    stand.run("git", "switch", "-qc", "topic")
+    for path in ("a.py", "b.py", "new.py"):
+        stand.write(path, "topic\n")
+    stand.run("git", "add", "-A")
+    stand.run("git", "commit", "-qm", "topic")
+    stand.run("git", "switch", "-q", "trunk")
+    stand.write("coord.toml", "[hooks]\ngit_wait_s = 0\n")
+    return stand
+
+
+def state(stand: Stand) -> list[str]:
+    """What a half-done command would leave different."""
+    out = [stand.run("git", *words).stdout for words in (
+        ("rev-parse", "HEAD", "topic", "trunk"), ("symbolic-ref", "HEAD"), ("diff", "--cached"), ("stash", "list"))]
+    return out + [f"{file.name} {file.read_text()}" for file in sorted(stand.root.glob("*.py"))]
+
+
+#: Each would change the whole tree, or its branch: by git, by what calls git, by another way to call it.
+WIDE = ("git merge -q topic", "git switch topic", "git checkout topic", "git reset -q topic", "git reset --hard topic", "git rebase topic",
+        "git cherry-pick topic", "git stash", "git checkout -- .", "git clean -fd", "git restore .", "bash -c 'git merge topic'",
+        "timeout 60 git merge topic", "make -s up", "env -i PYTHONPATH=\"$PYTHONPATH\" /usr/bin/git merge topic", "git -c user.name=x merge topic", "git -C . merge topic",
+        "\"$(git --exec-path)/git\" merge topic", "python3 -c \"import subprocess, sys; sys.exit(subprocess.call(['git', 'merge', 'topic']))\"",
+        "git config alias.up 'merge topic'; git up", "git config alias.there '!git merge topic'; git there", "git fetch -q . && git pull -q . topic")
+
+
+def test_nothing_changes_the_tree_while_others_are_at_work(repo: Stand) -> None:
+    agent = repo.agent()
+    repo.coord("lock", "a.py", "--agent", "ann", "--description", "rewriting it")
+    before = state(repo)
+    for command in WIDE:
+        assert agent.does(f"({command}) 2>&1") != 0, command
+        assert "ann" in "\n".join(agent.said) and "a.py" in "\n".join(agent.said), (command, agent.said)
+        assert state(repo) == before, command
+    assert not repo.asks("review", "list")["items"]
+
+
+def test_what_is_nobody_elses_is_never_held_up(repo: Stand) -> None:
+    """And is as it is without coord: output, exit codes, the name that git was called by."""
+    agent = repo.agent()
+    repo.coord("lock", "a.py", "--agent", "ann")
+    plain = ("git --version", "git log --oneline -1", "git diff", "git blame a.py", "git fetch .", "git branch other", "git nonsense", "git status -s",
+             "git commit -q", "git rev-parse --git-dir", "git --exec-path", "git -C /nowhere status", "git", "git config --get user.name",
+             "git worktree list", "\"$(git --exec-path)/git-rev-parse\" HEAD", "git help -a | head -3", "git checkout nothing-of-the-kind")
+    for command in plain:
+        bare = repo.run("sh", "-c", command)
+        code = agent.does(f"({command}) 2>&1")
+        if command != "git branch other":
+            assert (code, agent.said) == (bare.returncode, (bare.stdout + bare.stderr).splitlines()), command
+    repo.write("b.py", "mine\n")
+    for command in ("git add b.py", "git commit -qm mine -- b.py", "git checkout -q HEAD~ -- b.py", "git restore --staged b.py", "git checkout -qb mine",
+                    "git commit -qam all", "git checkout b.py", "git stash list"):
+        assert agent.does(f"({command}) 2>&1") == 0, (command, agent.said)
+
+
+@ONCE
+def test_what_others_hold_is_not_committed_whatever_hooks_are_left_out(repo: Stand) -> None:
+    agent = repo.agent()
+    repo.coord("lock", "a.py", "--agent", "ann")
+    repo.write("a.py", "half of it\n")
+    for command in ("git commit --no-verify -qm x -- a.py", "git commit -n -qam x", "git add a.py", "git add -A", "git add .", "git commit -o a.py -nm x",
+                    "git -c core.hooksPath=/dev/null commit -am x", "git stage :/", "git config alias.ci 'commit -n'; git ci -am x"):
+        assert agent.does(f"({command}) 2>&1") != 0, command
+        assert "a.py: held by ann" in "\n".join(agent.said), (command, agent.said)
+    repo.run("git", "add", "a.py")  # a person's doing
+    assert agent.does("git commit -n -qm x 2>&1") != 0 and "a.py: held by ann" in "\n".join(agent.said)
+    assert repo.run("git", "log", "--format=%s").stdout == "one\n"
+    repo.coord("unlock", "a.py", "--agent", "ann")
+    assert agent.does("git commit -qm x 2>&1") == 0, agent.said
+
+
+def during(stand: Stand, agent: Agent, command: str) -> subprocess.Popen[str]:
+    """The agent's command, while it works."""
+    assert agent.does(f"({command}) > said 2>&1 & echo $!") == 0
+    until(lambda: any(one["resource"].startswith("git:index") for one in stand.asks("locks")["items"]))
+    return agent.process
+
+
+@ONCE
+def test_nobody_is_granted_anything_while_a_tree_changes(repo: Stand) -> None:
+    """And whoever waits has it as soon as git has ended, however it ends."""
+    repo.write(".git/hooks/post-merge", "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.02; done\n")
+    (repo.root / ".git/hooks/post-merge").chmod(0o755)
+    one, two = repo.agent(), repo.agent()
+    during(repo, one, "git merge -q topic")
+    refused = repo.tries("lock", "b.py", "--agent", "ann")
+    assert refused.returncode == 3 and "git merge" in refused.stderr, refused.stderr
+    assert two.does("(git merge topic) 2>&1") != 0 and "git merge" in "\n".join(two.said), two.said
+    waiting = subprocess.Popen([*repo.become, repo.python, "-P", "-m", "coordinator.cli.main", "lock", "b.py", "--agent", "ann", "--wait", "20s"],
+                               cwd=repo.root, env=repo.env, stdout=subprocess.DEVNULL)
+    repo.write("go", "")
+    assert waiting.wait(20) == 0
+    assert (repo.root / "new.py").exists()
+    assert [one["resource"] for one in repo.asks("locks")["items"]] == ["b.py"]
+
+
+@ONCE
+def test_a_killed_git_has_no_turn_any_more(repo: Stand) -> None:
+    repo.write(".git/hooks/post-merge", "#!/bin/sh\necho $PPID > pid; exec sleep 60\n")
+    (repo.root / ".git/hooks/post-merge").chmod(0o755)
+    agent = repo.agent()
+    during(repo, agent, "git merge -q topic")
+    until((repo.root / "pid").exists)
+    os.kill(int(Path(repo.root, "pid").read_text()), 9)
+    repo.coord("lock", "b.py", "--agent", "ann", "--wait", "10s")
+
+
+@ONCE
+def test_it_waits_for_a_quiet_moment(repo: Stand) -> None:
+    repo.write("coord.toml", "[hooks]\ngit_wait_s = 30\n")
+    agent = repo.agent()
+    repo.coord("lock", "a.py", "--agent", "ann")
+    assert agent.does("git merge -q topic > said 2>&1 & echo $!") == 0
+    until(lambda: "waiting" in (repo.root / "said").read_text())
+    repo.coord("unlock", "a.py", "--agent", "ann")
+    until((repo.root / "new.py").exists)
+
+
+@ONCE
+def test_linked_worktrees_do_not_wait_for_each_other(repo: Stand) -> None:
+    repo.run("git", "worktree", "add", "-q", str(repo.home / "tree"), "-b", "side")
+    agent = repo.agent()
+    repo.coord("lock", "a.py", "--agent", "ann")
+    tree = repo.home / "tree"
+    assert agent.does(f"(cd '{tree}' && git merge -q topic) 2>&1") == 0, agent.said
+    assert (tree / "new.py").exists() and not (repo.root / "new.py").exists()
+
+
+@ONCE
+def test_where_nobody_uses_coord_git_is_git(repo: Stand) -> None:
+    agent = repo.agent()
+    repo.coord("lock", "a.py", "--agent", "ann")
+    other = repo.home / "other"
+    assert agent.does(f"git clone -q . '{other}' 2>&1 && cd '{other}' && git checkout -q -b x && git merge -q origin/topic 2>&1") == 0, agent.said
+    assert (other / "new.py").exists()
