@@ -133,6 +133,7 @@ class Hooks(Section, frozen=True):
     unknown_tools: Literal["allow", "deny"] = "allow"  # tools that a profile does not know
     git_wide: Literal["deny", "allow"] = "deny"  # `git stash` and the like while others are at work
     git_wait_s: Annotated[float, Meta(ge=0, le=3600)] = 10.0  # git waits so long for a quiet moment
+    adopt: bool = True  # what a command has changed that nobody held is leased to its agent
     confine: bool = True  # launches and shims start agents in sessions, if they can be had
 
 

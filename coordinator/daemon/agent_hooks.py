@@ -8,7 +8,6 @@ restart is the comparison after the commands that ran meanwhile; the watcher sti
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,28 +18,30 @@ from coordinator.daemon import file_stamps, hook_protocol
 from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.file_stamps import Folder, Look
 from coordinator.daemon.request_router import RequestRouter, who
+from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
 from coordinator.daemon.session_processes import SessionProcesses
 from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import HookAnswer, can_add, encode
 from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
 from coordinator.profiles import OWN, Profile, load
+from coordinator.rules import commands
 from coordinator.rules.commands import reads_only
 from coordinator.rules.versions import Watched, violated
 from coordinator.service.enforcement import shell_commands, tool_calls
+from coordinator.service.enforcement.adoption import Running
 from coordinator.service.engine import decide
 from coordinator.service.leasing import waiting_line
 from coordinator.store.events import NoticesDelivered
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow
+from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.hooks")
 Told = Callable[[hook_protocol.Answer], None]
 #: Commands that are compared at once; the oldest are given up.
 COMMANDS_MAX = 200
-#: A call that did not report its end is taken to run for so long (seconds).
-CALL_S = 600.0
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ class _Command:
     call_id: str
     looks: list[Look]
     folders: list[Folder]
-    began: int  # the tick at which it began
+    began: int  # Unix ms
 
 
 class _Receipt:
@@ -103,9 +104,8 @@ class AgentHooks:
         self._processes = processes
         self._own = own
         self._commands: list[_Command] = []
-        self._tick = 0
-        #: holder -> tick at which its last write or command began or ended; since when it runs.
-        self._busy: dict[str, tuple[int, float | None]] = {}
+        #: The calls of agents that run, or ran until a moment ago.
+        self.calls = RunningCalls()
         self._unknown: set[tuple[str, str]] = set()
         self._profiles: dict[str, tuple[list[file_stamps.Stamp | None], Profile]] = {}
         #: profile -> when a hook of its was last heard (UTC).
@@ -233,6 +233,16 @@ class AgentHooks:
                 sentences[agent] = said
         return sentences
 
+    def is_compared(self, agent: str, path: str) -> bool:
+        """Whether what a command of this agent, which runs still, does to a file is looked at when
+        it ends."""
+        return any(
+            command.holder == agent and (
+                any(one.held.name == path and one.held.worktree is None for one in command.looks)
+                or any(path in folder.looks or path.startswith(folder.held.name + "/")
+                       for folder in command.folders))
+            for command in self._commands)
+
     def _late(self, late: Any, table: HookTable, heard: HookCall, answer: Told,
               again: Callable[[], None]) -> None:
         """A call that was held: granted meanwhile (then it is served as if it came now), or not."""
@@ -308,7 +318,7 @@ class AgentHooks:
 
     def _verdict(self, heard: HookCall, heeded: tool_calls.Heeded,
                  protect: list[shell_commands.Held]) -> HookAnswer:
-        self._note_busy(heard, heeded.holder)
+        self._note_call(heard, heeded)
         call = heard.call
         if heeded.deny or heard.moment != "before" or call is None:
             return HookAnswer(heeded.deny, "", heeded.context, heeded.again)
@@ -326,19 +336,23 @@ class AgentHooks:
         said = self._router.look(lambda view: file_stamps.folders(service, view, protect))
         below = said if isinstance(said, list) else []
         self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,
-                                       below, self._tick))
+                                       below, self._now_ms()))
         del self._commands[:-COMMANDS_MAX]
 
-    def _note_busy(self, heard: HookCall, holder: str) -> None:
-        self._tick += 1
-        if heard.call is None or heard.call.kind not in ("write", "shell", "unknown"):
-            return
-        since = time.monotonic() if heard.moment == "before" else None
-        self._busy[holder] = (self._tick, since)
+    def _note_call(self, heard: HookCall, heeded: tool_calls.Heeded) -> None:
+        now, call = self._now_ms(), heard.call
+        if heard.moment in ("stop", "end", "sub stop", "prompt"):
+            self.calls.over(heeded.holder, now)
+        elif call is not None and call.kind in ("write", "shell", "unknown"):
+            if heard.moment == "after":
+                self.calls.ended(heeded.holder, heard.call_id, now)
+            elif heard.moment == "before" and not heeded.deny:
+                words = commands.words(call.command)[:WORDS_MAX] if call.kind == "shell" else ()
+                self.calls.began(Running(heeded.holder, call.kind != "write", frozenset(words)),
+                                 heard.call_id, now)
 
-    def _was_busy(self, holder: str, began: int) -> bool:
-        tick, since = self._busy.get(holder, (-1, None))
-        return tick >= began or (since is not None and time.monotonic() - since < CALL_S)
+    def _now_ms(self) -> int:
+        return from_iso(self._router.now())
 
     async def _compare(self, heard: HookCall) -> list[tuple[str, list[shell_commands.Broken]]]:
         """What commands of this session changed that others hold: looked at when one ends, and at
@@ -371,7 +385,7 @@ class AgentHooks:
         now = file_stamps.read(one.held.path, self._router.service.settings.review.file_bytes_max)
         seen = Watched(
             before=one.hash, now=now, recorded=self._recorded(one),
-            holder_busy=self._was_busy(one.held.holder, command.began),
+            holder_busy=self.calls.was_busy(one.held.holder, command.began),
         )
         before, one.stamp, one.hash = one.hash, stamp, now
         if not violated(seen) or not self._still_held(one.held):

@@ -209,7 +209,8 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._stop.set)
         self._watch_bridge = WatchBridge(
-            self._loop, self.service, self.router, self._refresh_archive
+            self._loop, self.service, self.router, self._refresh_archive, guard.calls,
+            guard.is_compared,
         )
         self._watch_bridge.open()
         self._landings = LandingRecovery(self._loop, self.state, self._tell_landing)

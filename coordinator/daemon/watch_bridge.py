@@ -9,33 +9,43 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from coordinator.daemon.request_router import RequestRouter
+from coordinator.daemon.running_calls import RunningCalls
 from coordinator.daemon.watcher import Change, Watcher
 from coordinator.files.git import Git, GitError
 from coordinator.service import repository_files
 from coordinator.service.core import Service
-from coordinator.service.enforcement import seen_writes
+from coordinator.service.enforcement import adoption, seen_writes, shell_commands
+from coordinator.service.enforcement.adoption import Adopted, Foreign
 from coordinator.service.engine import decide
+from coordinator.service.holders import notices
 from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.store.ledger import Tx
+from coordinator.words.clock import from_iso
 
 log = logging.getLogger("coord.watcher")
 #: Changes that one transaction records: others wait for it.
 SEEN_AT_ONCE = 25
+#: The kernel's clock for files runs behind by so much (ms).
+CLOCK_MS = 10
 
 
 class WatchBridge:
     """Takes what the watcher saw to the coordinator."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, router: RequestRouter,
-                 archive_changed: Callable[[], None]) -> None:
+                 archive_changed: Callable[[], None], calls: RunningCalls,
+                 is_compared: Callable[[str, str], bool]) -> None:
         self._loop = loop
         self._service = service
         self._router = router
         self._archive_changed = archive_changed
+        self._calls = calls
+        self._is_compared = is_compared
         self._watcher: Watcher | None = None
         #: One batch is recorded at a time.
         self._turn = asyncio.Lock()
@@ -81,15 +91,19 @@ class WatchBridge:
                     seen.append(seen_writes.Seen(path, NOTHING, moved_from=moved, is_dir=True))
                 continue
             now = repository_files.look(self._service, None, path, keep=self._keeps)
-            seen.append(seen_writes.Seen(path, now, before.get(path, NOTHING), moved))
+            seen.append(seen_writes.Seen(path, now, before.get(path, NOTHING), moved,
+                                         is_new=change.kind == "created"))
         if seen:
             self._loop.call_soon_threadsafe(self._tell, seen)
         if any(one.path.startswith(self._folders) for one in seen):
             self._loop.call_soon_threadsafe(self._archive_changed)
 
     def _committed(self, paths: Sequence[str]) -> dict[str, Bytes]:
-        """What git has of these, when the policy is to show what an unleased write changed."""
-        if not self._keeps:
+        """What git has of these, where it is to be shown what an unleased write changed, or a
+        command's."""
+        adopts = (self._service.settings.hooks.adopt and len(paths) <= adoption.ADOPTED_MAX
+                  and self._calls.any())
+        if not self._keeps and not adopts:
             return {}
         git = Git(self._service.tree.root)
         try:
@@ -101,7 +115,18 @@ class WatchBridge:
         return {path.removeprefix(above): content for path, content in found.items()}
 
     def _tell(self, seen: list[seen_writes.Seen]) -> None:
-        self._router.engine.task(self._record(seen))
+        now = from_iso(self._router.now())
+        self._router.engine.task(self._record([self._with_calls(one, now) for one in seen]))
+
+    def _with_calls(self, change: seen_writes.Seen, now_ms: int) -> seen_writes.Seen:
+        """With the calls that ran when it was written; of what is gone, a moment ago."""
+        written = change.touched_ms
+        if written is None:
+            late = int(1000 * self._service.settings.watch.debounce_s) * 2 + CLOCK_MS
+            calls = self._calls.between(now_ms - late, now_ms)
+        else:
+            calls = self._calls.between(written, written + CLOCK_MS)
+        return replace(change, calls=calls) if calls else change
 
     async def _record(self, seen: list[seen_writes.Seen]) -> None:
         """Leases follow what was moved, each move by itself; then what is there now is recorded, a
@@ -115,15 +140,39 @@ class WatchBridge:
             ended = seen_writes.EndedRights()
             for at in range(0, len(seen), SEEN_AT_ONCE):
                 some = seen[at : at + SEEN_AT_ONCE]
-                await engine.write(partial(_see, service, some, ended))
+                found = await engine.write(partial(seen_writes.seen, service, changes=some,
+                                                   ended=ended))
+                if isinstance(found, list):
+                    await self._follow_up(found)
             if any(change.link for change in seen):  # a name may lead elsewhere by now
                 await seen_writes.follow_names(engine, service)
+
+    async def _follow_up(self, found: list[Adopted | Foreign]) -> None:
+        """What is to be done about writes whose writer is known, each by itself."""
+        engine, service = self._router.engine, self._service
+        for one in adoption.most([one for one in found if isinstance(one, Adopted)]):
+            await decide(engine, service, partial(_adopt, service, one))
+        by_agent: dict[str | None, list[Foreign]] = {}
+        for other in [one for one in found if isinstance(one, Foreign)]:
+            if other.agent is None or not self._is_compared(other.agent, other.change.path):
+                by_agent.setdefault(other.agent, []).append(other)
+        for agent, foreign in by_agent.items():
+            await decide(engine, service, partial(_tell_foreign, service, agent, foreign))
+
+
+def _adopt(service: Service, found: Adopted, tx: Tx) -> None:
+    adoption.adopt(service, tx, found)
+
+
+def _tell_foreign(service: Service, agent: str | None, foreign: list[Foreign], tx: Tx) -> None:
+    if agent is None:
+        for one in foreign:
+            adoption.tell_of(tx, one)
+        return
+    broken = [shell_commands.Broken(one.change.path, one.holder, one.before) for one in foreign]
+    for said in shell_commands.violation(service, tx, agent, broken):
+        notices.post(tx, agent, "violation", said.removeprefix("[coord] "))
 
 
 def _follow(service: Service, old: str, new: str, tx: Tx) -> None:
     seen_writes.follow(service, tx, old, new)
-
-
-def _see(service: Service, seen: Sequence[seen_writes.Seen], ended: seen_writes.EndedRights,
-         tx: Tx) -> None:
-    seen_writes.seen(service, tx, seen, ended)

@@ -325,3 +325,10 @@ def not_writable(output: str) -> list[str] | None:
 def words(text: str) -> list[str]:
     """What may be names of files in a command."""
     return _WORD.findall(text)
+
+
+def may_mean(word: str, path: str) -> bool:
+    """Whether a word of a command may name this file (relative to the root), from wherever it was
+    said: it ends in the same names."""
+    said = word.removeprefix("./").rstrip("/")
+    return bool(said) and (f"/{path}".endswith(f"/{said}") or f"/{said}".endswith(f"/{path}"))

@@ -16,10 +16,19 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource, conflicts, slot
 from coordinator.service import repository_files
 from coordinator.service.core import Service
+from coordinator.service.enforcement.adoption import (
+    Adopted,
+    Foreign,
+    Running,
+    doubtful,
+    is_foreign,
+    writer,
+)
 from coordinator.service.engine import Engine, decide
 from coordinator.service.holders import notices
 from coordinator.service.leasing import lapse, partial_work
 from coordinator.service.leasing.conflicts import place
+from coordinator.service.leasing.git_turn import GIT_INDEX
 from coordinator.service.leasing.grant import end
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.repository_files import NOTHING, Bytes
@@ -41,9 +50,11 @@ _ENDINGS = frozenset({"lease_released", "lease_lapsed"})
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One path that changed: its content now, and where it was moved from, if so.
+    """One path that changed: its content now, and where it was moved from, if so. `is_new`: nothing
+    was there before.
 
-    `before` is what git has of it, for policies that want to show the difference.
+    `before` is what git has of it, for policies that want to show the difference. `calls` are those
+    of agents that ran when it was written, as far as hooks have told.
     """
 
     path: str
@@ -51,6 +62,8 @@ class Seen:
     before: Bytes = NOTHING
     moved_from: str | None = None
     is_dir: bool = False
+    is_new: bool = False
+    calls: tuple[Running, ...] = ()
 
     @property
     def hash(self) -> str | None:
@@ -61,6 +74,11 @@ class Seen:
     def changed_ms(self) -> int | None:
         """When it was written (the file's own time); None: unknown, as of a file that is gone."""
         return None if self.now.stamp is None else self.now.stamp[4] // 1_000_000
+
+    @property
+    def touched_ms(self) -> int | None:
+        """When it was written or put there (the kernel's own note); None as above."""
+        return None if self.now.stamp is None else self.now.stamp[5] // 1_000_000
 
     @property
     def link(self) -> bool:
@@ -134,25 +152,44 @@ _what = msgspec.json.Decoder(What).decode
 
 def seen(
     svc: Service, tx: Tx, changes: Sequence[Seen], ended: EndedRights | None = None
-) -> None:
+) -> list[Adopted | Foreign]:
     """Record what the watcher saw; unleased writes are told apart. (Leases have followed the
-    renames among these before: `follow`.) `ended` goes from one slice of a batch to the next."""
+    renames among these before: `follow`.) `ended` goes from one slice of a batch to the next.
+
+    What is to be done about those whose writer is known is returned: it needs a look at the disk.
+    """
     policy = svc.settings.watch.unleased
     active = bool((tx.row("agents_active") or (0,))[0])
     versions: list[tuple[str, str | None, str | None]] = []
     rights = _Rights(svc, tx, ended or EndedRights())
+    out: list[Adopted | Foreign] = []
     for change in changes:
         if change.is_dir:
             continue
         known = tx.row("version_get", change.path)
         if known is not None and known[0] == change.hash:
             continue
+        before = str(known[0]) if known and known[0] else None
         holder = rights.holder(change)
+        if holder is not None and rights.holds(change) and is_foreign(tx, change, holder):
+            agent = writer(tx, change, but=holder)
+            out.append(Foreign(holder, agent, change, before))
+            versions.append((change.path, change.hash, None))
+            if agent is None:
+                _unleased(svc, tx, change, before, policy)
+            continue
+        if holder is None:
+            holder = writer(tx, change) if svc.settings.hooks.adopt else None
+            if holder is not None and change.hash is not None:
+                out.append(Adopted(holder, change, before))
+            elif holder is None and active and change.moved_from is None:
+                if policy != "ignore":
+                    _unleased(svc, tx, change, before, policy)
+                doubtful(tx, change)
         versions.append((change.path, change.hash, holder))
-        if holder is None and active and policy != "ignore" and change.moved_from is None:
-            _unleased(svc, tx, change, str(known[0]) if known and known[0] else None, policy)
     for start in range(0, len(versions), VERSIONS_MAX):
         tx.record(ev.VersionsSeen(versions=versions[start : start + VERSIONS_MAX]))
+    return out
 
 
 class _Rights:
@@ -163,6 +200,12 @@ class _Rights:
         self._tx = tx
         self._ended = ended
         self._own: EndedRights | None = None
+        self._live: LeaseRow | None = None
+
+    def holds(self, change: Seen) -> bool:
+        """Whether the holder that was found last has the right still, and had it at the write."""
+        lease, written = self._live, change.touched_ms
+        return lease is not None and (written is None or iso(written) >= lease.locked_at)
 
     def holder(self, change: Seen) -> str | None:
         """Who had the right to write this path when it was written: the writer, as far as a lease
@@ -173,19 +216,31 @@ class _Rights:
         if change.changed_ms is not None:
             written = iso(change.changed_ms)
         holder = None
+        self._live = None
         for raw in near(tx, "rivals", asked):
             lease = LeaseRow(*raw)
             if (
                 lease.mode == "exclusive" and lease.expires_at > tx.now
                 and overlaps(asked, as_resource(lease.file_path, lease.kind, lease.scope))
             ):
-                holder = lease.locked_by
+                holder, self._live = lease.locked_by, lease
                 if written is None or written >= lease.locked_at:
                     return holder
         end = self._last_end(asked)
         if end is not None and end.at >= max(written or "", tx.later(-LATE_MS)):
+            self._live = None
             return end.agent
-        return holder
+        return holder or self._turn()
+
+    def _turn(self) -> str | None:
+        """Whose git changes the tree just now, or did until a moment ago."""
+        if self._tx.present().turns:
+            for raw in self._tx.rows("leases_of_git"):
+                lease = LeaseRow(*raw)
+                if lease.worktree is None and lease.expires_at > self._tx.now:
+                    return lease.locked_by
+        end = self._last_end(resource(GIT_INDEX, "key"))
+        return end.agent if end is not None and end.at >= self._tx.later(-LATE_MS) else None
 
     def _last_end(self, asked: Resource) -> _End | None:
         """The last end of a right to what overlaps this file, if it was lately."""

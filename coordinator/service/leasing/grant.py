@@ -24,11 +24,11 @@ from coordinator.words.resource_names import Located
 def grant(
     svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], obstacles: Obstacles, *,
     ttl_ms: int, task: str | None, description: str, first_ttl_ms: int | None = None,
-    no_longer_than: str | None = None,
+    no_longer_than: str | None = None, before: tuple[str | None] | None = None,
 ) -> rq.Acquired:
     """Write the leases of a set that nothing stands in the way of; they end, whatever their TTL and
     however often they are renewed, at `no_longer_than` (ISO text) if that is given, and where the
-    weighing bounds them.
+    weighing bounds them. `before`: what their one file held before its holder had changed it.
 
     Whoever calls this has asked `check_looked` before, ahead of all that the job records.
     """
@@ -64,7 +64,9 @@ def grant(
             slot=rule.slot(asked.kind, asked.name, mode, holder), inode=located.inode, task=task,
         )
         event.worktree = located.worktree
-        if located.inode is not None or asked.kind != "file":
+        if before is not None:
+            event.content_hash = before[0]
+        elif located.inode is not None or asked.kind != "file":
             event.content_hash, event.baselines, lost = _baseline(svc, tx, located)
             unkept += lost
         tx.record(event)

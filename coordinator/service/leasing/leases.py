@@ -55,9 +55,11 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
 
 
 def acquire_located(
-    svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located]
+    svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located], *,
+    held_before: tuple[str | None] | None = None,
 ) -> rq.Acquired | Refusal:
-    """`acquire` where what the request's resources mean is known already."""
+    """`acquire` where what the request's resources mean is known already. `held_before`: what
+    its one file held before its new holder had changed it (kept already)."""
     limits = svc.settings.leases
     ttl_ms = checked_ttl(svc, req.ttl_s)
     if not 0 <= req.wait_s <= limits.wait_max_s:
@@ -92,7 +94,7 @@ def acquire_located(
     if not blocked:
         return grant(
             svc, tx, req.agent, wanted, obstacles, ttl_ms=ttl_ms, task=req.task,
-            description=req.description,
+            description=req.description, before=held_before,
         )
     acquisition = None
     if req.retry or req.wait_s > 0:

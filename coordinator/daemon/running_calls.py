@@ -1,0 +1,74 @@
+"""Which agents' tool calls were running when: told by their hooks, asked by the watcher.
+
+Owns what is remembered of calls, in memory; a write that is seen is its session's whose command ran
+then. Decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from coordinator.service.enforcement.adoption import Running
+
+#: How long a call that has ended, or never told its end, is remembered (ms).
+ENDED_MS, RUNNING_MS = 60_000, 600_000
+#: Calls that are remembered.
+CALLS_MAX = 1_000
+#: Words of a command that are remembered; they tell whose a file is where two ran at once.
+WORDS_MAX = 200
+
+
+@dataclass(slots=True)
+class _Call:
+    running: Running
+    call_id: str
+    began: int
+    ended: int | None = None
+
+
+class RunningCalls:
+    """One daemon's. Used from the loop's thread. Times are Unix milliseconds."""
+
+    def __init__(self) -> None:
+        self._calls: deque[_Call] = deque(maxlen=CALLS_MAX)
+
+    def began(self, running: Running, call_id: str, now_ms: int) -> None:
+        """A call is about to run."""
+        self._forget(now_ms)
+        self._calls.append(_Call(running, call_id, now_ms))
+
+    def ended(self, holder: str, call_id: str, now_ms: int) -> None:
+        """It has run; without an id the newest one of this agent."""
+        for call in reversed(self._calls):
+            if call.running.holder == holder and call.ended is None and (
+                    not call_id or call.call_id == call_id):
+                call.ended = now_ms
+                return
+
+    def over(self, holder: str, now_ms: int) -> None:
+        """The agent rests: nothing of it runs."""
+        for call in self._calls:
+            if call.running.holder == holder and call.ended is None:
+                call.ended = now_ms
+
+    def any(self) -> bool:
+        """Whether any is remembered. From any thread."""
+        return bool(self._calls)
+
+    def between(self, first_ms: int, last_ms: int) -> tuple[Running, ...]:
+        """Those that ran at any time between."""
+        return tuple(call.running for call in self._calls
+                     if call.began <= last_ms and self._end(call) >= first_ms)
+
+    def was_busy(self, holder: str, since_ms: int) -> bool:
+        """Whether a call of this agent has run at any time since."""
+        return any(call.running.holder == holder and self._end(call) > since_ms
+                   for call in self._calls)
+
+    def _end(self, call: _Call) -> int:
+        return call.began + RUNNING_MS if call.ended is None else call.ended
+
+    def _forget(self, now_ms: int) -> None:
+        while self._calls and self._end(self._calls[0]) < now_ms - ENDED_MS:
+            self._calls.popleft()

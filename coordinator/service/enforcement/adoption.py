@@ -1,0 +1,159 @@
+"""Whose write was it? A file that a session's command changed is that session's from then on.
+
+Decides by which agents' calls ran when a file was written, as far as their hooks have told: a write
+to what nobody holds is adopted (leased to whoever made it, with what was there before), a write to
+what another holds and did not make is a violation. What cannot be told is nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from coordinator.looking.facts import Place
+from coordinator.rules.commands import may_mean
+from coordinator.service import repository_files
+from coordinator.service.core import Actor, Service, listed
+from coordinator.service.holders import notices
+from coordinator.service.leasing import leases
+from coordinator.service.leasing.conflicts import weigh
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import AgentRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+
+if TYPE_CHECKING:
+    from coordinator.service.enforcement.seen_writes import Seen
+
+#: Files that one batch of changes may lease to one agent.
+ADOPTED_MAX = 200
+
+
+class Running(NamedTuple):
+    """A call of an agent that ran when a file was written. `words`: what its command may name."""
+
+    holder: str
+    is_command: bool
+    words: frozenset[str] = frozenset()
+
+
+class Adopted(NamedTuple):
+    """A write that is its writer's: `before` is the content that was last seen there, if any."""
+
+    agent: str
+    change: Seen
+    before: str | None
+
+
+class Foreign(NamedTuple):
+    """A write to what `holder` holds, which it did not make. `agent`: who did, if that is known."""
+
+    holder: str
+    agent: str | None
+    change: Seen
+    before: str | None
+
+
+def owner(view: View, agent: str) -> str:
+    """Whose session an agent works in: a sub-agent in its parent's."""
+    row = view.agent(agent)
+    return row.parent if row is not None and row.parent else agent
+
+
+def writer(view: View, change: Seen, *, but: str = "") -> str | None:
+    """The agent whose command wrote this, if it can only have been one; `but`: not this one."""
+    commands = [one for one in change.calls
+                if one.is_command and (not but or owner(view, one.holder) != owner(view, but))]
+    owners = {owner(view, one.holder) for one in commands}
+    if len(owners) > 1:  # as far as their words tell
+        commands = [one for one in commands if any(may_mean(word, change.path)
+                                                   for word in one.words)]
+        owners = {owner(view, one.holder) for one in commands}
+    if len(owners) != 1:
+        return None
+    holders = {one.holder for one in commands}
+    found = holders.pop() if len(holders) == 1 else owners.pop()
+    row = view.agent(found)
+    return found if row is not None and row.state != "gone" else None
+
+
+def is_foreign(view: View, change: Seen, holder: str) -> bool:
+    """Whether a write to what this agent holds was certainly not made by its session."""
+    raw = view.row("agent_get", owner(view, holder))
+    if raw is None or AgentRow(*raw).hooked_at is None:
+        return False  # of whom no hook tells nothing is known
+    return all(owner(view, one.holder) != owner(view, holder) for one in change.calls)
+
+
+def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
+    """Lease a file to whoever's command has written it, unless something stands in the way by now.
+
+    Raises:
+        Unready: the file has to be looked at.
+    """
+    agent, path = found.agent, found.change.path
+    tx.looked.require([Place(path, None, True)])
+    try:
+        located = tx.looked.place(path, literal=True)
+        obstacles = weigh(svc, tx, agent, [(located, "exclusive")])
+    except Refusal:
+        return False
+    if obstacles.blocked or obstacles.closed or obstacles.mine or obstacles.own:
+        return False
+    claimed = tx.rows("tasks_of_holder", agent) or tx.rows("tasks_of_holder", owner(tx, agent))
+    request = rq.Acquire(
+        agent=agent, resources=[located.resource.name], retry=False,
+        description="changed by its command",
+        task=str(claimed[0][0]) if len(claimed) == 1 else None,
+    )
+    try:
+        answer = leases.acquire_located(svc, tx, Actor(), request, [located],
+                                        held_before=_before(tx, found))
+    except Refusal:
+        return False
+    return not isinstance(answer, Refusal)
+
+
+def _before(tx: Tx, found: Adopted) -> tuple[str | None] | None:
+    """What the file held before, kept; None: nobody knows, so that it begins with what is there."""
+    if found.before is not None and tx.row("blob_has", found.before) is not None:
+        return (found.before,)
+    committed = found.change.before
+    if committed.hash is not None and committed.kept:
+        repository_files.keep(tx, committed)
+        return (committed.hash,)
+    return (None,) if found.change.is_new and found.before is None else None
+
+
+def tell_of(tx: Tx, foreign: Foreign) -> None:
+    """The holder is told of a write that nobody is known to have made."""
+    notices.post(
+        tx, foreign.holder, "violated",
+        f"{foreign.change.path}, which you hold, was changed while no command of yours ran: by a "
+        "person, or by a program in the background. Read it afresh before you write it.",
+        resource=foreign.change.path,
+    )
+
+
+def doubtful(tx: Tx, change: Seen) -> None:
+    """Several commands ran when a file was written that nobody held: their agents are told."""
+    agents = sorted({owner(tx, one.holder) for one in change.calls if one.is_command})
+    for agent in agents if len(agents) > 1 else ():
+        others = [one for one in agents if one != agent]
+        notices.post(
+            tx, agent, "doubtful",
+            f"{change.path} was changed while commands of yours and of {listed(others)} ran, "
+            "and nobody had leased it. Look whether it is as you mean it, and lease it before you "
+            "write it again.", resource=change.path,
+        )
+
+
+def most(found: Sequence[Adopted]) -> list[Adopted]:
+    """Of these the first ones of each agent."""
+    count: dict[str, int] = {}
+    out = []
+    for one in found:
+        count[one.agent] = count.get(one.agent, 0) + 1
+        if count[one.agent] <= ADOPTED_MAX:
+            out.append(one)
+    return out

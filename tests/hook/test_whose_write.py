@@ -1,0 +1,175 @@
+"""Whose write was it? What a command changes that nobody held is its session's; what it changes of others is found."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.hook.test_sessions import Claude, held
+from tests.waiting import until
+
+QUICK = "[watch]\ndebounce_s = 0.05\n"
+#: Commands that do not tell from their words which file they write.
+WRITES = ("python3 w.py", "sh w.sh", "f=a; echo two > $f.py")
+
+
+@pytest.fixture
+def repo(make_repo: Callable[..., Repo]) -> Repo:
+    return prepared(make_repo(config=QUICK))
+
+
+def prepared(repo: Repo) -> Repo:
+    repo.write("a.py", "one\n")
+    repo.write("w.py", "open('a.py', 'w').write('two\\n')\n")
+    repo.write("w.sh", "f=a; printf 'two\\n' > t.tmp; mv t.tmp $f.py\n")
+    repo.write("build.sh", "mkdir -p out; echo x > out/built\n")
+    repo.write(".gitignore", "out/\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "one")
+    with repo.client() as client:
+        client.call(rq.Health())
+    return repo
+
+
+def git(repo: Repo, *words: str) -> None:
+    subprocess.run(["git", "-c", "user.name=P", "-c", "user.email=p@x", *words], cwd=repo.root, check=True, capture_output=True)
+
+
+def said_to(repo: Repo, agent: str) -> str:
+    with repo.client() as client:
+        return "\n".join(one.text for one in client.call(rq.Heartbeat(agent=agent)).notices)
+
+
+@pytest.mark.parametrize("command", WRITES)
+def test_what_a_command_changes_is_its_sessions(repo: Repo, command: str) -> None:
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    bob.read("a.py")
+    assert ann.shell(command)[1] == 0
+    until(lambda: held(repo).get("a.py") == ann.name)
+    assert ann.name in bob.edit("a.py", "bob's\n"), "so the next one is refused"
+    assert ann.edit("a.py", "three\n") == ""
+    ann.hook("SessionEnd")
+    assert "Your environment changed" in bob.edit("a.py", "bob's\n"), "and what it has read is old by now"
+    assert repo.client().call(rq.Replay()).equal
+
+
+def test_who_dies_leaves_what_its_command_did_for_a_person(repo: Repo) -> None:
+    """With what was there before it, though the lease came after."""
+    ann = Claude(repo, "ann")
+    assert ann.shell("python3 w.py; sh -c 'n=new; echo x > $n.py'")[1] == 0
+    until(lambda: set(held(repo)) == {"a.py", "new.py"})
+    with repo.client() as client:
+        client.call(rq.Leave(agent=ann.name, clean=False))
+        (review,) = client.call(rq.Reviews()).items
+        shown = client.call(rq.ReviewShow(review=review.review))
+        assert [(one.path, one.change) for one in shown.files] == [("a.py", "modified"), ("new.py", "created")]
+        assert "-one" in shown.files[0].diff and "+two" in shown.files[0].diff
+        client.call(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert (repo.root / "a.py").read_text() == "one\n" and not (repo.root / "new.py").exists()
+
+
+def test_what_nobody_should_notice_is_not_adopted(repo: Repo) -> None:
+    """What git ignores, what a person writes, what came before, and nothing at all where that is switched off."""
+    ann = Claude(repo, "ann")
+    ann.read("a.py")
+    repo.write("a.py", "a person's\n")
+    time.sleep(0.1)
+    assert ann.shell("sh build.sh; sleep 0.3")[1] == 0
+    repo.write("b.py", "a person's, too\n")
+    with repo.client() as client:
+        until(lambda: {one.resource for one in client.call(rq.Events(kind="unleased_write", limit=100)).items} >= {"a.py", "b.py"})
+    assert held(repo) == {}
+
+
+def test_adoption_can_be_switched_off(make_repo: Callable[..., Repo]) -> None:
+    repo = prepared(make_repo(config=QUICK + "[hooks]\nadopt = false\n"))
+    ann = Claude(repo, "ann")
+    assert ann.shell("python3 w.py")[1] == 0
+    with repo.client() as client:
+        until(lambda: [one.resource for one in client.call(rq.Events(kind="unleased_write", limit=100)).items] == ["a.py"])
+    assert held(repo) == {}
+
+
+def begins(agent: Claude, command: str) -> dict[str, Any]:
+    given = {"command": command, "description": "x"}
+    assert agent._call("Bash", given).get("permissionDecision") != "deny"
+    return given
+
+
+def test_two_commands_at_once(repo: Repo) -> None:
+    """Where the words of one tell, it is its own; else both are told, and it is nobody's."""
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    first, second = begins(ann, "make tests"), begins(bob, "python3 gen.py b.py")
+    repo.write("b.py", "bob's\n")
+    until(lambda: held(repo).get("b.py") == bob.name)
+    repo.write("c.py", "whose?\n")
+    until(lambda: "c.py was changed while commands of yours and of claude-code-bob ran" in said_to(repo, ann.name))
+    assert "c.py was changed while commands of yours and of claude-code-ann ran" in said_to(repo, bob.name)
+    for agent, given in ((ann, first), (bob, second)):
+        agent._call("Bash", given, "PostToolUse", tool_response={})
+    assert set(held(repo)) == {"b.py"}
+
+
+def test_a_sub_agents_command_is_its_own(repo: Repo) -> None:
+    ann, sub = Claude(repo, "ann"), Claude(repo, "ann", sub="s1")
+    ann.hook("SessionStart", source="startup")
+    given = begins(sub, "python3 w.py")
+    repo.write("a.py", "two\n")
+    until(lambda: held(repo).get("a.py") == sub.name)
+    sub._call("Bash", given, "PostToolUse", tool_response={})
+    assert ann.edit("a.py", "three\n") != "", "its parent waits until it is done"
+
+
+@pytest.mark.parametrize("by", ["nobody", "a command that began before the lease"])
+def test_a_write_to_what_an_idle_agent_holds_is_not_its_own(repo: Repo, by: str) -> None:
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    if by != "nobody":
+        given = begins(bob, "make tests")
+    assert ann.edit("a.py", "ann's\n") == ""
+    time.sleep(0.3)  # the hook has said so, and its file's own time is past
+    repo.write("a.py", "HACK\n")
+    if by == "nobody":
+        until(lambda: "a.py, which you hold, was changed while no command of yours ran" in said_to(repo, ann.name))
+        with repo.client() as client:
+            assert [one.resource for one in client.call(rq.Events(kind="unleased_write", limit=100)).items] == ["a.py"]
+        return
+    until(lambda: "A command of claude-code-bob changed a.py" in said_to(repo, ann.name))
+    with repo.client() as client:
+        (review,) = client.call(rq.Reviews()).items
+        assert review.agent == bob.name
+    bob._call("Bash", given, "PostToolUse", tool_response={})
+    with repo.client() as client:
+        assert len(client.call(rq.Reviews()).items) == 1, "once is enough"
+
+
+def test_what_an_agent_does_to_its_own_files_is_its_own(repo: Repo) -> None:
+    ann = Claude(repo, "ann")
+    assert ann.edit("a.py", "ann's\n") == ""
+    assert ann.shell("python3 w.py; sleep 0.3")[1] == 0
+    assert ann.edit("a.py", "again\n") == ""
+    with repo.client() as client:
+        until(lambda: any(str(version[1]).startswith("sha256") for one in client.call(rq.Events(kind="versions_seen", limit=100)).items
+                          for version in one.data["versions"]))
+        assert client.call(rq.Events(kind="unleased_write", limit=100)).items == []
+    assert said_to(repo, ann.name) == ""
+
+
+def test_a_git_command_of_ones_own_is_not_adopted_file_by_file(repo: Repo) -> None:
+    git(repo, "switch", "-qc", "topic")
+    for number in range(30):
+        repo.write(f"n{number}.py", "x\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "many")
+    git(repo, "switch", "-q", "-")
+    ann = Claude(repo, "ann")
+    assert ann.shell("git merge -q topic; sleep 0.5")[1] == 0
+    with repo.client() as client:
+        until(lambda: sum(len(one.data["versions"]) for one in client.call(rq.Events(kind="versions_seen", limit=100)).items) >= 30)
+        assert client.call(rq.Events(kind="unleased_write", limit=100)).items == []
+    assert held(repo) == {}
