@@ -35,7 +35,7 @@ import msgspec
 
 from coordinator.files.blobs import BlobFolder
 from coordinator.looking.facts import Bytes, Ends, Looked, Unready
-from coordinator.store.database import DISK_ERRORS, storage_refusal
+from coordinator.store.database import DISK_ERRORS, open_reader, storage_refusal
 from coordinator.store.events import (
     KIND_OF,
     SUBJECT_OF,
@@ -115,6 +115,21 @@ class View:
         row: tuple[Any, ...] | None = self.db.execute(Q[name], params).fetchone()
         return row
 
+    def apart(self, reading: Callable[[View], T]) -> Callable[[], T]:
+        """A reading at this instant, to be done elsewhere, on a connection of its own: what was
+        committed when it begins."""
+        path, now_ms = Path(self.db.filename), self.now_ms
+
+        def read() -> T:
+            db = open_reader(path)
+            try:
+                db.execute("BEGIN")
+                return reading(View(db, now_ms))
+            finally:
+                db.close()
+
+        return read
+
     def agent_of(self, token_hash: str) -> AgentRow | None:
         """The row of the agent that a token speaks for; None if there is none, or it has left."""
         raw = self.row("agent_by_token", token_hash)
@@ -179,6 +194,8 @@ class Tx(View):
         self.memo: dict[str, Any] = {}
         #: What to tell once this is on disk: (acquisition id, reply) of waiters that were granted.
         self.granted: list[tuple[str, Any]] = []
+        #: Waiters (acquisition ids) told to give way: a request held open for one ends at once.
+        self.turned_back: list[str] = []
         #: Resources (name, kind, scope) that became free and whose waiters were not served yet.
         self.freed: list[tuple[str, str, str]] = []
         #: Waiters (acquisition ids) that may be served now, each in a transaction of its own.
