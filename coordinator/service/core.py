@@ -63,6 +63,8 @@ class Service:
     blobs: BlobFolder = field(init=False, repr=False)
     #: Reviews whose verdict is being carried out now, in this process.
     at_work: set[str] = field(default_factory=set)
+    #: Long circles of waiting agents, and when they were found (ms): what is said, never decided.
+    circles: list[tuple[int, Any]] = field(default_factory=list)
     _sealing: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -315,6 +315,15 @@ ORDER BY r.name;
 SELECT agent FROM agents WHERE parent = ? AND state <> 'gone'
   AND EXISTS (SELECT 1 FROM waiters w WHERE w.agent = agents.agent) ORDER BY agent;
 
+-- name: waiter_position
+-- How many stand before a waiter at one of its resources, in the order of asking.
+SELECT count(DISTINCT w.acquisition_id) FROM waiter_resources mine
+JOIN waiters me ON me.acquisition_id = mine.acquisition_id
+JOIN waiter_resources r ON r.scope = mine.scope
+JOIN waiters w ON w.acquisition_id = r.acquisition_id
+WHERE mine.acquisition_id = ?1
+  AND (w.asked_at, w.acquisition_id) < (me.asked_at, me.acquisition_id);
+
 -- name: waiter_put
 INSERT INTO waiters (acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms,
     task_id, description, met, gives_way_to) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);

@@ -4,60 +4,38 @@ Who gives way is a rule (`rules.circles`); it alone is told to, once for each ci
 if it asks itself, else by a notice. It is noted with its place in line, so that whoever asks next
 finds the same one. The others are told whom to wait for.
 
-An agent waits for the holders of what its waiters want; where only the line is in the way, for
-those whom the ones before it wait for; and for its sub-agents that stand in line. A few steps are
-taken in the transaction. Where the way is longer it is walked outside of it, on a connection of its
-own, so that only the one who asked waits for that.
+A few steps are taken in the transaction. Where the way is longer it is walked outside of it, on a
+connection of its own, so that only the one who asked waits for that; and what was found is told to
+the others that ask without walking it again.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections import deque
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from coordinator.rules import circles as rule
-from coordinator.rules import leases as lease_rule
-from coordinator.rules.globs import overlaps
-from coordinator.service import unserved
-from coordinator.service.core import Service, listed, ms
+from coordinator.service.core import Service, listed
 from coordinator.service.holders import notices
 from coordinator.service.leasing.conflicts import Obstacles
-from coordinator.service.leasing.overlapping import one_by_one
+from coordinator.service.leasing.waits import Wait, asked, waited_for, waits_of, wants_of
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, NearWaiter, TaskRow, Wanting
+from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words.resource_names import Resource
 
 #: Agents whose waits are followed within a transaction, and outside of it.
 HERE_MAX, CHAIN_MAX = 32, 20_000
-#: Leases in the way of one resource, or waiters before it, that are followed.
-BLOCKERS_MAX = 50
-#: Leases of one agent that are looked at for whether anybody waits for them at all.
-HELD_MAX = 50
+#: Long circles that are remembered, and for how long.
+REMEMBERED_MAX, REMEMBERED_MS = 8, 30_000
 #: Names of a circle that are told, and resources in a command.
 NAMES_MAX, TYPED_MAX = 20, 5
 #: Names of a circle in a sentence.
 TOLD_MAX = 5
-
-
-class Wait(msgspec.Struct, frozen=True, gc=False):
-    """One agent waits for another."""
-
-    on: str
-    lease: LeaseRow | None = None
-    """What is in its way; None: it waits for its sub-agent."""
-    wanted: str = ""
-    """The resource that it asked for."""
-    waiter: str | None = None
-    """Its place in line; None: the request that is being served."""
-    priority: int = 0
-    gives_way_to: str | None = None
-    """It was told to give way, for this one's sake."""
 
 
 Waits = dict[str, list[Wait]]
@@ -105,35 +83,45 @@ def find(
     Raises:
         Unready: the way is long; it is walked outside of the transaction.
     """
-    if not tx.present().waiters or not _waited_for(tx, agent):
+    if not tx.present().waiters or not waited_for(tx, agent):
         return None
-    mark = None
-    if before is not None:
-        mark = next((row.gives_way_to for row in _wanting(tx, "wants_of", before)), None)
-    asked = [
-        Wait(on=lease.locked_by, lease=lease, wanted=_wanted_for(located, lease),
-             priority=priority, gives_way_to=mark)
-        for lease in obstacles.leases
-    ]
-    if not asked:
-        line = _before(svc, tx, agent, obstacles.waiters)
-        asked = [Wait(on=lease.locked_by, lease=lease, wanted=name, priority=priority,
-                      gives_way_to=mark) for lease, name in line]
+    known = _found_before(svc, tx, agent)
+    if known is not None:
+        return known
+    mine = asked(svc, tx, agent, obstacles, located, priority, before)
     try:
-        return _search(svc, tx, agent, asked, before, HERE_MAX)
+        return _search(svc, tx, agent, mine, before, HERE_MAX)
     except TooLong:
         pass
 
     def far(view: View) -> Circle | None:
         try:
-            return _search(svc, view, agent, asked, before, CHAIN_MAX)
+            return _search(svc, view, agent, mine, before, CHAIN_MAX)
         except TooLong:
             return None
 
-    return tx.looked.after("circle", tx.apart(far))
+    found: Circle | None = tx.looked.after("circle", tx.apart(far))
+    return found
 
 
-def tell(tx: Tx, circle: Circle | None, agent: str, acquisition: str | None) -> None:
+def _found_before(svc: Service, tx: Tx, agent: str) -> Circle | None:
+    """A long circle that was found a moment ago, and in which this agent is to wait."""
+    for at_ms, circle in list(svc.circles):
+        stands = any(row.gives_way_to == circle.to for row in wants_of(tx, str(circle.waiter)))
+        if not stands or tx.now_ms - at_ms > REMEMBERED_MS:
+            svc.circles.remove((at_ms, circle))
+        elif agent in circle.members and not circle.gives_way(agent):
+            return circle
+    return None
+
+
+def _remember(svc: Service, tx: Tx, circle: Circle) -> None:
+    if len(circle.members) > HERE_MAX and all(known != circle for _, known in svc.circles):
+        svc.circles.insert(0, (tx.now_ms, circle))
+        del svc.circles[REMEMBERED_MAX:]
+
+
+def tell(svc: Service, tx: Tx, circle: Circle | None, agent: str, acquisition: str | None) -> None:
     """Note who gives way, and tell it by a notice unless it is the `agent` that is answered now.
 
     `acquisition`: the place in line that this one has from now on.
@@ -144,6 +132,7 @@ def tell(tx: Tx, circle: Circle | None, agent: str, acquisition: str | None) -> 
     if waiter is None:
         return
     tx.turned_back.append(waiter)  # what it waits for cannot come: a held request ends now
+    _remember(svc, tx, msgspec.structs.replace(circle, waiter=waiter, known=True))
     if circle.known:
         return
     tx.record(ev.GivesWay(
@@ -172,7 +161,7 @@ def after_grant(svc: Service, tx: Tx, agent: str) -> None:
         circle = _search(svc, tx, agent, [], None, HERE_MAX)
     except TooLong:
         return  # it is found when the next of them asks
-    tell(tx, circle, "", None)
+    tell(svc, tx, circle, "", None)
 
 
 def said(circle: Circle, agent: str) -> str:
@@ -195,7 +184,7 @@ def said(circle: Circle, agent: str) -> str:
 
 
 def _search(
-    svc: Service, view: View, agent: str, asked: list[Wait], before: str | None, most: int
+    svc: Service, view: View, agent: str, mine: list[Wait], before: str | None, most: int
 ) -> Circle | None:
     """Raises:
     TooLong: more than `most` agents would have to be looked at.
@@ -206,121 +195,14 @@ def _search(
         one = todo.popleft()
         if len(waits) == most:
             raise TooLong
-        found = _waits_of(svc, view, one, before)
-        waits[one] = found = [*asked, *found] if one == agent else found
+        found = waits_of(svc, view, one, before)
+        waits[one] = found = [*mine, *found] if one == agent else found
         for wait in found:
             if wait.on not in met:
                 met.add(wait.on)
                 todo.append(wait.on)
     members = rule.members({one: [w.on for w in found] for one, found in waits.items()}, agent)
     return _chosen(view, waits, members) if members else None
-
-
-def _waits_of(svc: Service, view: View, agent: str, without: str | None) -> list[Wait]:
-    """Whom an agent waits for: by its places in line, and through its sub-agents."""
-    out: list[Wait] = []
-    for row in _wanting(view, "wants_of_agent", agent):
-        if row.acquisition_id == without or row.until <= view.now:
-            continue
-        asked = lease_rule.as_resource(row.name, row.kind, row.scope)
-        ways = [(lease, row.name) for lease in _in_the_way(view, row, asked)]
-        if not ways:
-            ways = _before(svc, view, agent, _ahead(svc, view, row, asked), row.name)
-        out += [Wait(lease.locked_by, lease, name, row.acquisition_id, row.priority,
-                     row.gives_way_to) for lease, name in ways]
-    return out + [Wait(str(name)) for (name,) in view.rows("children_in_line", agent)]
-
-
-def _wanting(view: View, statement: str, of: str) -> list[Wanting]:
-    return [Wanting(*raw) for raw in view.rows(statement, of)]
-
-
-def _in_the_way(view: View, row: Wanting, asked: Resource) -> list[LeaseRow]:
-    """Leases that keep a waiter from this, also of the same file under another name."""
-    leases = (LeaseRow(*raw) for raw in one_by_one(view, "rivals", asked))
-    found = list(islice(
-        (lease for lease in leases if lease.expires_at > view.now
-         and lease_rule.conflicts(asked, row.mode, row.agent, lease)), BLOCKERS_MAX))
-    if not found and row.met not in ("", asked.scope):
-        found = [
-            lease for lease in (LeaseRow(*raw) for raw in view.rows("leases_at_scope", row.met))
-            if lease.locked_by != row.agent and lease.expires_at > view.now
-            and "exclusive" in (lease.mode, row.mode)
-        ]
-    return found
-
-
-def _ahead(svc: Service, view: View, row: Wanting, asked: Resource) -> list[NearWaiter]:
-    """Waiters of others that stand before this one at a resource that nobody holds."""
-    step = ms(svc.settings.leases.age_step_s)
-    mine = (lease_rule.standing(row.priority, row.asked_at, view.now_ms, step), row.acquisition_id)
-    out: list[NearWaiter] = []
-    for raw in islice(one_by_one(view, "waiters_near", asked), BLOCKERS_MAX):
-        other = NearWaiter(*raw)
-        theirs = lease_rule.standing(other.priority, other.asked_at, view.now_ms, step)
-        if (
-            other.agent != row.agent and other.until > view.now
-            and "exclusive" in (other.mode, row.mode) and (theirs, other.acquisition_id) < mine
-            and overlaps(asked, lease_rule.as_resource(other.name, other.kind, other.scope))
-            and not unserved.rests(view, "waiter", other.acquisition_id)
-        ):
-            out.append(other)
-    return out
-
-
-def _before(
-    svc: Service, view: View, agent: str, line: Iterable[NearWaiter], wanted: str = ""
-) -> list[tuple[LeaseRow, str]]:
-    """Leases that those wait for who stand before an agent in line, and what it wants itself. Who
-    waits for the very one behind it is passed."""
-    out: list[tuple[LeaseRow, str]] = []
-    met: set[str] = set()
-    todo = [(agent, one, wanted or one.name) for one in line]
-    while todo and len(out) < BLOCKERS_MAX:
-        behind, waiter, name = todo.pop()
-        if waiter.acquisition_id in met:
-            continue
-        met.add(waiter.acquisition_id)
-        leases: list[LeaseRow] = []
-        further: list[tuple[str, NearWaiter, str]] = []
-        for row in _wanting(view, "wants_of", waiter.acquisition_id):
-            asked = lease_rule.as_resource(row.name, row.kind, row.scope)
-            held = _in_the_way(view, row, asked)
-            leases += held
-            if not held:
-                further += [(row.agent, one, name) for one in _ahead(svc, view, row, asked)]
-        if all(lease.locked_by != behind for lease in leases):
-            out += [(lease, name) for lease in leases if lease.locked_by != agent]
-            todo += further
-    return out
-
-
-def _waited_for(tx: Tx, agent: str) -> bool:
-    """Whether anybody waits for what this agent holds, or the session that it works for: nearly
-    always nobody does, and there is nothing to be searched."""
-    one: str | None = agent
-    met: set[str] = set()
-    while one is not None and one not in met:
-        met.add(one)
-        held = tx.rows("leases_of_holder", one)
-        if len(held) > HELD_MAX:
-            return True
-        for raw in held:
-            lease = LeaseRow(*raw)
-            leased = lease_rule.as_resource(lease.file_path, lease.kind, lease.scope)
-            if any(near[1] != one for near in one_by_one(tx, "waiters_near", leased)):
-                return True
-            if tx.rows("waiters_met", lease.scope):
-                return True
-        row = tx.agent(one)
-        one = row.parent if row is not None else None
-    return False
-
-
-def _wanted_for(located: Sequence[Resource], lease: LeaseRow) -> str:
-    """Which of the resources that were asked for this lease is in the way of."""
-    held = lease_rule.as_resource(lease.file_path, lease.kind, lease.scope)
-    return next((one.name for one in located if overlaps(one, held)), located[0].name)
 
 
 # ------------------------------------------------------------ the choice

@@ -72,7 +72,7 @@ def locked(
     else:
         step = offered["command"] if offered else f"Try again in {retry_after:g} s."
     message = _message(agent, conflicts_, quotes, offered, acquisition, circle, retry_after)
-    circles.tell(tx, circle, agent, acquisition)
+    circles.tell(svc, tx, circle, agent, acquisition)
     tx.record(
         ev.AcquisitionRefused(
             agent=agent, resources=names, holders=holders, task=task,
@@ -176,11 +176,5 @@ def _retry_after(svc: Service, tx: Tx, obstacles: Obstacles) -> float:
 def _position(tx: Tx, acquisition: str | None) -> int | None:
     if acquisition is None:
         return None
-    mine = {s for _, _, s in tx.rows("waiter_resources_of", acquisition)}
-    place = 1
-    for raw in tx.rows("waiters_all"):
-        if raw[0] == acquisition:
-            break
-        if any(s in mine for _, _, s in tx.rows("waiter_resources_of", raw[0])):
-            place += 1
-    return place
+    row = tx.row("waiter_position", acquisition)
+    return 1 + int(row[0]) if row is not None else 1
