@@ -100,7 +100,8 @@ def find(
         except TooLong:
             return None
 
-    found: Circle | None = tx.looked.after("circle", tx.apart(far))
+    found = tx.looked.after("circle", tx.apart(far))
+    assert found is None or isinstance(found, Circle)
     return found
 
 
