@@ -30,6 +30,8 @@ from coordinator.words.resource_names import Resource
 
 #: Agents whose waits are followed within a transaction, and outside of it.
 HERE_MAX, CHAIN_MAX = 32, 20_000
+#: Agents looked at before a walk outside of the transaction rests.
+PIECE = 8
 #: Long circles that are remembered, and for how long.
 REMEMBERED_MAX, REMEMBERED_MS = 8, 30_000
 #: Names of a circle that are told, and resources in a command.
@@ -196,6 +198,8 @@ def _search(
         one = todo.popleft()
         if len(waits) == most:
             raise TooLong
+        if len(waits) % PIECE == 0:
+            view.rest()
         found = waits_of(svc, view, one, before)
         waits[one] = found = [*mine, *found] if one == agent else found
         for wait in found:
