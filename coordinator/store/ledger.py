@@ -34,9 +34,8 @@ import apsw
 import msgspec
 
 from coordinator.files.blobs import BlobFolder
-from coordinator.files.pace import Pace
 from coordinator.looking.facts import Bytes, Ends, Looked, Unready
-from coordinator.store.database import DISK_ERRORS, open_reader, storage_refusal
+from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.events import (
     KIND_OF,
     SUBJECT_OF,
@@ -94,14 +93,6 @@ class _Instants(dict[int, str]):
         return text
 
 
-#: How much longer than it has read a long reading rests.
-APART_RESTS = 1.0
-
-
-def _nothing() -> None:
-    """A short reading does not rest."""
-
-
 class View:
     """Reading, at an instant. `now` is `now_ms` as ISO text."""
 
@@ -112,9 +103,8 @@ class View:
         self.now = iso(now_ms)
         #: The instant so many milliseconds from now, as ISO text.
         self.later: Callable[[int], str] = _Instants(now_ms).__getitem__
-        #: Called now and then by a long reading: one that is done `apart` rests, for it takes its
-        #: time from everybody's otherwise.
-        self.rest: Callable[[], None] = _nothing
+        #: Called now and then by a long reading (`store.apart`).
+        self.rest: Callable[[], None] = lambda: None
         #: What was looked at on the disk for the request that is being served.
         self.looked = Looked()
 
@@ -126,29 +116,6 @@ class View:
         """Its first row, or None."""
         row: tuple[Any, ...] | None = self.db.execute(Q[name], params).fetchone()
         return row
-
-    def apart(self, reading: Callable[[View], T]) -> Callable[[], T]:
-        """A reading at this instant, to be done elsewhere, on a connection of its own: what was
-        committed when it begins.
-
-        Raises:
-            Refusal: STORAGE (by the reading).
-        """
-        path, now_ms = Path(self.db.filename), self.now_ms
-
-        def read() -> T:
-            db, pace = open_reader(path), Pace()
-            try:
-                db.execute("BEGIN")
-                view = View(db, now_ms)
-                view.rest = lambda: pace.rest(APART_RESTS)
-                return reading(view)
-            except DISK_ERRORS as bad:
-                raise storage_refusal(path, bad) from bad
-            finally:
-                db.close()
-
-        return read
 
     def agent_of(self, token_hash: str) -> AgentRow | None:
         """The row of the agent that a token speaks for; None if there is none, or it has left."""

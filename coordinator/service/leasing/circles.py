@@ -24,6 +24,7 @@ from coordinator.service.holders import notices
 from coordinator.service.leasing.conflicts import Obstacles
 from coordinator.service.leasing.waits import Wait, asked, waited_for, waits_of, wants_of
 from coordinator.store import events as ev
+from coordinator.store.apart import apart
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words.resource_names import Resource
@@ -102,7 +103,7 @@ def find(
         except TooLong:
             return None
 
-    found = tx.looked.after("circle", tx.apart(far))
+    found = tx.looked.after("circle", apart(tx, far))
     assert found is None or isinstance(found, Circle)
     return found
 
