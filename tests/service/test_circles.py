@@ -413,3 +413,15 @@ def test_a_long_circle_is_found_outside_of_the_transaction(
     (way,) = ways(world, "ag0")
     assert "key:k:0" in str(way.data["next"])
     assert len(msgspec.json.encode(way.data)) < 2_000
+
+
+def test_a_question_to_a_holder_closes_a_circle(world: World) -> None:
+    world.acquire("ann", "a.py")
+    world.clock.advance(1000)
+    world.acquire("bob", "b.py")
+    ask(world, "bob", "a.py")
+    world.ask(rq.RequestFile(agent="ann", resource="b.py", reason="the build is red"))
+    (way,) = ways(world, "bob")
+    assert not ways(world, "ann")
+    type_(world, str(way.data["next"]))
+    assert {row.locked_by for row in world.live()} == {"ann"}

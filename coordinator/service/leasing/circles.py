@@ -157,8 +157,9 @@ def goes_on(circle: Circle | None, agent: str) -> str | None:
     return circle.to
 
 
-def after_grant(svc: Service, tx: Tx, agent: str) -> None:
-    """A grant may close a circle, too: of one that waits for something else."""
+def look(svc: Service, tx: Tx, agent: str) -> None:
+    """A grant may close a circle, too, of one that waits for something else; and so may a question
+    to a holder. Who gives way is told by a notice."""
     if not tx.present().waiters or not tx.rows("wants_of_agent", agent):
         return
     try:

@@ -90,7 +90,7 @@ def grant(
             f"{located.resource.name} does not cover {name}: that folder has a coordinator of its "
             "own." for name in separate_folders.not_covered(svc.tree.apart, located.resource)
         ]
-    circles.after_grant(svc, tx, holder)
+    circles.look(svc, tx, holder)
     acquisition = acquisition or leases[0].acquisition_id  # all of it was held already
     return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
 
