@@ -379,6 +379,64 @@ def _play(world: World, count: int, data: st.DataObject) -> None:
     assert len(told) <= 1, f"{told} were told"
 
 
+POOL = ["d/a.py", "d/b.py", "d/", "e/a.py", "e/*.py", "f.py::C", "f.py", "key:k:1", "key:k"]
+
+
+@given(st.data())
+def test_whatever_they_hold_and_want_all_is_done_in_the_end(data: st.DataObject) -> None:
+    """Agents that hold, and find that they need, any of directories, globs, regions and keys, to
+    read or to write; some want several things one after the other."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        try:
+            _play_any(world, data)
+        finally:
+            world.close()
+
+
+def _play_any(world: World, data: st.DataObject) -> None:
+    doing: dict[str, tuple[str, list[tuple[str, str]]]] = {}
+    wants = st.tuples(st.sampled_from(POOL), st.sampled_from(["shared", "exclusive"]))
+    for n in range(data.draw(st.integers(2, 5), "agents")):
+        own = data.draw(wants)
+        name = own[0] if own[1] == "exclusive" else f"shared:{own[0]}"
+        task = world.task(f"t{n}", name, priority=data.draw(st.integers(0, 1)))
+        try:
+            world.ask(rq.TaskClaim(agent=f"ag{n}", task=task))
+        except Refusal:
+            continue  # somebody else will do it
+        doing[f"ag{n}"] = task, data.draw(st.lists(wants, min_size=1, max_size=2))
+        world.clock.advance(data.draw(st.sampled_from([0, 1000])))
+    for turn in range(400):
+        if not doing:
+            break
+        agent = (data.draw(st.sampled_from(sorted(doing))) if turn < 12
+                 else sorted(doing)[turn % len(doing)])
+        task, left = doing[agent]
+        way = ways(world, agent)
+        step = str(way[0].data["next"]) if way else None
+        if step is None:
+            try:
+                world.acquire(agent, left[0][0], mode=left[0][1], task=task)
+            except Refusal as refusal:
+                step = refusal.next if refusal.facts["give_way"] else None
+            else:
+                left.pop(0)
+                if not left:
+                    world.ask(rq.TaskDone(agent=agent, task=task))
+                    del doing[agent]
+                continue
+        if step is not None:
+            assert f"task fail {task} " in step, step
+            type_(world, step)
+            del doing[agent]
+        world.clock.advance(1000)
+        world.tend()
+    assert not doing, f"{doing} wait for ever"
+
+
 # ------------------------------------------------------------ a long one
 
 
