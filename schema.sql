@@ -56,6 +56,7 @@ CREATE TABLE agents (
     session       TEXT,                     -- the agent CLI's own id of its session, as its hooks say
     hooked_at     TEXT                      -- when a hook of its first reported in; NULL: never
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX agents_by_parent ON agents (parent) WHERE parent IS NOT NULL;
 CREATE UNIQUE INDEX agents_token ON agents (token_hash) WHERE token_hash IS NOT NULL;
 
 -- Live leases, and lapsed ones that nobody has tidied yet: a lease is dead when now >= expires_at,
@@ -109,7 +110,8 @@ CREATE TABLE waiters (
     ttl_ms         INTEGER NOT NULL,
     task_id        TEXT,
     description    TEXT NOT NULL,
-    met            TEXT NOT NULL DEFAULT '' -- scope of the lease in its way, were it under another name
+    met            TEXT NOT NULL DEFAULT '', -- scope of the lease in its way, were it under another name
+    gives_way_to   TEXT                     -- told to give its work back, for this agent's sake
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX waiters_by_agent ON waiters (agent);
 CREATE INDEX waiters_by_met   ON waiters (met);

@@ -185,6 +185,36 @@ def assert_well_said(refusal: Refusal) -> None:
     assert (again.code, again.message) == (refusal.code, refusal.message)
 
 
+def assert_circles_told(world: World, request: rq.Request[Any], refusal: Refusal) -> None:
+    """Who is refused is told of the circle that it is in, and one alone gives way. (Circles through
+    the line, sub-agents or other names of a file are told, too, and not looked for here.)"""
+    if not isinstance(request, rq.Acquire) or "give_way" not in refusal.facts:
+        return
+    agent, told = request.agent, refusal.facts
+    circle = {agent, *told["deadlock"]} if told["deadlock"] else set()
+    assert (told["victim"] in circle) if circle else (told["victim"] is None and not told["give_way"]), told
+    assert told["give_way"] == (told["victim"] == agent) or "for whom you work" in refusal.message, told
+    if told["give_way"]:
+        assert str(refusal.next).startswith("coord "), refusal
+        assert told["redirect"] is None
+    view = world.view()
+    waits: dict[str, set[str]] = {}
+    live = world.live()
+    for name, kind, scope, waiter, mode in world.db.execute(
+        "SELECT name, kind, scope, agent, mode FROM waiters JOIN waiter_resources USING (acquisition_id) "
+        "WHERE until > ?", (view.now,),
+    ).fetchall():
+        for lease in live:
+            if lease.locked_by != waiter and "exclusive" in (lease.mode, mode) and overlaps(
+                    as_resource(name, kind, scope), _resource(lease)):
+                waits.setdefault(waiter, set()).add(lease.locked_by)
+    met, todo = set[str](), [agent]
+    while todo:
+        todo += (new := waits.get(todo.pop(), set()) - met)
+        met |= new
+    assert agent not in met or circle, f"{agent} is in a circle, and was not told: {waits}"
+
+
 def assert_well_answered(world: World, request: rq.Request[Any], answer: Any) -> None:
     """An answer has the shape that its request promises; leases are told as they are."""
     shape = type(request).reply_shape()

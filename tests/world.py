@@ -37,6 +37,7 @@ from coordinator.words.clock import ManualClock
 from coordinator.words.refusals import Refusal
 from tests.checker import (
     Shadow,
+    assert_circles_told,
     assert_none_overlooked,
     assert_settled,
     assert_sound,
@@ -118,10 +119,13 @@ class World:
 
     def ask(self, request: rq.Request[Any], token: str | None = None) -> Any:
         """Serve a request as the daemon would; a refusal is raised."""
+        granted = len(self.granted)
         try:
             answer = self._ask(request, token)
         except Refusal as refusal:
             assert_well_said(refusal)
+            if self.checked and len(self.granted) == granted:
+                assert_circles_told(self, request, refusal)
             raise
         assert_well_answered(self, request, answer)
         return answer

@@ -345,6 +345,8 @@ class RequestRouter:
         # waits to be told. (Told at once, it would not be waiting yet, and never hear of it.)
         for acquisition, reply in tx.granted:
             self.writer.follow(partial(self._answer_held, acquisition, reply))
+        for acquisition in tx.turned_back:
+            self.writer.follow(partial(self._give_up, acquisition))
         for acquisition in tx.wake:
             self.writer.follow(partial(self._serve_waiter, acquisition))
         if tx.rippled >= tasks.RIPPLE_MAX and not self._rippling:

@@ -7,6 +7,7 @@ stands in the data as `message`, for clients that show their model only one of t
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 import msgspec
@@ -31,6 +32,10 @@ _CALLS = (
     (re.compile(r"`coord request (approve|reject) (U-\d+)(?: --agent [^\s`]+)?(?: --answer WHY)?`"),
      r'answer_unlock {"request": "\2", "verdict": "\1"}'),
 )
+#: The same with several names, which may be quoted as for a shell.
+_NAMES = r"""(?:'[^']*'|"'"|[^\s`'"])+ """
+_FAIL = re.compile(rf"`?coord task fail (T-\d+) ((?:--blocked {_NAMES})+)--agent [^\s`]+`?")
+_UNLOCK = re.compile(rf"`?coord unlock ((?:{_NAMES})+)--agent [^\s`]+`?")
 
 
 def in_words(reply: Any) -> str:
@@ -103,7 +108,14 @@ def _shown(value: Any) -> Any:
 def _as_tools(text: str) -> str:
     for pattern, call in _CALLS:
         text = pattern.sub(call, text)
-    return text
+    text = _FAIL.sub(
+        lambda found: f'fail_task {{"task": "{found[1]}", "blocked": {_names_in(found[2])}}}', text)
+    return _UNLOCK.sub(lambda found: f'release {{"resources": {_names_in(found[1])}}}', text)
+
+
+def _names_in(typed: str) -> str:
+    names = [word for word in shlex.split(typed) if word != "--blocked"]
+    return msgspec.json.encode(names).decode()
 
 
 def _claimed(reply: rq.Claimed) -> str:

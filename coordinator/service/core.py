@@ -1,5 +1,5 @@
 """What every use case needs at hand, and who is asking. Keeps nothing but the calls that hooks
-have announced, and which verdicts are being carried out."""
+have announced, which verdicts are being carried out, and what was said of long circles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +21,9 @@ from coordinator.settings import Settings
 from coordinator.store.rows import AgentRow
 from coordinator.words import file_names
 from coordinator.words.texts import one_line
+
+if TYPE_CHECKING:
+    from coordinator.service.leasing.circles import Circle
 
 #: Announced calls that are remembered: they are made within a moment.
 CALLERS_MAX = 512
@@ -63,6 +66,8 @@ class Service:
     blobs: BlobFolder = field(init=False, repr=False)
     #: Reviews whose verdict is being carried out now, in this process.
     at_work: set[str] = field(default_factory=set)
+    #: Long circles of waiting agents, and when they were found (ms): what is said, never decided.
+    circles: list[tuple[int, Circle]] = field(default_factory=list)
     _sealing: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -3,9 +3,9 @@
     python -P -m coordinator.simulation.agent T-3    (started by the launcher, in its environment)
 
 It behaves as an agent is asked to: it writes only what it holds; told LOCKED, it takes the task
-that it is offered and comes back; caught in a circle, it gives its own task back before it has
-written anything. The client is imported only when there is something to ask: most tasks need
-nothing, and then this program costs hardly more than Python's own start.
+that it is offered and comes back; chosen out of a circle to give way, it gives its own task back
+before it has written anything. The client is imported only when there is something to ask: most
+tasks need nothing, and then this program costs hardly more than Python's own start.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class StandIn:
         """Lease discovered files; seconds that went into other tasks meanwhile.
 
         Raises:
-            GivenBack: they are under review, or a circle or a long wait stands in the way.
+            GivenBack: they are under review, or it gives way in a circle, or waits for too long.
         """
         from coordinator.words import requests as rq
         from coordinator.words.refusals import Code, Refusal
@@ -126,7 +126,7 @@ class StandIn:
                     raise
                 _say(f"{refusal.code}: {refusal.message}")
                 place = refusal.facts.get("acquisition_id")
-                stuck = refusal.code is Code.REVIEW_OPEN or refusal.facts.get("deadlock")
+                stuck = refusal.code is Code.REVIEW_OPEN or refusal.facts.get("give_way")
                 if stuck or time.monotonic() > deadline:
                     self._step_out(place)
                     raise GivenBack(files) from None

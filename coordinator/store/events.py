@@ -165,6 +165,7 @@ class WaiterQueued(Event, tag="waiter_queued"):
     resources: list[tuple[str, str, str]]  # (name, kind, scope)
     met: str = ""  # scope of the lease that is in its way
     worktrees: dict[str, str] = {}  # of the names that were asked for in a linked worktree
+    gives_way_to: str | None = None  # it asked again, and was told before to give way to this one
 
 
 class WaiterChanged(Event, tag="waiter_changed"):
@@ -173,6 +174,16 @@ class WaiterChanged(Event, tag="waiter_changed"):
     acquisition_id: str
     agent: str
     held: bool
+
+
+class GivesWay(Event, tag="gives_way"):
+    """Of a circle of agents that wait for each other one was chosen, and told to give way."""
+
+    agent: str
+    acquisition_id: str  # by which it is in the circle
+    to: str  # one of those that wait for what it holds
+    circle: list[str]  # itself first; not all, where they are many
+    size: int
 
 
 class WaiterLeft(Event, tag="waiter_left"):

@@ -103,6 +103,8 @@ class View:
         self.now = iso(now_ms)
         #: The instant so many milliseconds from now, as ISO text.
         self.later: Callable[[int], str] = _Instants(now_ms).__getitem__
+        #: Called now and then by a long reading (`store.apart`).
+        self.rest: Callable[[], None] = lambda: None
         #: What was looked at on the disk for the request that is being served.
         self.looked = Looked()
 
@@ -179,6 +181,8 @@ class Tx(View):
         self.memo: dict[str, Any] = {}
         #: What to tell once this is on disk: (acquisition id, reply) of waiters that were granted.
         self.granted: list[tuple[str, Any]] = []
+        #: Waiters (acquisition ids) told to give way: a request held open for one ends at once.
+        self.turned_back: list[str] = []
         #: Resources (name, kind, scope) that became free and whose waiters were not served yet.
         self.freed: list[tuple[str, str, str]] = []
         #: Waiters (acquisition ids) that may be served now, each in a transaction of its own.

@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -164,5 +164,9 @@ CREATE TABLE review_saved (
 """,
     6: """
 ALTER TABLE waiter_resources ADD COLUMN worktree TEXT;
+""",
+    7: """
+ALTER TABLE waiters ADD COLUMN gives_way_to TEXT;
+CREATE INDEX agents_by_parent ON agents (parent) WHERE parent IS NOT NULL;
 """,
 }

@@ -122,7 +122,7 @@ def _waiter_queued(db: Database, at: str, e: ev.WaiterQueued) -> None:
         Q["waiter_put"],
         (
             e.acquisition_id, e.agent, e.mode, e.priority, e.asked_at, e.until, int(e.held),
-            e.ttl_ms, e.task, e.description, e.met,
+            e.ttl_ms, e.task, e.description, e.met, e.gives_way_to,
         ),
     )
     rows = [(e.acquisition_id, *one, e.worktrees.get(one[0])) for one in e.resources]
@@ -131,6 +131,10 @@ def _waiter_queued(db: Database, at: str, e: ev.WaiterQueued) -> None:
 
 def _waiter_changed(db: Database, at: str, e: ev.WaiterChanged) -> None:
     db.execute(Q["waiter_change"], (e.acquisition_id, int(e.held)))
+
+
+def _gives_way(db: Database, at: str, e: ev.GivesWay) -> None:
+    db.execute(Q["waiter_gives_way"], (e.acquisition_id, e.to))
 
 
 def _waiter_left(db: Database, at: str, e: ev.WaiterLeft) -> None:
@@ -323,6 +327,7 @@ APPLY: dict[type[ev.Event], Apply] = {
     ev.AcquisitionRefused: _nothing,
     ev.WaiterQueued: _waiter_queued,
     ev.WaiterChanged: _waiter_changed,
+    ev.GivesWay: _gives_way,
     ev.WaiterLeft: _waiter_left,
     ev.UnlockAsked: _unlock_asked,
     ev.UnlockPassed: _unlock_passed,

@@ -300,9 +300,40 @@ UNION ALL
 SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, r.name, r.kind, r.scope
 FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope >= ? AND r.scope < ?;
 
+-- name: wants_of_agent
+-- What an agent's waiters want, a row for each resource.
+SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, w.met, w.gives_way_to,
+       r.name, r.kind, r.scope
+FROM waiters w JOIN waiter_resources r USING (acquisition_id) WHERE w.agent = ?
+ORDER BY w.acquisition_id, r.name;
+
+-- name: wants_of
+-- The same of one waiter.
+SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, w.met, w.gives_way_to,
+       r.name, r.kind, r.scope
+FROM waiters w JOIN waiter_resources r USING (acquisition_id) WHERE w.acquisition_id = ?
+ORDER BY r.name;
+
+-- name: children_in_line
+-- Sub-agents of an agent that stand in line.
+SELECT agent FROM agents WHERE parent = ? AND state <> 'gone'
+  AND EXISTS (SELECT 1 FROM waiters w WHERE w.agent = agents.agent) ORDER BY agent;
+
+-- name: waiter_position
+-- How many stand before a waiter at one of its resources, in the order of asking.
+SELECT count(DISTINCT w.acquisition_id) FROM waiter_resources mine
+JOIN waiters me ON me.acquisition_id = mine.acquisition_id
+JOIN waiter_resources r ON r.scope = mine.scope
+JOIN waiters w ON w.acquisition_id = r.acquisition_id
+WHERE mine.acquisition_id = ?1
+  AND (w.asked_at, w.acquisition_id) < (me.asked_at, me.acquisition_id);
+
 -- name: waiter_put
 INSERT INTO waiters (acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms,
-    task_id, description, met) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    task_id, description, met, gives_way_to) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: waiter_gives_way
+UPDATE waiters SET gives_way_to = ?2 WHERE acquisition_id = ?1;
 
 -- name: waiter_resource_put
 INSERT INTO waiter_resources (acquisition_id, name, kind, scope, worktree)

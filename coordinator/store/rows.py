@@ -64,6 +64,22 @@ class NearWaiter(Row, frozen=True):
     scope: str
 
 
+class Wanting(Row, frozen=True):
+    """One resource that a waiter wants."""
+
+    acquisition_id: str
+    agent: str
+    mode: str
+    priority: int
+    asked_at: str
+    until: str
+    met: str
+    gives_way_to: str | None
+    name: str
+    kind: str
+    scope: str
+
+
 class UnlockRow(Row, frozen=True):
     """A row of `unlock_requests`."""
 

@@ -62,3 +62,32 @@ def test_two_models_settle_it_between_them(ready: Repo) -> None:
     assert holders(ready) == {"notes.txt": NAMES[1]}
     with ready.client() as client:
         assert client.call(rq.Requests()).items == []
+
+
+def test_of_two_models_that_wait_for_each_other_one_gives_way(ready: Repo) -> None:
+    ann, bob = (server(ready, CLAUDE_CODE_SESSION_ID=name[-8:]) for name in NAMES)
+    for name in ("it's.txt", "notes.txt"):
+        ready.coord("task", "add", f"change {name}", "--file", name)
+
+    async def begin(client: Client) -> None:
+        assert not (await client.call_tool("next_task", {})).is_error
+
+    async def first(client: Client) -> None:
+        wants = {"resources": ["notes.txt"], "task": "T-1"}
+        assert code(await client.call_tool("acquire", wants)) == "LOCKED"
+
+    async def closes(client: Client) -> None:
+        wants = {"resources": ["it's.txt"], "task": "T-2"}
+        told = await client.call_tool("acquire", wants)
+        assert code(told) == "LOCKED" and told.structured_content["error"]["give_way"] is True
+        assert 'fail_task {"task": "T-2", "blocked": ["it\'s.txt"]}' in text(told)
+        assert "coord task" not in text(told)
+        done = await client.call_tool("fail_task", {"task": "T-2", "blocked": ["it's.txt"]})
+        assert not done.is_error
+
+    async def waits(client: Client) -> None:
+        told = text(await client.call_tool("report_progress", {"progress": "on"}))
+        assert "You waited for notes.txt: it is yours" in told and "give way" not in told
+
+    for door, script in ((ann, begin), (bob, begin), (ann, first), (bob, closes), (ann, waits)):
+        talk(door, script)

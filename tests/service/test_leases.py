@@ -284,7 +284,7 @@ def test_a_circle_is_named(world: World) -> None:
     world.acquire("bob", "b.py")
     locked(world, "ann", "b.py")
     told = locked(world, "bob", "a.py")
-    assert told["deadlock"] == ["ann"] and "give back your own work" in str(told["message"])
+    assert told["deadlock"] == ["ann"] and "wait for each other" in str(told["message"])
 
 
 def test_a_grant_to_one_who_went_away_is_short(world: World) -> None:

@@ -7,12 +7,12 @@ from coordinator.service import landing, unserved
 from coordinator.service.backlog import dispatch, tasks
 from coordinator.service.core import Actor, Service, ms
 from coordinator.service.holders import agents
-from coordinator.service.leasing import grant, lapse, redirect
+from coordinator.service.leasing import grant, lapse, redirect, waiting_line
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, locate, weigh
 from coordinator.service.review import reviews
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -205,6 +205,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
         tx.record(
             ev.TaskResourcesLearned(task=task.task_id, agent=req.agent, resources=learned)
         )
+        _waits_no_more(tx, str(task.claimed_by), {name for name, *_ in learned})
         why = "it needs " + ", ".join(name for name, *_ in learned) + ", which others hold"
     else:
         why = req.reason or "the attempt failed"
@@ -214,6 +215,13 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
         also=landing.flagged(svc, tx, req.unlanded, left) if req.unlanded is not None else None,
     )
     return tasks.reply(tx, tasks.find(tx, task.task_id))
+
+
+def _waits_no_more(tx: Tx, agent: str, names: set[str]) -> None:
+    """From now on the task waits for these, whoever takes it then."""
+    for raw in tx.rows("waiters_of_agent", agent) if tx.present().waiters else ():
+        if names.issuperset(name for name, _, _ in tx.rows("waiter_resources_of", raw[0])):
+            waiting_line.step_out(tx, WaiterRow(*raw), "its task waits for it now")
 
 
 def retry(svc: Service, tx: Tx, actor: Actor, req: rq.TaskRetry) -> rq.Task:

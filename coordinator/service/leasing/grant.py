@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from coordinator.files import separate_folders
 from coordinator.rules import leases as rule
 from coordinator.service.core import Service, listed, ms
-from coordinator.service.leasing import pending_unlocks
+from coordinator.service.leasing import circles, pending_unlocks
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, below
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -94,6 +94,7 @@ def grant(
             f"{located.resource.name} does not cover {name}: that folder has a coordinator of its "
             "own." for name in separate_folders.not_covered(svc.tree.apart, located.resource)
         ]
+    circles.look(svc, tx, holder)
     acquisition = acquisition or leases[0].acquisition_id  # all of it was held already
     return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
 

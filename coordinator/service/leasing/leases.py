@@ -18,7 +18,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.landing import check_at_rest
-from coordinator.service.leasing import partial_work, redirect, waiting_line
+from coordinator.service.leasing import circles, partial_work, redirect, waiting_line
 from coordinator.service.leasing.conflicts import locate, weigh
 from coordinator.service.leasing.grant import (
     check_looked,
@@ -78,10 +78,14 @@ def acquire_located(
         svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at,
         acquisition=before.acquisition_id if before is not None else None,
     )
-    other = None
+    other = circle = None
     blocked = bool(obstacles.leases or obstacles.waiters)
     if blocked:
         other = redirect.offer(svc, tx, req.agent)
+        circle = circles.find(
+            svc, tx, req.agent, obstacles, [one.resource for one in located],
+            priority=req.priority, before=before.acquisition_id if before is not None else None,
+        )
     else:
         check_looked(svc, tx, wanted, obstacles)
     agents.noted(tx, req.agent, asking)
@@ -108,10 +112,11 @@ def acquire_located(
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
                 met=obstacles.held_at,
                 worktrees={r.resource.name: r.worktree for r in located if r.worktree},
+                gives_way_to=circles.goes_on(circle, req.agent),
             )
         )
     return redirect.locked(
-        svc, tx, req.agent, located, obstacles, acquisition, other, task=req.task
+        svc, tx, req.agent, located, obstacles, acquisition, other, circle, task=req.task
     )
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from coordinator.rules.leases import as_resource, conflicts
 from coordinator.service.backlog import dispatch, tasks
 from coordinator.service.core import Service
+from coordinator.service.leasing import circles
+from coordinator.service.leasing.circles import Circle
 from coordinator.service.leasing.conflicts import Obstacles
-from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import AgentRow, LeaseRow, TaskRow, WaiterRow
+from coordinator.store.rows import AgentRow, TaskRow
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located
@@ -49,7 +49,8 @@ def offer(svc: Service, tx: Tx, agent: str) -> Offer:
 
 def locked(
     svc: Service, tx: Tx, agent: str, located: Sequence[Located], obstacles: Obstacles,
-    acquisition: str | None, other: Offer, *, task: str | None = None,
+    acquisition: str | None, other: Offer, circle: Circle | None = None, *,
+    task: str | None = None,
 ) -> Refusal:
     """The LOCKED refusal. Its own event and the agent's place in line are kept with it."""
     conflicts_ = _conflicts(tx, obstacles)
@@ -64,10 +65,14 @@ def locked(
             "command": f"coord task claim {other.task_id} --agent {agent}",
         }
     holders = sorted({c["holder"] for c in conflicts_})
-    circle = _deadlock(tx, agent, holders)
     retry_after = _retry_after(svc, tx, obstacles)
-    message = _message(conflicts_, quotes, offered, acquisition, circle, retry_after)
-    step = offered["command"] if offered else f"Try again in {retry_after:g} s."
+    gives_way = circle is not None and circle.gives_way(agent)
+    if circle is not None and gives_way:
+        offered, step = None, circle.step  # one thing to do, and nothing beside it
+    else:
+        step = offered["command"] if offered else f"Try again in {retry_after:g} s."
+    message = _message(agent, conflicts_, quotes, offered, acquisition, circle, retry_after)
+    circles.tell(svc, tx, circle, agent, acquisition)
     tx.record(
         ev.AcquisitionRefused(
             agent=agent, resources=names, holders=holders, task=task,
@@ -77,7 +82,8 @@ def locked(
     return Refusal(
         Code.LOCKED, message, next=step, conflicts=conflicts_, excerpts=quotes, redirect=offered,
         retry_after_s=retry_after, queue_position=_position(tx, acquisition),
-        acquisition_id=acquisition, deadlock=circle,
+        acquisition_id=acquisition, deadlock=circle.others(agent) if circle else [],
+        give_way=gives_way, victim=circle.victim if circle else None,
     )
 
 
@@ -108,8 +114,9 @@ def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
 
 
 def _message(
-    conflicts_: list[dict[str, Any]], quotes: list[dict[str, Any]], offered: dict[str, Any] | None,
-    acquisition: str | None, circle: list[str], retry_after: float,
+    agent: str, conflicts_: list[dict[str, Any]], quotes: list[dict[str, Any]],
+    offered: dict[str, Any] | None, acquisition: str | None, circle: Circle | None,
+    retry_after: float,
 ) -> str:
     parts = []
     if conflicts_:
@@ -135,18 +142,21 @@ def _message(
         q = quotes[0]
         parts.append(f"See context archive section {q['section']} {quoted(q['title'])} "
                      f"({q['source']}):\n{block(q['text'])}\n")
-    if circle:
-        parts.append(
-            f"{' and '.join(circle)} {_verb('wait', len(circle))} for what you hold: finish or "
-            "give back your own work first, or neither of you gets on."
-        )
+    if circle is not None:
+        parts.append(circles.said(circle, agent))
+        if circle.gives_way(agent):
+            return _joined(parts)
     if offered:
         parts.append(f"Meanwhile take task {offered['task']} {quoted(offered['title'])}: "
                      f"`{offered['command']}`.")
-    elif not circle:
+    else:
         parts.append(f"No other task can be started now; try again in {retry_after:g} s.")
     if acquisition:
         parts.append("You stand in line and will be told when it is yours.")
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[str]) -> str:
     return " ".join(parts).replace("\n ", "\n").rstrip()
 
 
@@ -166,41 +176,5 @@ def _retry_after(svc: Service, tx: Tx, obstacles: Obstacles) -> float:
 def _position(tx: Tx, acquisition: str | None) -> int | None:
     if acquisition is None:
         return None
-    mine = {s for _, _, s in tx.rows("waiter_resources_of", acquisition)}
-    place = 1
-    for raw in tx.rows("waiters_all"):
-        if raw[0] == acquisition:
-            break
-        if any(s in mine for _, _, s in tx.rows("waiter_resources_of", raw[0])):
-            place += 1
-    return place
-
-
-def _deadlock(tx: Tx, agent: str, holders: Sequence[str]) -> list[str]:
-    """Holders that (through others, too) wait for something that `agent` holds."""
-    if not tx.present().waiters or not tx.rows("leases_of_holder", agent):
-        return []
-    out = []
-    for holder in holders:
-        seen, todo = {holder}, [holder]
-        while todo:
-            for blocker in _waits_on(tx, todo.pop()):
-                if blocker not in seen:
-                    seen.add(blocker)
-                    todo.append(blocker)
-        if agent in seen and holder != agent:
-            out.append(holder)
-    return out
-
-
-def _waits_on(tx: Tx, agent: str) -> set[str]:
-    found = set()
-    for raw in tx.rows("waiters_of_agent", agent):
-        waiter = WaiterRow(*raw)
-        for name, kind, scope in tx.rows("waiter_resources_of", waiter.acquisition_id):
-            asked = as_resource(name, kind, scope)
-            for lease_raw in near(tx, "rivals", asked):
-                lease = LeaseRow(*lease_raw)
-                if lease.expires_at > tx.now and conflicts(asked, waiter.mode, agent, lease):
-                    found.add(lease.locked_by)
-    return found
+    row = tx.row("waiter_position", acquisition)
+    return 1 + int(row[0]) if row is not None else 1

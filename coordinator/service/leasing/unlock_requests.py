@@ -13,7 +13,7 @@ from coordinator.rules.negotiation import no_longer_than
 from coordinator.service import landing
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
-from coordinator.service.leasing import partial_work, pending_unlocks, waiting_line
+from coordinator.service.leasing import circles, partial_work, pending_unlocks, waiting_line
 from coordinator.service.leasing.conflicts import locate, place, weigh
 from coordinator.service.leasing.grant import end, lease_reply
 from coordinator.store import events as ev
@@ -94,6 +94,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     )
     row = pending_unlocks.find(tx, request)
     pending_unlocks.tell_holder(tx, row, theirs)
+    circles.look(svc, tx, req.agent)
     return pending_unlocks.reply(tx, row)
 
 

@@ -16,7 +16,7 @@ from coordinator.rules import leases as rule
 from coordinator.service import unserved
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
-from coordinator.service.leasing import pending_unlocks, redirect
+from coordinator.service.leasing import circles, pending_unlocks, redirect
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once, place, weigh
 from coordinator.service.leasing.grant import check_looked, grant
 from coordinator.service.leasing.overlapping import near
@@ -245,6 +245,10 @@ def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acqui
         acquisition=acquisition,
     )
     other = redirect.offer(svc, tx, waiter.agent)
+    circle = circles.find(
+        svc, tx, waiter.agent, obstacles, [one.resource for one in located],
+        priority=waiter.priority, before=acquisition,
+    ) if obstacles.leases or obstacles.waiters else None
     if stay:
         tx.record(
             ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent, held=False)
@@ -253,7 +257,7 @@ def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acqui
         step_out(tx, waiter, "timed out")
     return redirect.locked(
         svc, tx, waiter.agent, located, obstacles, acquisition if stay else None,
-        other, task=waiter.task_id,
+        other, circle, task=waiter.task_id,
     )
 
 

@@ -30,6 +30,7 @@ SENTENCES: dict[str, str] = {
     "acquisition_refused": "{agent} was refused {resources} (held by {holders})",
     "waiter_queued": "{agent} stands in line as {acquisition_id}",
     "waiter_changed": "{agent} goes on standing in line as {acquisition_id}",
+    "gives_way": "{size} agents wait for each other ({circle}); {agent} was told to give way",
     "waiter_left": "{agent} left the line ({acquisition_id}): {reason}",
     "unlock_asked": "{agent} asked {holder} to release {resource} ({request}): {reason}",
     "unlock_passed": "{request}, on {resource}, is {holder}'s to answer now",

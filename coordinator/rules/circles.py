@@ -1,0 +1,58 @@
+"""Circles of agents that wait for each other, and who of them gives way. Pure.
+
+Whoever is in a circle waits until one of them gives its work back. So that they do not all do it,
+and not nobody, one is chosen, by facts that do not depend on whose request has found the circle:
+
+* who was told before to give way in this very circle stays the one;
+* else the one whose work is least urgent;
+* of these the one that began last: it has the least to lose;
+* of these the first by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from coordinator.words.clock import from_iso
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One that holds what another of its circle waits for.
+
+    `priority`: of its work. `began`: since when it is at it (ISO text). `told`: it was told to give
+    way, and the one for whom it should still waits for it.
+    """
+
+    agent: str
+    priority: int
+    began: str
+    told: bool = False
+
+
+def members(waits_for: Mapping[str, Iterable[str]], one: str) -> set[str]:
+    """All that `one` waits for, directly or through others, and that wait for it so: itself among
+    them, or nobody.
+
+    `waits_for`: for each that can be reached from `one`, whom it waits for. Without recursion: a
+    circle may be long.
+    """
+    waited_on: dict[str, list[str]] = {}
+    for waiter, others in waits_for.items():
+        for other in others:
+            waited_on.setdefault(other, []).append(waiter)
+    found: set[str] = set()
+    todo = [one]
+    while todo:
+        for waiter in waited_on.get(todo.pop(), ()):
+            if waiter not in found:
+                found.add(waiter)
+                todo.append(waiter)
+    return found if len(found) > 1 else set()
+
+
+def gives_way(circle: Iterable[Member]) -> str:
+    """Who of a circle gives its work back, so that the others go on."""
+    return min(circle, key=lambda one: (not one.told, one.priority, -from_iso(one.began),
+                                        one.agent)).agent
