@@ -4,7 +4,6 @@ In a wheel they lie in `coordinator/_data/`; in a checkout (and an editable inst
 repository root. Nothing else may guess their place.
 """
 
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -18,6 +17,8 @@ def packaged(name: str) -> Traversable:
 
 def program_version() -> str:
     """The installed distribution's version."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to load, seldom needed
+
     try:
         return version("coord")
     except PackageNotFoundError:

@@ -21,7 +21,6 @@ from coordinator.client.client import Client
 from coordinator.files.roots import STATE_DIR, find_root
 from coordinator.git_guard import repository
 from coordinator.git_guard.repository import Push
-from coordinator.profiles import profiles
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
@@ -53,6 +52,8 @@ class Committer:
         token, agent = environment.get("COORD_AGENT_TOKEN"), environment.get("COORD_AGENT")
         if token or agent:
             return cls(agent=agent or None, token=token or None)
+        from coordinator.profiles import profiles  # git waits: only where it is needed
+
         for profile in profiles(root):
             if profile.session_env and environment.get(profile.session_env):
                 return cls(profile=profile.name, session=environment[profile.session_env])

@@ -135,7 +135,7 @@ def test_it_waits_for_a_quiet_moment(repo: Stand) -> None:
     agent = repo.agent()
     repo.coord("lock", "a.py", "--agent", "ann")
     assert agent.does("git merge -q topic > said 2>&1 & echo $!") == 0
-    until(lambda: "waiting" in (repo.root / "said").read_text())
+    until(lambda: (repo.root / "said").exists() and "waiting" in repo.read("said"))
     repo.coord("unlock", "a.py", "--agent", "ann")
     until((repo.root / "new.py").exists)
 
