@@ -1,22 +1,20 @@
 """The daemon's side of an agent's hook: read it, let the service decide, answer in its dialect.
 
-Holds observations only (which commands run now, and how the files of others looked before them),
-never a truth about who holds what: that is asked of the database at each call. What is lost in a
-restart is the comparison after the commands that ran meanwhile; the watcher still sees them.
+Holds observations only (which calls run now), never a truth about who holds what: that is asked of
+the database at each call.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from coordinator.daemon import file_stamps, hook_protocol
+from coordinator.daemon.command_comparison import CommandComparison
 from coordinator.daemon.coord_command import CoordCommand
-from coordinator.daemon.file_stamps import Folder, Look
 from coordinator.daemon.request_router import RequestRouter, who
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
 from coordinator.daemon.session_processes import SessionProcesses
@@ -27,34 +25,16 @@ from coordinator.files import trusted
 from coordinator.profiles import OWN, Profile, load
 from coordinator.rules import commands
 from coordinator.rules.commands import reads_only
-from coordinator.rules.versions import Watched, violated
 from coordinator.service.enforcement import shell_commands, tool_calls
 from coordinator.service.enforcement.adoption import Running
-from coordinator.service.engine import decide
 from coordinator.service.leasing import waiting_line
 from coordinator.store.events import NoticesDelivered
-from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import AgentRow
+from coordinator.store.ledger import Tx
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.hooks")
 Told = Callable[[hook_protocol.Answer], None]
-#: Commands that are compared at once; the oldest are given up.
-COMMANDS_MAX = 200
-
-
-@dataclass(slots=True)
-class _Command:
-    """A command (or unknown tool) that runs now."""
-
-    holder: str
-    session: str
-    sub: str
-    call_id: str
-    looks: list[Look]
-    folders: list[Folder]
-    began: int  # Unix ms
 
 
 class _Receipt:
@@ -103,9 +83,9 @@ class AgentHooks:
         self._git_asks = git_asks
         self._processes = processes
         self._own = own
-        self._commands: list[_Command] = []
         #: The calls of agents that run, or ran until a moment ago.
         self.calls = RunningCalls()
+        self.comparison = CommandComparison(router, self.calls)
         self._unknown: set[tuple[str, str]] = set()
         self._profiles: dict[str, tuple[list[file_stamps.Stamp | None], Profile]] = {}
         #: profile -> when a hook of its was last heard (UTC).
@@ -185,7 +165,7 @@ class AgentHooks:
             sentences.update(found)
             self._router.engine.decide(job, tool_calls.needs(heard), told)
 
-        self._violations(heard, compared)
+        self.comparison.look_again(heard, compared)
 
     def _protect(self, heard: HookCall, heeded: tool_calls.Heeded,
                  then: Callable[[list[shell_commands.Held]], None]) -> None:
@@ -208,40 +188,6 @@ class AgentHooks:
                 self._router.engine.do(lambda: file_stamps.held(service, rows)),
                 lambda held: then(held if isinstance(held, list) else []),
             )
-
-    def _violations(self, heard: HookCall, then: Callable[[dict[str, list[str]]], None]) -> None:
-        """Record what commands of this session changed that others hold, whatever becomes of this
-        call; `then` gets what the session is told of it, by agent."""
-        if not any((one.session, one.sub) == (heard.session, heard.sub)
-                   for one in self._commands):
-            then({})
-        else:
-            self._router.engine.task(self._compare_and_record(heard), lambda said: then(
-                said if isinstance(said, dict) else {}))
-
-    async def _compare_and_record(self, heard: HookCall) -> dict[str, list[str]]:
-        sentences: dict[str, list[str]] = {}
-        for agent, found in await self._compare(heard):
-
-            def job(
-                tx: Tx, agent: str = agent, found: list[shell_commands.Broken] = found
-            ) -> list[str]:
-                return shell_commands.violation(self._router.service, tx, agent, found)
-
-            said = await decide(self._router.engine, self._router.service, job)
-            if isinstance(said, list):
-                sentences[agent] = said
-        return sentences
-
-    def is_compared(self, agent: str, path: str) -> bool:
-        """Whether what a command of this agent, which runs still, does to a file is looked at when
-        it ends."""
-        return any(
-            command.holder == agent and (
-                any(one.held.name == path and one.held.worktree is None for one in command.looks)
-                or any(path in folder.looks or path.startswith(folder.held.name + "/")
-                       for folder in command.folders))
-            for command in self._commands)
 
     def _late(self, late: Any, table: HookTable, heard: HookCall, answer: Told,
               again: Callable[[], None]) -> None:
@@ -325,19 +271,8 @@ class AgentHooks:
         if call.kind == "own" and call.parameter:
             return HookAnswer("", heard.session, heeded.context)
         if protect:
-            self._look_before(heard, heeded.holder, protect)
+            self.comparison.begin(heard, heeded.holder, protect, self._now_ms())
         return HookAnswer("", "", heeded.context)
-
-    def _look_before(self, heard: HookCall, holder: str, protect: list[shell_commands.Held]
-                     ) -> None:
-        service = self._router.service
-        most = service.settings.review.file_bytes_max
-        seen = [file_stamps.look(one, most) for one in protect if one.kind in ("file", "absent")]
-        said = self._router.look(lambda view: file_stamps.folders(service, view, protect))
-        below = said if isinstance(said, list) else []
-        self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,
-                                       below, self._now_ms()))
-        del self._commands[:-COMMANDS_MAX]
 
     def _note_call(self, heard: HookCall, heeded: tool_calls.Heeded) -> None:
         now, call = self._now_ms(), heard.call
@@ -353,62 +288,6 @@ class AgentHooks:
 
     def _now_ms(self) -> int:
         return from_iso(self._router.now())
-
-    async def _compare(self, heard: HookCall) -> list[tuple[str, list[shell_commands.Broken]]]:
-        """What commands of this session changed that others hold: looked at when one ends, and at
-        the session's next call."""
-        out: dict[str, dict[str, shell_commands.Broken]] = {}
-        for command in list(self._commands):
-            if (command.session, command.sub) != (heard.session, heard.sub):
-                continue
-            for one in await self._router.engine.do(partial(self._looked_at, command)):
-                broken = self._changed(command, one)
-                if broken is not None:  # a leased file below a leased directory is one
-                    out.setdefault(command.holder, {}).setdefault(broken.name, broken)
-            ended = heard.moment == "after" and heard.call_id == command.call_id
-            over = ended or heard.moment in ("stop", "end", "sub stop", "prompt")
-            if over and command in self._commands:
-                self._commands.remove(command)
-        return [(agent, list(found.values())) for agent, found in out.items()]
-
-    def _looked_at(self, command: _Command) -> list[Look]:
-        """What is different by now of what was looked at before the command. In a thread."""
-        every = [*command.looks]
-        for folder in command.folders:
-            every += file_stamps.again(self._router.service, folder)
-        return [one for one in every if file_stamps.stamp(one.held.path) != one.stamp]
-
-    def _changed(self, command: _Command, one: Look) -> shell_commands.Broken | None:
-        stamp = file_stamps.stamp(one.held.path)
-        if stamp == one.stamp:
-            return None
-        now = file_stamps.read(one.held.path, self._router.service.settings.review.file_bytes_max)
-        seen = Watched(
-            before=one.hash, now=now, recorded=self._recorded(one),
-            holder_busy=self.calls.was_busy(one.held.holder, command.began),
-        )
-        before, one.stamp, one.hash = one.hash, stamp, now
-        if not violated(seen) or not self._still_held(one.held):
-            return None
-        return shell_commands.Broken(one.held.name, one.held.holder, before, one.held.worktree)
-
-    def _still_held(self, held: shell_commands.Held) -> bool:
-        """Once its lease has ended, a file is anybody's to write."""
-        return self._router.look(lambda view: view.row("lease_get", held.token)) is not None
-
-    def _recorded(self, one: Look) -> str | None:
-        """What the holder is known to have written. Of one with hooks each write of its own is
-        known otherwise (it was busy); what the watcher takes for its writing may be the
-        command's."""
-        def reading(view: View) -> str | None:
-            row = view.row("agent_get", one.held.holder)
-            if one.held.worktree is not None or (row and AgentRow(*row).hooked_at is not None):
-                return one.hash
-            version = view.row("version_get", one.held.name)
-            return version[0] if version is not None else one.hash
-
-        said = self._router.look(reading)
-        return one.hash if isinstance(said, Refusal) else said
 
 
 def _stamps(root: Path, profile: Profile) -> list[file_stamps.Stamp | None]:

@@ -210,7 +210,7 @@ class Daemon:
             self._loop.add_signal_handler(number, self._stop.set)
         self._watch_bridge = WatchBridge(
             self._loop, self.service, self.router, self._refresh_archive, guard.calls,
-            guard.is_compared,
+            guard.comparison.covers,
         )
         self._watch_bridge.open()
         self._landings = LandingRecovery(self._loop, self.state, self._tell_landing)

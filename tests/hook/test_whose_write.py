@@ -173,3 +173,22 @@ def test_a_git_command_of_ones_own_is_not_adopted_file_by_file(repo: Repo) -> No
         until(lambda: sum(len(one.data["versions"]) for one in client.call(rq.Events(kind="versions_seen", limit=100)).items) >= 30)
         assert client.call(rq.Events(kind="unleased_write", limit=100)).items == []
     assert held(repo) == {}
+
+
+@pytest.mark.parametrize(("command", "told"), [
+    ("timeout 60 git commit -nqm x -- a.py", 'committed a.py, which you hold ("commit: x")'),
+    ("bash -c 'git checkout -q topic'", 'moved the branch that all work on ("checkout: moving from'),
+    ("timeout 60 git commit -nqm x -- w.py", ""),
+])
+def test_where_git_does_not_ask_its_moves_are_told(repo: Repo, command: str, told: str) -> None:
+    """In a session that a person typed; what others had nothing to do with is not told to them."""
+    git(repo, "branch", "topic")
+    for key in ("user.name", "user.email"):
+        git(repo, "config", key, "p@x")
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    assert ann.edit("a.py", "half of it\n") == "" and bob.edit("w.py", "bob's\n") == ""
+    said, code, _ = bob.shell(command)
+    assert code == 0
+    heard = said_to(repo, ann.name)
+    assert told in heard and ("HEAD" in said) == bool(told), (heard, said)
+    assert told or heard == ""

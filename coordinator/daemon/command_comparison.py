@@ -1,0 +1,166 @@
+"""What commands of agents did all the same: looked at before them, and again when they have ended.
+
+Owns what was seen before each command that runs now: the files that others hold, and where git's
+HEAD was. Observations, in memory: a restart loses them; the watcher still sees what was written.
+Whether a difference is a violation is for the rules to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from coordinator.daemon import file_stamps
+from coordinator.daemon.file_stamps import Folder, Look
+from coordinator.daemon.head_moves import HeadMoves
+from coordinator.daemon.request_router import RequestRouter
+from coordinator.daemon.running_calls import RunningCalls
+from coordinator.dialects.decode import HookCall
+from coordinator.rules.versions import Watched, violated
+from coordinator.service.enforcement import git_turns, shell_commands
+from coordinator.service.enforcement.git_turns import HeadMove
+from coordinator.service.engine import decide
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import AgentRow
+from coordinator.words.refusals import Refusal
+
+#: Commands that are compared at once; the oldest are given up.
+COMMANDS_MAX = 200
+
+
+@dataclass(slots=True)
+class _Command:
+    """A command (or unknown tool) that runs now."""
+
+    holder: str
+    session: str
+    sub: str
+    call_id: str
+    looks: list[Look]
+    folders: list[Folder]
+    began: int  # Unix ms
+    head: int  # how much of its log was there
+
+
+class CommandComparison:
+    """One daemon's. Used from the loop's thread."""
+
+    def __init__(self, router: RequestRouter, calls: RunningCalls) -> None:
+        self._router = router
+        self._calls = calls
+        self._heads = HeadMoves(router.service.tree.root)
+        self._commands: list[_Command] = []
+
+    def begin(self, heard: HookCall, holder: str, protect: list[shell_commands.Held],
+              now_ms: int) -> None:
+        """A command is about to run; `protect`: what others hold."""
+        service = self._router.service
+        most = service.settings.review.file_bytes_max
+        seen = [file_stamps.look(one, most) for one in protect if one.kind in ("file", "absent")]
+        said = self._router.look(lambda view: file_stamps.folders(service, view, protect))
+        below = said if isinstance(said, list) else []
+        self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,
+                                       below, now_ms, self._heads.length()))
+        del self._commands[:-COMMANDS_MAX]
+
+    def look_again(self, heard: HookCall, then: Callable[[dict[str, list[str]]], None]) -> None:
+        """Record what commands of this session changed that others hold, whatever becomes of this
+        call; `then` gets what the session is told of it, by agent."""
+        if not any((one.session, one.sub) == (heard.session, heard.sub)
+                   for one in self._commands):
+            then({})
+        else:
+            self._router.engine.task(self._compare_and_record(heard), lambda said: then(
+                said if isinstance(said, dict) else {}))
+
+    def covers(self, agent: str, path: str) -> bool:
+        """Whether what a command of this agent, which runs still, does to a file is looked at when
+        it ends."""
+        return any(
+            command.holder == agent and (
+                any(one.held.name == path and one.held.worktree is None for one in command.looks)
+                or any(path in folder.looks or path.startswith(folder.held.name + "/")
+                       for folder in command.folders))
+            for command in self._commands)
+
+    async def _compare_and_record(self, heard: HookCall) -> dict[str, list[str]]:
+        sentences: dict[str, list[str]] = {}
+        moved: dict[str, list[HeadMove]] = {}
+        for agent, found in await self._compare(heard, moved):
+
+            def job(
+                tx: Tx, agent: str = agent, found: list[shell_commands.Broken] = found
+            ) -> list[str]:
+                return shell_commands.violation(self._router.service, tx, agent, found)
+
+            said = await decide(self._router.engine, self._router.service, job)
+            if isinstance(said, list):
+                sentences[agent] = said
+        for agent, moves in moved.items():
+            said = await self._router.engine.write(partial(git_turns.moved, agent=agent,
+                                                           moves=moves))
+            if isinstance(said, list):
+                sentences.setdefault(agent, []).extend(said)
+        return sentences
+
+    async def _compare(self, heard: HookCall, moved: dict[str, list[HeadMove]]
+                       ) -> list[tuple[str, list[shell_commands.Broken]]]:
+        """What commands of this session changed that others hold: looked at when one ends, and at
+        the session's next call. `moved` gets how they moved HEAD."""
+        out: dict[str, dict[str, shell_commands.Broken]] = {}
+        for command in list(self._commands):
+            if (command.session, command.sub) != (heard.session, heard.sub):
+                continue
+            for one in await self._router.engine.do(partial(self._looked_at, command)):
+                broken = self._changed(command, one)
+                if broken is not None:  # a leased file below a leased directory is one
+                    out.setdefault(command.holder, {}).setdefault(broken.name, broken)
+            if self._heads.length() != command.head:
+                was, command.head = command.head, self._heads.length()
+                moves = await self._router.engine.do(partial(self._heads.since, was))
+                moved.setdefault(command.holder, []).extend(moves)
+            ended = heard.moment == "after" and heard.call_id == command.call_id
+            over = ended or heard.moment in ("stop", "end", "sub stop", "prompt")
+            if over and command in self._commands:
+                self._commands.remove(command)
+        return [(agent, list(found.values())) for agent, found in out.items()]
+
+    def _looked_at(self, command: _Command) -> list[Look]:
+        """What is different by now of what was looked at before the command. In a thread."""
+        every = [*command.looks]
+        for folder in command.folders:
+            every += file_stamps.again(self._router.service, folder)
+        return [one for one in every if file_stamps.stamp(one.held.path) != one.stamp]
+
+    def _changed(self, command: _Command, one: Look) -> shell_commands.Broken | None:
+        stamp = file_stamps.stamp(one.held.path)
+        if stamp == one.stamp:
+            return None
+        now = file_stamps.read(one.held.path, self._router.service.settings.review.file_bytes_max)
+        seen = Watched(
+            before=one.hash, now=now, recorded=self._recorded(one),
+            holder_busy=self._calls.was_busy(one.held.holder, command.began),
+        )
+        before, one.stamp, one.hash = one.hash, stamp, now
+        if not violated(seen) or not self._still_held(one.held):
+            return None
+        return shell_commands.Broken(one.held.name, one.held.holder, before, one.held.worktree)
+
+    def _still_held(self, held: shell_commands.Held) -> bool:
+        """Once its lease has ended, a file is anybody's to write."""
+        return self._router.look(lambda view: view.row("lease_get", held.token)) is not None
+
+    def _recorded(self, one: Look) -> str | None:
+        """What the holder is known to have written. Of one with hooks each write of its own is
+        known otherwise (it was busy); what the watcher takes for its writing may be the
+        command's."""
+        def reading(view: View) -> str | None:
+            row = view.row("agent_get", one.held.holder)
+            if one.held.worktree is not None or (row and AgentRow(*row).hooked_at is not None):
+                return one.hash
+            version = view.row("version_get", one.held.name)
+            return version[0] if version is not None else one.hash
+
+        said = self._router.look(reading)
+        return one.hash if isinstance(said, Refusal) else said
