@@ -24,7 +24,6 @@ from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
 from coordinator.profiles import OWN, Profile, load
 from coordinator.rules import commands
-from coordinator.rules.commands import reads_only
 from coordinator.service.enforcement import shell_commands, tool_calls
 from coordinator.service.enforcement.adoption import Running
 from coordinator.service.leasing import waiting_line
@@ -171,10 +170,7 @@ class AgentHooks:
                  then: Callable[[list[shell_commands.Held]], None]) -> None:
         """What others hold, for the command that is about to run; looked at beside the loop where
         that is not a few looks."""
-        call = heard.call
-        if not heeded.protects or heeded.deny or (
-            call is not None and call.kind == "shell" and reads_only(call.command)
-        ):
+        if not heeded.protects or heeded.deny:
             then([])
             return
         service = self._router.service

@@ -1,45 +1,27 @@
 """What a shell command obviously does, told from its words. Pure; a guess, never a proof.
 
-No reading of a command tells all that it writes (`python -c …`, scripts): confinement and the
-comparison after it do. This tells two things that are better said before it runs: that it touches
-the whole work tree (`git stash`), and which files it plainly names as its targets (`sed -i f`).
+No reading of a command tells all that it writes (`python -c …`, scripts): the session that it runs
+in and the comparison after it do. This tells two things that are better said before it runs: that
+it touches the whole work tree (`git stash`), and which files it plainly names as its targets
+(`sed -i f`). Where git asks by itself, the first is left to that.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 
-_SEPARATORS = frozenset({";", "&&", "||", "|", "&", "(", ")", "|&", ";;", "{", "}", "!", "do",
-                         "then", "else"})
-_PREFIXES = frozenset({"sudo", "env", "command", "nohup", "time", "exec", "builtin", "nice"})
+from coordinator.rules.shell_words import simple_commands
+
 _UNKNOWN = frozenset("$`*?[{~")
 #: git options that take a value and come before the subcommand.
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
 _WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am",
                          "read-tree", "bisect", "sparse-checkout", "filter-branch"})
 _COMMITS = frozenset({"commit", "push", "merge", "rebase", "cherry-pick", "revert", "am", "pull"})
-_READS = frozenset({"cd", "pwd", "ls", "cat", "head", "tail", "grep", "rg", "find", "echo", "true",
-                    "wc", "file", "stat", "which", "type", "diff", "du", "cut"})
-_GIT_READS = frozenset({"status", "diff", "log", "show", "blame", "ls-files", "rev-parse", "grep"})
 _EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
-#: Options by which readers write, or run other programs.
-_RUNS_OTHERS = {
-    "find": ("-exec", "-delete", "-ok", "-fprint", "-fls"),
-    "rg": ("--pre", "--hostname-bin"),
-    "file": ("-C", "--compile"),
-    "git": ("--output", "--open-files-in-pager", "-O", "--ext-diff"),
-}
-#: One piece of a word, as the shell reads it: quoted, after a backslash, a plain variable, a sign
-#: that means nothing to it.
-_QUOTED = re.compile(
-    r"""'[^']*'|"(?:[^"\\$`]|\\.|\$(?=[A-Za-z_]))*"|\\.|\$(?=[A-Za-z_])|[^\s'"\\$`;&|<>(){}]"""
-)
 #: A size, as `truncate -s` takes it.
 _SIZE = re.compile(r"[+\-<>/%]?[0-9]+(?:[KMGTPEZYRQ](?:i?B)?)?")
-_BETWEEN = re.compile(r"&&|\|\||;|\|")
-_ESCAPED = re.compile(r"""\\([\\"$`])""")
 
 
 def git_wide(command: str) -> str | None:
@@ -73,109 +55,6 @@ def targets(command: str) -> tuple[str, ...]:
             if path and not _UNKNOWN & set(path) and not path.startswith("-"):
                 found.setdefault(path if path[:1] == "/" else below + path)
     return tuple(found)
-
-
-def reads_only(command: str) -> bool:
-    """Whether it certainly writes nothing: only well-known reading commands, called by their bare
-    names, without redirection, substitution or settings. These run as they are; so `cd` keeps its
-    effect on the agent's shell."""
-    found = _plain(command)
-    return bool(found) and all(_reads(words) for words in found or ())
-
-
-def _reads(words: Sequence[str]) -> bool:
-    """Whether one simple command only reads."""
-    name, args = words[0], words[1:]
-    if name == "git":
-        known, args = args[:1] and args[0] in _GIT_READS, args[1:]
-    else:
-        known = name in _READS
-    if not known:
-        return False
-    forbidden = _RUNS_OTHERS.get(name, ())
-    return not forbidden or not any(
-        "$" in word or _may_mean(word, option) for word in args for option in forbidden
-    )
-
-
-def _may_mean(word: str, option: str) -> bool:
-    """Whether a word may be this option: a long one cut short or with its value, a letter among
-    others, or (for programs with long options after one dash) how it begins."""
-    if not option.startswith("--"):
-        if len(option) == 2:
-            return word[:1] == "-" and word[:2] != "--" and option[1] in word
-        return word.startswith(option)
-    name = word.split("=", 1)[0]
-    return len(name) > 2 and (option.startswith(name) or name.startswith(option))
-
-
-def _plain(command: str) -> list[list[str]] | None:
-    """The words of each simple command, where `;`, `|`, `&&` and `||` between them, quotes and
-    plain `$NAME` are all that the shell has to understand; None where there is more."""
-    if any(sign < " " and sign != "\t" for sign in command):
-        return None
-    out: list[list[str]] = [[]]
-    at = 0
-    word: str | None = None
-    while at < len(command):
-        sign = command[at]
-        quoted = _QUOTED.match(command, at)
-        if sign in " \t" or quoted is None:
-            if word is not None:
-                out[-1].append(word)
-                word = None
-            if sign in " \t":
-                at += 1
-                continue
-            between = _BETWEEN.match(command, at)
-            if between is None or not out[-1]:
-                return None
-            out.append([])
-            at = between.end()
-            continue
-        piece = quoted[0]
-        if piece == "#" and word is None:
-            return None
-        text = piece[1:-1] if piece[0] in "'\"" else piece[1:] if piece[0] == "\\" else piece
-        if piece[0] == '"':
-            text = _ESCAPED.sub(r"\1", text)
-        word = (word or "") + text
-        at = quoted.end()
-    if word is not None:
-        out[-1].append(word)
-    return out if all(out) else None
-
-
-def simple_commands(command: str) -> Iterator[list[str]]:
-    """The words of each simple command, without what stands before its name. What cannot be split
-    (an open quote, a here-document) ends the reading."""
-    for line in command.replace("\\\n", " ").split("\n"):
-        lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
-        lexer.whitespace_split = True
-        lexer.commenters = ""
-        words: list[str] = []
-        try:
-            for word in lexer:
-                if word in _SEPARATORS:
-                    yield _named(words)
-                    words = []
-                else:
-                    words.append(word)
-        except ValueError:
-            pass
-        yield _named(words)
-
-
-def _named(words: list[str]) -> list[str]:
-    at = 0
-    while at < len(words) and (
-        words[at] in _PREFIXES or ("=" in words[at] and words[at].split("=")[0].isidentifier())
-    ):
-        at += 1
-    if at == len(words):
-        return []
-    folder, _, name = words[at].rpartition("/")
-    return [name if folder.endswith("bin") else words[at], *words[at + 1 :]]
 
 
 def git_command(words: Sequence[str]) -> list[str]:

@@ -177,12 +177,13 @@ def test_a_git_command_of_ones_own_is_not_adopted_file_by_file(repo: Repo) -> No
 
 @pytest.mark.parametrize(("command", "told"), [
     ("timeout 60 git commit -nqm x -- a.py", 'committed a.py, which you hold ("commit: x")'),
-    ("bash -c 'git checkout -q topic'", 'moved the branch that all work on ("checkout: moving from'),
+    ("make -s topic", 'moved the branch that all work on ("checkout: moving from'),
     ("timeout 60 git commit -nqm x -- w.py", ""),
 ])
 def test_where_git_does_not_ask_its_moves_are_told(repo: Repo, command: str, told: str) -> None:
     """In a session that a person typed; what others had nothing to do with is not told to them."""
     git(repo, "branch", "topic")
+    repo.write("Makefile", "topic:\n\tgit checkout -q topic\n")
     for key in ("user.name", "user.email"):
         git(repo, "config", key, "p@x")
     ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
