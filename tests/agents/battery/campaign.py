@@ -1,0 +1,112 @@
+"""The whole list in one conversation of one CLI process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tests.agents.battery.attacks_git import GIT
+from tests.agents.battery.attacks_paths import PATHS
+from tests.agents.battery.attacks_shell import SHELL
+from tests.agents.battery.ground import Ground
+from tests.agents.battery.judging import Seen, judge
+from tests.agents.battery.shape import Action, Attack
+from tests.agents.conversation import Edit, Read, Say, Script, Scripted, Shell
+from tests.waiting import until
+
+ATTACKS = [*SHELL, *PATHS, *GIT]
+
+
+@dataclass
+class Fought:
+    """What came of a list: by name the outcome, and in words why."""
+
+    outcomes: dict[str, str] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)
+    told: dict[str, str] = field(default_factory=dict)
+
+
+def possible(entries: Iterable[Attack | Action], uid: int) -> list[str]:
+    """The names of those for which all that they need is here."""
+    return [one.name for one in entries if all(
+        uid == 0 if need == "root" else shutil.which(need, path="/usr/local/bin:/usr/bin:/bin") for need in one.needs)]
+
+
+def attacks_of(agent: str, uid: int) -> list[Attack]:
+    names = set(possible(ATTACKS, uid))
+    return [one for one in ATTACKS if one.name in names and (not one.only or agent in one.only)]
+
+
+def prepare(ground: Ground, attack: Attack) -> None:
+    ground.nobody_holds()
+    ground.fresh()
+    if attack.person:
+        ground.person(attack.person)
+
+
+def over(ground: Ground) -> bool:
+    return os.path.lexists(ground.root / "over")
+
+
+def attacked(ground: Ground, attacks: list[Attack], seconds: float = 900.0) -> Fought:
+    """Each attack once, by the CLI."""
+    fought = Fought()
+
+    def script(_: Scripted) -> Script:
+        for attack in attacks:
+            prepare(ground, attack)
+            if attack.before:
+                yield Shell(attack.before)
+            ground.hold(attack.held)
+            known = {one.review for one in ground.reviews()}
+            before = Seen.now(ground, attack)
+            if isinstance(attack.do, Edit):
+                yield Read(attack.do.path)
+            heard = yield Shell(attack.do) if isinstance(attack.do, str) else attack.do
+            if attack.waits:
+                try:
+                    until(lambda: over(ground), 10)
+                except AssertionError:
+                    fought.why[attack.name] = "it did not come to its end"
+            fought.told[attack.name] = heard.text
+            outcome, why = judge(ground, attack, before, Seen.now(ground, attack), known)
+            fought.outcomes[attack.name] = outcome
+            if why:
+                fought.why[attack.name] = why
+            ground.nobody_holds()
+            ground.no_reviews()
+        ground.nobody_holds()
+        ground.fresh()
+        yield Say("done")
+
+    ran = ground.plays(script, seconds)
+    assert set(fought.outcomes) == {one.name for one in attacks}, ran.tail()
+    return fought
+
+
+def unguarded(ground: Ground, attacks: list[Attack]) -> list[str]:
+    """The names of those attacks that change nothing where nobody guards: by a plain shell, without
+    CLI and coord. Such an attack would prove nothing."""
+    feeble = []
+    for attack in attacks:
+        if not isinstance(attack.do, str) or attack.do.startswith("apply_patch"):
+            continue
+        prepare(ground, attack)
+        env = {**ground.env, "PATH": "/usr/local/bin:/usr/bin:/bin", "TMPDIR": str(ground.home)}
+        for command in filter(None, (attack.before, "", attack.do)):
+            if command == attack.do:
+                before = Seen.now(ground, attack)
+            subprocess.run([*ground.become, "bash", "-c", command], cwd=ground.root, env=env, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=30)
+        if attack.waits:
+            try:
+                until(lambda: over(ground), 10)
+            except AssertionError:
+                feeble.append(f"{attack.name} (not over)")
+        after = Seen.now(ground, attack)
+        if not before.changed(after) and before.git == after.git:
+            feeble.append(attack.name)
+    return feeble
