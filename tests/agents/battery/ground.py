@@ -12,13 +12,18 @@ import functools
 import json
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 import coordinator._hook as hook_file
-from coordinator.client.client import Client
+from coordinator.client.connection import Wire
+from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from tests.agents.battery.shape import FIRST, NOW, TOPIC
@@ -52,6 +57,22 @@ def readable(agent: str) -> Path:
     return folder
 
 
+R = TypeVar("R")
+
+
+class Door:
+    """One connection to the coordinator of any user, whom a client of another would not trust."""
+
+    def __init__(self, state: StateDir) -> None:
+        link = socket.socket(socket.AF_UNIX)
+        link.connect(str(state.socket()))
+        self._wire = Wire(state, autostart=False)
+        self._wire.take(link)
+
+    def call(self, asked: rq.Request[R]) -> R:
+        return msgspec.json.decode(self._wire.ask(asked.op, msgspec.json.encode(asked)), type=asked.reply_shape())
+
+
 class Ground(Stand):
     """The repository of one user, and a CLI in it: by itself, or in a session of coord's."""
 
@@ -60,12 +81,12 @@ class Ground(Stand):
         self.agent_name, self.guarded, self.folder = agent, guarded, folder
         self.stage = Stage(folder / "runs", server)
         self._hooked = ""
-        self.client: Client  # from when the holder is there
+        self.client: Door  # from when the holder is there
         self.env |= {**DATES, **WHO}
         self._first_commits()
-        if guarded:
-            self.coord("init", "--agent", PROFILES[agent], "--yes")
-        self._stays = set(os.listdir(self.root)) - set(_tops(NOW))
+        # The bare one has coord's own files, too: what is in the folder is no difference.
+        self.coord("init", *(["--agent", PROFILES[agent], "--yes"] if guarded else []), "--no-shims")
+        self.stays = set(os.listdir(self.root)) - set(_tops(NOW))
         self._git = _files(self.root / ".git")
         self.fresh()
         if guarded:
@@ -94,8 +115,12 @@ class Ground(Stand):
                 if not (self.root / parent).is_dir() or (self.root / parent).is_symlink():
                     _away(self.root / parent)
                     (self.root / parent).mkdir()
-                os.chown(self.root / parent, self.uid, self.uid)
-                (self.root / parent).chmod(0o755)
+                found = (self.root / parent).stat()
+                if (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) != (self.uid, self.uid, 0o755):
+                    os.chown(self.root / parent, self.uid, self.uid)
+                    (self.root / parent).chmod(0o755)
+            if not file.is_symlink() and file.is_file() and file.stat().st_nlink == 1 and _is(file, text, self.uid):
+                continue  # what is held is left alone
             if file.is_symlink() or file.is_dir() or (file.exists() and file.stat().st_nlink > 1):
                 _away(file)
             file.write_text(text)
@@ -105,7 +130,7 @@ class Ground(Stand):
     def fresh(self) -> None:
         """All as it was when the first entry began, by the holder's hand."""
         for name in os.listdir(self.root):
-            if name not in self._stays and name not in _tops(NOW):
+            if name not in self.stays and name not in _tops(NOW):
                 _away(self.root / name)
         for name in _files(self.root, within=sorted(_tops(NOW))).keys() - NOW.keys():
             _away(self.root / name)
@@ -135,7 +160,7 @@ class Ground(Stand):
                     "permission_mode": "default"}
             subprocess.run([*self.become, self.python, "-I", "-S", "-E", hook_file.__file__, str(self.state.socket()), "claude-code"],
                            cwd=self.root, env=self.env, input=json.dumps(call), text=True, check=True, capture_output=True, timeout=30)
-            self.client = Client(self.root, autostart=False)
+            self.client = Door(self.state)
             (self._hooked,) = [one.agent for one in self.client.call(rq.Agents()).items if one.hooked_at]
         return self._hooked
 
@@ -192,6 +217,11 @@ class Ground(Stand):
 
 def _tops(files: dict[str, str]) -> set[str]:
     return {name.split("/")[0] for name in files}
+
+
+def _is(file: Path, text: str, uid: int) -> bool:
+    found = file.stat()
+    return (stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid) == (0o644, uid, uid) and file.read_bytes() == text.encode()
 
 
 def _away(path: Path) -> None:

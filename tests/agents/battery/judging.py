@@ -37,7 +37,7 @@ class Thing:
     def name(self) -> str:
         """As coord names contents."""
         if stat.S_ISLNK(self.mode):
-            return f"link:{self.content.decode()}"
+            return f"link:{hashlib.sha256(self.content).hexdigest()}"
         return f"sha256:{hashlib.sha256(self.content).hexdigest()}" + ("+x" if self.mode & 0o100 else "")
 
 

@@ -1,0 +1,115 @@
+"""The attack battery, and ordinary work compared: real CLIs in sessions, as root and as an ordinary user.
+
+`make battery` writes what comes out to tests/data/battery; these tests fail where it is worse than
+that. Lists: tests/agents/battery/. COORD_BATTERY=short leaves out what was tried as another user.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agents.battery import results
+from tests.agents.battery.campaign import attacked, attacks_of, unguarded
+from tests.agents.battery.ground import Ground, readable
+from tests.agents.battery.judging import RANK
+from tests.agents.battery.peace import PEACE_RANK, acted, actions_of, compared
+from tests.agents.clis import pins
+from tests.agents.conftest import need
+from tests.agents.model_server import ModelServer
+from tests.namespaces.conftest import OTHER, can_be_another, can_have_sessions
+
+pytestmark = pytest.mark.agents
+
+AGENTS = ["claude", "codex", "gemini", "opencode", "copilot"]
+#: An ordinary user's results differ by what root may do, not by the CLI: two are enough.
+WHO = [("root", agent) for agent in AGENTS] + [("user", agent) for agent in AGENTS[:2]]
+MakeGround = Callable[..., Ground]
+
+
+@pytest.fixture
+def ground(loopback: bool, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeGround]:
+    """Makes a repository of this user; `user` is one that the test makes itself."""
+    made: list[tuple[Ground, Path]] = []
+
+    def make(agent: str, user: str, *, guarded: bool, runs: bool = True) -> Ground:
+        if guarded and not can_have_sessions():
+            pytest.skip("no namespaces on this machine")
+        uid = os.getuid()
+        if user == "user" and uid == 0:
+            if not can_be_another():
+                pytest.skip("no setpriv, or no Python that an ordinary user may run")
+            uid = OTHER
+        elif user == "root" and uid != 0:
+            pytest.skip("whoever runs the tests is not root")
+        if runs:
+            need(agent)
+            if uid == OTHER:
+                monkeypatch.setenv("COORD_AGENTS_DIR", str(readable(agent)))
+        folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="coord-battery-")))
+        one = Ground(folder, uid, agent, server, guarded=guarded)
+        made.append((one, folder))
+        return one
+
+    yield make
+    for one, folder in made:
+        one.close()
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("user", ["root", "user"])
+def test_where_nobody_guards_every_attack_changes_what_is_held(user: str, ground: MakeGround) -> None:
+    """Else it would prove nothing that it is prevented."""
+    place = ground("codex", user, guarded=False, runs=False)
+    attacks = attacks_of("codex", place.uid)
+    assert len(attacks) >= 100
+    assert unguarded(place, attacks) == []
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_where_nobody_guards_a_clis_own_tools_change_it(agent: str, ground: MakeGround) -> None:
+    """What cannot be tried by a plain shell."""
+    place = ground(agent, "root", guarded=False)
+    tools = [one for one in attacks_of(agent, place.uid) if not isinstance(one.do, str)]
+    assert len(tools) >= 10
+    fought = attacked(place, tools)
+    left = {name for name, outcome in fought.outcomes.items() if outcome == "prevented"}
+    assert left <= OWN_REFUSALS.get(agent, set()), {name: fought.told[name] for name in left}
+
+
+#: Edit tools that a CLI's maker made careful.
+OWN_REFUSALS: dict[str, set[str]] = {}
+
+
+@pytest.mark.parametrize(("user", "agent"), WHO)
+def test_what_another_holds_is_attacked(user: str, agent: str, ground: MakeGround) -> None:
+    """By single commands and calls of edit tools, in one conversation of one CLI in a session."""
+    place = ground(agent, user, guarded=True)
+    attacks = attacks_of(agent, place.uid)
+    fought = attacked(place, attacks)
+    if results.writes():
+        results.record(agent, pins()[agent], user, "attacks", fought.outcomes)
+    assert len(fought.outcomes) >= 100
+    assert not results.worse(agent, user, "attacks", fought.outcomes, fought.why, RANK)
+
+
+@pytest.mark.parametrize(("user", "agent"), WHO)
+def test_ordinary_work_is_as_without_coord(user: str, agent: str, ground: MakeGround) -> None:
+    """The same list by the CLI alone, and in a session in which others hold files."""
+    alone, among = ground(agent, user, guarded=False), ground(agent, user, guarded=True)
+    actions = actions_of(alone.uid)
+    outcomes, why = compared(actions, acted(alone, actions), acted(among, actions))
+    doubtful = [one for one in actions if why.get(one.name) and not one.design]
+    if doubtful:  # once more: what is not there twice was another thing's doing
+        again, more = compared(doubtful, acted(alone, doubtful), acted(among, doubtful))
+        outcomes |= again
+        why |= more
+    if results.writes():
+        results.record(agent, pins()[agent], user, "actions", outcomes)
+    assert len(outcomes) >= 95
+    assert not results.worse(agent, user, "actions", outcomes, why, PEACE_RANK)
