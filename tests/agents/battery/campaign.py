@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tests.agents.battery.attacks_git import GIT
 from tests.agents.battery.attacks_paths import PATHS
 from tests.agents.battery.attacks_shell import SHELL
 from tests.agents.battery.ground import Ground
-from tests.agents.battery.judging import Seen, judge
+from tests.agents.battery.judging import NOT_RUN, PREVENTED, Seen, judge
 from tests.agents.battery.shape import Action, Attack
 from tests.agents.conversation import Edit, Read, Say, Script, Scripted, Shell
 from tests.waiting import until
 
 ATTACKS = [*SHELL, *PATHS, *GIT]
+
+E = TypeVar("E", Attack, Action)
 
 
 @dataclass
@@ -38,6 +42,12 @@ def possible(entries: Iterable[Attack | Action], uid: int) -> list[str]:
 def attacks_of(agent: str, uid: int) -> list[Attack]:
     names = set(possible(ATTACKS, uid))
     return [one for one in ATTACKS if one.name in names and (not one.only or agent in one.only)]
+
+
+def part_of(entries: list[E], part: str) -> list[E]:
+    """`2/4` is the second of four parts of a list, each from all over it."""
+    number, _, of = part.partition("/")
+    return entries[int(number) - 1::int(of)]
 
 
 def prepare(ground: Ground, attack: Attack) -> None:
@@ -67,15 +77,14 @@ def attacked(ground: Ground, attacks: list[Attack], seconds: float = 900.0) -> F
                 yield Read(attack.do.path)
             heard = yield Shell(attack.do) if isinstance(attack.do, str) else attack.do
             if attack.waits:
-                try:
-                    until(lambda: over(ground), 10)
-                except AssertionError:
-                    fought.why[attack.name] = "it did not come to its end"
+                with contextlib.suppress(AssertionError):
+                    until(lambda: over(ground), 4)
             fought.told[attack.name] = heard.text
             outcome, why = judge(ground, attack, before, Seen.now(ground, attack), known)
+            if attack.waits and outcome == PREVENTED and not over(ground):
+                outcome = NOT_RUN
             fought.outcomes[attack.name] = outcome
-            if why:
-                fought.why[attack.name] = why
+            fought.why[attack.name] = why
             ground.nobody_holds()
             ground.no_reviews()
         ground.nobody_holds()
@@ -103,7 +112,7 @@ def unguarded(ground: Ground, attacks: list[Attack]) -> list[str]:
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=30)
         if attack.waits:
             try:
-                until(lambda: over(ground), 10)
+                until(lambda: over(ground), 4)
             except AssertionError:
                 feeble.append(f"{attack.name} (not over)")
         after = Seen.now(ground, attack)

@@ -38,7 +38,7 @@ from tests.waiting import until
 
 HOLDER = "the-holder"
 #: The same commits on both sides of a comparison.
-DATES = {name: "2026-11-22T12:00:00Z" for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE")}
+DATES = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2026-11-22T12:00:00Z")
 WHO = {"GIT_AUTHOR_NAME": "Agent", "GIT_AUTHOR_EMAIL": "agent@localhost",
        "GIT_COMMITTER_NAME": "Agent", "GIT_COMMITTER_EMAIL": "agent@localhost"}
 
@@ -80,7 +80,7 @@ class Ground(Stand):
         super().__init__(folder, uid)
         self.agent_name, self.guarded, self.folder = agent, guarded, folder
         self.stage = Stage(folder / "runs", server)
-        self._hooked = ""
+        self._hooked, self._played = "", 0
         self.client: Door  # from when the holder is there
         self.env |= {**DATES, **WHO}
         self._first_commits()
@@ -193,6 +193,7 @@ class Ground(Stand):
 
     def plays(self, script: Writer, seconds: float = 900.0) -> Ran:
         """The whole conversation of one CLI process."""
+        self._played += 1
         home = {"XDG_STATE_HOME": str(self.home)} | {name: self.env[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
                                                      if name in self.env}
         own = TRUST.get(self.agent_name, lambda _: Extra())(self.root)
@@ -208,7 +209,8 @@ class Ground(Stand):
             return [*self.become, self.python, "-P", "-m", "coordinator.cli.main", "run", "--program", argv[0],
                     PROFILES[self.agent_name], "--", *argv[1:]]
 
-        return self.stage.run(self.agent_name, self.root, script, extra=extra, before=before, seconds=seconds)
+        return self.stage.run(self.agent_name, self.root, script, extra=extra, before=before, seconds=seconds,
+                              name=f"{self.folder.name}-{self._played}")
 
     def close(self) -> None:
         self.stage.close()
@@ -236,7 +238,7 @@ def _files(folder: Path, within: list[str] | None = None) -> dict[str, bytes]:
     """The contents of all files below a folder, or of those of its entries; git's objects are left out."""
     found: dict[str, bytes] = {}
     for top in within if within is not None else [""]:
-        if top and not (folder / top).is_dir() or (folder / top).is_symlink():
+        if (top and not (folder / top).is_dir()) or (folder / top).is_symlink():
             continue
         for where, folders, names in os.walk(folder / top):
             if Path(where).name == ".git" or where == str(folder):

@@ -16,7 +16,9 @@ from tests.agents.battery.shape import Attack
 from tests.waiting import until
 
 PREVENTED, DETECTED, MISSED = "prevented", "detected", "missed"
-RANK = {PREVENTED: 0, DETECTED: 1, MISSED: 2}
+#: The CLI itself ended the process, as it does without coord: nothing was attacked.
+NOT_RUN = "not run"
+RANK = {PREVENTED: 0, NOT_RUN: 0, DETECTED: 1, MISSED: 2}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Mapping
@@ -20,16 +21,28 @@ def recorded(agent: str, user: str, part: str) -> dict[str, str]:
 
 
 def record(agent: str, version: str, user: str, part: str, outcomes: Mapping[str, str]) -> None:
+    """As root and as a user may end at once: one writes at a time."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     file = FOLDER / f"{agent}.json"
-    kept = json.loads(file.read_text()) if file.exists() else {}
-    kept["version"] = version
-    kept.setdefault(user, {})[part] = dict(outcomes)
-    file.write_text(json.dumps(kept, indent=1, ensure_ascii=False, sort_keys=False) + "\n")
+    turn = os.open(FOLDER, os.O_RDONLY)
+    try:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        kept = json.loads(file.read_text()) if file.exists() else {}
+        kept["version"] = version
+        kept.setdefault(user, {})[part] = dict(outcomes)
+        users = {name: dict(sorted(kept[name].items(), reverse=True)) for name in ("root", "user") if name in kept}
+        file.write_text(json.dumps({"version": version, **users}, indent=1, ensure_ascii=False) + "\n")
+    finally:
+        os.close(turn)
 
 
 def worse(agent: str, user: str, part: str, outcomes: Mapping[str, str], why: Mapping[str, str], rank: Mapping[str, int]) -> list[str]:
-    """What came out worse than is kept, in words. What is not kept must be as good as can be."""
+    """What came out worse than is kept, in words. What is not kept must be as good as can be.
+
+    What is being written down anew is compared with nothing.
+    """
+    if writes():
+        return []
     kept = recorded(agent, user, part)
     best = min(rank, key=lambda one: rank[one])
     return [f"{name}: {outcome}, kept is {kept.get(name, 'nothing')}; {why.get(name, '')}"
