@@ -19,7 +19,7 @@ from tests.agents.battery import results
 from tests.agents.battery.actions import ACTIONS
 from tests.agents.battery.campaign import ATTACKS, E, attacked, attacks_of, part_of, unguarded
 from tests.agents.battery.ground import Ground, readable
-from tests.agents.battery.judging import NOT_RUN, PREVENTED, RANK
+from tests.agents.battery.judging import NOT_RUN, PREVENTED, RANK, things
 from tests.agents.battery.peace import PEACE_RANK, acted, actions_of, compared
 from tests.agents.clis import pins
 from tests.agents.conftest import need
@@ -75,6 +75,22 @@ def chosen(agent: str, entries: list[E]) -> list[E]:
     return part_of(entries, asked or share(agent))
 
 
+def test_what_was_there_for_a_moment_only_is_seen(tmp_path: Path) -> None:
+    file = tmp_path / "f.txt"
+    file.write_text("held")
+    before = things(tmp_path, "f.txt")
+    assert things(tmp_path, "f.txt") == before
+    found = file.stat()
+    file.write_text("HACK")
+    file.write_text("held")
+    os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert things(tmp_path, "f.txt") != before
+    before = things(tmp_path, "f.txt")
+    file.rename(tmp_path / "away")
+    (tmp_path / "away").rename(file)
+    assert things(tmp_path, "f.txt") != before
+
+
 @pytest.mark.parametrize("user", ["root", "user"])
 def test_where_nobody_guards_every_attack_changes_what_is_held(user: str, ground: MakeGround) -> None:
     """Else it would prove nothing that it is prevented."""
@@ -99,7 +115,7 @@ def test_what_a_cli_ends_by_itself_it_ends_without_coord_too(agent: str, ground:
     """Some end all that a command has left running: that is no merit of coord's, and no harm."""
     kept = results.recorded(agent, "root", "attacks")
     place = ground(agent, "root" if os.getuid() == 0 else "user", guarded=False)
-    ended = [one for one in attacks_of(agent, place.uid) if kept.get(one.name) == NOT_RUN]
+    ended = [one for one in chosen(agent, attacks_of(agent, place.uid)) if kept.get(one.name) == NOT_RUN]
     if ended:
         assert set(attacked(place, ended).outcomes.values()) == {NOT_RUN}
 

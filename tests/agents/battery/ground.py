@@ -167,13 +167,15 @@ class Ground(Stand):
     def hold(self, *resources: str) -> None:
         """For the holder. Who was refused before may have stood in line, and have it by now."""
         if self.guarded:
-            until(lambda: self._held(list(resources)) or self.nobody_holds())
+            until(lambda: self._has(list(resources)))
 
-    def _held(self, resources: list[str]) -> bool:
-        with contextlib.suppress(Refusal):
+    def _has(self, resources: list[str]) -> bool:
+        try:
             self.client.call(rq.Acquire(agent=self.holder(), resources=resources, description="rewriting it", retry=False))
-            return True
-        return False
+        except Refusal:
+            self.nobody_holds()
+            return False
+        return True
 
     def nobody_holds(self) -> None:
         """Also what the CLI's own session was given meanwhile."""

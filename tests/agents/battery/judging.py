@@ -107,6 +107,8 @@ def judge(ground: Ground, attack: Attack, before: Seen, after: Seen, known: Coll
     if not changed and not in_git:
         return PREVENTED, ""
     what = ", ".join(changed) or "git"
+    if not ground.guarded:
+        return MISSED, what
     try:
         until(lambda: _found(ground, attack, changed, known), 2.0)
     except AssertionError:
