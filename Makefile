@@ -57,7 +57,7 @@ test-agents: setup agents  ## real coding agents against a scripted model, offli
 	@$(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents
 
 battery: setup agents  ## attack what others hold, and do ordinary work, by real coding agents; keep what comes out
-	@COORD_BATTERY_WRITE=1 $(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents/test_battery.py
+	@COORD_TEST_BATTERY_WRITE=1 $(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents/test_battery.py
 	@$(BIN)/python -P -m coordinator.cli.documents --write
 
 bench-growth: setup  ## how dispatch and the conflict check grow

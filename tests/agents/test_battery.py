@@ -1,7 +1,7 @@
 """The attack battery, and ordinary work compared: real CLIs in sessions, as root and as an ordinary user.
 
 `make battery` writes what comes out to tests/data/battery; these tests fail where it is worse than
-that. The lists are in tests/agents/battery. COORD_BATTERY=2/4 tries the second of four parts of each,
+that. The lists are in tests/agents/battery. COORD_TEST_BATTERY=2/4 tries the second of four parts of each,
 from all over it. Of CLIs that are not in FULLY one part is all that is tried.
 """
 
@@ -70,7 +70,7 @@ def share(agent: str) -> str:
 
 
 def chosen(agent: str, entries: list[E]) -> list[E]:
-    asked = os.environ.get("COORD_BATTERY")
+    asked = os.environ.get("COORD_TEST_BATTERY")
     assert not (asked and results.writes()), "what is kept is no part of a part"
     return part_of(entries, asked or share(agent))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "battery"
 #: Results are written only where somebody asked for that (`make battery`).
-WRITES = "COORD_BATTERY_WRITE"
+WRITES = "COORD_TEST_BATTERY_WRITE"
 
 
 def recorded(agent: str, user: str, part: str) -> dict[str, str]:
