@@ -6,8 +6,10 @@ import contextlib
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from tests.agents.battery.attacks_git import GIT
@@ -61,6 +63,23 @@ def over(ground: Ground) -> bool:
     return os.path.lexists(ground.root / "over")
 
 
+def came_to_its_end(ground: Ground) -> None:
+    """Wait for what works in the background, unless somebody has ended it: then nothing of it is
+    left after a while (a server starts it a moment later)."""
+    early = time.monotonic() + 3
+    until(lambda: over(ground) or (time.monotonic() > early and not _at_work(ground)), 30)
+
+
+def _at_work(ground: Ground) -> bool:
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{name}/cwd").startswith(str(ground.root)):
+                words = Path(f"/proc/{name}/cmdline").read_bytes()
+                if any(mark in words for mark in (b"touch over", b"touch ../over", b"late.py")):
+                    return True
+    return False
+
+
 def attacked(ground: Ground, attacks: list[Attack], seconds: float = 900.0) -> Fought:
     """Each attack once, by the CLI."""
     fought = Fought()
@@ -77,8 +96,7 @@ def attacked(ground: Ground, attacks: list[Attack], seconds: float = 900.0) -> F
                 yield Read(attack.do.path)
             heard = yield Shell(attack.do) if isinstance(attack.do, str) else attack.do
             if attack.waits:
-                with contextlib.suppress(AssertionError):
-                    until(lambda: over(ground), 4)
+                came_to_its_end(ground)
             fought.told[attack.name] = heard.text
             outcome, why = judge(ground, attack, before, Seen.now(ground, attack), known)
             if attack.waits and outcome == PREVENTED and not over(ground):
@@ -111,10 +129,7 @@ def unguarded(ground: Ground, attacks: list[Attack]) -> list[str]:
             subprocess.run([*ground.become, "bash", "-c", command], cwd=ground.root, env=env, stdin=subprocess.DEVNULL,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=30)
         if attack.waits:
-            try:
-                until(lambda: over(ground), 4)
-            except AssertionError:
-                feeble.append(f"{attack.name} (not over)")
+            came_to_its_end(ground)
         after = Seen.now(ground, attack)
         if not before.changed(after) and before.git == after.git:
             feeble.append(attack.name)
