@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterable
@@ -53,6 +54,9 @@ def part_of(entries: list[E], part: str) -> list[E]:
 
 
 def prepare(ground: Ground, attack: Attack) -> None:
+    for left in at_work(ground):  # of the one before
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(left, signal.SIGKILL)
     ground.nobody_holds()
     ground.fresh()
     if attack.person:
@@ -65,19 +69,22 @@ def over(ground: Ground) -> bool:
 
 def came_to_its_end(ground: Ground) -> None:
     """Wait for what works in the background, unless somebody has ended it: then nothing of it is
-    left after a while (a server starts it a moment later)."""
+    left after a while (a server starts it a moment later). What was kept from beginning never ends."""
     early = time.monotonic() + 3
-    until(lambda: over(ground) or (time.monotonic() > early and not _at_work(ground)), 30)
+    with contextlib.suppress(AssertionError):
+        until(lambda: over(ground) or (time.monotonic() > early and not at_work(ground)), 12)
 
 
-def _at_work(ground: Ground) -> bool:
+def at_work(ground: Ground) -> list[int]:
+    """Processes of an attack that are there yet."""
+    found = []
     for name in filter(str.isdecimal, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             if os.readlink(f"/proc/{name}/cwd").startswith(str(ground.root)):
                 words = Path(f"/proc/{name}/cmdline").read_bytes()
                 if any(mark in words for mark in (b"touch over", b"touch ../over", b"late.py")):
-                    return True
-    return False
+                    found.append(int(name))
+    return found
 
 
 def attacked(ground: Ground, attacks: list[Attack], seconds: float = 900.0) -> Fought:
