@@ -60,6 +60,10 @@ def readable(agent: str) -> Path:
 R = TypeVar("R")
 
 
+#: Else it refuses what is outside of the repository by itself, and ends.
+MAY = {"opencode": {"OPENCODE_PERMISSION": json.dumps({"bash": "allow", "edit": "allow", "external_directory": "allow"})}}
+
+
 class Door:
     """One connection to the coordinator of any user, whom a client of another would not trust."""
 
@@ -199,7 +203,7 @@ class Ground(Stand):
         home = {"XDG_STATE_HOME": str(self.home)} | {name: self.env[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
                                                      if name in self.env}
         own = TRUST.get(self.agent_name, lambda _: Extra())(self.root)
-        extra = Extra(argv=own.argv, env={**own.env, **home, **DATES}, home_files=own.home_files)
+        extra = Extra(argv=own.argv, env={**own.env, **home, **DATES, **MAY.get(self.agent_name, {})}, home_files=own.home_files)
 
         def before(argv: list[str]) -> list[str]:
             for made in (self.folder / "runs").rglob("*"):

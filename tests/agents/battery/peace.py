@@ -21,6 +21,7 @@ PEACE_RANK = {EQUAL: 0, REFUSED: 1, HARMED: 2}
 #: What differs from one run of a CLI to the next, in its own words about a command.
 NOISE = (
     (re.compile(r"Chunk ID: \w+"), "Chunk ID"),
+    (re.compile(r"Original token count: \d+"), "token count"),  # of what stands below, and that is compared
     (re.compile(r"Wall time: [\d.]+ seconds"), "Wall time"),
     (re.compile(r"\b(?:Process Group )?PGID: \d+|Background PIDs: [\d, ]+"), "PIDs"),
     (re.compile(r"<(?:shellId|shell_id|commandId): \w+[^>]*>"), "<shell>"),
