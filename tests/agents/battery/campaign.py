@@ -106,7 +106,8 @@ def attacked(ground: Ground, attacks: list[Attack], seconds: float = 900.0) -> F
                 came_to_its_end(ground)
             fought.told[attack.name] = heard.text
             outcome, why = judge(ground, attack, before, Seen.now(ground, attack), known)
-            if attack.waits and outcome == PREVENTED and not over(ground):
+            refused = "leased by" in heard.text  # then nothing was begun, by coord's doing
+            if attack.waits and outcome == PREVENTED and not over(ground) and not refused:
                 outcome = NOT_RUN
             fought.outcomes[attack.name] = outcome
             fought.why[attack.name] = why
