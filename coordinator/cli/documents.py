@@ -121,7 +121,7 @@ def _battery() -> str:
             kept[whose] = {"version": read["version"].rpartition("@")[2], **read[user]}
     rows = []
     for whose, one in kept.items():
-        attacks, actions = Counter(one["attacks"].values()), Counter(one["actions"].values())
+        attacks, actions = (Counter(one.get(part, {}).values()) for part in ("attacks", "actions"))
         cells = (
             whose, one["version"], attacks.total() - attacks["not run"], attacks["prevented"],
             attacks["detected"], attacks["missed"], actions.total(), actions["equal"],
@@ -130,8 +130,8 @@ def _battery() -> str:
     lists = []
     for part, outcome, title in BY_NAME:
         named = []
-        for name in dict.fromkeys(name for one in kept.values() for name in one[part]):
-            tried = [whose for whose, one in kept.items() if name in one[part]]
+        for name in dict.fromkeys(name for one in kept.values() for name in one.get(part, ())):
+            tried = [whose for whose, one in kept.items() if name in one.get(part, ())]
             so = [whose for whose in tried if kept[whose][part][name] == outcome]
             if so:
                 named.append(name if so == tried else f"{name} ({', '.join(so)})")
