@@ -24,6 +24,7 @@ from tests.waiting import until
 
 ATTACKS = [*SHELL, *PATHS, *GIT]
 
+STALE = "Your environment changed while you were thinking"
 E = TypeVar("E", Attack, Action)
 
 
@@ -101,7 +102,10 @@ def attacked(ground: Ground, attacks: list[Attack], seconds: float = 900.0) -> F
             before = Seen.now(ground, attack)
             if isinstance(attack.do, Edit):
                 yield Read(attack.do.path)
-            heard = yield Shell(attack.do) if isinstance(attack.do, str) else attack.do
+            step = Shell(attack.do) if isinstance(attack.do, str) else attack.do
+            heard = yield step
+            if STALE in heard.text:  # something beside it was put back meanwhile; who is told so tries again
+                heard = yield step
             if attack.waits:
                 came_to_its_end(ground)
             fought.told[attack.name] = heard.text
