@@ -1,9 +1,12 @@
 """Documents that are made from the code, so that they cannot drift: refusals, settings, operations,
-the life of a task. `python -P -m coordinator.cli.documents` checks them, `--write` writes them."""
+the life of a task; and what the attack battery found, from its results, within `enforcement.md`.
+`python -P -m coordinator.cli.documents` checks them, `--write` writes them."""
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -14,6 +17,14 @@ from coordinator.settings import Settings
 from coordinator.words.refusals import CATALOGUE
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "context_archive"
+#: What real agents came to (tests/agents/test_battery.py; `make battery` writes it).
+RESULTS = FOLDER.parent / "tests" / "data" / "battery"
+BEGIN = "<!-- battery: made by `make docs` from tests/data/battery; do not edit -->\n"
+END = "<!-- end of battery -->\n"
+SHOWN = {
+    "claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "opencode": "OpenCode",
+    "copilot": "Copilot CLI",
+}
 NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n"
 
 
@@ -80,9 +91,60 @@ def life() -> str:
     )
 
 
+def enforcement() -> str:
+    """The page as it is, with the table of the battery made anew."""
+    text = (FOLDER / "enforcement.md").read_text("utf-8")
+    before, begun, rest = text.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    return f"{before}{BEGIN}{_battery()}{END}{after}" if begun and ended else text
+
+
+#: What is listed by name below the table: of which list, which outcome, under which title.
+BY_NAME = (
+    ("attacks", "detected", "Only detected: changed, then found, both contents kept"),
+    ("attacks", "missed", "Missed"),
+    ("actions", "refused by design", "Refused by design"),
+    ("actions", "harmed", "Harmed"),
+    ("attacks", "not run",
+     "Not counted, for the CLI ends such processes by itself, with or without coord"),
+)
+
+
+def _battery() -> str:
+    """One row for each CLI and user; then by name whatever was not prevented, or not equal."""
+    kept = {}
+    for agent, shown in SHOWN.items():
+        file = RESULTS / f"{agent}.json"
+        read = json.loads(file.read_text("utf-8")) if file.exists() else {}
+        for user in (user for user in ("root", "user") if user in read):
+            whose = shown if user == "root" else f"{shown}, ordinary user"
+            kept[whose] = {"version": read["version"].rpartition("@")[2], **read[user]}
+    rows = []
+    for whose, one in kept.items():
+        attacks, actions = (Counter(one.get(part, {}).values()) for part in ("attacks", "actions"))
+        cells = (
+            whose, one["version"], attacks.total() - attacks["not run"], attacks["prevented"],
+            attacks["detected"], attacks["missed"], actions.total(), actions["equal"],
+            actions["refused by design"], actions["harmed"])
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+    lists = []
+    for part, outcome, title in BY_NAME:
+        named = []
+        for name in dict.fromkeys(name for one in kept.values() for name in one.get(part, ())):
+            tried = [whose for whose, one in kept.items() if name in one.get(part, ())]
+            so = [whose for whose in tried if kept[whose][part][name] == outcome]
+            if so:
+                named.append(name if so == tried else f"{name} ({', '.join(so)})")
+        lists.append(f"\n**{title}:** {'; '.join(named) or 'nothing'}.\n")
+    return (
+        "| | version | attacks | prevented | detected | missed "
+        "| actions | equal | refused by design | harmed |\n"
+        "|---|---|---|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n" + "".join(lists))
+
+
 DOCUMENTS = {
     "refusals.md": refusals, "settings.md": settings, "operations.md": operations,
-    "task-states.md": life,
+    "task-states.md": life, "enforcement.md": enforcement,
 }
 
 
