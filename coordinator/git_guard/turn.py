@@ -19,7 +19,7 @@ from coordinator.client.client import Client
 from coordinator.files.git import ANSWERS
 from coordinator.git_guard import repository
 from coordinator.git_guard.commit_check import CommitCheck
-from coordinator.rules import commands
+from coordinator.rules import git_commands
 from coordinator.settings import load
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _judged(real: str, pid: int, words: list[str]) -> int:
-    rest = commands.git_command(["git", *words])
+    rest = git_commands.git_command(["git", *words])
     git = Program(real, words[: len(words) - len(rest)])
     rest = _meant(git, rest)
     top = git.line("rev-parse", "--show-toplevel")
@@ -91,7 +91,7 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
         return word == "-" or bool(git.line("rev-parse", "--verify", "--quiet",
                                             f"{word}^{{commit}}"))
 
-    if not commands.wide(rest, names_commit):
+    if not git_commands.wide(rest, names_commit):
         return RUN
     _wait_for_turn(check.root, rq.GitTurn(pid=pid, top=top, command=" ".join(["git", *rest])))
     return HAS_TURN
@@ -105,7 +105,7 @@ def _meant(git: Program, rest: list[str]) -> list[str]:
         said = git.line("config", "--get", f"alias.{rest[0]}")
         if not said or said.startswith("!"):
             return rest
-        rest = [*commands.git_command(["git", *said.split()]), *rest[1:]]
+        rest = [*git_commands.git_command(["git", *said.split()]), *rest[1:]]
     return rest
 
 

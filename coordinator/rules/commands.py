@@ -9,17 +9,12 @@ it touches the whole work tree (`git stash`), and which files it plainly names a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from coordinator.rules import git_commands
 from coordinator.rules.shell_words import simple_commands
 
 _UNKNOWN = frozenset("$`*?[{~")
-#: git options that take a value and come before the subcommand.
-_GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
-_WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am",
-                         "read-tree", "bisect", "sparse-checkout", "filter-branch"})
-_COMMITS = frozenset({"commit", "push", "merge", "rebase", "cherry-pick", "revert", "am", "pull"})
-_EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
 #: A size, as `truncate -s` takes it.
 _SIZE = re.compile(r"[+\-<>/%]?[0-9]+(?:[KMGTPEZYRQ](?:i?B)?)?")
 
@@ -28,15 +23,18 @@ def git_wide(command: str) -> str | None:
     """The first git command in it that changes the whole work tree or index, as it is written;
     None if there is none."""
     for words in simple_commands(command):
-        if words and words[0] == "git" and wide(git_command(words)):
+        if words[:1] != ["git"]:
+            continue
+        if git_commands.wide(git_commands.git_command(_bare(words))):
             return " ".join(words)
     return None
 
 
 def commits(command: str) -> bool:
     """Whether a git command in it may run git's own commit and push hooks."""
-    return any(words and words[0] == "git" and git_command(words)[:1]
-               and git_command(words)[0] in _COMMITS for words in simple_commands(command))
+    gits = [git_commands.git_command(words) for words in simple_commands(command)
+            if words[:1] == ["git"]]
+    return any(rest and rest[0] in git_commands.COMMITS for rest in gits)
 
 
 def targets(command: str) -> tuple[str, ...]:
@@ -55,72 +53,6 @@ def targets(command: str) -> tuple[str, ...]:
             if path and not _UNKNOWN & set(path) and not path.startswith("-"):
                 found.setdefault(path if path[:1] == "/" else below + path)
     return tuple(found)
-
-
-def git_command(words: Sequence[str]) -> list[str]:
-    """The subcommand and what follows it, of words that begin with `git`."""
-    rest = list(words[1:])
-    while rest and rest[0].startswith("-"):
-        rest = rest[2:] if rest[0] in _GIT_VALUED else rest[1:]
-    return rest
-
-
-def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None) -> bool:
-    """Whether this git command changes more of the working tree than the files it names.
-
-    Args:
-        rest: the subcommand and what follows it.
-        names_commit: whether a word names a commit (else it is a file), where that can be known.
-    """
-    if not rest:
-        return False
-    name, args = rest[0], _bare(rest[1:])
-    plain = [word for word in args if not word.startswith("-")]
-    flags = [word for word in args if word.startswith("-")]
-    short = "".join(word[1:] for word in flags if not word.startswith("--"))
-    if name in _WHOLE_TREE:
-        return "--abort" not in flags
-    if name == "switch":
-        made = "c" in short or "C" in short or "--create" in flags or "--orphan" in flags
-        return not made or len(plain) > 1
-    if name == "submodule":
-        return plain[:1] in (["update"], ["foreach"], ["deinit"])
-    if name == "stash":
-        if "--" in args and (not plain or plain[0] == "push" or args[0].startswith("-")):
-            named = args[args.index("--") + 1 :]
-            return not named or any(word in _EVERYTHING or word.rstrip("/").endswith("/.")
-                                    for word in named)
-        return not plain or plain[0] not in ("list", "show", "create", "store")
-    if name == "reset":
-        if any(flag in flags for flag in ("--hard", "--merge", "--keep")):
-            return True
-        return len(plain) == 1 and "--" not in args and plain[0] not in ("HEAD", "@") and (
-            names_commit is not None and names_commit(plain[0]))
-    if name == "clean":
-        return "f" in short or "--force" in flags
-    if name == "checkout":
-        if "--" in args:
-            return not args[args.index("--") + 1 :] or bool(
-                _EVERYTHING.intersection(args[args.index("--") + 1 :])
-            )
-        if "b" in short or "B" in short or "--orphan" in flags:
-            return len(plain) > 1  # it begins elsewhere than here
-        if _EVERYTHING.intersection(plain):
-            return True
-        return len(plain) < 2 and (not plain or names_commit is None or names_commit(plain[0]))
-    if name == "restore":
-        return not plain or bool(_EVERYTHING.intersection(plain))
-    if name == "add":
-        return bool({"-A", "--all", "-u", "--update"}.intersection(flags)
-                    or _EVERYTHING.intersection(plain))
-    if name == "commit":
-        return "--all" in flags or any(
-            flag.startswith("-") and not flag.startswith("--") and "a" in flag.split("m")[0]
-            for flag in flags
-        )
-    if name == "apply":
-        return "--check" not in flags and "--stat" not in flags
-    return False
 
 
 def _redirected(words: Sequence[str]) -> Iterator[str]:
@@ -169,19 +101,8 @@ def _written(words: Sequence[str]) -> list[str]:
     if name == "dd":
         return [a[3:] for a in args if a.startswith("of=")]
     if name == "git":
-        rest = git_command(words)
-        return _git_written(rest[0], rest[1:]) if rest else []
-    return []
-
-
-def _git_written(name: str, args: list[str]) -> list[str]:
-    plain = [a for a in args if not a.startswith("-")]
-    if name in ("mv", "rm"):
-        return plain
-    if name == "restore":
-        return plain
-    if name in ("checkout", "stash") and "--" in args:
-        return args[args.index("--") + 1 :]
+        rest = git_commands.git_command(words)
+        return git_commands.written(rest[0], rest[1:]) if rest else []
     return []
 
 

@@ -1,24 +1,22 @@
-"""The words of a shell command, read by the shell's own grammar (tree-sitter-bash). Pure.
+"""The words of a shell command, as far as they can be told without a shell. Pure; a guess.
 
 Gives the simple commands in it one by one: those in pipes, loops, substitutions and `bash -c '…'`,
-too. What only the shell knows (variables, substitutions) stays in a word as it was written, so that
-whoever asks can see that it is not known.
+too. What only the shell knows (variables, substitutions) stays in a word as it was written. (Why no
+full grammar reads them: context_archive/decisions.md.)
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
-import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
-
-_PARSER = Parser(Language(tree_sitter_bash.language()))
-#: Of longer texts (bytes) only the beginning is read.
+#: Of longer texts (characters) only the beginning is read.
 TEXT_MAX = 64 * 1024
 #: How deep a command within a command is read (`bash -c "sh -c '…'"`).
 DEPTH_MAX = 5
+#: Words of the shell's own that stand before a command.
+_KEYWORDS = frozenset({"{", "}", "!", "do", "then", "else", "elif", "if", "while", "until"})
 #: Programs that run another one: options of theirs that take a value, and how many words come
 #: before its name.
 _RUNNERS: dict[str, tuple[frozenset[str], int]] = {
@@ -33,94 +31,118 @@ _RUNNERS: dict[str, tuple[frozenset[str], int]] = {
     "command": (frozenset(), 0), "builtin": (frozenset(), 0), "exec": (frozenset({"-a"}), 0),
     "nohup": (frozenset(), 0), "setsid": (frozenset(), 0), "time": (frozenset({"-f", "-o"}), 0),
 }
+_SIGNS = frozenset("();<>|&")
+_REDIRECTS = frozenset({">", ">>", ">|", "&>", "&>>", "<", "<<<", "<>", ">&",
+                        "<&"})
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPED_IN_STRING = re.compile(r'\\([\\"$`\n])')
-_NO_WORDS = frozenset({"herestring_redirect", "file_redirect"})
-_PASS_ON = frozenset({"list", "pipeline", "negated_command"})
-#: Nodes that the shell takes as they are.
-_PLAIN = frozenset({"word", "number", "file_descriptor"})
+#: The mark of a here-document, at the place where it is read.
+_HEREDOC = re.compile(r"""<<(-?)[ \t]*(?:'([^'\n]+)'|"([^"\n]+)"|\\?([\w.]+))""")
+_SUBSTITUTED = re.compile(r"\$\(([^()]+)\)")
+_BACKTICKS = re.compile("`([^`]*)`")
 
 
 def simple_commands(command: str, depth: int = 0) -> Iterator[list[str]]:
     """The words of each simple command, in order, without what stands before its name (settings of
-    variables, `sudo`, `timeout 60`); after them its redirections: `>`, `FILE`."""
-    text = command.encode("utf-8", "surrogatepass")[:TEXT_MAX]
-    #: What is to be read still, the next one last; with the redirections of what is around it.
-    todo = [(_PARSER.parse(text).root_node, _NONE)]
-    while todo:
-        node, around = todo.pop()
-        kept, whole = _NONE, None
-        if node.type == "command":
-            whole = _Redirected([word for child in node.children if child.type not in _NO_WORDS
-                                 for word in _words(child)], []) + _redirections(node) + around
-        elif node.type == "redirected_statement":
-            kept = _redirections(node) + around
-        elif node.type in _PASS_ON:
-            kept = around
-        elif around != _NONE:
-            whole = around
-        heir = _heir(node) if kept != _NONE else None
-        if kept != _NONE and heir is None:
-            whole = kept
-        if whole is not None:
-            words = _named(whole.words)
-            yield [*words, *whole.files]
-            if depth < DEPTH_MAX:
-                yield from _within(words, depth)
-        todo += [(child, kept if child == heir else _NONE) for child in reversed(node.children)]
+    variables, `sudo`, `timeout 60`). What cannot be split (an open quote) ends the reading of its
+    line."""
+    for line in _lines(command[:TEXT_MAX]):
+        if depth < DEPTH_MAX:
+            for inner in _BACKTICKS.finditer(line):
+                yield from simple_commands(inner[1], depth + 1)
+        lexer = shlex.shlex(_BACKTICKS.sub("$_", line), posix=True, punctuation_chars="();<>|&")
+        lexer.whitespace_split = True
+        lexer.commenters = ""
+        words: list[str] = []
+        try:
+            for word in lexer:
+                if _separates(word):
+                    yield from _one(words, depth)
+                    words = []
+                elif words or word not in _KEYWORDS:
+                    words.append(word)
+        except ValueError:
+            pass
+        yield from _one(words, depth)
 
 
-class _Redirected(NamedTuple):
-    """Words of a command, and its redirections: `>`, the file."""
-
-    words: list[str]
-    files: list[str]
-
-    def __add__(self, other: object) -> _Redirected:
-        assert isinstance(other, _Redirected)
-        return _Redirected(self.words + other.words, self.files + other.files)
+def _separates(word: str) -> bool:
+    """Whether these signs end a command; several may stand side by side: `);`."""
+    if not word or not set(word) <= _SIGNS:
+        return False
+    return "(" in word or ")" in word or not {"<", ">"}.intersection(word)
 
 
-_NONE = _Redirected([], [])
-
-
-def _heir(node: Node) -> Node | None:
-    """Whose the redirections of a statement are: its last command's, as the shell has it. (The
-    grammar hangs them on the whole list.)"""
-    body = node.child_by_field_name("body") if node.type == "redirected_statement" else None
-    if node.type == "redirected_statement":
-        return body
-    return node.named_children[-1] if node.named_children else None
-
-
-def _within(words: Sequence[str], depth: int) -> Iterator[list[str]]:
-    """The commands in what a shell is given as text."""
-    if not words:
+def _one(words: list[str], depth: int) -> Iterator[list[str]]:
+    """This command, and those in its words."""
+    named = _named(words)
+    yield named
+    if depth == DEPTH_MAX:
         return
-    if words[0] == "eval":
-        yield from simple_commands(" ".join(words[1:]), depth + 1)
-    elif words[0].rpartition("/")[2] in _SHELLS:
-        at = next((at for at, word in enumerate(words)
-                   if word[:1] == "-" and word[:2] != "--" and word.endswith("c")), None)
-        if at is not None and at + 1 < len(words):
-            yield from simple_commands(words[at + 1], depth + 1)
+    for word in words:
+        for found in _SUBSTITUTED.finditer(word):
+            yield from simple_commands(found[1], depth + 1)
+    text = _given_to_a_shell(named)
+    if text:
+        yield from simple_commands(text, depth + 1)
 
 
-def _redirections(node: Node) -> _Redirected:
-    """The redirections to files right below a node, and what else of its command the grammar hangs
-    there: words that come after the file, or after a here-document's mark."""
-    out = _NONE
-    for child in node.children:
-        if child.type == "heredoc_redirect":
-            out += _redirections(child)
-        elif child.type == "file_redirect":
-            sign = next((one.type for one in child.children if not one.is_named), "")
-            words = [word for one in child.children_by_field_name("destination")
-                     for word in _words(one)]
-            out += _Redirected(words[1:], [sign, *words[:1]] if sign and words else [])
-    return out
+def _given_to_a_shell(words: Sequence[str]) -> str:
+    """What a shell is to run as text."""
+    if words and words[0] == "eval":
+        return " ".join(words[1:])
+    if words and words[0].rpartition("/")[2] in _SHELLS:
+        for at, word in enumerate(words[:-1]):
+            if word[:1] == "-" and word[:2] != "--" and word.endswith("c"):
+                return words[at + 1]
+    return ""
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Its lines, split where no quote is open; without the bodies of here-documents."""
+    quote, start, at = "", 0, 0
+    ends: list[tuple[str, bool]] = []
+    while at < len(text):
+        sign = text[at]
+        if sign == "\\" and quote != "'":
+            at += 2
+            continue
+        if sign == quote:
+            quote = ""
+        elif not quote and sign in "'\"":
+            quote = sign
+        elif not quote and sign == "#" and (at == start or text[at - 1] in " \t\n;&|("):
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            text = text[:at] + text[end:]  # a comment
+            continue
+        elif not quote and text.startswith("<<", at) and not text.startswith("<<<", at):
+            mark = _HEREDOC.match(text, at)
+            if mark is not None:
+                ends.append((mark[2] or mark[3] or mark[4], bool(mark[1])))
+                at = mark.end()
+                continue
+        elif not quote and text.startswith("<<<", at):
+            at += 3
+            continue
+        elif not quote and sign == "\n":
+            yield text[start:at].replace("\\\n", " ")
+            at = start = _after(text, at + 1, ends)
+            ends = []
+            continue
+        at += 1
+    yield text[start:].replace("\\\n", " ")
+
+
+def _after(text: str, at: int, ends: Sequence[tuple[str, bool]]) -> int:
+    """Where the text goes on after these here-documents."""
+    for end, stripped in ends:
+        while at < len(text):
+            line, _, _ = text[at:].partition("\n")
+            at += len(line) + 1
+            if (line.lstrip("\t") if stripped else line) == end:
+                break
+    return min(at, len(text))
 
 
 def _named(words: list[str]) -> list[str]:
@@ -130,7 +152,7 @@ def _named(words: list[str]) -> list[str]:
     while at < len(words):
         word = words[at]
         runner = _RUNNERS.get(word.rpartition("/")[2])
-        if _ASSIGNED.match(word) or word == "!":
+        if _ASSIGNED.match(word):
             at += 1
         elif runner is not None:
             at = _after_runner(words, at + 1, *runner)
@@ -138,6 +160,9 @@ def _named(words: list[str]) -> list[str]:
             break
     if at >= len(words):
         return []
+    sign = at + 1 if words[at].isdigit() else at
+    if words[sign : sign + 1] and words[sign] in _REDIRECTS:  # they may stand before the name, too
+        return [*_named(words[sign + 2 :]), *words[at : sign + 2]]
     folder, _, name = words[at].rpartition("/")
     return [name if folder.endswith("bin") else words[at], *words[at + 1 :]]
 
@@ -146,33 +171,3 @@ def _after_runner(words: list[str], at: int, valued: frozenset[str], before: int
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in valued else 1
     return at + before
-
-
-def _words(node: Node) -> list[str]:
-    """The words of what the grammar takes for one: it joins some over blanks (`{ {`)."""
-    if node.type == "command_name" and node.child_count == 1:
-        return _words(node.children[0])
-    if node.type != "concatenation":
-        return [_text(node)]
-    out, end = [""], node.start_byte
-    for child in node.children:
-        if child.start_byte > end:
-            out.append("")
-        out[-1] += _text(child)
-        end = child.end_byte
-    return out
-
-
-def _text(node: Node) -> str:
-    """What the shell makes of a word, as far as that can be known; what cannot bears a `$`."""
-    said = (node.text or b"").decode("utf-8", "surrogateescape")
-    if node.type in _PLAIN:
-        return _ESCAPED.sub(lambda found: found[1] if found[1] != "\n" else "", said)
-    if node.type == "raw_string":
-        return said[1:-1]
-    if node.type == "string":
-        return _ESCAPED_IN_STRING.sub(lambda found: found[1] if found[1] != "\n" else "",
-                                      said[1:-1])
-    if node.type in ("variable_assignment", "brace_expression"):
-        return said
-    return said if "$" in said or not node.is_named else f"${said}"

@@ -1,0 +1,91 @@
+"""What a git command changes, told from its words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+#: git options that take a value and come before the subcommand.
+_GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
+_WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am",
+                         "read-tree", "bisect", "sparse-checkout", "filter-branch"})
+#: They may run git's own hooks of commits and pushes.
+COMMITS = frozenset({"commit", "push", "merge", "rebase", "cherry-pick", "revert", "am", "pull"})
+_EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
+
+
+def git_command(words: Sequence[str]) -> list[str]:
+    """The subcommand and what follows it, of words that begin with `git`."""
+    rest = list(words[1:])
+    while rest and rest[0].startswith("-"):
+        rest = rest[2:] if rest[0] in _GIT_VALUED else rest[1:]
+    return rest
+
+
+def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None) -> bool:
+    """Whether this git command changes more of the working tree than the files it names.
+
+    Args:
+        rest: the subcommand and what follows it.
+        names_commit: whether a word names a commit (else it is a file), where that can be known.
+    """
+    if not rest:
+        return False
+    name, args = rest[0], list(rest[1:])
+    plain = [word for word in args if not word.startswith("-")]
+    flags = [word for word in args if word.startswith("-")]
+    short = "".join(word[1:] for word in flags if not word.startswith("--"))
+    if name in _WHOLE_TREE:
+        return "--abort" not in flags
+    if name == "switch":
+        made = "c" in short or "C" in short or "--create" in flags or "--orphan" in flags
+        return not made or len(plain) > 1
+    if name == "submodule":
+        return plain[:1] in (["update"], ["foreach"], ["deinit"])
+    if name == "stash":
+        if "--" in args and (not plain or plain[0] == "push" or args[0].startswith("-")):
+            named = args[args.index("--") + 1 :]
+            return not named or any(word in _EVERYTHING or word.rstrip("/").endswith("/.")
+                                    for word in named)
+        return not plain or plain[0] not in ("list", "show", "create", "store")
+    if name == "reset":
+        if any(flag in flags for flag in ("--hard", "--merge", "--keep")):
+            return True
+        return len(plain) == 1 and "--" not in args and plain[0] not in ("HEAD", "@") and (
+            names_commit is not None and names_commit(plain[0]))
+    if name == "clean":
+        return "f" in short or "--force" in flags
+    if name == "checkout":
+        if "--" in args:
+            return not args[args.index("--") + 1 :] or bool(
+                _EVERYTHING.intersection(args[args.index("--") + 1 :])
+            )
+        if "b" in short or "B" in short or "--orphan" in flags:
+            return len(plain) > 1  # it begins elsewhere than here
+        if _EVERYTHING.intersection(plain):
+            return True
+        return len(plain) < 2 and (not plain or names_commit is None or names_commit(plain[0]))
+    if name == "restore":
+        return not plain or bool(_EVERYTHING.intersection(plain))
+    if name == "add":
+        return bool({"-A", "--all", "-u", "--update"}.intersection(flags)
+                    or _EVERYTHING.intersection(plain))
+    if name == "commit":
+        return "--all" in flags or any(
+            flag.startswith("-") and not flag.startswith("--") and "a" in flag.split("m")[0]
+            for flag in flags
+        )
+    if name == "apply":
+        return "--check" not in flags and "--stat" not in flags
+    return False
+
+
+def written(name: str, args: Sequence[str]) -> list[str]:
+    """Files that a git command plainly names to be written."""
+    plain = [a for a in args if not a.startswith("-")]
+    if name in ("mv", "rm"):
+        return plain
+    if name == "restore":
+        return plain
+    if name in ("checkout", "stash") and "--" in args:
+        return list(args[args.index("--") + 1 :])
+    return []
