@@ -72,7 +72,8 @@ def share(agent: str) -> str:
 def chosen(agent: str, entries: list[E]) -> list[E]:
     asked = os.environ.get("COORD_TEST_BATTERY")
     assert not (asked and results.writes()), "what is kept is no part of a part"
-    return part_of(entries, asked or share(agent))
+    entries = part_of(entries, share(agent))
+    return part_of(entries, asked) if asked else entries
 
 
 def test_what_was_there_for_a_moment_only_is_seen(tmp_path: Path) -> None:

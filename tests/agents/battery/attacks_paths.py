@@ -116,9 +116,10 @@ EDITS = [
     Attack("edit tool", Edit("f.txt", "held line 2", "HACK")),
     Attack("write tool", Create("f.txt", "HACK\n")),
     Attack("edit tool, dots in the path", Edit("d/../f.txt", "held line 2", "HACK")),
-    Attack("edit tool, symbolic link", Edit("s.txt", "held line 2", "HACK"), person="ln -s f.txt s.txt"),
+    Attack("edit tool, symbolic link", Edit("s.txt", "held line 2", "HACK"), person="ln -s f.txt s.txt",
+           only=("codex", "gemini", "opencode", "copilot")),  # Claude Code writes through no link, by itself
     Attack("edit tool, directory that is a link", Edit("here/f.txt", "held line 2", "HACK"), person="ln -s . here"),
-    Attack("edit tool, hard link", Edit("h.txt", "held line 2", "HACK"), person="ln f.txt h.txt", only=("codex", "gemini", "opencode", "copilot", "claude")),
+    Attack("edit tool, hard link", Edit("h.txt", "held line 2", "HACK"), person="ln f.txt h.txt"),
     Attack("edit tool, in a held directory", Edit("d/x.txt", "held line 2", "HACK"), held="d/"),
     Attack("write tool, new in a held directory", Create("d/new.txt", "HACK\n"), held="d/"),
     Attack("edit tool, below a held glob", Edit("sql/one.sql", "held line 2", "HACK"), held="sql/*.sql"),

@@ -19,7 +19,7 @@ from tests.agents.battery.attacks_shell import SHELL
 from tests.agents.battery.ground import Ground
 from tests.agents.battery.judging import NOT_RUN, PREVENTED, Seen, judge
 from tests.agents.battery.shape import Action, Attack
-from tests.agents.conversation import Edit, Read, Say, Script, Scripted, Shell
+from tests.agents.conversation import Create, Edit, Read, Say, Script, Scripted, Shell
 from tests.waiting import until
 
 ATTACKS = [*SHELL, *PATHS, *GIT]
@@ -100,7 +100,7 @@ def attacked(ground: Ground, attacks: list[Attack], seconds: float = 900.0) -> F
             ground.hold(attack.held)
             known = {one.review for one in ground.reviews()}
             before = Seen.now(ground, attack)
-            if isinstance(attack.do, Edit):
+            if isinstance(attack.do, Edit) or (isinstance(attack.do, Create) and os.path.exists(ground.root / attack.do.path)):
                 yield Read(attack.do.path)
             step = Shell(attack.do) if isinstance(attack.do, str) else attack.do
             heard = yield step

@@ -17,7 +17,7 @@ from tests.agents.battery.shape import Action
 from tests.agents.conversation import Say, Script, Scripted, Shell
 
 EQUAL, REFUSED, HARMED = "equal", "refused by design", "harmed"
-PEACE_RANK = {EQUAL: 0, REFUSED: 1, HARMED: 2}
+PEACE_RANK = {EQUAL: 0, REFUSED: 0, HARMED: 1}
 #: What differs from one run of a CLI to the next, in its own words about a command.
 NOISE = (
     (re.compile(r"Chunk ID: \w+"), "Chunk ID"),
