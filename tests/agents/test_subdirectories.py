@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -97,9 +98,10 @@ def test_a_session_of_gemini_in_a_folder_is_guarded_by_the_users_hooks(wired: Wi
 
 def test_a_session_of_gemini_in_a_folder_has_hooks_where_only_root_can_write(stand: Stand) -> None:
     need("gemini")
-    if os.geteuid() != 0 or not session_wiring._is_roots(Path.home()):
+    home = Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    if os.geteuid() != 0 or not session_wiring._is_roots(home):
         pytest.skip("needs to be root, with a home that nobody else can write to")
-    with tempfile.TemporaryDirectory(dir=Path.home(), prefix=".coord-test-") as name:
+    with tempfile.TemporaryDirectory(dir=home, prefix=".coord-test-") as name:
         root = Path(name).resolve()
         (root / "lib").mkdir()
         subprocess.run(["git", "init", "-q", str(root)], check=True)
