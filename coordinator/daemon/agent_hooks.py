@@ -18,6 +18,7 @@ from typing import Any
 from coordinator.daemon import file_stamps, hook_protocol
 from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.file_stamps import Folder, Look
+from coordinator.daemon.other_repositories import OtherRepositories
 from coordinator.daemon.request_router import RequestRouter, who
 from coordinator.daemon.session_processes import SessionProcesses
 from coordinator.dialects.decode import HookCall, decode
@@ -102,6 +103,7 @@ class AgentHooks:
         self._git_asks = git_asks
         self._processes = processes
         self._own = own
+        self._others = OtherRepositories(router.service.tree.root)
         self._commands: list[_Command] = []
         self._tick = 0
         #: holder -> tick at which its last write or command began or ended; since when it runs.
@@ -176,16 +178,37 @@ class AgentHooks:
                         name, token, payload, answer, wait=False, confirms=confirms,
                         caller=caller)))
                 return
-            self._protect(heard, value, lambda held: answer(hook_protocol.Answer(
-                0, encode(table, heard, self._verdict(heard, self._typed(
-                    profile, heard, value, token), held)),
-                receipt=receipt if receipt.due else None)))
+            self._elsewhere(profile, table, heard, value, lambda others: self._protect(
+                heard, value, lambda held: answer(hook_protocol.Answer(
+                    0, encode(table, heard, self._verdict(heard, self._typed(
+                        profile, heard, value, token), held)),
+                    receipt=receipt if receipt.due else None, elsewhere=others))))
 
         def compared(found: dict[str, list[str]]) -> None:
             sentences.update(found)
             self._router.engine.decide(job, tool_calls.needs(heard), told)
 
         self._violations(heard, compared)
+
+    def _elsewhere(self, profile: str, table: HookTable, heard: HookCall,
+                   heeded: tool_calls.Heeded, then: Callable[[tuple[str, ...]], None]) -> None:
+        """The roots of other repositories whose coordinators are to hear of this call, too."""
+        session = (profile, heard.parent or heard.session)
+        if table.dialect == "plain" or heeded.deny:  # plugins ask by themselves, and one alone
+            then(())
+        elif heard.moment in ("end", "sub stop"):
+            then(tuple(self._others.over(session) if heard.moment == "end"
+                       else self._others.met(session)))
+        elif not heeded.outside:
+            then(())
+        else:
+            def found(roots: Any) -> None:
+                known = roots if isinstance(roots, list) else []
+                self._others.meet(session, known)
+                then(tuple(known))
+
+            self._router.engine.task(self._router.engine.do(
+                lambda: self._others.roots(heeded.outside, heard.cwd)), found)
 
     def _protect(self, heard: HookCall, heeded: tool_calls.Heeded,
                  then: Callable[[list[shell_commands.Held]], None]) -> None:
