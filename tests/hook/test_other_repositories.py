@@ -79,6 +79,8 @@ def test_the_end_of_the_session_ends_its_leases_there(pair: Pair) -> None:
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are known on Linux only")
 def test_the_death_of_its_process_ends_its_leases_there(pair: Pair) -> None:
     pair.write(pair.there.root / "a.txt")
+    pair.write(pair.there.root / "a.txt", event="PostToolUse")
+    assert held(pair.there)
     pair.session.agent.kill()
     until(lambda: held(pair.there) == {})
 
