@@ -100,6 +100,8 @@ def start(path: str) -> int:
     words = [sys.executable, "-P", "-m", "coordinator.cli.main", "up"]
     environment = {k: v for k, v in system.environ.items() if not k.startswith(b"COORD_AGENT")}
     environment[b"COORD_ROOT"] = root.encode("utf-8", "surrogateescape")
+    if environment.get(b"COORD_SOCKET") != path.encode("utf-8", "surrogateescape"):
+        environment.pop(b"COORD_SOCKET", None)  # another repository's, in a session of that one
     return system.posix_spawn(sys.executable, words, environment, file_actions=null, setsid=False)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from coordinator.words import requests as rq
+from tests.agent_process import AgentProcess
 from tests.conftest import Repo
 from tests.hook.test_hook import held, up
 from tests.hook.test_session_processes import Session
@@ -89,6 +90,15 @@ def test_a_coordinator_there_that_is_down_is_started(pair: Pair) -> None:
     pair.there.down()
     assert pair.write(pair.there.root / "a.txt") == ""
     assert held(pair.there) == {"a.txt": "one"}
+
+
+def test_it_is_started_for_itself_by_an_agent_that_was_told_of_the_first(pair: Pair) -> None:
+    """In a session of `coord run` the environment names this repository's coordinator."""
+    pair.there.down()
+    pair.session.agent = AgentProcess(pair.here.root, {
+        "COORD_SOCKET": str(pair.here.state.socket()), "COORD_ROOT": str(pair.here.root)})
+    assert pair.write(pair.there.root / "a.txt") == ""
+    assert held(pair.there) == {"a.txt": "one"} and held(pair.here) == {}
 
 
 def test_one_that_cannot_be_started_stops_the_write(pair: Pair) -> None:
