@@ -9,7 +9,8 @@ or not started yet) is started, once, and asked again. Where nobody answers with
 `closed` (default) says so and exits 2, which stops the write; `spoken` says it as JSON, for Copilot
 CLI shows no words of a hook that failed; `open` warns and exits 0. The environment's
 COORD_AGENT_TOKEN, if set, says on whose behalf. What was printed is confirmed to the coordinator,
-which keeps an agent's messages until then. With `-` for the socket (hooks in a user's own
+which keeps an agent's messages until then. Where the call is about files of other repositories, the
+coordinator names these, and theirs are asked, too. With `-` for the socket (hooks in a user's own
 settings, for all repositories) the one of the repository around the working directory is asked;
 where there is none, the write is none of coord's business.
 """
@@ -132,7 +133,10 @@ def main() -> int:
     token = found if isinstance(found, bytes) else str(found or "-").encode("utf-8", "replace")
     try:
         agent = sys.argv[2].encode("utf-8", "surrogateescape")
-        code, out, err, link = ask(path, agent, token, b"".join(parts), patience)
+        said = b"".join(parts)
+        code, out, err, link = ask(path, agent, token, said, patience)
+        if code == 3:  # it names other repositories' coordinators, who have a say, too
+            code, out, err, link = seldom("elsewhere", ask, agent, said, patience, out, err, link)
     except OSError as bad:
         why = str(bad).encode("utf-8", "backslashreplace")
         out, code, link = b"", 2, None

@@ -1,4 +1,5 @@
-"""What the hook seldom needs: to find the coordinator's socket, and to start it if need be.
+"""What the hook seldom needs: to find the coordinator's socket, to start it if need be, and to ask
+other repositories' coordinators.
 
 Loaded by `_hook.py`, under the same rule: only modules that are built into the interpreter.
 """
@@ -99,6 +100,8 @@ def start(path: str) -> int:
     words = [sys.executable, "-P", "-m", "coordinator.cli.main", "up"]
     environment = {k: v for k, v in system.environ.items() if not k.startswith(b"COORD_AGENT")}
     environment[b"COORD_ROOT"] = root.encode("utf-8", "surrogateescape")
+    if environment.get(b"COORD_SOCKET") != path.encode("utf-8", "surrogateescape"):
+        environment.pop(b"COORD_SOCKET", None)  # another repository's, in a session of that one
     return system.posix_spawn(sys.executable, words, environment, file_actions=null, setsid=False)
 
 
@@ -128,17 +131,42 @@ def find() -> "str | None":
             continue
         while True:
             if _there(at + "/.coord/") and not _everybodys(at or "/"):
-                try:
-                    with_name = _read(at + "/.coord/socket.path").decode().strip()
-                except OSError:
-                    with_name = ""
-                return with_name or at + "/.coord/socket"
+                return _socket_of(at)
             if at in (top, ""):
                 break
             at = at.rpartition("/")[0]
         if at == "":
             return None
         at = at.rpartition("/")[0]
+
+
+def _socket_of(root: str) -> str:
+    return _text(root + "/.coord/socket.path").strip() or root + "/.coord/socket"
+
+
+def elsewhere(
+    ask: "typing.Any", agent: bytes, payload: bytes, patience: float, out: bytes, err: bytes,
+    link: "socket.socket",
+) -> "tuple[int, bytes, bytes, socket.socket]":
+    """What the coordinators of other repositories make of the call that one has nothing against:
+    the first refusal, else what there is to print. What is not printed is not confirmed, so its
+    messages come again.
+
+    Raises:
+        OSError: one of them does not answer, so the call is not known to be allowed.
+    """
+    named, _, out = out.partition(b"\0\n")
+    for root in named.split(b"\0"):
+        path = _socket_of(root.decode("utf-8", "surrogateescape"))
+        # The token is another coordinator's: here it is the session that it says it is.
+        code, said, told, other = ask(path, agent, b"-", payload, patience)
+        if code == 3:  # it names the first one in its turn
+            code, said = 0, said.partition(b"\0\n")[2]
+        if code or b'"deny"' in said or not (out or err):
+            code, out, err, link, other = code, said, told, other, link
+            if code or b'"deny"' in out:
+                break
+    return code, out, err, link
 
 
 def _checkout(at: str) -> "tuple[str, str]":

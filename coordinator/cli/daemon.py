@@ -81,7 +81,7 @@ def init(
     """
     from coordinator.cli import restoring, separating, wiring
     from coordinator.cli import shims as shims_command
-    from coordinator.wiring import exclude
+    from coordinator.wiring import exclude, session_wiring
 
     root, around = separating.separate(Path.cwd()) if apart else (locate_root(), None)
     if adopt:
@@ -112,6 +112,8 @@ def init(
         notes += _whose(root, around)
         changed = wiring.apply(root, plans, user=user)
         notes += wiring.keep_out_of_commits(root, changed) if git else []
+        notes += [told for one in wanted
+                  if (told := session_wiring.told(one, StateDir(root), Path.home()))]
         notes += wiring.guard_in(root, yes=yes) if not no_guard else []
         notes += shims_command.offer(wanted, wanted=with_shims,
                                      asks=not yes and not as_json and sys.stdin.isatty())
@@ -299,6 +301,7 @@ def _doctor_ends(root: Path, refusal: Refusal, as_json: bool) -> int:
 def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
     """Each wired agent CLI, and whether its hooks reach the coordinator."""
     from coordinator.cli.wiring import live
+    from coordinator.wiring import session_wiring
     from coordinator.wiring.hook_trust import trusted
     from coordinator.wiring.settings_wiring import Wirer
 
@@ -328,6 +331,8 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
             f"its sessions report in (last {seen})" if seen is not None else
             f"no session of it has reported in yet ({profile.hooks.trust or 'start it once'})"
         )
+        if not bad and (told := session_wiring.told(profile, StateDir(root), Path.home())):
+            said += f"; {told}"
         if profile.trust is not None and not bad:
             heard = partial(_heard, profile.name)
             yes, how = trusted(profile.trust, root, Path.home(), heard)

@@ -22,7 +22,7 @@ from coordinator.files.state import StateDir
 from coordinator.namespaces import orders
 from coordinator.profiles import Profile
 from coordinator.settings import load
-from coordinator.wiring import shims
+from coordinator.wiring import session_wiring, shims
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -51,16 +51,29 @@ def run(
     """
     root = locate_root()
     own = [program] if program else _program(profiles.load(profile, root))
-    words = _found(profile, own + (arguments or []))
+    brought = _brought(profile, root, arguments or [])
+    words = _found(profile, own + (brought.arguments if own else []) + (arguments or []))
     try:
         if not where_possible or _is_wanted(root):
-            _become_in_session(profile, words)
+            _become_in_session(profile, words, brought.environment)
     except Refusal as refusal:
         if not where_possible:
             raise
         complain(f"coord: {words[0]} runs without a session of its own: "
                  f"{refusal.facts.get('why') or refusal.message}")
-    _become(words, dict(os.environ))
+    _become(words, {**os.environ, **brought.environment})
+
+
+def _brought(profile: str, root: Path, arguments: list[str]) -> session_wiring.Brought:
+    """The hooks that a session brings along, where its agent does not read the repository's."""
+    try:
+        return session_wiring.bring(profiles.load(profile, root), StateDir(root), Path.home(),
+                                    Path.cwd(), arguments, os.environ)
+    except Refusal as refusal:
+        instead = f"{refusal.next or ''} Or start it in {root}.".strip()
+        complain("coord: this session has no hooks, so its edits are not leased: "
+                 f"{refusal.message} {instead}")
+        return session_wiring.Brought()
 
 
 def _is_wanted(root: Path) -> bool:
@@ -68,7 +81,7 @@ def _is_wanted(root: Path) -> bool:
     return is_prepared(str(root)) and load(root).settings.hooks.confine
 
 
-def _become_in_session(profile: str, words: list[str]) -> NoReturn:
+def _become_in_session(profile: str, words: list[str], more: dict[str, str]) -> NoReturn:
     """
     Raises:
         Refusal: there can be none; nobody was registered.
@@ -77,7 +90,7 @@ def _become_in_session(profile: str, words: list[str]) -> NoReturn:
         orders.connect(start=True).close()  # outside of all sessions, where it has power over them
         agent = client.register(description=f"coord run {profile}")
         try:
-            environment = _environment(client)
+            environment = _environment(client) | more
             opened = client.call(rq.OpenSession(agent=agent, path=environment["PATH"]))
             _become([*orders.entrance(opened, Path.cwd()), *words], environment)
         except BaseException:

@@ -15,6 +15,7 @@ from typing import Any
 from coordinator.daemon import file_stamps, hook_protocol
 from coordinator.daemon.command_comparison import CommandComparison
 from coordinator.daemon.coord_command import CoordCommand
+from coordinator.daemon.other_repositories import OtherRepositories
 from coordinator.daemon.request_router import RequestRouter, who
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
 from coordinator.daemon.session_processes import SessionProcesses
@@ -85,6 +86,7 @@ class AgentHooks:
         #: The calls of agents that run, or ran until a moment ago.
         self.calls = RunningCalls()
         self.comparison = CommandComparison(router, self.calls)
+        self._others = OtherRepositories(router.service.tree.root)
         self._unknown: set[tuple[str, str]] = set()
         self._profiles: dict[str, tuple[list[file_stamps.Stamp | None], Profile]] = {}
         #: profile -> when a hook of its was last heard (UTC).
@@ -155,16 +157,37 @@ class AgentHooks:
                         name, token, payload, answer, wait=False, confirms=confirms,
                         caller=caller)))
                 return
-            self._protect(heard, value, lambda held: answer(hook_protocol.Answer(
-                0, encode(table, heard, self._verdict(heard, self._typed(
-                    profile, heard, value, token), held)),
-                receipt=receipt if receipt.due else None)))
+            self._elsewhere(profile, table, heard, value, lambda others: self._protect(
+                heard, value, lambda held: answer(hook_protocol.Answer(
+                    0, encode(table, heard, self._verdict(heard, self._typed(
+                        profile, heard, value, token), held)),
+                    receipt=receipt if receipt.due else None, elsewhere=others))))
 
         def compared(found: dict[str, list[str]]) -> None:
             sentences.update(found)
             self._router.engine.decide(job, tool_calls.needs(heard), told)
 
         self.comparison.look_again(heard, compared)
+
+    def _elsewhere(self, profile: str, table: HookTable, heard: HookCall,
+                   heeded: tool_calls.Heeded, then: Callable[[tuple[str, ...]], None]) -> None:
+        """The roots of other repositories whose coordinators are to hear of this call, too."""
+        session = (profile, heard.parent or heard.session)
+        if table.dialect == "plain" or heeded.deny:  # plugins ask by themselves, and one alone
+            then(())
+        elif heard.moment in ("end", "sub stop"):
+            then(tuple(self._others.over(session) if heard.moment == "end"
+                       else self._others.met(session)))
+        elif not heeded.outside:
+            then(())
+        else:
+            def found(roots: Any) -> None:
+                known = roots if isinstance(roots, list) else []
+                self._others.meet(session, known)
+                then(tuple(known))
+
+            self._router.engine.task(self._router.engine.do(
+                lambda: self._others.roots(heeded.outside, heard.cwd)), found)
 
     def _protect(self, heard: HookCall, heeded: tool_calls.Heeded,
                  then: Callable[[list[shell_commands.Held]], None]) -> None:

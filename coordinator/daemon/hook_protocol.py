@@ -3,6 +3,8 @@
     hook PROFILE[:EVENT] TOKEN|- LENGTH [confirm]\\n<LENGTH bytes>
         ->   EXITCODE OUTLEN ERRLEN\\n<out><err>   ->   told\\n
 
+Exit code 3 means that other coordinators have a say, too: `out` then begins with their roots, each
+with a NUL after it, and a newline; the rest is what to print if they have nothing against it.
 Who says `confirm` answers `told` once it has printed what it got: only then do messages count as
 delivered, so a hook that is killed before loses none. Not JSON, so that the hook, which runs
 before every write of an agent, need not import a parser.
@@ -11,6 +13,7 @@ Only frames are read here: what the bytes mean is for `agent_hooks` to say.
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple, Protocol
 
 from coordinator.words.refusals import Code, Refusal
@@ -19,6 +22,8 @@ from coordinator.words.refusals import Code, Refusal
 BEGIN = b"hook "
 #: What a hook says once it has printed its answer.
 TOLD = b"told"
+#: The code of an answer that names other coordinators to ask.
+ELSEWHERE = 3
 #: The longest payload, in bytes: a hook carries what is to be written.
 PAYLOAD_BYTES_MAX = 8 * 1024 * 1024
 
@@ -49,6 +54,8 @@ class Answer(NamedTuple):
     out: str = ""
     err: str = ""
     receipt: Receipt | None = None
+    elsewhere: tuple[str, ...] = ()
+    """Roots of other repositories that the call is about, too."""
 
 
 def parse(line: bytes) -> HookLine:
@@ -84,6 +91,9 @@ def refused(refusal: Refusal) -> Answer:
 
 def encode(answer: Answer) -> bytes:
     """The bytes that go back."""
-    out = answer.out.encode("utf-8", "backslashreplace")
+    code, out = answer.code, answer.out.encode("utf-8", "backslashreplace")
+    if answer.elsewhere and code == 0:
+        named = b"".join(os.fsencode(root) + b"\0" for root in answer.elsewhere)
+        code, out = ELSEWHERE, named + b"\n" + out
     err = answer.err.encode("utf-8", "backslashreplace")
-    return b"%d %d %d\n%b%b" % (answer.code, len(out), len(err), out, err)
+    return b"%d %d %d\n%b%b" % (code, len(out), len(err), out, err)

@@ -13,8 +13,9 @@ from coordinator.profiles.profile import (
     profiles,
     untrusted,
 )
+from coordinator.profiles.session import Session, SessionFile
 
 __all__ = [
-    "OWN", "PLACEHOLDERS", "PLUGINS", "Entry", "McpTable", "Piece", "Profile", "Trust",
-    "is_packaged", "load", "profiles", "untrusted",
+    "OWN", "PLACEHOLDERS", "PLUGINS", "Entry", "McpTable", "Piece", "Profile", "Session",
+    "SessionFile", "Trust", "is_packaged", "load", "profiles", "untrusted",
 ]

@@ -25,6 +25,7 @@ from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
 from coordinator.profiles.entries import Entry
 from coordinator.profiles.hook_trust import Trust
+from coordinator.profiles.session import Session
 from coordinator.resources import packaged
 from coordinator.words.refusals import Code, Refusal
 
@@ -88,6 +89,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     hooks: HookTable | None = None
     mcp: McpTable | None = None
     wire: tuple[Entry, ...] = ()
+    session: Session | None = None
     trust: Trust | None = None
     source: str = ""
 

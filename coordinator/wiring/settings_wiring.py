@@ -176,6 +176,15 @@ class Wirer:
                  f"{patience_s:g}"]
         return " ".join(shlex.quote(word) for word in words)
 
+    def text(self, profile: Profile, entry: Entry, base: Path | None) -> str:
+        """What a file of these settings holds: coord's, and what `base` has, if that is there.
+
+        Raises:
+            Refusal: INVALID: `base` cannot be read, or has a syntax error.
+        """
+        before = _read(base) if base is not None else None
+        return self._wired_text(profile, entry, base or Path(entry.file), before)
+
     # ------------------------------------------------------------ inside
 
     def _path(self, entry: Entry) -> Path:
@@ -249,6 +258,15 @@ class Wirer:
     def _save(self, wired: dict[str, _Wired]) -> None:
         self._state.create()
         write_atomic(self._record, msgspec.json.encode(list(wired.values())), 0o600)
+
+
+def is_marked(path: Path) -> bool:
+    """Whether a settings file holds something of coord's."""
+    try:
+        text = _read(path)
+    except Refusal:
+        return False
+    return text is not None and any(mark in text for mark in _MARKS)
 
 
 def _is_toml(file: Path) -> bool:

@@ -43,18 +43,19 @@ class Wired:
     def extra(self, agent: str) -> Extra:
         return TRUST.get(agent, lambda repo: Extra())(self.root)
 
-    def run(self, agent: str, script: object, more: Extra | None = None, **options: object) -> Ran:
-        """As a person types it; `more`: what that person has besides."""
-        return self.stand.run(agent, self.root, script, extra=self._with(agent, more), **options)  # type: ignore[arg-type]
+    def run(self, agent: str, script: object, more: Extra | None = None, at: str = "", **options: object) -> Ran:
+        """As a person types it, in the folder `at`; `more`: what that person has besides."""
+        return self.stand.run(agent, self.root / at, script, extra=self._with(agent, more), **options)  # type: ignore[arg-type]
 
-    def run_in_session(self, agent: str, script: object, more: Extra | None = None, **options: object) -> Ran:
+    def run_in_session(self, agent: str, script: object, more: Extra | None = None, at: str = "",
+                       **options: object) -> Ran:
         """As a person types it with `coord run` before it, or has it started by a shim."""
         profile = PROFILES[agent]
 
         def before(argv: list[str]) -> list[str]:
             return [sys.executable, "-P", "-m", "coordinator.cli.main", "run", "--program", argv[0], profile, "--", *argv[1:]]
 
-        return self.stand.run(agent, self.root, script, extra=self._with(agent, more), before=before,
+        return self.stand.run(agent, self.root / at, script, extra=self._with(agent, more), before=before,
                               **options)  # type: ignore[arg-type]
 
     def _with(self, agent: str, more: Extra | None) -> Extra:

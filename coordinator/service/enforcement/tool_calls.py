@@ -41,6 +41,8 @@ class Heeded:
     """LOCKED, where the hook stays in line for it for a while (`hooks.wait_s`)."""
     wait_s: float = 0.0
     """For how long."""
+    outside: list[str] = field(default_factory=list)
+    """Files of the call that lie outside of this repository: they may be another coordinator's."""
     receipt: list[ev.Event] = field(default_factory=list)
     """What is to be recorded once the agent has been told all this, and not before."""
 
@@ -107,6 +109,7 @@ def _before(
     if call.kind == "write":
         located, refusal = located_in(tx, call.paths, heard.cwd)
         refusal = refusal or take(svc, tx, actor, heeded, located, heard.tool, wait_s)
+        heeded.outside = _outside(tx, call.paths, heard.cwd) if refusal is None else []
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
         refusal = None
@@ -154,6 +157,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
     if call.kind in ("write", "read"):
         located, _ = located_in(tx, call.paths, heard.cwd)
         read_versions.note(tx, heeded.holder, located, written=call.kind == "write")
+        heeded.outside = _outside(tx, call.paths, heard.cwd)
     elif call.kind == "shell":
         shell_commands.settle_own(svc, tx, heeded.holder)
         if not git_asks:
@@ -192,6 +196,18 @@ def located_in(
             return [], refusal
         found.setdefault(located.resource.scope, located)
     return list(found.values()), None
+
+
+def _outside(tx: Tx, paths: Sequence[str], cwd: str | None) -> list[str]:
+    """Those of them that `located_in` leaves out."""
+    found = []
+    for path in paths:
+        try:
+            tx.looked.place(path, cwd, literal=True)
+        except Refusal as refusal:
+            if refusal.code is Code.OUTSIDE_REPO:
+                found.append(path)
+    return found
 
 
 def take(
