@@ -277,7 +277,7 @@ class Daemon:
         ]
 
     def _agent_of(self, pid: int) -> str | None:
-        return self._processes.agent_of(pid) or self.namespaces.agent_of(pid)
+        return self.namespaces.agent_of(pid) or self._processes.agent_of(pid)
 
     def _sweep(self) -> None:
         self.router.verdicts.resume()
