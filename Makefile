@@ -54,7 +54,7 @@ agents:          ## install the real coding agents that test-agents runs, at pin
 	@PYTHON=$(PYTHON) scripts/agents.sh $(AGENTS)
 
 test-agents: setup agents  ## real coding agents against a scripted model, offline
-	@$(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents
+	@$(BIN)/python -m pytest -m agents -n 2 --dist worksteal $(OPTIONS) tests/agents
 
 battery: setup agents  ## attack what others hold, and do ordinary work, by real coding agents; keep what comes out
 	@COORD_TEST_BATTERY_WRITE=1 $(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents/test_battery.py

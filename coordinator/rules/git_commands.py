@@ -53,7 +53,8 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
         return len(plain) == 1 and "--" not in args and plain[0] not in ("HEAD", "@") and (
             names_commit is not None and names_commit(plain[0]))
     if name == "clean":
-        return "f" in short or "--force" in flags
+        return ("f" in short or "--force" in flags) and (
+            not plain or bool(_EVERYTHING.intersection(plain)))
     if name == "checkout":
         if "--" in args:
             return not args[args.index("--") + 1 :] or bool(
