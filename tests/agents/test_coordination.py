@@ -64,7 +64,7 @@ def test_what_another_holds_is_refused_and_the_model_is_told(agent: str, wired: 
         assert "Add the sum" in said
         assert "Read-only file system" in heard["shell"].text
         assert "ann" in heard["obvious"].text
-        assert "whole work tree" in heard["stash"].text
+        assert "whole working tree" in heard["stash"].text
         holders = {one.agent for one in client.call(rq.Agents(all=True)).items}
         assert any(name.startswith(PROFILES[agent]) for name in holders), holders
         left = [(one.resource, one.locked_by) for one in client.call(rq.Locks()).items]

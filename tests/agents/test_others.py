@@ -58,7 +58,7 @@ def test_minis_commands_are_checked(wired: Wired) -> None:
         assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", ran.tail()
         assert wired.read("new.txt") == "new\n", ran.tail()
         assert "reordering them" in heard[0].text
-        assert "whole work tree" in heard[2].text
+        assert "whole working tree" in heard[2].text
 
 
 @pytest.mark.parametrize("agent", ["pi", "qwen"])
