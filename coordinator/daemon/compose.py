@@ -202,6 +202,7 @@ class Daemon:
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
                            self.namespaces.git_asks)
         self._heard = guard.heard
+        self._gits.on_end = guard.comparison.git_had_its_turn
         await self.namespaces.resume()
         self._door = door = UnixServer(self.router, guard, self.state.socket(), self._ground)
         await door.open()
