@@ -59,8 +59,12 @@ def flagged(repo: Repo) -> dict[str, rq.ReviewFile]:
 
 
 def told(repo: Repo, agent: Claude) -> str:
+    """Since it was last asked."""
     with repo.client() as client:
-        return "\n".join(one.text for one in client.call(rq.Heartbeat(agent=agent.name)).notices)
+        notices = client.call(rq.Heartbeat(agent=agent.name)).notices
+        if notices:
+            client.call(rq.Heartbeat(agent=agent.name, ack=max(one.notice for one in notices)))
+    return "\n".join(one.text for one in notices)
 
 
 #: What is held and not there, what a command makes of it, and what a review names.
