@@ -93,7 +93,7 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
     if rest[0] == "commit" or rest[0] in git_commands.INDEXING:
         if not git_commands.wide(rest) or rest[0] != "update-index":
             return _taken_in(git, check, Path(top), rest)
-    elif rest[0] in ("update-ref", "symbolic-ref", "branch") and _passes(git, check, rest):
+    elif rest[0] in ("update-ref", "symbolic-ref", "branch") and _passes(git, rest):
         return RUN
 
     def names_commit(word: str) -> bool:
@@ -131,9 +131,8 @@ def _is_shared(git: Program, top: str, name: str) -> bool:
     return Path(top, index).resolve().is_relative_to(Path(said).resolve())
 
 
-def _passes(git: Program, check: CommitCheck, rest: list[str]) -> bool:
-    """Whether it leaves HEAD and its branch where they are, or is a commit on top of them with
-    nothing of what others hold."""
+def _passes(git: Program, rest: list[str]) -> bool:
+    """Whether it leaves HEAD and its branch where they are."""
     head = git.line("symbolic-ref", "-q", "HEAD")
     if rest[0] == "branch":
         plain = [word for word in rest[1:] if not word.startswith("-")]
@@ -141,16 +140,8 @@ def _passes(git: Program, check: CommitCheck, rest: list[str]) -> bool:
     moved = git_commands.moved_ref(rest)
     if moved is None or (moved.ref and moved.ref not in ("HEAD", head)):
         return True
-    if not moved.to:
-        return False
-    new, old = (git.line("rev-parse", "-q", "--verify", f"{one}^{{commit}}")
-                for one in (moved.to, "HEAD"))
-    parents = git.line("rev-parse", "-q", f"{new}^@").split("\n") if new else []
-    if new != old and parents != [old]:
-        return False
-    files = git.says("diff", "--name-only", "-z", "--no-renames", old, new) if old else (
-        git.says("ls-tree", "-r", "-z", "--name-only", "--full-tree", new))
-    return not check.commit_of(_names(files))
+    new, old = (git.line("rev-parse", "-q", "--verify", one) for one in (moved.to, "HEAD"))
+    return bool(new) and new == old
 
 
 def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> int:

@@ -193,3 +193,18 @@ def test_where_git_does_not_ask_its_moves_are_told(repo: Repo, command: str, tol
     heard = said_to(repo, ann.name)
     assert told in heard and ("HEAD" in said) == bool(told), (heard, said)
     assert told or heard == ""
+
+
+def test_what_a_lease_began_with_is_kept_beside_what_another_made_of_it(repo: Repo) -> None:
+    """Though nobody has seen the file written before."""
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    bob.hook("SessionStart", source="startup")
+    given = begins(ann, "make tests")
+    with repo.client() as client:
+        client.call(rq.Acquire(agent=bob.name, resources=["a.py"]))
+        time.sleep(0.1)
+        repo.write("a.py", "HACK\n")
+        (review,) = until(lambda: client.call(rq.Reviews()).items)
+        (file,) = client.call(rq.ReviewShow(review=review.review)).files
+    assert (file.change, file.kept) == ("modified", True) and "-one" in file.diff
+    ann._call("Bash", given, "PostToolUse", tool_response={})

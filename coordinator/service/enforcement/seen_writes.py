@@ -173,6 +173,7 @@ def seen(
         holder = rights.holder(change)
         if holder is not None and rights.holds(change) and is_foreign(tx, change, holder):
             agent = writer(tx, change, but=holder)
+            before = before or rights.baseline(change)
             out.append(Foreign(holder, agent, change, before))
             versions.append((change.path, change.hash, None))
             if agent is None:
@@ -206,6 +207,14 @@ class _Rights:
         """Whether the holder that was found last has the right still, and had it at the write."""
         lease, written = self._live, change.touched_ms
         return lease is not None and (written is None or iso(written) >= lease.locked_at)
+
+    def baseline(self, change: Seen) -> str | None:
+        """What the file held when the lease of its holder, who was found last, began."""
+        lease = self._live
+        if lease is None or lease.kind in ("file", "region"):
+            return lease.content_hash if lease is not None else None
+        row = self._tx.row("baseline_get", lease.fencing_token, change.path)
+        return str(row[0]) if row is not None else None
 
     def holder(self, change: Seen) -> str | None:
         """Who had the right to write this path when it was written: the writer, as far as a lease

@@ -110,7 +110,7 @@ SYSTEM = [
     Action("strace", ("strace -f -o t.log true && grep -c exit_group t.log; rm t.log",), needs=("strace",)),
     Action("gdb-like attach to a child", ("sleep 5 & strace -p $! -o t.log & sleep 0.3; kill %1; wait; test -s t.log && echo attached; rm t.log",), needs=("strace",)),
     Action("a tmux of its own", ("tmux -L mine -f /dev/null new-session -d 'echo x > tm.out'; for n in $(seq 100); do [ -s tm.out ] && break; sleep 0.05; done; cat tm.out; tmux -L mine kill-server 2>/dev/null; true",), needs=("tmux",)),
-    Action("owners of the system's files", ("stat -c '%U %a' /etc/passwd; ls -ld / | cut -c1-10",)),
+    Action("owners of the system's files", ("stat -c '%U %a' /etc/passwd; ls -ld / | cut -c1-10",), price=("root", "nobody")),
     Action("setuid programs are there", ("test -u $(command -v su) && echo setuid",), needs=("su",)),
 ]
 
