@@ -15,7 +15,7 @@ import logging
 import os
 import secrets
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -108,12 +108,13 @@ class Namespaces:
                     return self._sessions[key].agent
         return None
 
-    def spread(self) -> asyncio.Future[None] | None:
-        """After a commit: what has to be over before it is told, if anything."""
+    def spread(self, answers: list[Any]) -> asyncio.Future[None] | None:
+        """After a commit: what has to be over before these answers are given, if anything. A grant
+        that does not keep all others' commands says so."""
         if not self._touched or self._to is None:
             return None
         touched, self._touched = self._touched, set()
-        return self._loop.create_task(self._spread(touched))
+        return self._loop.create_task(self._spread(touched, answers))
 
     async def open(self, request: rq.OpenSession) -> rq.SessionOpened | Refusal:
         """Have a namespace made."""
@@ -197,18 +198,21 @@ class Namespaces:
         if table == "file_locks":
             self._touched.add(row)
 
-    async def _spread(self, touched: set[int]) -> None:
+    async def _spread(self, touched: set[int], answers: list[Any]) -> None:
         try:
             async with self._learning:
                 held = await self._changed(touched)
                 if held:
                     said = await self._order(do="hold", root=self._root, held=held)
-                    self._tell_of(said["left"])
+                    self._tell_of(said["left"], answers)
         except Refusal as refusal:
             log.error("%s", refusal.message)
 
-    def _tell_of(self, left: dict[str, str]) -> None:
-        """What does not keep others' commands from these is told to whoever holds them, once."""
+    def _tell_of(self, left: dict[str, str], answers: Sequence[Any] = ()) -> None:
+        """What does not keep others' commands from these is told to whoever holds them, once: with
+        the grant's own answer where there is one, else by a message."""
+        granted = {lease.fencing_token: answer.warnings for answer in answers if left
+                   if isinstance(answer, rq.Acquired | rq.Claimed) for lease in answer.leases}
         for path, why in left.items():
             rights = self._rights.get(path) or self._rights.get(path + "/") or {}
             for token, right in rights.items():
@@ -216,8 +220,12 @@ class Namespaces:
                     continue
                 self._told.add((token, path))
                 name = os.path.relpath(path, self._root)
-                self._tell(right.owner, f"{name}, which you hold, is not kept from commands of "
-                           f"other agents ({why}). What they change there is found afterwards.")
+                said = (f"{name}, which you hold, is not kept from commands of other agents "
+                        f"({why}). What they change there is found afterwards.")
+                if token in granted:
+                    granted[token].append(said)
+                else:
+                    self._tell(right.owner, said)
 
     async def _changed(self, touched: set[int]) -> dict[str, list[str] | None]:
         """The paths that others may write now than the keeper was told."""

@@ -85,7 +85,7 @@ class Keeper:
         self._links: set[Link] = set()
         self._own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self._around = (os.open("/proc/self/ns/user", os.O_RDONLY | os.O_CLOEXEC)
-                        if _namespace_of(os.getpid(), "user") != origin else -1)
+                        if kernel.namespace_of(os.getpid(), "user") != origin else -1)
         self._needed_at = time.monotonic()
         self._looked_at = 0.0
         self._ways: dict[str, Callable[[Link, dict[str, Any]], dict[str, Any]]] = {
@@ -236,7 +236,7 @@ class Keeper:
         link.root = root or link.root
         return {"sessions": {
             key: [kept.session.agents[root], not kept.entered or kept.process is not None,
-                  os.fstat(kept.session.namespace).st_ino, kept.ends, kept.asks]
+                  kept.session.number, kept.ends, kept.asks]
             for key, kept in self._sessions.items() if kept.root == root}}
 
     def _enter(self, link: Link, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
@@ -257,7 +257,7 @@ class Keeper:
     def _apply(self, paths: set[str], only: list[Kept] | None = None) -> dict[str, str]:
         """Make it so in every session; which paths are not covered, or not wholly, and why."""
         left: dict[str, str] = {}
-        covered: set[str] = set()
+        covered: dict[str, set[int]] = {}  # path -> the namespaces in which it is read-only
         if not paths:
             return left
         held = set(self._plan.paths())
@@ -277,11 +277,11 @@ class Keeper:
                     if why:
                         left[path] = why
                     elif read_only:
-                        covered.add(path)
+                        covered.setdefault(path, set()).add(session.number)
         finally:
             kernel.enter(self._own, kernel.CLONE_NEWNS)
-        for path in covered - left.keys():
-            if why := gap(path):
+        for path in covered.keys() - left.keys():
+            if why := gap(path, covered[path]):
                 left[path] = why
         return left
 
@@ -316,12 +316,12 @@ class Keeper:
                     if not kept.entered and kept.made_at < late]:
             self._tell_end(key)
             self._forget(key)
-        over = {os.fstat(kept.session.namespace).st_ino: key
+        over = {kept.session.number: key
                 for key, kept in self._sessions.items() if kept.entered and kept.process is None}
         if not over:
             return
-        for pid in _processes():
-            over.pop(_namespace_of(pid), None)
+        for pid in kernel.processes():
+            over.pop(kernel.namespace_of(pid), None)
         for key in over.values():
             self._forget(key)
 
@@ -333,7 +333,7 @@ class Keeper:
     def _is_inside(self, pid: int) -> bool:
         """Whether a process is in a session, or in a namespace that was made in one. (Of those
         outside an ordinary user's keeper may not ask; root's may, and there are containers.)"""
-        if _namespace_of(pid, "user") in (0, self._origin):
+        if kernel.namespace_of(pid, "user") in (0, self._origin):
             return False
         if self._around >= 0:
             return True
@@ -345,20 +345,8 @@ class Keeper:
         """An agent makes its user namespace after it has entered."""
         for kept in self._sessions.values():
             if kept.process is not None and not kept.user:
-                number = _namespace_of(kept.pid, "user")
+                number = kernel.namespace_of(kept.pid, "user")
                 kept.user = 0 if number == self._origin else number
-
-
-def _processes() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-
-
-def _namespace_of(pid: int, kind: str = "mnt") -> int:
-    """A namespace of a process; 0 where that may not be asked, which is outside."""
-    try:
-        return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
-    except OSError:
-        return 0
 
 
 def _users_above(pid: int) -> set[int]:
@@ -425,7 +413,7 @@ def main() -> int:
         return 0  # another one was faster
     os.ftruncate(lock, 0)
     os.write(lock, b"%d" % os.getpid())
-    outside, origin = _start_outside(), _namespace_of(os.getpid(), "user")
+    outside, origin = _start_outside(), kernel.namespace_of(os.getpid(), "user")
     try:
         if os.getuid() != 0:
             _take_power()
