@@ -58,6 +58,8 @@ class Guarded:
     agent: str
     ends: bool
     git_asks: bool
+    joins: bool = False
+    """Its agent was started by a person; its commands enter it one by one."""
 
 
 class Namespaces:
@@ -86,12 +88,12 @@ class Namespaces:
         self._paths: dict[int, list[str]] = {}
         #: Of which lease and path its holder was told that it is not covered.
         self._told: set[tuple[int, str]] = set()
-        self._opening, self._learning = asyncio.Lock(), asyncio.Lock()
+        self._opening, self._learning, self._joining = (asyncio.Lock() for _ in range(3))
         self._reading: asyncio.Task[None] | None = None
 
     def agents(self) -> list[str]:
-        """The agents whose processes are in namespaces of their own."""
-        return [one.agent for one in self._sessions.values()]
+        """The agents whose own processes are in namespaces of their own."""
+        return [one.agent for one in self._sessions.values() if not one.joins]
 
     def git_asks(self, agent: str | None) -> bool:
         """Whether git asks in this agent's sessions."""
@@ -118,31 +120,58 @@ class Namespaces:
 
     async def open(self, request: rq.OpenSession) -> rq.SessionOpened | Refusal:
         """Have a namespace made."""
-        key = secrets.token_urlsafe(24)
         try:
-            owner = self._look(lambda view: _owner(view, request.agent))
-            if owner != request.agent:
-                raise Refusal(Code.INVALID, f"{request.agent} is not a registered agent, or a "
-                              "sub-agent of one: it has no session of its own.")
-            async with self._opening:
-                programs = await self._loop.run_in_executor(None, _programs, request.path)
-                made = partial(self._order, do="session", key=key, root=self._root, agent=owner,
-                               ends=request.ends, programs=programs)
-                try:
-                    await self._connect()
-                    said = await made()
-                except Refusal as refusal:  # the one that ended just now had no session any more
-                    if not refusal.facts.get("lost"):
-                        raise
-                    await self._connect()
-                    said = await made()
-                self._tell_of(said["left"])
-                said = await self._order(do="sessions", root=self._root)
-                _, _, number, _, git_asks = said["sessions"][key]
-                self._sessions[key] = Guarded(owner, request.ends, git_asks)
-                self._numbers[key] = number
+            return await self._open(request.agent, request.path, ends=request.ends)
         except Refusal as refusal:
             return refusal
+
+    async def join(self, agent: str | None, request: rq.JoinSession) -> rq.SessionJoined | Refusal:
+        """The namespace for a command of this agent, whose own process is in none."""
+        nowhere = rq.SessionJoined(key=None, socket=None)
+        if (agent is None or self.agent_of(request.pid) is not None
+                or not self._service.settings.hooks.confine):
+            return nowhere
+        try:
+            owner = self._look(lambda view: _owner(view, agent))
+            async with self._joining:
+                key = next((key for key, one in self._sessions.items()
+                            if one.joins and one.agent == owner), None)
+                if key is None:
+                    await self._loop.run_in_executor(None, _have_keeper)
+                    key = (await self._open(agent, request.path, joins=True)).key
+        except Refusal as refusal:
+            log.info("a command of %s is in no session: %s", agent, refusal.message)
+            return nowhere
+        return rq.SessionJoined(key=key, socket=str(orders.socket_path()))
+
+    async def _open(self, agent: str, path: str, *, ends: bool = False,
+                    joins: bool = False) -> rq.SessionOpened:
+        """
+        Raises:
+            Refusal: there can be none.
+        """
+        key = secrets.token_urlsafe(24)
+        owner = self._look(lambda view: _owner(view, agent))
+        if owner != agent:
+            raise Refusal(Code.INVALID, f"{agent} is not a registered agent, or a sub-agent of "
+                          "one: it has no session of its own.")
+        async with self._opening:
+            programs = await self._loop.run_in_executor(None, _programs, path)
+            made = partial(self._order, do="session", key=key, root=self._root, agent=owner,
+                           ends=ends, joins=joins, programs=programs)
+            try:
+                await self._connect()
+                said = await made()
+            except Refusal as refusal:  # the one that ended just now had no session any more
+                if not refusal.facts.get("lost"):
+                    raise
+                await self._connect()
+                said = await made()
+            self._tell_of(said["left"])
+            said = await self._order(do="sessions", root=self._root)
+            _, _, number, _, git_asks, _ = said["sessions"][key]
+            self._sessions[key] = Guarded(owner, ends, git_asks, joins)
+            self._numbers[key] = number
         return rq.SessionOpened(key=key, socket=str(orders.socket_path()))
 
     async def resume(self) -> None:
@@ -152,8 +181,8 @@ class Namespaces:
             with contextlib.suppress(Refusal):
                 await self._connect()
                 said = await self._order(do="sessions", root=self._root)
-                for key, (agent, lives, number, ends, asks) in said["sessions"].items():
-                    self._sessions[key] = Guarded(agent, ends, asks)
+                for key, (agent, lives, number, ends, asks, joins) in said["sessions"].items():
+                    self._sessions[key] = Guarded(agent, ends, asks, joins)
                     self._numbers[key] = number
                     if not lives:
                         self._over(key)
@@ -337,6 +366,15 @@ def check_outside(root: Path) -> None:
             Code.BAD_TRANSITION, "A coordinator is not run in an agent's session. One is started "
             "outside of it.", next="`coord status` shows it.",
         )
+
+
+def _have_keeper() -> None:
+    """Start this user's keeper if there is none. In a thread.
+
+    Raises:
+        Refusal: there can be none.
+    """
+    orders.connect(start=True).close()
 
 
 def _programs(path: str) -> list[list[str]]:
