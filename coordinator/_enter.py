@@ -1,12 +1,16 @@
 """Enter an agent session's namespace, then become the agent.
 
     /abs/python -I -S -E _enter.py SOCKET KEY DIRECTORY COMMAND [ARGUMENT…]
+    /abs/python -I -S -E _enter.py join ROOT DIRECTORY COMMAND [ARGUMENT…]
 
 The keeper of the user's sessions, at SOCKET, gives out the namespace that KEY was made for, and
 knows this process as the first in it. The agent gets a user namespace of its own, in which it is
 who it was: without power over the mounts of the session. As root it has the full map of identities,
 which only a process outside can write; as anybody else its own identity alone. One file with the
 standard library only: it runs before every agent, in the time that its user waits.
+
+`join` is for a command of an agent that a person started by itself (wiring/command_prefix.py): the
+coordinator of ROOT is asked for its agent's namespace. Where there is none the command just runs.
 """
 
 import _socket
@@ -15,6 +19,8 @@ import os
 import sys
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+#: How long the coordinator may take to answer a command (seconds).
+PATIENCE_S = 15.0
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -46,6 +52,39 @@ def namespaces(path: str, key: str) -> "list[int]":
     if not found:
         raise OSError(said.decode("utf-8", "replace").strip())
     return found
+
+
+def session_of_agent(root: str) -> "tuple[str, str] | None":
+    """Where the keeper listens, and the key; None: this process belongs to no agent, is in a
+    session already, or nobody can tell."""
+    link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    link.settimeout(PATIENCE_S)
+    try:
+        path = root + "/.coord/socket"
+        if os.path.exists(root + "/.coord/socket.path"):
+            with open(root + "/.coord/socket.path") as file:
+                path = file.read()
+        link.connect(path)
+        peer = link.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        if int.from_bytes(peer[4:8], sys.byteorder) not in (os.getuid(), 0):
+            return None
+        import json  # (late: without a coordinator it is not needed)
+
+        asked = {"id": 1, "op": "join_session",
+                 "params": {"pid": os.getpid(), "path": os.environ.get("PATH", "")}}
+        link.sendall(json.dumps(asked).encode() + b"\n")
+        said = b""
+        while not said.endswith(b"\n"):
+            piece = link.recv(65536)
+            if not piece:
+                return None
+            said += piece
+        found = json.loads(said).get("ok") or {}
+    except (OSError, ValueError):
+        return None
+    finally:
+        link.close()
+    return (found["socket"], found["key"]) if found.get("key") else None
 
 
 def own_identity(uid: int, gid: int) -> None:
@@ -82,18 +121,36 @@ def all_identities() -> None:
         raise OSError("the identities could not be mapped")
 
 
+def descriptors() -> "list[int] | None":
+    """Of the session that this process is to be in; None: in none."""
+    if sys.argv[1] != "join":
+        return namespaces(sys.argv[1], sys.argv[2])
+    while True:
+        found = session_of_agent(sys.argv[2])
+        if found is None:
+            return None
+        try:
+            return namespaces(*found)
+        except OSError as bad:  # nobody had come to it for a while: it was just given up
+            if found == session_of_agent(sys.argv[2]):
+                raise bad
+
+
 def main() -> int:
     uid, gid = os.getuid(), os.getgid()
     try:
-        *around, mounts = namespaces(sys.argv[1], sys.argv[2])
-        for descriptor in around:
-            check(libc.setns(descriptor, CLONE_NEWUSER), "setns")
-            os.close(descriptor)
-        check(libc.setns(mounts, CLONE_NEWNS), "setns")
-        os.close(mounts)
-        own_identity(uid, gid) if around else all_identities()
-        # The directory that was open before lies outside: relative paths would go round the mounts.
-        os.chdir(sys.argv[3])
+        given = descriptors()
+        if given is not None:
+            *around, mounts = given
+            for descriptor in around:
+                check(libc.setns(descriptor, CLONE_NEWUSER), "setns")
+                os.close(descriptor)
+            check(libc.setns(mounts, CLONE_NEWNS), "setns")
+            os.close(mounts)
+            own_identity(uid, gid) if around else all_identities()
+            # The directory that was open before lies outside: relative paths would go round the
+            # mounts.
+            os.chdir(sys.argv[3])
     except OSError as bad:
         sys.stderr.write(f"coord: the session could not be entered ({bad}); nothing was run.\n")
         return 126

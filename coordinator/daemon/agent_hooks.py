@@ -18,7 +18,7 @@ from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.other_repositories import OtherRepositories
 from coordinator.daemon.request_router import RequestRouter, who
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
-from coordinator.daemon.session_processes import SessionProcesses
+from coordinator.daemon.session_processes import SessionProcesses, has_prefix
 from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import HookAnswer, can_add, encode
 from coordinator.dialects.table import HookTable
@@ -120,6 +120,8 @@ class AgentHooks:
         receipt = _Receipt(self._router, self._on_the_way)
 
         sentences: dict[str, list[str]] = {}
+        kept = (heard.moment == "session" and token is None and has_prefix(caller)
+                and self._router.service.settings.hooks.confine)
 
         def job(tx: Tx) -> Any:
             service = self._router.service
@@ -129,7 +131,7 @@ class AgentHooks:
                 service, tx, actor, profile, heard, can_add=can_add(table, heard),
                 wait_s=wait_s, turn_wait_s=turn_wait_s, git_asks=self._git_asks(actor.agent),
                 broken=[one for said in sentences.values() for one in said],
-                on_the_way=self._on_the_way,
+                on_the_way=self._on_the_way, kept=kept,
             )
             if heeded.waiting is None:  # else nothing is told yet
                 if confirms:

@@ -163,7 +163,9 @@ class Daemon:
             {"compact": lambda req, answer: self._compaction.ask(req, answer),
              "git_turn": lambda req, answer: self._gits.take(req, answer),
              "open_session": lambda req, answer: self.router.engine.task(
-                 self.namespaces.open(req), answer)},
+                 self.namespaces.open(req), answer),
+             "join_session": lambda req, answer: self.router.engine.task(
+                 self.namespaces.join(self._agent_of(req.pid), req), answer)},
         )
         self._alive = AgentsAlive(self.router)
         self.namespaces = Namespaces(self._loop, self.service, self._db, self.router.look,

@@ -68,12 +68,13 @@ def serve(
 
     def hand_over() -> None:
         if gathered:
+            folder.settle()
             sink.write(encoding.frame(encoding.BLOBS, encoding.encode_blobs(gathered)))
             sink.flush()
             gathered.clear()
             pace.rest(HANDED_RESTS)
 
-    folder = BlobFolder(blobs, lambda: kept_max, pace)
+    folder = BlobFolder(blobs, lambda: kept_max, pace, at_once=False)
     looker = Looker(tree, Ignore(tree), budget, kept, blob, folder)
     while True:
         head = source.read(encoding.HEAD.size)
@@ -85,6 +86,7 @@ def serve(
         handed.clear()
         looker.look(needs, looked, 0)
         hand_over()
+        folder.settle()  # also what nobody was told of
         sink.write(encoding.frame(encoding.FACTS, encoding.encode_facts(looked)))
         sink.flush()
 

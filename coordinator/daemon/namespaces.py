@@ -15,7 +15,7 @@ import logging
 import os
 import secrets
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -58,6 +58,8 @@ class Guarded:
     agent: str
     ends: bool
     git_asks: bool
+    joins: bool = False
+    """Its agent was started by a person; its commands enter it one by one."""
 
 
 class Namespaces:
@@ -86,12 +88,12 @@ class Namespaces:
         self._paths: dict[int, list[str]] = {}
         #: Of which lease and path its holder was told that it is not covered.
         self._told: set[tuple[int, str]] = set()
-        self._opening, self._learning = asyncio.Lock(), asyncio.Lock()
+        self._opening, self._learning, self._joining = (asyncio.Lock() for _ in range(3))
         self._reading: asyncio.Task[None] | None = None
 
     def agents(self) -> list[str]:
-        """The agents whose processes are in namespaces of their own."""
-        return [one.agent for one in self._sessions.values()]
+        """The agents whose own processes are in namespaces of their own."""
+        return [one.agent for one in self._sessions.values() if not one.joins]
 
     def git_asks(self, agent: str | None) -> bool:
         """Whether git asks in this agent's sessions."""
@@ -108,40 +110,68 @@ class Namespaces:
                     return self._sessions[key].agent
         return None
 
-    def spread(self) -> asyncio.Future[None] | None:
-        """After a commit: what has to be over before it is told, if anything."""
+    def spread(self, answers: list[Any]) -> asyncio.Future[None] | None:
+        """After a commit: what has to be over before these answers are given, if anything. A grant
+        that does not keep all others' commands says so."""
         if not self._touched or self._to is None:
             return None
         touched, self._touched = self._touched, set()
-        return self._loop.create_task(self._spread(touched))
+        return self._loop.create_task(self._spread(touched, answers))
 
     async def open(self, request: rq.OpenSession) -> rq.SessionOpened | Refusal:
         """Have a namespace made."""
-        key = secrets.token_urlsafe(24)
         try:
-            owner = self._look(lambda view: _owner(view, request.agent))
-            if owner != request.agent:
-                raise Refusal(Code.INVALID, f"{request.agent} is not a registered agent, or a "
-                              "sub-agent of one: it has no session of its own.")
-            async with self._opening:
-                programs = await self._loop.run_in_executor(None, _programs, request.path)
-                made = partial(self._order, do="session", key=key, root=self._root, agent=owner,
-                               ends=request.ends, programs=programs)
-                try:
-                    await self._connect()
-                    said = await made()
-                except Refusal as refusal:  # the one that ended just now had no session any more
-                    if not refusal.facts.get("lost"):
-                        raise
-                    await self._connect()
-                    said = await made()
-                self._tell_of(said["left"])
-                said = await self._order(do="sessions", root=self._root)
-                _, _, number, _, git_asks = said["sessions"][key]
-                self._sessions[key] = Guarded(owner, request.ends, git_asks)
-                self._numbers[key] = number
+            return await self._open(request.agent, request.path, ends=request.ends)
         except Refusal as refusal:
             return refusal
+
+    async def join(self, agent: str | None, request: rq.JoinSession) -> rq.SessionJoined | Refusal:
+        """The namespace for a command of this agent, whose own process is in none."""
+        nowhere = rq.SessionJoined(key=None, socket=None)
+        if (agent is None or self.agent_of(request.pid) is not None
+                or not self._service.settings.hooks.confine):
+            return nowhere
+        try:
+            owner = self._look(lambda view: _owner(view, agent))
+            async with self._joining:
+                key = next((key for key, one in self._sessions.items()
+                            if one.joins and one.agent == owner), None)
+                if key is None:
+                    await self._loop.run_in_executor(None, _have_keeper)
+                    key = (await self._open(agent, request.path, joins=True)).key
+        except Refusal as refusal:
+            log.info("a command of %s is in no session: %s", agent, refusal.message)
+            return nowhere
+        return rq.SessionJoined(key=key, socket=str(orders.socket_path()))
+
+    async def _open(self, agent: str, path: str, *, ends: bool = False,
+                    joins: bool = False) -> rq.SessionOpened:
+        """
+        Raises:
+            Refusal: there can be none.
+        """
+        key = secrets.token_urlsafe(24)
+        owner = self._look(lambda view: _owner(view, agent))
+        if owner != agent:
+            raise Refusal(Code.INVALID, f"{agent} is not a registered agent, or a sub-agent of "
+                          "one: it has no session of its own.")
+        async with self._opening:
+            programs = await self._loop.run_in_executor(None, _programs, path)
+            made = partial(self._order, do="session", key=key, root=self._root, agent=owner,
+                           ends=ends, joins=joins, programs=programs)
+            try:
+                await self._connect()
+                said = await made()
+            except Refusal as refusal:  # the one that ended just now had no session any more
+                if not refusal.facts.get("lost"):
+                    raise
+                await self._connect()
+                said = await made()
+            self._tell_of(said["left"])
+            said = await self._order(do="sessions", root=self._root)
+            _, _, number, _, git_asks, _ = said["sessions"][key]
+            self._sessions[key] = Guarded(owner, ends, git_asks, joins)
+            self._numbers[key] = number
         return rq.SessionOpened(key=key, socket=str(orders.socket_path()))
 
     async def resume(self) -> None:
@@ -151,8 +181,8 @@ class Namespaces:
             with contextlib.suppress(Refusal):
                 await self._connect()
                 said = await self._order(do="sessions", root=self._root)
-                for key, (agent, lives, number, ends, asks) in said["sessions"].items():
-                    self._sessions[key] = Guarded(agent, ends, asks)
+                for key, (agent, lives, number, ends, asks, joins) in said["sessions"].items():
+                    self._sessions[key] = Guarded(agent, ends, asks, joins)
                     self._numbers[key] = number
                     if not lives:
                         self._over(key)
@@ -197,18 +227,21 @@ class Namespaces:
         if table == "file_locks":
             self._touched.add(row)
 
-    async def _spread(self, touched: set[int]) -> None:
+    async def _spread(self, touched: set[int], answers: list[Any]) -> None:
         try:
             async with self._learning:
                 held = await self._changed(touched)
                 if held:
                     said = await self._order(do="hold", root=self._root, held=held)
-                    self._tell_of(said["left"])
+                    self._tell_of(said["left"], answers)
         except Refusal as refusal:
             log.error("%s", refusal.message)
 
-    def _tell_of(self, left: dict[str, str]) -> None:
-        """What does not keep others' commands from these is told to whoever holds them, once."""
+    def _tell_of(self, left: dict[str, str], answers: Sequence[Any] = ()) -> None:
+        """What does not keep others' commands from these is told to whoever holds them, once: with
+        the grant's own answer where there is one, else by a message."""
+        granted = {lease.fencing_token: answer.warnings for answer in answers if left
+                   if isinstance(answer, rq.Acquired | rq.Claimed) for lease in answer.leases}
         for path, why in left.items():
             rights = self._rights.get(path) or self._rights.get(path + "/") or {}
             for token, right in rights.items():
@@ -216,8 +249,12 @@ class Namespaces:
                     continue
                 self._told.add((token, path))
                 name = os.path.relpath(path, self._root)
-                self._tell(right.owner, f"{name}, which you hold, is not kept from commands of "
-                           f"other agents ({why}). What they change there is found afterwards.")
+                said = (f"{name}, which you hold, is not kept from commands of other agents "
+                        f"({why}). What they change there is found afterwards.")
+                if token in granted:
+                    granted[token].append(said)
+                else:
+                    self._tell(right.owner, said)
 
     async def _changed(self, touched: set[int]) -> dict[str, list[str] | None]:
         """The paths that others may write now than the keeper was told."""
@@ -329,6 +366,15 @@ def check_outside(root: Path) -> None:
             Code.BAD_TRANSITION, "A coordinator is not run in an agent's session. One is started "
             "outside of it.", next="`coord status` shows it.",
         )
+
+
+def _have_keeper() -> None:
+    """Start this user's keeper if there is none. In a thread.
+
+    Raises:
+        Refusal: there can be none.
+    """
+    orders.connect(start=True).close()
 
 
 def _programs(path: str) -> list[list[str]]:

@@ -21,6 +21,8 @@ SHELLS = frozenset((b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash", b"busybox"
                     b"timeout"))
 #: What stands in the command line of a hook of coord's.
 HOOKS = (b"_hook.py", b"coordinator.cli.main\0hook")
+#: What stands in the environment of an agent that runs its commands in its session.
+PREFIX = b"/coord/command-prefixes/"
 #: How many parents are looked at.
 DEPTH_MAX = 40
 #: Sessions that are remembered.
@@ -167,12 +169,22 @@ def processes_above(pid: int) -> Iterator[Process]:
         pid = found[0]
 
 
+def has_prefix(pid: int) -> bool:
+    """Whether the commands of the agent whose hook this process is run in its session
+    (wiring/command_prefix.py)."""
+    return any(PREFIX in value for _, value in _environment(pid))
+
+
 def _path(pid: int) -> str:
+    return next((os.fsdecode(value) for name, value in _environment(pid) if name == b"PATH"), "")
+
+
+def _environment(pid: int) -> list[tuple[bytes, bytes]]:
     try:
         words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
-        return ""
-    return next((os.fsdecode(one[5:]) for one in words if one.startswith(b"PATH=")), "")
+        return []
+    return [(name, value) for name, _, value in (one.partition(b"=") for one in words)]
 
 
 def _process(pid: int) -> Process | None:

@@ -64,9 +64,9 @@ class Writer:
         self._wal_pages = self._copied_pages = 0  # in the WAL; when it was copied last
         #: Raises a refusal when the database is not this daemon's any more (ground.py).
         self.stands: Callable[[bool], None] = lambda begun: None
-        #: After a commit: what has to be over before anybody is told of it, if anything
-        #: (namespaces.py).
-        self.spread: Callable[[], asyncio.Future[None] | None] = lambda: None
+        #: After a commit: what has to be over before these answers are given, if anything; it may
+        #: add to them (namespaces.py).
+        self.spread: Callable[[list[Any]], asyncio.Future[None] | None] = lambda answers: None
         self._telling = False  # between a commit and its answers
         self._after: list[Callable[[], None]] = []
         #: Goes on with a job that has to know more: (job, what it goes by, what it needs, answer).
@@ -124,7 +124,7 @@ class Writer:
         spent = time.perf_counter() - started
         self._commit_s += (spent - self._commit_s) / 8
         self._last_size = len(batch)
-        spreading = self.spread()
+        spreading = self.spread(answers)
         if spreading is None:
             self._tell(batch, answers, after)
         else:

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from coordinator.files import syscalls
@@ -28,6 +29,8 @@ FILE_FROM = 64 * 1024
 #: A content that nothing refers to may still be on its way into a transaction: so long (seconds)
 #: it is left alone.
 YOUNG_S = 3600.0
+#: So many contents at most wait for a `settle`: each keeps a file open.
+UNSETTLED_MAX = 16
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 
@@ -38,6 +41,21 @@ class OverBudget(OSError):
         super().__init__(errno.EDQUOT, f"{size:,} bytes more than the budget of kept contents")
 
 
+@dataclass(slots=True, eq=False)
+class _Fresh:
+    """A content that has not got its name yet."""
+
+    fd: int
+    path: Path
+    target: Path
+
+    def close(self) -> None:
+        """Close it, and remove it if it has no name."""
+        os.close(self.fd)
+        with suppress(OSError):  # in its place by now, but for a failure
+            self.path.unlink()
+
+
 class BlobFolder:
     """The folder of one coordinator. Safe to use from several threads.
 
@@ -45,11 +63,16 @@ class BlobFolder:
         path: the folder; made when first needed.
         budget: how large all files in it together may be (bytes), asked each time.
         pace: with it, what is kept piece by piece leaves others their time at the disk.
+        at_once: what is kept is on the disk as soon as it was taken in. If not, it is there after
+            the next `settle`, and nothing may refer to it before: several contents are made
+            durable together, for which others wait once instead of once for each.
     """
 
     def __init__(self, path: Path, budget: Callable[[], int] = lambda: 1 << 62,
-                 pace: Pace | None = None) -> None:
+                 pace: Pace | None = None, *, at_once: bool = True) -> None:
         self.path = path
+        self._at_once = at_once
+        self._unsettled: list[_Fresh] = []
         self._budget = budget
         self._piece = pace.piece if pace is not None else nullcontext
         self._lock = threading.Lock()
@@ -72,13 +95,13 @@ class BlobFolder:
         target = self.place(digest(data))
         if self._again(target):
             return
-        with self._fresh(0 if forced else len(data)) as (fd, fresh):
+        with self._fresh(0 if forced else len(data)) as fresh:
             whole = memoryview(data)
             for at in range(0, len(data), CHUNK_BYTES):
                 with self._piece():
-                    _write_on(fd, whole[at : at + CHUNK_BYTES], first=not at)
+                    _write_on(fresh.fd, whole[at : at + CHUNK_BYTES], at)
             with self._piece():
-                self._finish(fd, fresh, target, len(data))
+                self._finish(fresh, target, len(data))
 
     def take(self, source: int, *, forced: bool = False) -> tuple[str, int]:
         """Keep what can be read from a descriptor: its SHA-256 in hexadecimal, and its size.
@@ -90,12 +113,11 @@ class BlobFolder:
             OSError: `OverBudget`, or the disk refused; nothing was kept.
         """
         expected = 0 if forced else os.fstat(source).st_size
-        with self._fresh(expected) as (fd, fresh):
-            if syscalls.clone(source, fd):
-                os.lseek(fd, 0, os.SEEK_SET)
-                return self._poured(_chunks(fd), fd, fresh, None)
-            return self._poured(_chunks(source), fd, fresh, None if forced else expected,
-                                write=True)
+        with self._fresh(expected) as fresh:
+            if syscalls.clone(source, fresh.fd):
+                os.lseek(fresh.fd, 0, os.SEEK_SET)
+                return self._poured(_chunks(fresh.fd), fresh, None)
+            return self._poured(_chunks(source), fresh, None if forced else expected, write=True)
 
     def pour(self, chunks: Iterable[bytes]) -> tuple[str, int]:
         """Keep what these pieces make together: its SHA-256 in hexadecimal, and its size.
@@ -103,8 +125,32 @@ class BlobFolder:
         Raises:
             OSError: `OverBudget`, or the disk refused; nothing was kept.
         """
-        with self._fresh(0) as (fd, fresh):
-            return self._poured(chunks, fd, fresh, 0, write=True)
+        with self._fresh(0) as fresh:
+            return self._poured(chunks, fresh, 0, write=True)
+
+    def settle(self) -> None:
+        """Have all that was taken in since the last `settle` on the disk, under its names.
+
+        Raises:
+            OSError: the disk refused; what is not there yet will not be.
+        """
+        batch, self._unsettled = self._unsettled, []
+        if not batch:
+            return
+        try:
+            with self._piece():
+                for fresh in batch:
+                    os.fsync(fresh.fd)
+                for fresh in batch:
+                    fresh.path.rename(fresh.target)
+                sync_directory(str(self.path))
+        except OSError:
+            with self._lock:
+                self._bytes = None  # counted anew
+            raise
+        finally:
+            for fresh in batch:
+                fresh.close()
 
     def tidy(self, needed: Callable[[str], bool], now_s: float | None = None) -> int:
         """Remove what is not `needed` (asked by its SHA-256) and not young; how many bytes."""
@@ -139,7 +185,7 @@ class BlobFolder:
                 return False
         return True
 
-    def _poured(self, chunks: Iterable[bytes], fd: int, fresh: Path, allowed: int | None, *,
+    def _poured(self, chunks: Iterable[bytes], fresh: _Fresh, allowed: int | None, *,
                 write: bool = False) -> tuple[str, int]:
         """`allowed`: so many bytes are within the budget; more are asked for. None: any number."""
         named, size = hashlib.sha256(), 0
@@ -148,36 +194,47 @@ class BlobFolder:
             with self._piece():
                 chunk = next(pieces, b"")
                 if not chunk:
-                    self._finish(fd, fresh, self.path / named.hexdigest(), size)
+                    self._finish(fresh, self.path / named.hexdigest(), size)
                     return named.hexdigest(), size
                 named.update(chunk)
                 if allowed is not None and size + len(chunk) > allowed:
                     self._allow(size + len(chunk))
                 if write:
-                    _write_on(fd, chunk, first=not size)
+                    _write_on(fresh.fd, chunk, size)
                 size += len(chunk)
 
     @contextmanager
-    def _fresh(self, size: int) -> Iterator[tuple[int, Path]]:
+    def _fresh(self, size: int) -> Iterator[_Fresh]:
+        if len(self._unsettled) >= UNSETTLED_MAX:
+            self.settle()
         self._allow(size)
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = self.path / f"{secrets.token_hex(8)}.new"
-        fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        path = self.path / f"{secrets.token_hex(8)}.new"
+        fresh = _Fresh(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600),
+                       path, path)
         try:
-            yield fd, fresh
+            yield fresh
         finally:
-            os.close(fd)
-            with suppress(OSError):  # in its place by now, but for a failure
-                fresh.unlink()
+            if fresh not in self._unsettled:
+                fresh.close()
 
-    def _finish(self, fd: int, fresh: Path, target: Path, size: int) -> None:
-        os.fsync(fd)
+    def _finish(self, fresh: _Fresh, target: Path, size: int) -> None:
+        fresh.target = target
+        if self._at_once:
+            os.fsync(fresh.fd)
+        elif size:
+            syscalls.write_out(fresh.fd, max(0, size - CHUNK_BYTES), CHUNK_BYTES)
         with self._lock:
             known = self._sum()
-            more = 0 if target.exists() else size
-            fresh.rename(target)
+            twice = any(one.target == target for one in self._unsettled)
+            more = 0 if twice or target.exists() else size
+            if self._at_once:
+                fresh.path.rename(target)
+            elif not twice:
+                self._unsettled.append(fresh)
             self._bytes = known + more
-        sync_directory(str(self.path))
+        if self._at_once:
+            sync_directory(str(self.path))
 
     def _allow(self, size: int) -> None:
         with self._lock:
@@ -203,11 +260,11 @@ def _chunks(fd: int) -> Iterator[bytes]:
         yield chunk
 
 
-def _write_on(fd: int, piece: bytes | memoryview, *, first: bool) -> None:
-    """Write a piece, after those before it have come to the disk: all at once in the end would be
+def _write_on(fd: int, piece: bytes | memoryview, at: int) -> None:
+    """Write a piece, after the one before it has come to the disk: all at once in the end would be
     in everybody's way."""
-    if not first:
-        os.fdatasync(fd)
+    if at:
+        syscalls.write_out(fd, max(0, at - CHUNK_BYTES), CHUNK_BYTES)
     write_all(fd, piece)
 
 

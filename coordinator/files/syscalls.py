@@ -1,8 +1,9 @@
 """What the kernel can do with files and Python's library does not offer.
 
 Opening below a directory without following any link (`openat2`), renaming without replacing and
-exchanging two names (`renameat2`), sharing the blocks of a file (`FICLONE`), and asking whether
-anybody has a file open for writing (a lease of the kernel's own kind). Each says by an `OSError`,
+exchanging two names (`renameat2`), sharing the blocks of a file (`FICLONE`), writing a part of one
+to the disk (`sync_file_range`), and asking whether anybody has a file open for writing (a lease of
+the kernel's own kind). Each says by an `OSError`,
 or by None, when this kernel or this file system cannot; the caller has another way then.
 """
 
@@ -29,6 +30,7 @@ _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "armv7l": 382, "i68
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 _NOREPLACE, _EXCHANGE = 1, 2
 _FICLONE = 0x40049409
+_WAIT_BEFORE, _WRITE, _WAIT_AFTER = 1, 2, 4
 #: What says: not here, go another way.
 UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM})
 #: A lookup that was disturbed by a rename elsewhere is tried so often.
@@ -163,6 +165,24 @@ def clone(source: int, target: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def write_out(fd: int, start: int, length: int) -> None:
+    """Have these bytes of a file written to the disk, and wait until they are. They are not durable
+    by that: where they lie is written down by a later `fsync` only, and nobody else's waits for it.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    if not hasattr(_libc, "sync_file_range"):
+        os.fdatasync(fd)
+        return
+    whole = _WAIT_BEFORE | _WRITE | _WAIT_AFTER
+    if _libc.sync_file_range(fd, ctypes.c_int64(start), ctypes.c_int64(length), whole) != 0:
+        code = ctypes.get_errno()
+        if code not in UNSUPPORTED and code != errno.ESPIPE:
+            raise OSError(code, os.strerror(code))
+        os.fdatasync(fd)
 
 
 def has_writer(fd: int) -> bool | None:

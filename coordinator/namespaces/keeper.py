@@ -61,13 +61,20 @@ class Kept:
     ends: bool
     #: Of its first process; None before that has entered, and after it has ended.
     process: int | None = None
-    pid: int = 0
-    #: The user namespace that its agent lives in; 0: it was not seen yet.
-    user: int = 0
     entered: bool = False
+    #: Processes that have entered, whose user namespace was not seen yet; and those that were.
+    came: set[int] = field(default_factory=set)
+    users: set[int] = field(default_factory=set)
     #: Whether git asks in it before it changes more than the files that it names.
     asks: bool = False
+    #: Whether an agent's commands enter it one by one: then it has no first process.
+    joins: bool = False
     made_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def lives(self) -> bool:
+        """Whether its agent may still come, or is there."""
+        return self.joins or not self.entered or self.process is not None
 
 
 class Keeper:
@@ -85,7 +92,7 @@ class Keeper:
         self._links: set[Link] = set()
         self._own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self._around = (os.open("/proc/self/ns/user", os.O_RDONLY | os.O_CLOEXEC)
-                        if _namespace_of(os.getpid(), "user") != origin else -1)
+                        if kernel.namespace_of(os.getpid(), "user") != origin else -1)
         self._needed_at = time.monotonic()
         self._looked_at = 0.0
         self._ways: dict[str, Callable[[Link, dict[str, Any]], dict[str, Any]]] = {
@@ -200,7 +207,7 @@ class Keeper:
         if key not in self._sessions:
             made = Session(key, {root: agent})
             made.make()
-            kept = Kept(made, root, bool(order["ends"]))
+            kept = Kept(made, root, bool(order["ends"]), joins=bool(order.get("joins")))
             kept.asks = self._cover(made, order.get("programs", []))
             self._sessions[key] = kept
             self._watches.add(self._plan.paths())
@@ -235,20 +242,25 @@ class Keeper:
         root = str(order["root"])
         link.root = root or link.root
         return {"sessions": {
-            key: [kept.session.agents[root], not kept.entered or kept.process is not None,
-                  os.fstat(kept.session.namespace).st_ino, kept.ends, kept.asks]
+            key: [kept.session.agents[root], kept.lives, kept.session.number, kept.ends, kept.asks,
+                  kept.joins]
             for key, kept in self._sessions.items() if kept.root == root}}
 
     def _enter(self, link: Link, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
-        """The descriptors of a session, for the process that asks, which becomes its first."""
+        """The descriptors of a session, for the process that asks, which becomes its first; or one
+        of many, where commands enter it one by one."""
         kept = self._sessions[str(order["key"])]
+        pid, _ = _peer(link.socket)
         if kept.entered:
             raise OSError(0, "this session has been entered already")
-        pid, _ = _peer(link.socket)
-        kept.process, kept.pid = os.pidfd_open(pid), pid
-        kept.entered = True
-        key = kept.session.key
-        self._selector.register(kept.process, selectors.EVENT_READ, lambda: self._ended(key))
+        kept.came.add(pid)
+        if kept.joins:
+            kept.made_at = time.monotonic()
+        else:
+            kept.process = os.pidfd_open(pid)
+            kept.entered = True
+            key = kept.session.key
+            self._selector.register(kept.process, selectors.EVENT_READ, lambda: self._ended(key))
         around = [self._around] if self._around >= 0 else []
         return {"around": bool(around)}, [*around, kept.session.namespace]
 
@@ -257,7 +269,7 @@ class Keeper:
     def _apply(self, paths: set[str], only: list[Kept] | None = None) -> dict[str, str]:
         """Make it so in every session; which paths are not covered, or not wholly, and why."""
         left: dict[str, str] = {}
-        covered: set[str] = set()
+        covered: dict[str, set[int]] = {}  # path -> the namespaces in which it is read-only
         if not paths:
             return left
         held = set(self._plan.paths())
@@ -277,11 +289,11 @@ class Keeper:
                     if why:
                         left[path] = why
                     elif read_only:
-                        covered.add(path)
+                        covered.setdefault(path, set()).add(session.number)
         finally:
             kernel.enter(self._own, kernel.CLONE_NEWNS)
-        for path in covered - left.keys():
-            if why := gap(path):
+        for path in covered.keys() - left.keys():
+            if why := gap(path, covered[path]):
                 left[path] = why
         return left
 
@@ -310,19 +322,18 @@ class Keeper:
                 self._tell(link, said)
 
     def _forget_empty(self) -> None:
-        """Sessions in which no process is left, and those whose agent never came."""
+        """Sessions in which no process is left, and those that nobody came to for a while."""
         late = time.monotonic() - UNENTERED_S
-        for key in [key for key, kept in self._sessions.items()
-                    if not kept.entered and kept.made_at < late]:
-            self._tell_end(key)
-            self._forget(key)
-        over = {os.fstat(kept.session.namespace).st_ino: key
-                for key, kept in self._sessions.items() if kept.entered and kept.process is None}
+        over = {kept.session.number: key for key, kept in self._sessions.items()
+                if (kept.made_at < late if kept.joins or not kept.entered
+                    else kept.process is None)}
         if not over:
             return
-        for pid in _processes():
-            over.pop(_namespace_of(pid), None)
+        for pid in kernel.processes():
+            over.pop(kernel.namespace_of(pid), None)
         for key in over.values():
+            if self._sessions[key].lives:
+                self._tell_end(key)
             self._forget(key)
 
     def _forget(self, key: str) -> None:
@@ -333,32 +344,30 @@ class Keeper:
     def _is_inside(self, pid: int) -> bool:
         """Whether a process is in a session, or in a namespace that was made in one. (Of those
         outside an ordinary user's keeper may not ask; root's may, and there are containers.)"""
-        if _namespace_of(pid, "user") in (0, self._origin):
+        if kernel.namespace_of(pid, "user") in (0, self._origin):
             return False
         if self._around >= 0:
             return True
         self._note_users()
-        users = {kept.user for kept in self._sessions.values()}
+        users = {number for kept in self._sessions.values() for number in kept.users}
         return not users.isdisjoint(_users_above(pid))
 
     def _note_users(self) -> None:
-        """An agent makes its user namespace after it has entered."""
+        """Who enters makes its user namespace after that. One that nobody lives in any more is
+        forgotten: its number will be another's."""
         for kept in self._sessions.values():
-            if kept.process is not None and not kept.user:
-                number = _namespace_of(kept.pid, "user")
-                kept.user = 0 if number == self._origin else number
-
-
-def _processes() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-
-
-def _namespace_of(pid: int, kind: str = "mnt") -> int:
-    """A namespace of a process; 0 where that may not be asked, which is outside."""
-    try:
-        return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
-    except OSError:
-        return 0
+            for pid in list(kept.came):
+                number = kernel.namespace_of(pid, "user")
+                if number != self._origin:
+                    kept.came.discard(pid)
+                    kept.users |= {number} - {0}
+        several = [kept for kept in self._sessions.values() if kept.joins and kept.users]
+        if several:
+            alive = {number for pid in kernel.processes()
+                     if kernel.namespace_of(pid, "user") not in (0, self._origin)
+                     for number in _users_above(pid)}
+            for kept in several:
+                kept.users &= alive
 
 
 def _users_above(pid: int) -> set[int]:
@@ -425,7 +434,7 @@ def main() -> int:
         return 0  # another one was faster
     os.ftruncate(lock, 0)
     os.write(lock, b"%d" % os.getpid())
-    outside, origin = _start_outside(), _namespace_of(os.getpid(), "user")
+    outside, origin = _start_outside(), kernel.namespace_of(os.getpid(), "user")
     try:
         if os.getuid() != 0:
             _take_power()

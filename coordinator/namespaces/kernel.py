@@ -167,6 +167,19 @@ def mount_of(descriptor: int) -> int:
     raise OSError(errno.ENOSYS, "the kernel does not tell mounts apart")
 
 
+def processes() -> list[int]:
+    """The numbers of all processes that can be seen."""
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def namespace_of(pid: int, kind: str = "mnt") -> int:
+    """The number of a namespace of a process; 0 where that may not be asked, which is outside."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
+    except OSError:
+        return 0
+
+
 def watcher() -> int:
     """An inotify descriptor, non-blocking.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -43,6 +43,11 @@ class Session:
             OSError: this user may have none.
         """
         self.namespace = _make_namespace()
+
+    @property
+    def number(self) -> int:
+        """Of its namespace, as `/proc/PID/ns/mnt` has it."""
+        return os.fstat(self.namespace).st_ino
 
     def keep(self, path: str, read_only: bool) -> str:
         """Mount a path, or take its mount away; in words why it could not be covered, else
@@ -116,15 +121,17 @@ class Session:
                     break
 
 
-def gap(path: str) -> str:
-    """How a file that is mounted can be written all the same, in words; nothing: not as far as is
-    known. Asked outside of the session's namespace."""
+def gap(path: str, namespaces: Collection[int]) -> str:
+    """How what is mounted read-only in these namespaces can be written there all the same, in
+    words; nothing: not as far as is known. Asked outside of the sessions' namespaces."""
     try:
         at = kernel.open_path(os.fsencode(path))
     except OSError:
         return ""
     try:
         found = os.fstat(at)
+        if stat.S_ISDIR(found.st_mode):
+            return "a program of theirs works in it" if _is_worked_in(path, namespaces) else ""
         if not stat.S_ISREG(found.st_mode):
             return ""
         if found.st_nlink > 1:
@@ -135,6 +142,18 @@ def gap(path: str) -> str:
     finally:
         os.close(at)
     return ""
+
+
+def _is_worked_in(directory: str, namespaces: Collection[int]) -> bool:
+    """Whether a process of these namespaces has its working directory there: what it names from
+    there on is not found through the mount."""
+    for pid in kernel.processes():
+        if kernel.namespace_of(pid) in namespaces:
+            with suppress(OSError):
+                at = os.readlink(f"/proc/{pid}/cwd")
+                if at == directory or at.startswith(directory + "/"):
+                    return True
+    return False
 
 
 def _unmount(path: bytes, known: Mounted) -> bool:

@@ -134,6 +134,7 @@ _ALL = [
     Operation(rq.Health, None),
     Operation(rq.Compact, None),
     Operation(rq.OpenSession, None),
+    Operation(rq.JoinSession, None),
     Operation(rq.AgentOfProcess, None),
     Operation(rq.Shutdown, None),
 ]

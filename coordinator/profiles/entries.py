@@ -18,7 +18,11 @@ Files are JSON with comments; one whose name ends in `.toml` is TOML (and has no
 
 Places: `{guard}` the hook that stops a call when nobody answers, `{notice}` the one that does not,
 `{begin}` the slower one that starts the coordinator; each with `:EVENT` where the payload does not
-name it. `{python}`, `{root}`, `{socket}`, `{profile}`, `{plugins}`.
+name it. `{python}`, `{root}`, `{socket}`, `{profile}`, `{plugins}`; `{prefix}`: the program that a
+command is run by in its agent's session (wiring/command_prefix.py).
+
+With `yields_to` a value stays out where a person has one of their own: in the file itself, in one
+of those that are named, or in the environment under the last name of `at`.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ class Piece(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     at: tuple[str, ...]
     value: str
+    yields_to: tuple[str, ...] = ()
 
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -14,6 +14,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,16 @@ import msgspec
 from coordinator.files.content import digest, write_atomic
 from coordinator.files.state import StateDir
 from coordinator.profiles import PLUGINS, Entry, Piece, Profile
-from coordinator.wiring import jsonc, toml
+from coordinator.wiring import command_prefix, jsonc, toml
 from coordinator.words.refusals import Code, Refusal
 
 PACKAGE = Path(__file__).resolve().parent.parent
 HOOK = PACKAGE / "_hook.py"
 #: How what coord has put in is known again.
-_MARKS = ("/_hook.py", "coordinator.cli.main", "COORD_PLUGIN")
-_PLACE = re.compile(r"\{(guard|notice|begin|python|root|socket|profile|plugins)(?::([A-Za-z]+))?\}")
+_PREFIX = "/coord/command-prefixes/"
+_MARKS = ("/_hook.py", "coordinator.cli.main", "COORD_PLUGIN", _PREFIX)
+_PLACE = re.compile(
+    r"\{(guard|notice|begin|python|root|socket|profile|plugins|prefix)(?::([A-Za-z]+))?\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ class Wirer:
             Refusal: STORAGE; files written before stay wired, and are remembered.
         """
         wired = self._wired()
+        if any(_PREFIX in (change.after or "") for change in changes):
+            self._make_prefix()
         for change in changes:
             assert change.after is not None
             known = wired.get(str(change.path))
@@ -146,6 +151,8 @@ class Wirer:
                 _unlink(change.path)
             else:
                 _write(change.path, change.after)
+            if _PREFIX in (change.before or ""):
+                command_prefix.remove(self._everywhere)
             wired.pop(str(change.path), None)
             self._save(wired)
 
@@ -187,11 +194,39 @@ class Wirer:
 
     # ------------------------------------------------------------ inside
 
+    @property
+    def _everywhere(self) -> Path | None:
+        """The repository; None: all of the user's."""
+        return None if self._user else self._state.root
+
+    def _make_prefix(self) -> None:
+        try:
+            command_prefix.make(self._everywhere, HOOK)
+        except OSError as bad:
+            raise Refusal(
+                Code.STORAGE, f"{command_prefix.place(self._everywhere)} cannot be written: "
+                f"{bad.strerror}. Nothing was changed.", next="Give write access to its folder.",
+            ) from None
+
     def _path(self, entry: Entry) -> Path:
-        name = entry.user_file if self._user and entry.user_file else entry.file
+        return self._named(entry.user_file if self._user and entry.user_file else entry.file)
+
+    def _named(self, name: str) -> Path:
         if name.startswith("~/"):
             return self._home / name[2:]
         return self._state.root / name
+
+    def _goes_in(self, piece: Piece, path: Path, text: str) -> bool:
+        """Whether nobody has a value of their own there, and this one is of use."""
+        if not piece.yields_to:
+            return True
+        if "{prefix}" in piece.value and not command_prefix.can_be(self._everywhere):
+            return False
+        found = [os.environ.get(piece.at[-1]), _at(path, text, piece.at)]
+        for other in map(self._named, piece.yields_to):
+            with suppress(jsonc.BadJson, toml.BadToml, Refusal):
+                found.append(_at(other, _read(other) or "", piece.at))
+        return all(one is None or any(mark in str(one) for mark in _MARKS) for one in found)
 
     def _wired_text(self, profile: Profile, entry: Entry, path: Path,
                     before: str | None) -> str:
@@ -200,15 +235,15 @@ class Wirer:
         text = before if before is not None else ""
         try:
             # What an older coord, or another interpreter, has put in is replaced.
-            values = [(piece, self._value(profile, piece)) for piece in (*entry.add, *entry.set)]
-            if text.strip() and not _has_all(path, text, entry, dict(values)):
+            add, put_in = ({piece: self._value(profile, piece) for piece in pieces
+                            if self._goes_in(piece, path, text)}
+                           for pieces in (entry.add, entry.set))
+            if text.strip() and not _has_all(path, text, add, put_in):
                 text = _stripped(path, text) or ""
-            for piece in entry.add:
-                value = self._value(profile, piece)
+            for piece, value in add.items():
                 if value not in (_at(path, text, piece.at) or []):
                     text = jsonc.appended(text, piece.at, value)
-            for piece in entry.set:
-                value = self._value(profile, piece)
+            for piece, value in put_in.items():
                 if _at(path, text, piece.at) != value:
                     put = toml.with_member if _is_toml(path) else jsonc.with_member
                     text = put(text, piece.at, value)
@@ -243,6 +278,7 @@ class Wirer:
                 "socket": lambda: str(self._state.socket()),
                 "profile": lambda: profile.name,
                 "plugins": lambda: str(PLUGINS),
+                "prefix": lambda: str(command_prefix.place(self._everywhere)),
             }[what]()
             return json.dumps(said, ensure_ascii=False)[1:-1] if quoted else said
 
@@ -273,10 +309,9 @@ def _is_toml(file: Path) -> bool:
     return file.suffix == ".toml"
 
 
-def _has_all(file: Path, text: str, entry: Entry, values: dict[Piece, Any]) -> bool:
-    return all(values[piece] in (_at(file, text, piece.at) or []) for piece in entry.add) and all(
-        _at(file, text, piece.at) == values[piece] for piece in entry.set
-    )
+def _has_all(file: Path, text: str, add: dict[Piece, Any], put_in: dict[Piece, Any]) -> bool:
+    return all(value in (_at(file, text, piece.at) or []) for piece, value in add.items()) and all(
+        _at(file, text, piece.at) == value for piece, value in put_in.items())
 
 
 def _at(file: Path, text: str, path: Sequence[str]) -> Any:

@@ -169,7 +169,41 @@ def test_no_command_changes_what_another_holds(agent: str, wired: Wired) -> None
             command, result.text)
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+#: A person's own rule that no command may remove files, as each agent has it.
+NO_RM = {
+    "claude": Extra(home_files={".claude/settings.json": json.dumps({"permissions": {"deny": ["Bash(rm:*)"]}})}),
+    "codex": Extra(home_files={".codex/rules/default.rules": 'prefix_rule(pattern=["rm"], decision="forbidden")\n'}),
+    "copilot": Extra(argv=("--deny-tool=shell(rm:*)",)),
+    "opencode": Extra(env={"OPENCODE_PERMISSION": json.dumps({"bash": {"*": "allow", "rm *": "deny"}})}),
+}
+
+
+def test_the_commands_of_claude_as_a_person_types_it_are_kept_too(wired: Wired) -> None:
+    """By the program that it puts before them itself; what it calls its commands is as it always was."""
+    need("claude")
+    wired.coord("init", "--agent", "claude-code", "--yes")
+    heard: list[Result] = []
+    commands = ("f=notes.txt; echo HACK > $f; echo via shell > shell.txt", "cd lib && pwd", "pwd; echo $SHLVL", "sh -c 'exit 7'",
+                "rm ../shell.txt", "timeout 20 bash -c 'git stash'")
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["notes.txt"], description="reordering them"))
+
+        def script(_: Scripted) -> Script:
+            for command in commands:
+                heard.append((yield Shell(command)))
+            yield Say("done")
+
+        ran = wired.run("claude", script, more=NO_RM["claude"])
+        assert ran.code == 0, ran.tail()
+        assert client.call(rq.Reviews()).items == []
+    assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n" and wired.read("shell.txt") == "via shell\n"
+    assert "Read-only file system" in heard[0].text and "ann" in str(heard[0])
+    assert heard[2].text.startswith(f"{wired.root}/lib"), heard[2]
+    assert "Exit code 7" in heard[3].text and "denied" in heard[4].text
+    assert "whole working tree" in heard[5].text, heard[5]
+
+
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent != "claude"])
 def test_what_a_command_of_a_session_that_was_typed_changes_is_found(agent: str, wired: Wired) -> None:
     """Nothing is rewritten, so nothing keeps it; both contents are, and a person is told."""
     need(agent)
@@ -188,15 +222,6 @@ def test_what_a_command_of_a_session_that_was_typed_changes_is_found(agent: str,
         shown = client.call(rq.ReviewShow(review=review.review))
         assert [file.path for file in shown.files] == ["lib/sum.py", "notes.txt"]
         assert "held by ann" in shown.summary
-
-
-#: A person's own rule that no command may remove files, as each agent has it.
-NO_RM = {
-    "claude": Extra(home_files={".claude/settings.json": json.dumps({"permissions": {"deny": ["Bash(rm:*)"]}})}),
-    "codex": Extra(home_files={".codex/rules/default.rules": 'prefix_rule(pattern=["rm"], decision="forbidden")\n'}),
-    "copilot": Extra(argv=("--deny-tool=shell(rm:*)",)),
-    "opencode": Extra(env={"OPENCODE_PERMISSION": json.dumps({"bash": {"*": "allow", "rm *": "deny"}})}),
-}
 
 
 @pytest.mark.parametrize("agent", sorted(NO_RM))

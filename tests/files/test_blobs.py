@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from coordinator.files import syscalls
-from coordinator.files.blobs import YOUNG_S, BlobFolder, OverBudget
+from coordinator.files.blobs import UNSETTLED_MAX, YOUNG_S, BlobFolder, OverBudget
 from coordinator.files.content import CHUNK_BYTES
 
 DATA = os.urandom(CHUNK_BYTES * 2 + 17)
@@ -89,6 +89,49 @@ def test_a_disk_that_refuses_leaves_nothing(
     monkeypatch.undo()
     assert os.listdir(folder.path) == [] and folder.bytes_kept() == 0
     folder.put(DATA)
+    assert folder.has(NAME)
+
+
+def test_several_are_made_durable_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(fd), real(fd))[1])
+    folder = BlobFolder(tmp_path / "blobs", at_once=False)
+    (tmp_path / "f").write_bytes(DATA)
+    take(folder, tmp_path / "f")
+    take(folder, tmp_path / "f")
+    folder.put(b"other")
+    assert not synced and not folder.has(NAME)  # nothing has its name before it is on the disk
+    folder.settle()
+    assert len(synced) == 3  # each content once, and the folder once for all
+    assert folder.place(NAME).read_bytes() == DATA
+    assert len(os.listdir(folder.path)) == 2
+    assert folder.bytes_kept() == len(DATA) + 5 == BlobFolder(folder.path).bytes_kept()
+    opened = len(os.listdir("/proc/self/fd"))
+    for n in range(3 * UNSETTLED_MAX):
+        folder.put(b"number %d" % n)
+    assert len(os.listdir("/proc/self/fd")) <= opened + UNSETTLED_MAX
+    folder.settle()
+    assert len(os.listdir(folder.path)) == 2 + 3 * UNSETTLED_MAX
+
+
+@pytest.mark.parametrize("step", ["fsync", "rename"])
+def test_what_could_not_be_settled_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    folder = BlobFolder(tmp_path / "blobs", at_once=False)
+    folder.put(DATA)
+    folder.put(b"other")
+    monkeypatch.setattr(Path if step == "rename" else os, step, refuse)
+    with pytest.raises(OSError, match="Input/output"):
+        folder.settle()
+    monkeypatch.undo()
+    assert os.listdir(folder.path) == [] and folder.bytes_kept() == 0
+    folder.put(DATA)
+    folder.settle()
     assert folder.has(NAME)
 
 

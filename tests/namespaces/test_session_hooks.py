@@ -40,17 +40,20 @@ def test_what_no_mount_covers_is_found_after_the_command(stand: Stand) -> None:
     asked(stand, holder, "SessionStart", source="startup", session_id="s-2")
     asked(stand, agent, "SessionStart", source="startup")
 
-    def holder_knows(why: str) -> bool:
+    def holder_knows(why: str, event: str = "UserPromptSubmit", **more: Any) -> bool:
         return f"not kept from commands of other agents ({why})" in json.dumps(
-            asked(stand, holder, "UserPromptSubmit", session_id="s-2", prompt="x"))
+            asked(stand, holder, event, session_id="s-2", **more))
 
     for before, way, why in (("ln a.py link", "D=link; echo H >> $D", "it has another name, a hard link"),
                              ("rm link; exec 3>> a.py", "echo H >&3", "a program has it open for writing")):
         stand.write("a.py", "one\n")
         assert agent.does(before) == 0
-        assert holder.does("coord lock a.py") == 0
-        until(lambda why=why: holder_knows(why))  # type: ignore[misc]
-        assert not holder_knows(why), "it is told once"
+        edit = {"tool_name": "Write", "tool_use_id": f"w {why}",
+                "tool_input": {"file_path": str(stand.root / "a.py"), "content": "one\n"}}
+        asked(stand, holder, "PreToolUse", session_id="s-2", **edit)
+        told = holder_knows(why, "PostToolUse", **edit, tool_response={})
+        until(lambda why=why, told=told: told or holder_knows(why, prompt="x"))  # type: ignore[misc]
+        assert not holder_knows(why, prompt="x"), "it is told once"
         call = {"tool_name": "Bash", "tool_input": {"command": way}, "tool_use_id": "t"}
         asked(stand, agent, "PreToolUse", **call)
         assert agent.does(way) == 0 and stand.read("a.py") == "one\nH\n"
@@ -59,6 +62,31 @@ def test_what_no_mount_covers_is_found_after_the_command(stand: Stand) -> None:
         assert [one["files"][0]["path"] for one in reviews] == ["a.py"], way
         stand.coord("review", "keep", reviews[0]["review"])
         assert holder.does("coord unlock a.py") == 0
+
+
+def test_a_grant_says_what_it_does_not_keep_from_others(stand: Stand) -> None:
+    """In its own answer: whoever asked for it need not look for messages."""
+    holder, agent = stand.agent(), stand.agent()
+    stand.write("lib/in.py", "one\n")
+    stand.write("a.py", "one\n")
+    stand.write("b.py", "one\n")
+
+    def warned(name: str) -> list[str]:
+        assert holder.does(f"coord lock {name} --json > answer.json") == 0
+        warnings: list[str] = json.loads(stand.read("answer.json"))["warnings"]
+        assert holder.does(f"coord unlock {name}") == 0
+        return warnings
+
+    for before, name, why in (("ln a.py link", "a.py", "it has another name, a hard link"),
+                              ("rm link; exec 3>> a.py", "a.py", "a program has it open for writing"),
+                              ("exec 3>&-; cd lib", "lib/", "a program of theirs works in it")):
+        assert agent.does(before) == 0
+        [said] = warned(name)
+        assert said.startswith(f"{name.rstrip('/')}, which you hold, is not kept") and why in said
+    assert agent.does("cd ..") == 0
+    assert warned("lib/") == warned("a.py") == warned("b.py") == []
+    assert holder.does("cd lib && coord lock lib/") == 0, "its own programs are no gap"
+    assert "not kept" not in stand.read("answer.json") and "not kept" not in holder.said
 
 
 @ONCE

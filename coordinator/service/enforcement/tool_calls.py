@@ -50,7 +50,7 @@ class Heeded:
 def serve(
     svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall, *, can_add: bool,
     wait_s: float = 0.0, turn_wait_s: float = 0.0, git_asks: bool = False,
-    broken: Sequence[str] = (), on_the_way: Collection[str] = (),
+    broken: Sequence[str] = (), on_the_way: Collection[str] = (), kept: bool = False,
 ) -> Heeded:
     """Serve one hook call.
 
@@ -62,6 +62,7 @@ def serve(
         broken: sentences on leased files that a command of this agent has changed meanwhile.
         on_the_way: agents whose messages another hook is about to print: those that came since
             wait for the next call, so that all come once and in order.
+        kept: its shell commands cannot write what others hold, though a person started it.
     """
     if heard.moment == "other":
         return Heeded("")
@@ -76,7 +77,7 @@ def serve(
     elif heard.moment == "after":
         _after(svc, tx, heard, heeded, git_asks)
     elif heard.moment == "session":
-        heeded.context = notice_delivery.welcome(tx, name, "" if actor.agent else profile)
+        heeded.context = notice_delivery.welcome(tx, name, "" if actor.agent or kept else profile)
     elif heard.moment == "sub stop" and heard.sub:
         shell_commands.hand_back(tx, name)
         sessions.ended(svc, tx, actor, name, why="the sub-agent ended")

@@ -14,6 +14,7 @@ from coordinator.words.requests.agents import (
     Heartbeat,
     Join,
     Joined,
+    JoinSession,
     Leave,
     Left,
     Notice,
@@ -21,6 +22,7 @@ from coordinator.words.requests.agents import (
     ProcessesAgent,
     Register,
     Registered,
+    SessionJoined,
     SessionOpened,
 )
 from coordinator.words.requests.archive import (
@@ -165,6 +167,7 @@ __all__ = [
     "Imported",
     "Indexed",
     "Join",
+    "JoinSession",
     "Joined",
     "Land",
     "LandBack",
@@ -204,6 +207,7 @@ __all__ = [
     "ReviewShow",
     "ReviewUndo",
     "Reviews",
+    "SessionJoined",
     "SessionOpened",
     "Shutdown",
     "Status",

@@ -92,6 +92,23 @@ class OpenSession(Request[SessionOpened]):
     """The PATH that its programs are found by: git asks in it (git_guard/turn.py)."""
 
 
+class SessionJoined(Reply):
+    key: str | None
+    socket: str | None
+
+
+class JoinSession(Request[SessionJoined]):
+    """The namespace that a command of an agent, which a person started by itself, may enter; made
+    where there is none yet. Nulls: this process of this machine is no agent's, or in one already,
+    or there can be none."""
+
+    op = "join_session"
+    http = ("POST", "/v1/agents/join-session")
+    pid: Whole
+    path: Words = ""
+    """The PATH that its programs are found by."""
+
+
 class ProcessesAgent(Reply):
     agent: str | None
 
