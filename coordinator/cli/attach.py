@@ -1,4 +1,4 @@
-"""`coord attach`: a launched agent's terminal, followed, or taken over by the person at this one."""
+"""`coord attach`: a launched agent's terminal, followed, or taken over by a person."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def _follow(followed: Following, as_json: bool) -> int:
             sys.stdout.flush()
             time.sleep(LOOK_S)
     except KeyboardInterrupt:
-        complain(f"\ncoord: detached; {followed.agent} goes on." if sys.stderr.isatty()
-                 else f"coord: detached; {followed.agent} goes on.")
+        begun = "\n" if sys.stderr.isatty() else ""  # after the `^C` that stands there
+        complain(f"{begun}coord: detached; {followed.agent} goes on.")
         return 0
 
 
@@ -127,9 +127,9 @@ def _take_over(found: Launched) -> NoReturn:
                 f"  coord task done {role.task} --agent {agent}"))
     sys.stdout.flush()
     sys.stderr.flush()
-    os.chdir(role.place)
     environment = {**role.env, **door.terminal_of(os.environ)}
     try:
+        os.chdir(role.place)
         os.execvpe(role.argv[0], role.argv, environment)
     except OSError as bad:
         raise Refusal(Code.INVALID, f"{role.argv[0]} cannot be run: {bad.strerror}. {agent} goes "
