@@ -1,14 +1,15 @@
 """The door of a launch: where a person asks for the conversation of one of its agents.
 
-A Unix socket beside the run's record, for its user alone. One line of JSON in (who asks, for which
-agent), one line back: how to become that agent, or why not. What is answered holds the agent's
-token, so it never goes to the disk. Who asks is known by its process, from its first word to its
-end. Owns the socket and the words; what is done with an agent is take_over.py's.
+A Unix socket among the coordinator's state, for its user alone. One line of JSON in (who asks, for
+which agent), one line back: how to become that agent, or why not. What is answered holds the
+agent's token, so it never goes to the disk. Who asks is known by its process, from its first word
+to its end. Owns the socket and the words; what is done with an agent is take_over.py's.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import socket
@@ -94,18 +95,19 @@ class Door:
     """One launch's. `ask` is told who has come for which agent, in a thread of its own; it answers
     by the visitor, at once or later, or raises the refusal."""
 
-    def __init__(self, folder: Path, coordinator: str,
+    def __init__(self, state: Path, coordinator: str,
                  ask: Callable[[str, Visitor], None]) -> None:
-        """Open it. `coordinator`: the socket that agents are started with.
+        """Open it, in the folder `state`. `coordinator`: the socket that agents are started with.
 
         Raises:
             OSError: there can be none here.
             Refusal: FOREIGN: its folder is another user's.
         """
-        self.path = _place(folder)
+        self.path = _place(state)
         self._ask, self._coordinator = ask, coordinator
         self._socket = socket.socket(socket.AF_UNIX)
         try:
+            self.path.unlink(missing_ok=True)  # of one that died, and had our number
             self._socket.bind(str(self.path))
             self.path.chmod(0o600)
             self._socket.listen(16)
@@ -218,12 +220,26 @@ def _line(link: socket.socket) -> bytes:
     return said
 
 
-def _place(folder: Path) -> Path:
-    """In the run's folder, or, where that path is too long for a socket, in the user's own."""
-    inside = folder / "door"
-    if len(os.fsencode(inside)) <= SOCKET_PATH_MAX:
+def _place(state: Path) -> Path:
+    """Among the coordinator's state, or, where that path is too long for a socket, in a folder of
+    the user's own.
+
+    Raises:
+        OSError: all of them are too long, or cannot be made.
+        Refusal: FOREIGN.
+    """
+    name = f"door-{os.getpid()}"
+    inside = state / name
+    if _fits(inside):
         return inside
-    named = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16] + ".door"
-    outside = ownership.temporary_folder() / named
-    ownership.make_folder(outside.parent, ownership.OTHERS)
-    return outside
+    named = f"{hashlib.sha256(os.fsencode(state)).hexdigest()[:12]}.{name}"
+    outside = [ownership.temporary_folder(), ownership.state_folder(), ownership.home_folder()]
+    for folder in outside:
+        if _fits(folder / named):
+            ownership.make_folder(folder)
+            return folder / named
+    raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(inside))
+
+
+def _fits(path: Path) -> bool:
+    return len(os.fsencode(path)) <= SOCKET_PATH_MAX

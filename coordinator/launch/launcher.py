@@ -107,7 +107,7 @@ class Launcher(LaunchState):
 
     def _open_door(self) -> None:
         try:
-            self._door = Door(self.run.folder, str(self.state.socket()), self._visited)
+            self._door = Door(self.state.path, str(self.state.socket()), self._visited)
         except (OSError, Refusal) as bad:
             self.say("Its agents can be followed, but not be taken over: "
                      + (bad.message if isinstance(bad, Refusal) else str(bad)))
