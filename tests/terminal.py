@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import select
 import signal
 import struct
 import subprocess
@@ -15,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 CTRL_C = "\x03"
+#: What a program asks its terminal, and is answered: where the cursor is.
+CURSOR_ASKED, CURSOR = b"\x1b[6n", b"\x1b[1;1R"
 #: After so many seconds it is killed.
 SECONDS = 60.0
 
@@ -26,6 +29,7 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         self.process = _started(where, words, theirs, env)
         self._said = b""
+        self._closed = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -35,8 +39,7 @@ class Terminal:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
-        self._reader.join(5)
-        os.close(self._ours)
+        self.closes()
 
     @property
     def shown(self) -> str:
@@ -46,10 +49,21 @@ class Terminal:
     def types(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
+    def closes(self) -> None:
+        """As when its window is closed."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._reader.join(5)
+            os.close(self._ours)
+
     def _read(self) -> None:
-        while True:
+        while not self._closed.is_set():
             try:
-                self._said += os.read(self._ours, 65536)
+                if select.select([self._ours], [], [], 0.05)[0]:
+                    data = os.read(self._ours, 65536)
+                    self._said += data
+                    if CURSOR_ASKED in data:
+                        os.write(self._ours, CURSOR)
             except OSError:  # it has ended
                 return
 

@@ -40,8 +40,8 @@ class Seat:
                               next=f"coord attach {agent}")
             if not self._open:
                 raise Refusal(
-                    Code.BAD_TRANSITION, f"{agent} is at no task now, so there is no conversation "
-                    "to take over.", next=f"coord attach {agent}",
+                    Code.BAD_TRANSITION, f"{agent} is between two tasks, so there is no "
+                    "conversation to take over.", next=f"coord attach {agent}",
                 )
             self._visitor = visitor
 

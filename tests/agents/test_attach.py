@@ -20,9 +20,11 @@ pytestmark = pytest.mark.agents
 
 
 #: What each shows once a person may type.
-SHOWS = {"claude": "/effort"}
+SHOWS = {"claude": "/effort", "codex": "--blocked"}
+#: And what it asks before, which is left by Escape: another model, here.
+ASKS_FIRST = {"codex": "existing"}
 #: With what one is left.
-LEAVES = {"claude": "/exit"}
+LEAVES = {"claude": "/exit", "codex": "/quit"}
 
 
 def a_person_knows(agent: str, root: Path) -> dict[str, str]:
@@ -35,7 +37,7 @@ def a_person_knows(agent: str, root: Path) -> dict[str, str]:
     return {"claude": {".claude.json": json.dumps(claude)}}.get(agent, {})
 
 
-@pytest.mark.parametrize("agent", ["claude"])
+@pytest.mark.parametrize("agent", ["claude", "codex"])
 def test_a_real_agent_is_followed_and_taken_over(agent: str, wired: Wired, tmp_path: Path) -> None:
     need(agent)
     hot(wired, "hot.txt")
@@ -64,7 +66,7 @@ def test_a_real_agent_is_followed_and_taken_over(agent: str, wired: Wired, tmp_p
     process = launch(wired, ready, agent, "-", "--agents", "1")
     try:
         until(reached.exists, 60)
-        _take_over(agent, wired, ready.env, go)
+        _take_over(agent, wired, ready.env | {"TERM": "xterm-256color"}, go)
         made = report(process)
     finally:
         for _ in range(2):
@@ -88,6 +90,9 @@ def _take_over(agent: str, wired: Wired, env: dict[str, str], go: Path) -> None:
         try:
             until(lambda: f"you are {PROFILES[agent]}-1 now" in person.shown, 30)
             go.touch()
+            if agent in ASKS_FIRST:
+                until(lambda: ASKS_FIRST[agent] in person.shown, 30)
+                person.types("\x1b")
             until(lambda: SHOWS[agent] in person.shown, 30)
             assert "--blocked" in person.shown, "the conversation so far, which begins with its prompt"
             person.types("who-is-there")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
-import pty
 import signal
 import socket
 import subprocess
 import sys
-import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +24,7 @@ from coordinator.words.refusals import Refusal
 from tests.conftest import Repo
 from tests.launch.conftest import alive, pid_in
 from tests.namespaces.conftest import can_have_sessions
-from tests.terminal import CTRL_C, at_a_terminal
+from tests.terminal import CTRL_C, Terminal, at_a_terminal
 from tests.waiting import until
 
 #: An agent's CLI: `begin` and `resume` unattended, `person` at a terminal. Two at once are found out.
@@ -287,7 +284,7 @@ def test_a_seat_is_one_persons_and_only_while_its_agent_works() -> None:
     with ours, theirs:
         visitor = Visitor(theirs, AtTerminal.found(os.getpid(), "ann", ""))
         seat = Seat()
-        with pytest.raises(Refusal, match="at no task now"):
+        with pytest.raises(Refusal, match="between two tasks"):
             seat.ask("ann", visitor)
         seat.open()
         seat.ask("ann", visitor)
@@ -318,22 +315,16 @@ def test_whatever_ends_the_person_the_agent_goes_on(talkers: Talkers) -> None:
     # Given a person whose terminal's programs do not heed that it is closed
     talkers.launch(("one", "a"))
     talkers.at_work()
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "coordinator.cli.main", "attach", "--take-over"], cwd=talkers.repo.root,
-        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-    os.close(theirs)
     person = talkers.around / "person"
-    assert pid_in(person) == process.pid  # nothing of coord stays between
-    os.write(ours, b"exec 9>&-; sh -c 'trap \"\" HUP; while :; do sleep 0.1; done' <&- & echo $! > child\n")
-    child = pid_in(talkers.repo.root / "child")
-    # When the terminal is closed, it goes on, alone
-    (talkers.around / "unattended").unlink()
-    os.close(ours)
-    until(lambda: talkers.ways() == ["begin", "person", "resume"], 5)
-    assert not alive(process.pid) and not alive(child)
-    process.wait(5)
+    with Terminal(talkers.repo.root, "attach", "--take-over") as first:
+        assert pid_in(person) == first.process.pid  # nothing of coord stays between
+        first.types("exec 9>&-; sh -c 'trap \"\" HUP; while :; do sleep 0.1; done' <&- & echo $! > child\n")
+        child = pid_in(talkers.repo.root / "child")
+        (talkers.around / "unattended").unlink()
+        # When the terminal is closed, it goes on, alone
+        first.closes()
+        until(lambda: talkers.ways() == ["begin", "person", "resume"], 5)
+        assert not alive(first.process.pid) and not alive(child)
     talkers.at_work()
     # When the next person's process is killed, too
     person.unlink()
