@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.words import requests as rq
-from tests.agents.clis import Extra
+from tests.agents.clis import Extra, merged
 from tests.agents.conftest import need
 from tests.agents.conversation import Edit, Read, Say, Script, Scripted
 from tests.agents.test_launch import hot, launch, report, tasks
@@ -21,20 +21,19 @@ pytestmark = pytest.mark.agents
 
 #: What each shows once a person may type.
 SHOWS = {"claude": "/effort", "codex": "--blocked"}
-#: And what it asks before, which is left by Escape: another model, here.
-ASKS_FIRST = {"codex": "existing"}
 #: With what one is left.
 LEAVES = {"claude": "/exit", "codex": "/quit"}
 
 
 def a_person_knows(agent: str, root: Path) -> dict[str, str]:
-    """What each asks a person once, answered: a theme, whether a key may be used, trust."""
+    """What each asks a person once, answered: a theme, whether a key may be used, trust, a newer model."""
     claude = {
         "hasCompletedOnboarding": True, "theme": "dark", "customApiKeyResponses": {"approved": ["not-a-key"]},
         "projects": {str(root): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True,
                                  "enabledMcpjsonServers": ["coord"]}},
     }
-    return {"claude": {".claude.json": json.dumps(claude)}}.get(agent, {})
+    codex = '[notice.model_migrations]\n"gpt-5.5" = "gpt-6-sol"\n'
+    return {"claude": {".claude.json": json.dumps(claude)}, "codex": {".codex/config.toml": codex}}[agent]
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
@@ -61,7 +60,7 @@ def test_a_real_agent_is_followed_and_taken_over(agent: str, wired: Wired, tmp_p
 
     own = wired.extra(agent)
     extra = Extra(argv=own.argv, env=own.env,
-                  home_files={**own.home_files, **a_person_knows(agent, wired.root)})
+                  home_files=merged(own.home_files, a_person_knows(agent, wired.root)))
     ready = wired.stand.prepare(agent, wired.root, [], extra=extra, others={"one": script})
     process = launch(wired, ready, agent, "-", "--agents", "1")
     try:
@@ -90,9 +89,6 @@ def _take_over(agent: str, wired: Wired, env: dict[str, str], go: Path) -> None:
         try:
             until(lambda: f"you are {PROFILES[agent]}-1 now" in person.shown, 30)
             go.touch()
-            if agent in ASKS_FIRST:
-                until(lambda: ASKS_FIRST[agent] in person.shown, 30)
-                person.types("\x1b")
             until(lambda: SHOWS[agent] in person.shown, 30)
             assert "--blocked" in person.shown, "the conversation so far, which begins with its prompt"
             person.types("who-is-there")

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from coordinator.launch import logs
+from coordinator.launch import door, logs
 from coordinator.launch.at_terminal import AtTerminal
 from coordinator.launch.door import Visitor
 from coordinator.launch.take_over import Seat
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 from tests.launch.conftest import alive, pid_in
 from tests.namespaces.conftest import can_have_sessions
@@ -294,6 +294,31 @@ def test_a_seat_is_one_persons_and_only_while_its_agent_works() -> None:
         assert seat.asked
         seat.close("ann", "T-1")
         assert not seat.asked and "has just come to the end of T-1" in ours.recv(4096).decode()
+
+
+def test_the_door_of_a_repository_with_a_long_path_is_elsewhere(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir(mode=0o700)
+    came: list[str] = []
+
+    def ask(agent: str, visitor: Visitor) -> None:
+        came.append(agent)
+        raise Refusal(Code.UNKNOWN_AGENT, "Nobody is here.")
+
+    opened = door.Door(folder, "", ask)
+    try:
+        assert opened.path.parent != folder
+        with door.knock(opened.path, "ann") as link, pytest.raises(Refusal, match="Nobody is here"):
+            door.heard(link, "ann")
+        with socket.socket(socket.AF_UNIX) as rude:  # who says nothing that is understood
+            rude.connect(str(opened.path))
+            rude.sendall(b"hello\n")
+            assert rude.recv(100) == b""
+    finally:
+        opened.close()
+    with pytest.raises(Refusal, match="ended, or does not answer"):
+        door.knock(opened.path, "ann")
+    assert came == ["ann"]
 
 
 def _progress(client: Any) -> str:
