@@ -125,7 +125,9 @@ class Talkers:
     def follow(self, *words: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-m", "coordinator.cli.main", "attach", *words], cwd=self.repo.root, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            # a Ctrl-C counts, whatever the tests were started with
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.processes.append(process)
         return process
 
