@@ -152,7 +152,7 @@ def test_what_an_agent_says_is_followed_to_its_end(talkers: Talkers) -> None:
     # Given an agent at the first of two tasks, and somebody who follows the only one there is
     talkers.launch(("one", "a"), ("two", "b"))
     talkers.at_work()
-    piped, as_json = talkers.follow(), talkers.follow("--json", "talker-1")
+    piped, as_json = talkers.follow("-n", "9999"), talkers.follow("--json", "talker-1")
     assert piped.stdout is not None and as_json.stdout is not None
     told = [json.loads(as_json.stdout.readline())]
     head = [piped.stdout.readline() for _ in range(2)]
@@ -350,14 +350,14 @@ def test_whatever_ends_the_person_the_agent_goes_on(talkers: Talkers) -> None:
         (talkers.around / "unattended").unlink()
         # When the terminal is closed, it goes on, alone
         first.closes()
-        until(lambda: talkers.ways() == ["begin", "person", "resume"], 5)
+        until(lambda: talkers.ways() == ["begin", "person", "resume"])
         assert not alive(first.process.pid) and not alive(child)
     talkers.at_work()
     # When the next person's process is killed, too
     person.unlink()
     code, shown = talkers.take_over({"at s-T-1": lambda: os.kill(pid_in(person), signal.SIGKILL)})
     assert code == -signal.SIGKILL, shown
-    until(lambda: len(talkers.ways()) == 5, 2)
+    until(lambda: len(talkers.ways()) == 5)
     assert talkers.ways()[3:] == ["person", "resume"]
     talkers.go()
     report = talkers.report()
