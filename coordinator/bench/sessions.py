@@ -1,7 +1,8 @@
 """`coord bench session`: what a session adds to a command, to an agent's start, and to a grant.
 
 A real keeper and real namespaces. A command is `bash -c true`, timed by the same program outside
-and inside of a session, turn by turn; a start is the way from the request to the end of `true` in a
+and inside of a session, turn by turn; one that joins its agent's session is the same by the program
+that Claude Code puts before it; a start is the way from the request to the end of `true` in a
 session of its own, beside `true`; a grant is a lease taken and given back with so many sessions of
 others open, beside the same with none. Seconds are of one run and one machine: read the ratios.
 """
@@ -9,6 +10,7 @@ others open, beside the same with none. Seconds are of one run and one machine: 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -23,7 +25,21 @@ from coordinator.bench.measure import paired
 from coordinator.bench.own_daemon import own_daemon
 from coordinator.client.client import Client
 from coordinator.namespaces import orders
+from coordinator.wiring import command_prefix
+from coordinator.wiring.settings_wiring import HOOK
 from coordinator.words import requests as rq
+
+#: An agent of a person's: its first hook, and then as below, by the program that it is given.
+_JOINS = """
+import json, subprocess, sys, time
+prefix, hook = sys.argv[1], json.loads(sys.stdin.readline())
+said = {"session_id": "bench", "cwd": ".", "hook_event_name": "SessionStart", "source": "startup"}
+subprocess.run(hook, input=json.dumps(said).encode(), check=True, stdout=subprocess.DEVNULL)
+for line in sys.stdin:
+    before = time.perf_counter()
+    subprocess.run([prefix, "true # pwd -P >|"], check=True)
+    print(time.perf_counter() - before, flush=True)
+"""
 
 #: Prints how long one `bash -c true` took (seconds), for each line that it reads.
 _TIMES = """
@@ -53,13 +69,15 @@ class Report(msgspec.Struct):
     command_ms: float
     command_bare_ms: float
     command_ratio: float
+    joined_ms: float
+    """A command that joins its agent's session."""
     start_ms: float
     start_bare_ms: float
     grants: list[Reach]
 
 
 def run(counts: Sequence[int], runs: int, folder: Path | None = None) -> Report:
-    """Measure all three.
+    """Measure all of it.
 
     Raises:
         Refusal: BAD_TRANSITION: this user can have no sessions.
@@ -68,6 +86,7 @@ def run(counts: Sequence[int], runs: int, folder: Path | None = None) -> Report:
             Client(daemon.root, agent="") as client:
         orders.connect(start=True).close()
         inside, bare = _commands(daemon.root, client, runs)
+        joined = _joined(daemon.root, daemon.socket, runs)
         start, start_bare = _starts(daemon.root, client, runs)
         alone = _grants(daemon.root, "alone", runs)
         reaches = []
@@ -80,21 +99,24 @@ def run(counts: Sequence[int], runs: int, folder: Path | None = None) -> Report:
                                      (lock - alone[0]) * 1000, (unlock - alone[1]) * 1000))
     return Report(
         runs, median(inside) * 1000, median(bare) * 1000, paired(inside, bare),
+        median(joined) * 1000,
         median(start) * 1000, median(start_bare) * 1000, reaches,
     )
 
 
 @contextlib.contextmanager
 def _own_keeper(place: Path) -> Iterator[None]:
-    """The keeper is the benchmark's own, where its daemon looks for one."""
-    before = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = str(place / "state")
+    """The keeper, and what stands before commands, are the benchmark's own."""
+    mine = {"XDG_STATE_HOME": str(place / "state"), "XDG_DATA_HOME": str(place / "data")}
+    before = {name: os.environ.get(name) for name in mine}
+    os.environ.update(mine)
     try:
         yield
     finally:
-        del os.environ["XDG_STATE_HOME"]
-        if before is not None:
-            os.environ["XDG_STATE_HOME"] = before
+        for name, value in before.items():
+            del os.environ[name]
+            if value is not None:
+                os.environ[name] = value
 
 
 def _entrance(client: Client, root: Path) -> list[str]:
@@ -130,13 +152,28 @@ def _commands(root: Path, client: Client, runs: int) -> tuple[list[float], list[
     with _session(client, root, timer) as one, _pipes(timer, root) as other:
         for number in range(-5, runs):
             for process, spent in ((one, inside), (other, bare)):
-                assert process.stdin is not None and process.stdout is not None
-                process.stdin.write("\n")
-                process.stdin.flush()
-                seconds = float(process.stdout.readline())
+                seconds = _one(process)
                 if number >= 0:
                     spent.append(seconds)
     return inside, bare
+
+
+def _joined(root: Path, socket: str, runs: int) -> list[float]:
+    command_prefix.make(root, HOOK)
+    hook = [sys.executable, "-I", "-S", "-E", str(HOOK), socket, "claude-code", "open"]
+    joins = [sys.executable, "-I", "-c", _JOINS, str(command_prefix.place(root))]
+    with _pipes(joins, root) as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(hook) + "\n")  # (by its own words it would be a hook's)
+        return [_one(process) for _ in range(runs + 5)][5:]
+
+
+def _one(process: subprocess.Popen[str]) -> float:
+    """How long its next command took (seconds)."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return float(process.stdout.readline())
 
 
 def _starts(root: Path, client: Client, runs: int) -> tuple[list[float], list[float]]:

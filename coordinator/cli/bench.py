@@ -132,6 +132,7 @@ def session(
         return
     say(f"a command takes {report.command_ratio:.2f} times as long in a session "
         f"({report.command_ms:.1f} ms, bare {report.command_bare_ms:.1f} ms)")
+    say(f"one that joins its agent's session takes {report.joined_ms:.1f} ms")
     say(f"a start takes {report.start_ms:.1f} ms, bare {report.start_bare_ms:.1f} ms")
     for one in report.grants:
         say(f"{one.sessions:4} sessions: a grant takes {one.lock_ms:.1f} ms, of that for them "

@@ -15,7 +15,7 @@ from coordinator.words.refusals import Code, Refusal
 
 #: Where the commands are; each module adds its own to `app` when imported.
 COMMANDS = ("daemon", "coordinators", "locks", "requests", "agents", "tasks", "reviews", "status",
-            "story", "launch", "run", "shims", "wiring", "guard", "trust", "mcp", "bench")
+            "story", "launch", "attach", "run", "shims", "wiring", "guard", "trust", "mcp", "bench")
 
 
 def run() -> None:

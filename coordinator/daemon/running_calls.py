@@ -56,6 +56,11 @@ class RunningCalls:
         """Whether any is remembered. From any thread."""
         return bool(self._calls)
 
+    def several(self) -> bool:
+        """Whether commands of two agents run. From any thread."""
+        return len({call.running.holder for call in list(self._calls)
+                    if call.ended is None and call.running.is_command}) > 1
+
     def between(self, first_ms: int, last_ms: int) -> tuple[Running, ...]:
         """Those that ran at any time between."""
         return tuple(call.running for call in self._calls

@@ -60,7 +60,7 @@ class WatchBridge:
             return
         self._watcher = Watcher(
             self._service.tree, self._service.ignore, self._batch,
-            debounce_s=settings.debounce_s, poll=settings.poll,
+            debounce_s=settings.debounce_s, poll=settings.poll, hurries=self._calls.several,
         )
         self._watcher.start()
 
@@ -78,6 +78,7 @@ class WatchBridge:
     def _batch(self, changes: Sequence[Change]) -> None:
         """In the watcher's thread."""
         seen: list[seen_writes.Seen] = []
+        keeps = self._keeps or self._calls.several()
         before = self._committed([c.to or c.path for c in changes
                                   if not c.is_dir and c.kind != "overflow"])
         for change in changes:
@@ -90,7 +91,7 @@ class WatchBridge:
                 if moved is not None:
                     seen.append(seen_writes.Seen(path, NOTHING, moved_from=moved, is_dir=True))
                 continue
-            now = repository_files.look(self._service, None, path, keep=self._keeps)
+            now = repository_files.look(self._service, None, path, keep=keeps)
             seen.append(seen_writes.Seen(path, now, before.get(path, NOTHING), moved,
                                          is_new=change.kind == "created"))
         if seen:

@@ -41,6 +41,9 @@ log = logging.getLogger(__name__)
 
 #: A batch is sent after so many spans of `debounce_s`, even if it has not become quiet.
 ROUNDS_MAX = 5
+#: Where it matters who wrote first, it is asked for so little quiet (seconds), as long as no more
+#: events than these have gathered.
+HURRY_S, HURRIED_MAX = 0.02, 100
 #: How long `stop` waits for each thread, in seconds.
 STOP_S = 5.0
 
@@ -83,6 +86,8 @@ class Watcher(FileSystemEventHandler):
             it is logged, and the watcher goes on.
         debounce_s: how long it must be quiet before a batch is sent (and at most
             `ROUNDS_MAX` times as long in all).
+        hurries: whether it is asked for less quiet just now (`HURRY_S`), for it matters who wrote
+            first.
         queue_max: paths that may be pending; beyond, details are dropped for an `overflow`.
         poll: do not try the kernel's notification.
         poll_s: how often to look when polling.
@@ -96,6 +101,7 @@ class Watcher(FileSystemEventHandler):
         on_batch: Callable[[list[Change]], None],
         *,
         debounce_s: float = 0.2,
+        hurries: Callable[[], bool] = lambda: False,
         queue_max: int = 10_000,
         poll: bool = False,
         poll_s: float = 2.0,
@@ -106,6 +112,7 @@ class Watcher(FileSystemEventHandler):
         self._ignore = ignore
         self._on_batch = on_batch
         self._debounce_s = debounce_s
+        self._hurries = hurries
         self._queue_max = queue_max
         self._poll = poll
         self._poll_s = poll_s
@@ -293,9 +300,10 @@ class Watcher(FileSystemEventHandler):
     def _run(self) -> None:
         while True:
             self._wake.wait()
+            began = self._seen
             for _ in range(ROUNDS_MAX):
                 seen = self._seen
-                if self._stopping.wait(self._debounce_s):
+                if self._stopping.wait(self._pause(began)):
                     return
                 if self._seen == seen:
                     break
@@ -308,6 +316,10 @@ class Watcher(FileSystemEventHandler):
                 self._on_batch(batch)
             except Exception:
                 log.exception("the owner of the watcher failed on a batch; the watcher goes on")
+
+    def _pause(self, began: int) -> float:
+        few = self._seen - began < HURRIED_MAX
+        return min(HURRY_S, self._debounce_s) if few and self._hurries() else self._debounce_s
 
     def _take(self) -> list[Change]:
         with self._lock:

@@ -1,15 +1,12 @@
 """One launched agent: takes a task, runs its program, reports how it ended, takes the next.
 
 Each has its own connection, name and token. A coordinator that restarts meanwhile costs it nothing:
-what may have been done already is looked up before it is asked again.
+what may have been done already is looked up before it is asked again. A person may take its
+conversation over in between (take_over.py).
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,19 +14,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from coordinator import profiles
 from coordinator.client.client import Client
-from coordinator.dialects.stream import StreamTable, Told
-from coordinator.launch import attempt as one_attempt
+from coordinator.dialects.stream import Told
 from coordinator.launch import logs, runs
-from coordinator.launch.attempt import LOST, PASSING, Ended
+from coordinator.launch.attempt import LOST, PASSING, Claim, Ended, supervise
+from coordinator.launch.door import Visitor
 from coordinator.launch.launch_state import RETRY_S, LaunchState
 from coordinator.launch.process import Running
-from coordinator.launch.prompt import Isolated, compose
+from coordinator.launch.programs import Post, Programs
+from coordinator.launch.progress import Signs
+from coordinator.launch.prompt import Isolated
 from coordinator.launch.report import Attempt, last_event
 from coordinator.launch.runs import Hand as Recorded
+from coordinator.launch.take_over import Seat, accompany
 from coordinator.launch.worktrees import Workplace
-from coordinator.namespaces import orders
 from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -43,11 +41,6 @@ LOG_TAIL_CHARS = 4_000
 #: An agent whose model fails so often in a row stops; until then it rests, at most so long (s).
 SETBACKS_MAX = 6
 REST_MAX_S = 300.0
-#: What an agent that was cut off is told before its task, in its own session.
-INTERRUPTED = (
-    "You were interrupted in the middle of this task, and your process was started anew. Files may "
-    "have changed meanwhile, also by others: read them again before you go on. The task:\n\n"
-)
 
 
 class AgentWorker(threading.Thread):
@@ -69,11 +62,31 @@ class AgentWorker(threading.Thread):
         self._work: Workplace | None = None
         self._setbacks = 0
         self._shown: logs.Follower | None = None
+        self._programs = Programs(
+            launch, profile, lambda client, request: self._steady(lambda: client.call(request)))
+        self._number = 0
+        self._seat = Seat()
+
+    def visit(self, visitor: Visitor) -> None:
+        """A person wants to take it over. From any thread.
+
+        Raises:
+            Refusal: INVALID: its CLI has no way for that; BAD_TRANSITION: not now.
+        """
+        if not self.profile.take_over:
+            raise Refusal(
+                Code.INVALID, f"{self.agent} cannot be taken over: the profile {self.profile.name} "
+                "says no way for that (`take_over`). It can be followed.",
+                next=f"coord attach {self.agent}",
+            )
+        self._seat.ask(self.agent, visitor)
 
     @property
     def last_line(self) -> str:
         """What its program said or did last."""
         log, shown = self._log, self._shown
+        if self._seat.taken:
+            return "taken over by a person"
         if shown is not None:
             return shown.poll().doing
         return logs.last_line(self.launch.run.folder / log) if log else ""
@@ -92,15 +105,27 @@ class AgentWorker(threading.Thread):
                 elif self.launch.over.is_set():
                     break
             self._leave(clean=True, reason="the launch is over")
+            gone = Recorded(agent=self.agent, gone=self._why_it_goes())
         except Refusal as refusal:
             self.launch.trouble(f"{self.agent}: {refusal.message}")
+            gone = Recorded(agent=self.agent, gone=refusal.message, failed=True)
         except Exception as bad:
-            self.launch.trouble(f"{self.agent}: {type(bad).__name__}: {bad}")
+            why = f"{type(bad).__name__}: {bad}"
+            self.launch.trouble(f"{self.agent}: {why}")
+            gone = Recorded(agent=self.agent, gone=why, failed=True)
         finally:
             self.doing = "gone"
             if self.launch.isolation is not None and self._work is not None:
                 self.launch.isolation.close(self._work)
             self.client.close()
+        self.launch.run.worker(gone)
+
+    def _why_it_goes(self) -> str:
+        if self.launch.hard.is_set():
+            return "the launch was stopped"
+        if self.launch.draining.is_set():
+            return "the launch takes up no more tasks"
+        return "nothing is left to do"
 
     def enrol(self) -> None:
         """Register, under the wanted name or the next that is free; once."""
@@ -160,44 +185,119 @@ class AgentWorker(threading.Thread):
         task, launch = claimed.task, self.launch
         started = time.monotonic()
         self.since, self.task, self.title, self.doing = started, task.task, task.title, "working"
-        number = launch.number(task.task)
         before = last_event(launch.steady)
-        log = logs.log_path(launch.run.folder, task.task, number)
-        self._log = log.name
-        stream = self.profile.stream
-        launch.run.wrote(log.name, self.profile.name)
-        self._shown = logs.Follower(log, stream) if stream is not None else None
+        log = self._next_log(task)
         launch.say(f"{self.agent} took {task.task} '{task.title}'"
                  + (f" (attempt {task.attempts})" if task.attempts > 1 else ""))
         try:
-            process = self._start(claimed, number)
+            isolated = self._begin(claimed, self._number)
+            post = Post(claimed, self.client, self._place, isolated)
+            process, session = self._programs.begin(post, self._number)
         except (OSError, Refusal) as bad:
-            why = bad.message if isinstance(bad, Refusal) else f"it could not be started: {bad}"
-            ended = Ended("exited", 127, why)
+            ended = _not_started(bad)
         else:
-            launch.run.worker(Recorded(agent=self.agent, pid=process.pid, mark=process.mark,
-                                     task=task.task, attempt=number))
-            ended = one_attempt.supervise(process, self.client, task, log, launch.limits,
-                                          launch.hard, self._place, self.profile)
-            launch.run.worker(Recorded(agent=self.agent))
-        output = logs.readable(log, stream)[-LOG_TAIL_CHARS:]
+            ended, log = self._stay(post, process, session, log)
+        output = logs.readable(log, self.profile.stream)[-LOG_TAIL_CHARS:]
         ended = self._checked(ended, before)
         outcome, why = self._settle(claimed, ended, output)
         if launch.isolation is not None and self._work is not None:
             self._work = launch.isolation.after(self._work, claimed, why or outcome)
         spent = time.monotonic() - started
         told = ended.told or Told()
-        launch.note(Attempt(task=task.task, attempt=number, agent=self.agent,
+        launch.note(Attempt(task=task.task, attempt=self._number, agent=self.agent,
                           seconds=round(spent, 4), outcome=outcome, why=why,
                           changed=ended.changed, turns=told.turns, cost_usd=told.cost_usd,
                           tokens_in=told.tokens_in, tokens_out=told.tokens_out))
         self.task, self._log, self._shown, self.title = None, None, None, ""
         nothing = outcome == "done" and ended.changed is False
-        launch.say(f"{self.agent}: {task.task} {outcome} after {spent:.1f} s"
-                 + (f": {why}" if why and outcome != "done" else "")
-                 + (", and changed none of its files" if nothing else ""))
+        how = (f"{outcome} after {spent:.1f} s" + (f": {why}" if why and outcome != "done" else "")
+               + (", and changed none of its files" if nothing else ""))
+        launch.run.ends(log.name, how)
+        launch.say(f"{self.agent}: {task.task} {how}")
         if outcome != "stopped":
             self._clear_table(outcome == "done", output)
+
+    def _next_log(self, task: rq.Task) -> Path:
+        """Where what it says goes from here on."""
+        launch, stream = self.launch, self.profile.stream
+        self._number = launch.number(task.task)
+        log = logs.log_path(launch.run.folder, task.task, self._number)
+        launch.run.begins(log.name, runs.Log(self.profile.name, self.agent, task.title))
+        self._log = log.name
+        self._shown = logs.Follower(log, stream) if stream is not None else None
+        return log
+
+    def _stay(
+        self, post: Post, process: Running, session: str, log: Path
+    ) -> tuple[Ended, Path]:
+        """With its program until that is at its end, and with each person who takes it over: how it
+        ended, and the last log."""
+        launch, task = self.launch, post.claimed.task
+        signs = Signs(log, post.place, task.resources)
+        while True:
+            self._record(task, process.pid, process.mark)
+            self._seat.open()
+            ended = supervise(process, self.client, task, log, launch.limits, launch.hard,
+                              post.place, self.profile, lambda: self._seat.asked)
+            launch.run.worker(Recorded(agent=self.agent))
+            if ended.how != "taken over":
+                self._seat.close(self.agent, task.task)
+                if ended.changed is False:
+                    ended = replace(ended, changed=signs.changed())
+                return ended, log
+            session = (ended.told.session if ended.told is not None else "") or session
+            left, session = self._with_a_person(post, session, log)
+            if left is not None:
+                return left, log
+            log = self._next_log(task)
+            try:
+                process = self._programs.go_on(post, self._number, session)
+            except (OSError, Refusal) as bad:
+                return _not_started(bad), log
+
+    def _with_a_person(self, post: Post, session: str, log: Path) -> tuple[Ended | None, str]:
+        """As long as one is at its conversation: how the task ended meanwhile (None: it has not),
+        and the session that is gone on with."""
+        launch, task, visitor = self.launch, post.claimed.task, self._seat.take()
+        if visitor is None:
+            return None, session  # who asked has gone away again
+        person, began = visitor.process, time.monotonic()
+        heard = self._session_heard()
+        try:
+            role = self._programs.for_a_person(post, session)
+        except (OSError, Refusal) as bad:
+            visitor.refuse(bad if isinstance(bad, Refusal) else Refusal(
+                Code.INVALID, f"{self.profile.take_over[0]} cannot be run: {bad.strerror}. "
+                f"{self.agent} goes on."))
+            self._seat.close(self.agent, task.task)
+            return None, session
+        self._record(task, person.pid, person.mark, taken_over=True)
+        visitor.welcome(role)
+        launch.say(f"{self.agent}: a person has taken {task.task} over")
+        launch.run.ends(log.name, "taken over by a person")
+        left = accompany(person, Claim(self.client, task), launch.limits, launch.hard)
+        self._seat.close(self.agent, task.task)
+        launch.run.worker(Recorded(agent=self.agent))
+        now = self._session_heard()
+        if heard == session and now:
+            session = now  # a person may have gone on in another one
+        if left is None:
+            launch.say(f"{self.agent}: {task.task} goes on unattended, after a person was at it "
+                       f"for {time.monotonic() - began:.0f} s")
+        return left, session
+
+    def _session_heard(self) -> str | None:
+        """The session that its hooks told last; None: not known."""
+        try:
+            rows = self.client.call(rq.Agents()).items
+        except Refusal:
+            return None
+        return next((row.session for row in rows if row.agent == self.agent), None)
+
+    def _record(self, task: rq.Task, pid: int, mark: str | None, *, taken_over: bool = False
+                ) -> None:
+        self.launch.run.worker(Recorded(agent=self.agent, pid=pid, mark=mark, task=task.task,
+                                        attempt=self._number, taken_over=taken_over))
 
     @property
     def _place(self) -> Path:
@@ -214,53 +314,6 @@ class AgentWorker(threading.Thread):
         isolation.begin(self._work, claimed, self.agent, number,
                         lambda request: self._steady(lambda: self.client.call(request)))
         return Isolated(self._work.branch, isolation.target.name)
-
-    def _start(self, claimed: rq.Claimed, number: int) -> Running:
-        launch, task = self.launch, claimed.task
-        isolated = self._begin(claimed, number)
-        before = logs.log_path(launch.run.folder, task.task, number - 1)
-        prompt = compose(claimed, self.agent, self._said(before)[-2_000:] if number > 1 else "",
-                         isolated, hooked=self.profile.hooks is not None)
-        file = logs.prompt_path(launch.run.folder, task.task, number)
-        file.write_text(prompt, "utf-8")
-        facts = {
-            "prompt": prompt, "prompt_file": str(file), "task": task.task,
-            "root": str(self._place), "agent": self.agent, "python": sys.executable,
-        }
-        if isolated is None and self.profile.resume and self.profile.stream is not None:
-            facts["session"] = self._interrupted(task.task, self.profile.stream)
-            if facts["session"]:
-                facts["prompt"] = INTERRUPTED + prompt
-        env = one_attempt.environment(self.client, task, launch.state.socket())
-        env |= self.profile.environment(facts)
-        argv = self.profile.argv(facts, launch.options, _files(claimed))
-        return Running(
-            self._in_session(argv, env) if launch.sessions else argv, cwd=self._place, env=env,
-            log=logs.log_path(launch.run.folder, task.task, number),
-            stdin=file if self.profile.prompt == "stdin" else None,
-        )
-
-    def _in_session(self, argv: list[str], env: dict[str, str]) -> list[str]:
-        """The command, run so that it cannot write what others hold."""
-        if shutil.which(self._place / argv[0] if "/" in argv[0] else argv[0],
-                        path=env["PATH"]) is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
-        orders.connect(start=True).close()  # it may have been killed
-        request = rq.OpenSession(agent=self.agent, ends=False, path=env["PATH"])
-        opened = self._steady(lambda: self.client.call(request))
-        return [*orders.entrance(opened, self._place), *argv]
-
-    def _said(self, log: Path) -> str:
-        """What an earlier attempt said, read by the rules of whoever wrote it."""
-        own = self.launch.run.record.logs.get(log.name) == self.profile.name
-        return logs.readable(log, self.profile.stream if own else _stream_of(log, self.launch.root))
-
-    def _interrupted(self, task: str, stream: StreamTable) -> str:
-        """The session of the last attempt, if that was cut off and was one of the same program."""
-        found = logs.find(self.launch.state, task)
-        if not found or runs.profile_of(found[-1]) != self.profile.name:
-            return ""
-        return logs.interrupted(found[-1], stream)
 
     # ------------------------------------------------------------ its end
 
@@ -421,17 +474,9 @@ class AgentWorker(threading.Thread):
                     raise
 
 
-def _stream_of(log: Path, root: Path) -> StreamTable | None:
-    name = runs.profile_of(log)
-    try:
-        return profiles.load(name, root).stream if name is not None else None
-    except Refusal:  # it is not there any more
-        return None
-
-
-def _files(claimed: rq.Claimed) -> list[str]:
-    return [lease.resource for lease in claimed.leases
-            if lease.kind == "file" and lease.mode == "exclusive"]
+def _not_started(bad: OSError | Refusal) -> Ended:
+    why = bad.message if isinstance(bad, Refusal) else f"it could not be started: {bad}"
+    return Ended("exited", 127, why)
 
 
 def _last_words(output: str) -> str:

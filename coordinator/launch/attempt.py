@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -40,7 +41,7 @@ UNHOOKED = ("its hooks never reported in, so its writes were not guarded: `coord
             "the wiring")
 
 How = Literal["exited", "gave up", "unhooked", "timeout", "hung", "lapsed", "closed", "stopped",
-              "cut off"]
+              "cut off", "taken over"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +89,54 @@ class Stop(Protocol):
     def is_set(self) -> bool: ...
 
 
+class Claim:
+    """An agent's right to its task, kept alive from here."""
+
+    def __init__(self, client: Client, task: rq.Task) -> None:
+        self._client, self._task = client, task
+        self._clock = SystemClock()
+        self.answered_at = time.monotonic()
+        """When the coordinator answered last (monotonic seconds)."""
+
+    def renewed(
+        self, progress: str | None, silent_s: float = 0.0
+    ) -> tuple[Literal["lapsed", "closed"], str] | None:
+        """Tell that the agent moves (the words differ from time to time), or with None that it is
+        only alive, silent for so long (seconds). Whether its claim has ended: by itself, or because
+        the task was ended. A coordinator that does not answer says nothing of it."""
+        agent = str(self._client.agent)
+        try:
+            alive = self._client.call(rq.Heartbeat(agent=agent, progress=progress))
+            task = self._client.call(rq.TaskShow(task=self._task.task))
+        except Refusal as refusal:
+            if refusal.code in LOST:
+                return "lapsed", f"its claim is gone: {refusal.message}"
+            return None
+        self.answered_at = time.monotonic()
+        if task.state == "claimed" and task.claimed_by == agent and task.claim_until is not None:
+            if self._clock.now_ms() < from_iso(task.claim_until):
+                return None
+            silent = f"it gave no sign of progress for {silent_s:.0f} s, so " if silent_s else ""
+            return "lapsed", f"{silent}its leases have ended"
+        if any(n.kind in ("lapsed", "overridden") for n in alive.notices) and task.state != "done":
+            return "lapsed", "its leases have ended"
+        return "closed", "its task was ended"  # by the agent itself, or by a person
+
+
 def supervise(
     process: Running, client: Client, task: rq.Task, log: Path, limits: Limits, hard: Stop,
-    place: Path, profile: Profile,
+    place: Path, profile: Profile, wanted: Callable[[], bool] = lambda: False,
 ) -> Ended:
     """Stay with the process, which works in `place`, until it has ended, by itself or stopped from
-    here."""
+    here. `wanted`: whether a person waits to take it over, which is done as soon as it has told
+    which session it is."""
     watch = _Watch(process, client, task, log, limits, place, profile)
     while not process.exited.wait(TICK_S):
         if hard.is_set():
             return Ended("stopped", process.stop(min(limits.grace_s, FAREWELL_S)),
                          "the launch was stopped")
+        if wanted() and watch.may_be_taken_over():
+            return watch.stopped_for_a_person(process.stop(limits.grace_s))
         found = watch.look()
         if found is not None:
             how, why, grace_s = found
@@ -114,8 +152,8 @@ class _Watch:
         self._stream = Follower(log, profile.stream) if profile.stream is not None else None
         self._hooked = profile.hooks is None or not profile.wire
         self._signs = Signs(log, place, task.resources)
-        self._clock = SystemClock()
-        self._started = self._moved_at = self._answered_at = time.monotonic()
+        self._claim = Claim(client, task)
+        self._started = self._moved_at = time.monotonic()
         self._next_beat = self._started + limits.beat_s
         self._moves = False
         self._closed_at: float | None = None
@@ -123,6 +161,21 @@ class _Watch:
     def told(self) -> Told | None:
         """What its stream has told so far."""
         return self._stream.poll() if self._stream is not None else None
+
+    def may_be_taken_over(self) -> bool:
+        """Whether its conversation can be found again, and is not at its end."""
+        told = self.told()
+        return told is not None and bool(told.session) and not told.ended
+
+    def stopped_for_a_person(self, code: int) -> Ended:
+        """It was stopped, so that a person goes on; unless it had just finished its task. (An end
+        that it tells because it was stopped is none.)"""
+        told = self._stream.poll(over=True) if self._stream is not None else None
+        if told is not None and told.ended:
+            ended = self.ended(next(iter(self._profile.success_codes), 0))
+            if ended.ok:
+                return ended
+        return Ended("taken over", code, "a person took it over", told=told)
 
     def ended(self, code: int) -> Ended:
         """How it went, told from its exit code and its stream."""
@@ -168,40 +221,32 @@ class _Watch:
         if now < self._next_beat:
             return None
         self._next_beat = now + limits.beat_s
+        return self._beat(now)
+
+    def _beat(self, now: float) -> tuple[How, str, float] | None:
+        limits, told = self._limits, self.told()
         try:
-            return self._beat(now)
+            if told is not None and told.tools and not self._reported():
+                return "unhooked", UNHOOKED, limits.grace_s
         except Refusal as refusal:
             if refusal.code in LOST:
                 return "lapsed", f"its claim is gone: {refusal.message}", limits.grace_s
-            if now - self._answered_at > limits.patience_s:
+        # The words must differ from beat to beat: that is what tells moving from being alive.
+        said = (told.doing if told is not None else last_line(self._log))[:200]
+        progress = f"{said} ({self._signs.output_bytes} bytes, {now - self._started:.0f} s)"
+        found = self._claim.renewed(progress if self._moves else None, now - self._moved_at)
+        if self._claim.answered_at >= now:
+            self._moves = False
+        if found is None:
+            silent = now - self._claim.answered_at
+            if silent > limits.patience_s:
                 return ("cut off", f"the coordinator could not be reached for "
                         f"{limits.patience_s:g} s", limits.grace_s)
             return None
-
-    def _beat(self, now: float) -> tuple[How, str, float] | None:
-        # The words must differ from beat to beat: that is what tells moving from being alive.
-        told = self.told()
-        if told is not None and told.tools and not self._reported():
-            return "unhooked", UNHOOKED, self._limits.grace_s
-        said = (told.doing if told is not None else last_line(self._log))[:200]
-        progress = f"{said} ({self._signs.output_bytes} bytes, {now - self._started:.0f} s)"
-        agent = str(self._client.agent)
-        alive = self._client.call(
-            rq.Heartbeat(agent=agent, progress=progress if self._moves else None)
-        )
-        self._moves = False
-        task = self._client.call(rq.TaskShow(task=self._task.task))
-        self._answered_at = time.monotonic()
-        mine = task.state == "claimed" and task.claimed_by == agent
-        if mine and task.claim_until is not None:
-            if self._clock.now_ms() < from_iso(task.claim_until):
-                return None
-            silent = now - self._moved_at
-            return ("lapsed", f"it gave no sign of progress for {silent:.0f} s, so its leases "
-                    "have ended", self._limits.grace_s)
-        if any(n.kind in ("lapsed", "overridden") for n in alive.notices) and task.state != "done":
-            return "lapsed", "its leases have ended", self._limits.grace_s
-        self._closed_at = now  # the agent ended the task itself, or a person did
+        how, why = found
+        if how == "lapsed":
+            return how, why, limits.grace_s
+        self._closed_at = now
         return None
 
 

@@ -15,6 +15,7 @@ from coordinator.files.state import StateDir
 from coordinator.launch import orphans, recovery, report, runs
 from coordinator.launch.agent_worker import AgentWorker
 from coordinator.launch.attempt import Limits
+from coordinator.launch.door import Door, Visitor
 from coordinator.launch.isolation import Isolation, uncommitted
 from coordinator.launch.launch_state import LaunchState
 from coordinator.launch.worktrees import Target, find_target
@@ -65,6 +66,7 @@ class Launcher(LaunchState):
         super().__init__(root, limits, say=say, expects_verdicts=expects_verdicts,
                          options=options)
         self.workers: list[AgentWorker] = []
+        self._door: Door | None = None
         self.orphans = 0
         self._clock = SystemClock()
         self._began = time.monotonic()
@@ -96,11 +98,27 @@ class Launcher(LaunchState):
             ) from None
         self.sessions = self._can_have_sessions()
         self._outlives = orphans.Outlives(self.root, self.run.record.run)
+        self._open_door()
         self.run.outlived_by(self._outlives.pid)
         if self._target is not None:
             self._isolate(self._target)
         if text is not None and tasks is not None:
             self._import(text, form, tasks.name)
+
+    def _open_door(self) -> None:
+        try:
+            self._door = Door(self.state.path, str(self.state.socket()), self._visited)
+        except (OSError, Refusal) as bad:
+            self.say("Its agents can be followed, but not be taken over: "
+                     + (bad.message if isinstance(bad, Refusal) else str(bad)))
+        else:
+            self.run.record.door = str(self._door.path)
+
+    def _visited(self, agent: str, visitor: Visitor) -> None:
+        worker = next((one for one in self.workers if one.agent == agent), None)
+        if worker is None:
+            raise Refusal(Code.UNKNOWN_AGENT, f"This launch has no agent called {agent}.")
+        worker.visit(visitor)
 
     def _can_have_sessions(self) -> bool:
         if not load(self.root).settings.hooks.confine:
@@ -217,6 +235,8 @@ class Launcher(LaunchState):
         if self.isolation is not None:
             made.target = self.isolation.target.name
             made.landed, made.not_landed = self.isolation.landed, self.isolation.kept
+        if self._door is not None:
+            self._door.close()
         self.run.record.ended_at = iso(self._clock.now_ms())
         self.run.save()
         self._outlives.over()

@@ -23,6 +23,11 @@ def log_path(run: Path, task: str, attempt: int) -> Path:
     return run / f"{task}-{attempt}.log"
 
 
+def task_of(name: str) -> str:
+    """The task of a log of this name: `T-3` of `T-3-2.log`."""
+    return name.rpartition("-")[0]
+
+
 def prompt_path(run: Path, task: str, attempt: int) -> Path:
     """What the agent of one attempt was told."""
     return run / f"{task}-{attempt}.prompt.md"

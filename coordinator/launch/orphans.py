@@ -19,6 +19,7 @@ from pathlib import Path
 from coordinator.client.client import Client
 from coordinator.files.state import StateDir
 from coordinator.launch import isolation, logs, recovery, runs
+from coordinator.launch.at_terminal import AtTerminal
 from coordinator.launch.process import end_orphan, mark, unrecorded
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, iso
@@ -29,6 +30,8 @@ _OVER = b"over\n"
 _WAITS = 'read -r said; [ "$said" = over ] || exec "$@"'
 #: How long the end of a launcher whose pipe was closed is waited for (seconds).
 END_S = 10.0
+#: What a program that a person had taken over has between SIGTERM and SIGKILL (seconds).
+GRACE_S = 2.0
 
 
 class Outlives:
@@ -86,13 +89,28 @@ def _tidy_up(
             if group is not None:
                 ended += end_orphan(group, mark(group), worker.agent)
         elif worker.task is not None:
-            ended += end_orphan(worker.pid, worker.mark, worker.agent)
+            ended += _end(worker, str(state.socket()))
             tail = logs.tail(logs.log_path(path.parent, worker.task, worker.attempt or 1), 4_000)
         with contextlib.suppress(Refusal):
             operator.call(rq.Leave(agent=worker.agent, clean=False, log_tail=tail,
                                    reason=f"its launcher (run {record.run}) died"))
+    if record.door is not None:
+        with contextlib.suppress(OSError):
+            Path(record.door).unlink()
     runs.close(path, record, iso(SystemClock().now_ms()))
     return ended, isolation.tidy_up(root, state, record.run)
+
+
+def _end(worker: runs.Hand, socket: str) -> bool:
+    """End its process, whosever terminal that is at; whether there was one."""
+    assert worker.pid is not None, "it was written down"
+    if not worker.taken_over:
+        return end_orphan(worker.pid, worker.mark, worker.agent)
+    person = AtTerminal.found(worker.pid, worker.agent, socket)
+    if worker.mark is None or person.mark != worker.mark or not person.lives():
+        return False
+    person.end(GRACE_S)
+    return True
 
 
 def main() -> int:

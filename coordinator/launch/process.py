@@ -87,7 +87,7 @@ def mark(pid: int) -> str | None:
 
     None when there is no such process.
     """
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     if fields is not None:
         return f"{_boot()}/{fields[19]}"
     if Path("/proc/self/stat").exists():
@@ -103,7 +103,7 @@ def lives(pid: int, known: str | None) -> bool:
     keeps both until its parent has asked how.)"""
     if known is None or mark(pid) != known:
         return False
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return fields is None or fields[0] not in "ZX"
 
 
@@ -115,7 +115,7 @@ def end_orphan(pid: int, known: str | None, agent: str, grace_s: float = 2.0) ->
     """
     now = mark(pid)
     if now is None:
-        if not any(_started_with(member, "COORD_AGENT", agent) for member in _members(pid)):
+        if not any(started_with(member, "COORD_AGENT", agent) for member in _members(pid)):
             return False
     elif known is None or now != known:
         return False
@@ -137,10 +137,10 @@ def unrecorded(agent: str, socket: str) -> int | None:
     except OSError:
         return None
     for pid in known:
-        fields = _stat(pid)
+        fields = stat_fields(pid)
         if (fields is not None and fields[0] != "Z" and int(fields[2]) != os.getpgrp()
-                and _started_with(pid, "COORD_AGENT", agent)
-                and _started_with(pid, "COORD_SOCKET", socket)):
+                and started_with(pid, "COORD_AGENT", agent)
+                and started_with(pid, "COORD_SOCKET", socket)):
             return int(fields[2])
     return None
 
@@ -156,13 +156,14 @@ def _members(group: int) -> list[int]:
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdecimal():
-            fields = _stat(int(entry))
+            fields = stat_fields(int(entry))
             if fields is not None and fields[2] == str(group) and fields[0] != "Z":
                 found.append(int(entry))
     return found
 
 
-def _started_with(pid: int, name: str, value: str) -> bool:
+def started_with(pid: int, name: str, value: str) -> bool:
+    """Whether a process was started with this in its environment; False where that is not told."""
     try:
         wanted = os.fsencode(f"{name}={value}")
         return wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -170,8 +171,9 @@ def _started_with(pid: int, name: str, value: str) -> bool:
         return False
 
 
-def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the third (state) on: 0 state, 2 group, 19 start."""
+def stat_fields(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat from the third (state) on: 0 state, 2 group, 3 session, 4 terminal,
+    19 start. None: there is no such process, or no /proc."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:

@@ -20,13 +20,28 @@ from coordinator.launch.process import lives, mark
 
 
 class Hand(msgspec.Struct):
-    """One agent of a run and the process that it has now; `pid` is its process group, too."""
+    """One agent of a run and the process that it has now; `pid` is its process group, too, unless
+    a person has taken it over: then it is one at that person's terminal."""
 
     agent: str
     pid: int | None = None
     mark: str | None = None
     task: str | None = None
     attempt: int | None = None
+    taken_over: bool = False
+    gone: str | None = None
+    """Why it works no more, in words; None: it does."""
+    failed: bool = False
+    """Whether that was some trouble."""
+
+
+class Log(msgspec.Struct):
+    """Who wrote a log, at which task, and how that ended, in words; None: it has not."""
+
+    profile: str
+    agent: str
+    title: str
+    ended: str | None = None
 
 
 class Record(msgspec.Struct, kw_only=True):
@@ -40,8 +55,11 @@ class Record(msgspec.Struct, kw_only=True):
     imported: str | None = None  # sha256 of the task file
     tasks: list[str] = []
     workers: list[Hand] = []
-    logs: dict[str, str] = {}
-    """Which profile's agent wrote a log, by the log's name; `profile` where it is not named."""
+    logs: dict[str, Log | str] = {}
+    """By a log's name, in order; `profile` wrote those that are not named. (Earlier runs have its
+    profile alone.)"""
+    door: str | None = None
+    """The socket at which a person asks for one of its agents (door.py)."""
     outlived_by: int | None = None
     """The process that tidies up when the launcher dies."""
     ended_at: str | None = None
@@ -52,6 +70,16 @@ class Record(msgspec.Struct, kw_only=True):
         if self.ended_at is not None:
             return False
         return not lives(self.launcher, self.launcher_mark)
+
+    def wrote(self, log: str) -> str:
+        """The profile of the agent that wrote the log of this name."""
+        known = self.logs.get(log, self.profile)
+        return known if isinstance(known, str) else known.profile
+
+    def logs_of(self, agent: str) -> list[tuple[str, Log]]:
+        """The logs that this agent wrote, oldest first."""
+        return [(name, one) for name, one in self.logs.items()
+                if isinstance(one, Log) and one.agent == agent]
 
 
 class RunFile:
@@ -65,7 +93,7 @@ class RunFile:
         """
         name = now[:19].replace(":", "").replace("-", "") + f"-{os.getpid()}"
         self.folder = state.runs / name
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self.record = Record(
             run=name, launcher=os.getpid(), launcher_mark=mark(os.getpid()), started_at=now,
@@ -80,10 +108,18 @@ class RunFile:
             self.record.workers = [*workers, worker]
             self._try_to_write()
 
-    def wrote(self, log: str, profile: str) -> None:
+    def begins(self, log: str, whose: Log) -> None:
         """Note whose log this is, with the next note."""
         with self._lock:
-            self.record.logs[log] = profile
+            self.record.logs[log] = whose
+
+    def ends(self, log: str, how: str) -> None:
+        """Note how the work of this log ended."""
+        with self._lock:
+            known = self.record.logs.get(log)
+            if isinstance(known, Log):
+                known.ended = how
+            self._try_to_write()
 
     def outlived_by(self, pid: int | None) -> None:
         """Note the process that tidies up when the launcher dies."""
@@ -118,14 +154,14 @@ def read(folder: Path) -> Record | None:
     """The record of the launch in this folder, if it can be read."""
     try:
         return msgspec.json.decode((folder / "run.json").read_bytes(), type=Record)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return None
 
 
 def profile_of(log: Path) -> str | None:
     """The name of the profile whose agent wrote this log; None: not known."""
     record = read(log.parent)
-    return None if record is None else record.logs.get(log.name, record.profile)
+    return None if record is None else record.wrote(log.name)
 
 
 def close(path: Path, record: Record, now: str) -> None:

@@ -71,7 +71,8 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     `command` is a list of arguments, run without a shell. `prompt` says how the prompt goes in:
     as the argument `{prompt}`, on standard input, or in the file `{prompt_file}`. `{options}` and
     `{files}`, words of their own, stand for what `options` makes of what a person passes on and of
-    the task's files. `resume` is the command that goes on with the session `{session}`.
+    the task's files. `resume` is the command that goes on with the session `{session}`, and
+    `take_over` the one with which a person does so, at a terminal.
     `session_env` is the variable in which the programs that it runs find their session's id.
     `in_session` goes before what a person types after the program's name, in a session that coord
     starts; not where they give its first word themselves.
@@ -81,6 +82,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     description: str = ""
     command: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
+    take_over: tuple[str, ...] = ()
     options: dict[str, tuple[str, ...]] = {}
     prompt: PromptWay = "file"
     env: dict[str, str] = {}
@@ -153,6 +155,11 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
                 next="Use {prompt_file} in the command, or shorten the task's prompt.",
             )
         return out
+
+    def for_a_person(self, facts: Mapping[str, str]) -> list[str]:
+        """The arguments with which a person goes on with the session in `facts`; none if the agent
+        has no way for that."""
+        return [_filled(word, facts) for word in self.take_over]
 
     def check_options(self, options: Mapping[str, str]) -> None:
         """Whether the agent can be given these.
@@ -312,7 +319,7 @@ def check(profile: Profile) -> None:
     Raises:
         Refusal: INVALID.
     """
-    used = [found for word in (*profile.command, *profile.resume)
+    used = [found for word in (*profile.command, *profile.resume, *profile.take_over)
             for found in _BRACED.findall(word)]
     unknown = [name for name in used if name not in PLACEHOLDERS]
     if unknown:
@@ -324,6 +331,24 @@ def check(profile: Profile) -> None:
     if profile.command and profile.prompt == "argument" and needed not in used:
         raise _bad(profile.source, "prompt = \"argument\", but {prompt} is not in the command",
                    "Put {prompt} where the prompt belongs, or choose prompt = \"stdin\".")
+    if profile.take_over:
+        _check_take_over(profile)
+
+
+def _check_take_over(profile: Profile) -> None:
+    """Who is taken over has to be found again, by the person and by the launch."""
+    wanted = (
+        (any("{session}" in word for word in profile.take_over), "{session} is not in it",
+         "Put {session} where the session's id belongs."),
+        (bool(profile.resume), "there is no resume",
+         "Say in `resume` how it goes on unattended afterwards."),
+        (profile.stream is not None and any(rule.session for rule in profile.stream.rules),
+         "nothing tells its session",
+         "Give a rule of [stream] its `session`."),
+    )
+    for holds, what, step in wanted:
+        if not holds:
+            raise _bad(profile.source, f"take_over, but {what}", step)
 
 
 def _parsed(data: bytes, file: Traversable, name: str) -> Profile:

@@ -60,6 +60,7 @@ def test_hook_runs(tmp_path: Path) -> None:
 @pytest.mark.skipif(bool(kernel.refused()), reason="no namespaces on this machine")
 def test_session_runs(tmp_path: Path) -> None:
     report = sessions.run([1, 3], 5, tmp_path)
+    assert report.joined_ms > report.command_bare_ms
     assert report.command_ratio > 0 and report.start_ms > report.start_bare_ms
     assert [one.sessions for one in report.grants] == [1, 3] and all(one.lock_ms > 0 for one in report.grants)
     until(lambda: not [one for one in Path("/proc").glob("[0-9]*/cwd") if _is_below(one, tmp_path)])

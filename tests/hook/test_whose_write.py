@@ -81,6 +81,7 @@ def test_what_nobody_should_notice_is_not_adopted(repo: Repo) -> None:
     repo.write("a.py", "a person's\n")
     time.sleep(0.1)
     assert ann.shell("sh build.sh; sleep 0.3")[1] == 0
+    time.sleep(0.05)  # the kernel's clock for files runs behind
     repo.write("b.py", "a person's, too\n")
     with repo.client() as client:
         until(lambda: {one.resource for one in client.call(rq.Events(kind="unleased_write", limit=100)).items} >= {"a.py", "b.py"})
@@ -114,6 +115,26 @@ def test_two_commands_at_once(repo: Repo) -> None:
     for agent, given in ((ann, first), (bob, second)):
         agent._call("Bash", given, "PostToolUse", tool_response={})
     assert set(held(repo)) == {"b.py"}
+
+
+@pytest.mark.parametrize("size", [10, 200_000])
+def test_what_one_of_two_commands_overwrote_is_kept(repo: Repo, size: int) -> None:
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    texts = [f"{name}'s\n" * size for name in ("ann", "bob")]
+    given = [(agent, begins(agent, "make all")) for agent in (ann, bob)]
+    with repo.client() as client:
+        repo.write("c.py", texts[0])
+        until(lambda: "c.py was changed while commands of yours" in said_to(repo, ann.name))
+        repo.write("c.py", texts[1])
+        (review,) = until(lambda: client.call(rq.Reviews()).items)
+        assert "written twice" in review.summary
+        client.call(rq.ReviewDecide(review=review.review, verdict="revert"))
+        until(lambda: repo.read("c.py") == texts[0])
+        repo.write("last.py", "x\n")
+        until(lambda: "last.py was changed" in said_to(repo, bob.name))
+        assert not client.call(rq.Reviews()).items, "what coord writes is nobody's"
+    for agent, one in given:
+        agent._call("Bash", one, "PostToolUse", tool_response={})
 
 
 def test_a_sub_agents_command_is_its_own(repo: Repo) -> None:

@@ -55,6 +55,10 @@ def test_the_repository_comes_before_the_user_before_the_package(
         ('name = "other"\n', "other"),
         ('command = ["x", "{promt}"]\n', "{promt}"),
         ('command = ["x"]\nprompt = "argument"\n', "{prompt}"),
+        ('take_over = ["x"]\n', "{session} is not in it"),
+        ('take_over = ["x", "{session}"]\n', "no resume"),
+        ('take_over = ["x", "{session}"]\nresume = ["x"]\n[stream]\n', "nothing tells its session"),
+        ('take_over = ["x", "{sesion}"]\n', "{sesion}"),
         ("command = ['\xff']", ""),
     ],
 )

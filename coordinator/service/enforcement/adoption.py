@@ -135,8 +135,9 @@ def tell_of(tx: Tx, foreign: Foreign) -> None:
     )
 
 
-def doubtful(tx: Tx, change: Seen) -> None:
-    """Several commands ran when a file was written that nobody held: their agents are told."""
+def doubtful(tx: Tx, change: Seen) -> bool:
+    """Whether commands of several agents ran when a file was written that nobody held: then these
+    are told."""
     agents = sorted({owner(tx, one.holder) for one in change.calls if one.is_command})
     for agent in agents if len(agents) > 1 else ():
         others = [one for one in agents if one != agent]
@@ -146,6 +147,7 @@ def doubtful(tx: Tx, change: Seen) -> None:
             "and nobody had leased it. Look whether it is as you mean it, and lease it before you "
             "write it again.", resource=change.path,
         )
+    return len(agents) > 1
 
 
 def most(found: Sequence[Adopted]) -> list[Adopted]:

@@ -176,17 +176,20 @@ def seen(
             before = before or rights.baseline(change)
             out.append(Foreign(holder, agent, change, before))
             versions.append((change.path, change.hash, None))
-            if agent is None:
+            if agent is None and not _is_verdict(tx, change):
                 _unleased(svc, tx, change, before, policy)
             continue
         if holder is None:
             holder = writer(tx, change) if svc.settings.hooks.adopt else None
             if holder is not None and change.hash is not None:
                 out.append(Adopted(holder, change, before))
-            elif holder is None and active and change.moved_from is None:
+            elif (holder is None and active and change.moved_from is None
+                  and not _is_verdict(tx, change)):
                 if policy != "ignore":
                     _unleased(svc, tx, change, before, policy)
-                doubtful(tx, change)
+                if doubtful(tx, change):
+                    _keep_both(svc, tx, change, before, str(known[1]) if known else None,
+                               flagged=policy == "review")
         versions.append((change.path, change.hash, holder))
     for start in range(0, len(versions), VERSIONS_MAX):
         tx.record(ev.VersionsSeen(versions=versions[start : start + VERSIONS_MAX]))
@@ -262,20 +265,40 @@ class _Rights:
         return self._own.last(asked) or self._ended.last(asked)
 
 
+def _is_verdict(tx: Tx, change: Seen) -> bool:
+    """Whether coord itself has written this: a review was decided so."""
+    decided = tx.row("review_written_last", change.path)
+    return decided is not None and decided[0] == change.hash
+
+
 def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str) -> None:
     if change.hash is None and known is None and change.before.hash is None:
         return  # it came and went: nothing was there, as far as is known
-    decided = tx.row("review_written_last", change.path)
-    if decided is not None and decided[0] == change.hash:
-        return  # our own revert
     tx.record(ev.UnleasedWrite(resource=change.path, hash=change.hash))
     if policy != "review":
         return
+    why = f"{change.path} was changed while agents were active and nobody had leased it."
     if known is None:
         known = change.before.hash
         if known == change.hash:
             return  # back to what is committed
         repository_files.keep(tx, change.before)
+    _flag(svc, tx, change, known, why)
+
+
+def _keep_both(svc: Service, tx: Tx, change: Seen, known: str | None, seen_at: str | None, *,
+               flagged: bool) -> None:
+    """Commands of several agents write one file at the same time: what each left is kept, and shown
+    to a person where one has overwritten the other."""
+    repository_files.keep(tx, change.now)
+    if (flagged or known is None or seen_at is None or seen_at < tx.later(-LATE_MS)
+            or tx.row("blob_has", known) is None):
+        return
+    _flag(svc, tx, change, known, f"{change.path} was written twice while commands of several "
+          "agents ran, and nobody had leased it: what the earlier write left is kept.")
+
+
+def _flag(svc: Service, tx: Tx, change: Seen, known: str | None, why: str) -> None:
     repository_files.keep(tx, change.now)
     kept = change.now.kept and (known is None or tx.row("blob_has", known) is not None)
     kind = "created" if known is None else "deleted" if change.hash is None else "modified"
@@ -284,8 +307,7 @@ def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str
         kept=kept, baseline_hash=known, flagged_hash=change.hash,
     )
     partial_work.flag(
-        tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None,
-        why=f"{change.path} was changed while agents were active and nobody had leased it.",
+        tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None, why=why,
     )
 
 

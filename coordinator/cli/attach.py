@@ -1,0 +1,136 @@
+"""`coord attach`: a launched agent's terminal, followed, or taken over by a person."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import msgspec
+import typer
+
+from coordinator.cli.app import app, ask, complain, say
+from coordinator.cli.render import in_line
+from coordinator.client.locating import locate_root
+from coordinator.files.state import StateDir
+from coordinator.launch import door, following
+from coordinator.launch.following import Following, Launched, Shown
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: Between two looks at what is new (seconds).
+LOOK_S = 0.2
+
+
+@app.command("attach")
+def attach(
+    agent: Annotated[
+        str | None, typer.Argument(help="A launched agent; may be left out where one is at work.")
+    ] = None,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Go on with its conversation yourself, in its own "
+                                               "CLI; when you leave it, the agent goes on.")
+    ] = False,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, help="Of what it said before, the last so many.")
+    ] = 40,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a line.")
+    ] = False,
+) -> int:
+    """Show what a launched agent says and does, as it comes. Ctrl-C: leave; the agent goes on.
+
+    With --take-over its unattended program is stopped, and its CLI's own interactive one goes on
+    with the same conversation in this terminal, as the same agent: it keeps its task and leases,
+    which are renewed, and no time limit runs. Leave it as you always do; then the agent goes on
+    unattended, unless its task was ended meanwhile (`coord task done`).
+    """
+    state = StateDir(locate_root())
+    found = following.find(state, agent)
+    if found is None:
+        raise _not_launched(str(agent))
+    if take_over:
+        _take_over(found)
+    return _follow(Following(state, found, lines), as_json)
+
+
+def _not_launched(agent: str) -> Refusal:
+    known = any(row.agent == agent for row in ask(rq.Agents()).items)
+    if not known:
+        return Refusal(Code.UNKNOWN_AGENT, f"No agent is called {agent}.")
+    return Refusal(
+        Code.INVALID, f"{agent} was not started by `coord launch`, so it has a terminal of its own "
+        "and nobody else keeps what it says.", next=f"coord explain {agent}",
+    )
+
+
+# ------------------------------------------------------------ following
+
+
+def _follow(followed: Following, as_json: bool) -> int:
+    """Until the agent has ended; the exit code tells whether well."""
+    try:
+        while True:
+            for shown in followed.poll():
+                _show(followed.agent, shown, as_json)
+                if shown.kind == "over":
+                    return 0 if shown.well else 1
+            sys.stdout.flush()
+            time.sleep(LOOK_S)
+    except KeyboardInterrupt:
+        begun = "\n" if sys.stderr.isatty() else ""  # after the `^C` that stands there
+        complain(f"{begun}coord: detached; {followed.agent} goes on.")
+        return 0
+
+
+def _show(agent: str, shown: Shown, as_json: bool) -> None:
+    if as_json:
+        line = {"agent": agent, "task": shown.task, "kind": shown.kind, "text": shown.text}
+        say(msgspec.json.encode(line).decode())
+    elif shown.kind == "said":
+        say(shown.text)
+    else:
+        say(f"== {in_line(shown.text)}")
+
+
+# ------------------------------------------------------------ taking over
+
+
+def _take_over(found: Launched) -> NoReturn:
+    """Become the agent's own interactive program.
+
+    Raises:
+        Refusal: INVALID, UNAUTHORIZED: not from here; the launch's own.
+    """
+    agent = found.hand.agent
+    if os.environ.get("COORD_AGENT_TOKEN"):
+        raise Refusal(
+            Code.UNAUTHORIZED, "This is an agent's own shell; taking another over is for people.",
+            next=f"coord attach {agent}",
+        )
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refusal(Code.INVALID, f"Taking {agent} over needs a terminal to type at; nothing was "
+                      "changed.", next=f"coord attach {agent}")
+    if found.record.door is None:
+        raise Refusal(Code.BAD_TRANSITION, f"The launch of {agent} has no door to ask at.",
+                      next=f"coord attach {agent}")
+    link = door.knock(Path(found.record.door), agent)
+    complain(f"coord: waiting for {agent} to stop …")
+    with link:
+        role = door.heard(link, agent)
+    complain(in_line(f"coord: you are {agent} now, at {role.task} '{role.title}'."))
+    complain("coord: when you leave, it goes on unattended"
+             + (" and its work lands." if role.lands else
+                f"; if {role.task} is done, say so before:\n"
+                f"  coord task done {role.task} --agent {agent}"))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    environment = {**role.env, **door.terminal_of(os.environ)}
+    try:
+        os.chdir(role.place)
+        os.execvpe(role.argv[0], role.argv, environment)
+    except OSError as bad:
+        raise Refusal(Code.INVALID, f"{role.argv[0]} cannot be run: {bad.strerror}. {agent} goes "
+                      "on.") from None

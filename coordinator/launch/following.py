@@ -1,0 +1,202 @@
+"""Launched agents as their runs' records show them, and what one says and does, as it comes.
+
+Reads the files of runs only (runs.py, logs.py), so it works whatever the coordinator does, and an
+agent that is followed does not know it. Prints nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from coordinator import profiles
+from coordinator.files.state import StateDir
+from coordinator.launch import logs, runs
+from coordinator.launch.process import lives
+from coordinator.launch.runs import Hand, Log, Record
+from coordinator.words.refusals import Code, Refusal
+
+Kind = Literal["begins", "said", "ends", "waits", "taken over", "over"]
+
+
+@dataclass(frozen=True)
+class Launched:
+    """An agent of a launch that is going on."""
+
+    folder: Path
+    record: Record
+    hand: Hand
+
+    @property
+    def doing(self) -> str:
+        """In a word or two."""
+        if self.hand.task is None:
+            return "at no task"
+        return f"at {self.hand.task}" + (", taken over" if self.hand.taken_over else "")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One thing to show. `well`: of an end, whether it was a good one."""
+
+    kind: Kind
+    text: str
+    task: str | None = None
+    well: bool = True
+
+
+def find(state: StateDir, agent: str | None) -> Launched | None:
+    """The launched agent of this name, or the only one there is; None: none has had this name.
+
+    Raises:
+        Refusal: UNKNOWN_AGENT: it has ended, or none runs; INVALID: several run, and none is named.
+    """
+    live = list(_live(state))
+    if agent is None:
+        return _only(live)
+    for one in live:
+        if one.hand.agent == agent:
+            return one
+    for _, record in runs.records(state):
+        for hand in record.workers:
+            if hand.agent == agent:
+                raise _ended(record, hand)
+    return None
+
+
+def _live(state: StateDir) -> Iterator[Launched]:
+    for path, record in runs.records(state):
+        if record.ended_at is None and not record.orphaned:
+            yield from (Launched(path.parent, record, hand) for hand in record.workers
+                        if hand.gone is None)
+
+
+def _only(live: list[Launched]) -> Launched:
+    if not live:
+        raise Refusal(
+            Code.UNKNOWN_AGENT, "No launched agent is at work in this repository.",
+            next="`coord logs TASK` shows what earlier ones said; `coord launch` starts some.",
+        )
+    if len(live) > 1:
+        names = ", ".join(f"{one.hand.agent} ({one.doing})" for one in live)
+        raise Refusal(
+            Code.INVALID, f"{len(live)} launched agents are at work: {names}. Name one.",
+            next=f"coord attach {live[0].hand.agent}", agents=[one.hand.agent for one in live],
+        )
+    return live[0]
+
+
+def _ended(record: Record, hand: Hand) -> Refusal:
+    mine = record.logs_of(hand.agent)
+    task = logs.task_of(mine[-1][0]) if mine else None
+    how = f" ({hand.gone})" if hand.gone else ""
+    if hand.gone is None:  # nobody had the time to say why
+        how = f": its launch (run {record.run}) was killed"
+    last = ""
+    if mine and mine[-1][1].ended is not None:
+        last = f" Its last task: {task} {mine[-1][1].ended}."
+    return Refusal(
+        Code.UNKNOWN_AGENT, f"{hand.agent} has ended{how}.{last}",
+        next=f"coord logs {task}" if task else "`coord agents` lists those that are there.",
+    )
+
+
+class Following:
+    """One agent, from now on; `lines` of what it said at its present task come first."""
+
+    def __init__(self, state: StateDir, found: Launched, lines: int) -> None:
+        self._state, self._folder, self._lines = state, found.folder, lines
+        self.agent = found.hand.agent
+        self._record, self._stamp = found.record, (0, 0)
+        mine = found.record.logs_of(self.agent)
+        #: How many of its logs have been begun with here; the last of them is shown.
+        self._begun = len(mine)
+        if mine and (found.hand.task is not None or mine[-1][1].ended is None):
+            self._begun -= 1
+        self._log: logs.Follower | None = None
+        self._at = ""
+        self._rests = self._taken = False
+        self._first = True
+
+    def poll(self) -> Iterator[Shown]:
+        """What is new, in order. An `over` is the last that there is."""
+        dead = not lives(self._record.launcher, self._record.launcher_mark)
+        self._read()  # after that: what it wrote last is there now
+        hand = next((one for one in self._record.workers if one.agent == self.agent), None)
+        mine = self._record.logs_of(self.agent)
+        yield from self._catch_up(mine)
+        self._first = False
+        if hand is not None and hand.gone is not None:
+            yield Shown("over", f"{self.agent} has ended: {hand.gone}",
+                        well=not hand.failed)
+        elif self._record.ended_at is not None or dead:
+            yield Shown("over", f"{self.agent} has ended: its launch was killed; what it had not "
+                        "finished is flagged for review", well=False)
+        elif hand is not None:
+            yield from self._state_of(hand, mine)
+
+    def _catch_up(self, mine: list[tuple[str, Log]]) -> Iterator[Shown]:
+        """The logs from the one that is shown on to the newest."""
+        while True:
+            known = mine[self._begun - 1][1] if self._log is not None else None
+            more = self._begun < len(mine)
+            if self._log is not None and known is not None:
+                over = more or known.ended is not None
+                yield from self._said(self._log.shown(over=over))
+                if known.ended is not None:
+                    yield Shown("ends", f"{self.agent}: {self._at} {known.ended}", self._at)
+                if over:
+                    self._log = None
+            if not more:
+                return
+            name, log = mine[self._begun]
+            self._begun += 1
+            yield from self._open(name, log)
+
+    def _open(self, name: str, log: Log) -> Iterator[Shown]:
+        self._at = logs.task_of(name)
+        self._rests = self._taken = False
+        yield Shown("begins", f"{self.agent} is at {self._at} '{log.title}' ({name})", self._at)
+        table = None
+        with contextlib.suppress(Refusal):
+            table = profiles.load(log.profile, self._state.root).stream
+        self._log = logs.Follower(self._folder / name, table)
+        if self._first:
+            before = [line for text in self._log.shown() for line in text.splitlines()]
+            kept = deque(before, maxlen=self._lines)
+            if len(before) > len(kept):
+                yield Shown("said", f"… {len(before) - len(kept)} lines before: "
+                            f"`coord logs {self._at}`", self._at)
+            yield from self._said(iter(kept))
+
+    def _said(self, texts: Iterator[str]) -> Iterator[Shown]:
+        for text in texts:
+            for line in text.splitlines():
+                yield Shown("said", line, self._at)
+
+    def _state_of(self, hand: Hand, mine: list[tuple[str, Log]]) -> Iterator[Shown]:
+        if hand.taken_over and not self._taken:
+            yield Shown("taken over", f"{self.agent}: what is said now shows in that person's "
+                        "terminal; here it goes on when they leave", hand.task)
+        self._taken = hand.taken_over
+        rests = self._log is None and hand.task is None
+        if rests and not self._rests:
+            last = f"; its last, {self._at_last(mine)}" if mine and not self._at else ""
+            yield Shown("waits", f"{self.agent} waits for a task{last}")
+        self._rests = rests
+
+    def _at_last(self, mine: list[tuple[str, Log]]) -> str:
+        name, log = mine[-1]
+        return f"{logs.task_of(name)}, {log.ended or 'is being settled'}"
+
+    def _read(self) -> None:
+        path = self._folder / "run.json"
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            stamp = (found.st_mtime_ns, found.st_ino)
+            if stamp != self._stamp:
+                self._stamp, self._record = stamp, runs.read(self._folder) or self._record

@@ -1,0 +1,168 @@
+"""What is run as an agent at a task: its command, its environment, the session around it.
+
+Three ways: from the beginning (or where an earlier attempt was cut off), on where a person has
+handed the conversation back, and for a person, at a terminal. All of them are the same agent, with
+one name and token. Waits for nothing and tells nobody how it went.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from coordinator import profiles
+from coordinator.client.client import Client
+from coordinator.dialects.stream import StreamTable
+from coordinator.launch import attempt, logs, runs
+from coordinator.launch.door import Role, without_terminal
+from coordinator.launch.launch_state import LaunchState
+from coordinator.launch.process import Running
+from coordinator.launch.prompt import Isolated, compose
+from coordinator.namespaces import orders
+from coordinator.profiles import Profile
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+
+#: What an agent that was cut off is told before its task, in its own session.
+INTERRUPTED = (
+    "You were interrupted in the middle of this task, and your process was started anew. Files may "
+    "have changed meanwhile, also by others: read them again before you go on. The task:\n\n"
+)
+#: What one is told that a person had taken over.
+HANDED_BACK = (
+    "A person had taken this conversation over, and has handed it back: from here on you work "
+    "alone again, and nobody answers. What was said and done meanwhile counts. Files may have "
+    "changed: read them again before you go on. Finish the task, as far as it is not finished; it "
+    "was:\n\n"
+)
+
+
+@dataclass(frozen=True)
+class Post:
+    """Where and as whom an agent works at a task."""
+
+    claimed: rq.Claimed
+    client: Client
+    place: Path
+    isolated: Isolated | None
+
+    @property
+    def agent(self) -> str:
+        """Its name."""
+        return str(self.client.agent)
+
+
+class Programs:
+    """One agent's, in one launch."""
+
+    def __init__(self, launch: LaunchState, profile: Profile,
+                 ask: Callable[[Client, rq.OpenSession], rq.SessionOpened]) -> None:
+        """`ask` puts a question until it is answered."""
+        self._launch, self._profile, self._ask = launch, profile, ask
+
+    def begin(self, post: Post, number: int) -> tuple[Running, str]:
+        """Start it at its task; and the session that it goes on with, if there is one.
+
+        Raises:
+            OSError: it cannot be started.
+            Refusal: nor can its session be had, or the prompt is too long.
+        """
+        task = post.claimed.task.task
+        before = logs.log_path(self._launch.run.folder, task, number - 1)
+        prompt = self._prompt(post, self._said(before)[-2_000:] if number > 1 else "")
+        session = ""
+        if post.isolated is None and self._profile.resume and self._profile.stream is not None:
+            session = self._interrupted(task, self._profile.stream)
+        told = INTERRUPTED + prompt if session else prompt
+        return self._run(post, number, prompt, told, session), session
+
+    def go_on(self, post: Post, number: int, session: str) -> Running:
+        """Start it where a person has left this session.
+
+        Raises:
+            OSError, Refusal: as of `begin`.
+        """
+        prompt = HANDED_BACK + self._prompt(post, "")
+        return self._run(post, number, prompt, prompt, session)
+
+    def for_a_person(self, post: Post, session: str) -> Role:
+        """How a person's process becomes this agent, in this session.
+
+        Raises:
+            OSError: there is no such program.
+            Refusal: no session can be had.
+        """
+        task = post.claimed.task
+        facts = self._facts(post) | {"session": session}
+        env = self._environment(post, facts)
+        argv = self._profile.for_a_person(facts)
+        if self._launch.sessions:
+            argv = self._in_session(post, argv, env)
+        return Role(argv=argv, env=without_terminal(env), place=str(post.place), task=task.task,
+                    title=task.title, lands=post.isolated is not None)
+
+    def _run(self, post: Post, number: int, prompt: str, told: str, session: str) -> Running:
+        launch, task = self._launch, post.claimed.task
+        file = logs.prompt_path(launch.run.folder, task.task, number)
+        file.write_text(prompt, "utf-8")
+        facts = self._facts(post) | {"prompt": told, "prompt_file": str(file), "session": session}
+        env = self._environment(post, facts)
+        argv = self._profile.argv(facts, launch.options, _files(post.claimed))
+        return Running(
+            self._in_session(post, argv, env) if launch.sessions else argv, cwd=post.place, env=env,
+            log=logs.log_path(launch.run.folder, task.task, number),
+            stdin=file if self._profile.prompt == "stdin" else None,
+        )
+
+    def _prompt(self, post: Post, log_tail: str) -> str:
+        return compose(post.claimed, post.agent, log_tail, post.isolated,
+                       hooked=self._profile.hooks is not None)
+
+    def _facts(self, post: Post) -> dict[str, str]:
+        return {"task": post.claimed.task.task, "root": str(post.place), "agent": post.agent,
+                "python": sys.executable}
+
+    def _environment(self, post: Post, facts: dict[str, str]) -> dict[str, str]:
+        known = attempt.environment(post.client, post.claimed.task, self._launch.state.socket())
+        return known | self._profile.environment(facts)
+
+    def _in_session(self, post: Post, argv: list[str], env: dict[str, str]) -> list[str]:
+        """The command, run so that it cannot write what others hold."""
+        if shutil.which(post.place / argv[0] if "/" in argv[0] else argv[0],
+                        path=env["PATH"]) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+        orders.connect(start=True).close()  # it may have been killed
+        opened = self._ask(post.client,
+                           rq.OpenSession(agent=post.agent, ends=False, path=env["PATH"]))
+        return [*orders.entrance(opened, post.place), *argv]
+
+    def _said(self, log: Path) -> str:
+        """What an earlier attempt said, read by the rules of whoever wrote it."""
+        own = self._launch.run.record.wrote(log.name) == self._profile.name
+        root = self._launch.root
+        return logs.readable(log, self._profile.stream if own else _stream_of(log, root))
+
+    def _interrupted(self, task: str, stream: StreamTable) -> str:
+        """The session of the last attempt, if that was cut off and was one of the same program."""
+        found = logs.find(self._launch.state, task)
+        if not found or runs.profile_of(found[-1]) != self._profile.name:
+            return ""
+        return logs.interrupted(found[-1], stream)
+
+
+def _stream_of(log: Path, root: Path) -> StreamTable | None:
+    name = runs.profile_of(log)
+    try:
+        return profiles.load(name, root).stream if name is not None else None
+    except Refusal:  # it is not there any more
+        return None
+
+
+def _files(claimed: rq.Claimed) -> list[str]:
+    return [lease.resource for lease in claimed.leases
+            if lease.kind == "file" and lease.mode == "exclusive"]

@@ -1,0 +1,112 @@
+"""A person takes a launched agent over: whose turn it is, and the time while the person is there.
+
+At any moment one of the two is the agent: its unattended program, or the person's. The thread that
+works for the agent decides (agent_worker.py); `Seat` is where a person who has come by the door
+waits for that. The task stays claimed by the same agent all the while. Starts no process.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from coordinator.launch.at_terminal import AtTerminal
+from coordinator.launch.attempt import FAREWELL_S, TICK_S, Claim, Ended, Limits
+from coordinator.launch.door import Visitor
+from coordinator.words.refusals import Code, Refusal
+
+#: Between two heartbeats while a person is there, at most (seconds).
+BEAT_S = 30.0
+
+
+class Seat:
+    """One agent's. Asked from the door's thread, answered from the agent's own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = False
+        self._taken = False
+        self._visitor: Visitor | None = None
+
+    def ask(self, agent: str, visitor: Visitor) -> None:
+        """Wait for this agent's conversation.
+
+        Raises:
+            Refusal: BAD_TRANSITION: somebody is there, or it is at no task.
+        """
+        with self._lock:
+            if self._taken or (self._visitor is not None and self._visitor.waits()):
+                raise Refusal(Code.BAD_TRANSITION, f"Another person has taken {agent} over.",
+                              next=f"coord attach {agent}")
+            if not self._open:
+                raise Refusal(
+                    Code.BAD_TRANSITION, f"{agent} is between two tasks, so there is no "
+                    "conversation to take over.", next=f"coord attach {agent}",
+                )
+            self._visitor = visitor
+
+    def open(self) -> None:
+        """Its program is at work: a person may come."""
+        with self._lock:
+            self._open, self._taken = True, False
+
+    @property
+    def asked(self) -> bool:
+        """Whether a person waits."""
+        with self._lock:
+            if self._visitor is not None and not self._visitor.waits():
+                self._visitor = None  # who has gone away again
+            return self._visitor is not None
+
+    @property
+    def taken(self) -> bool:
+        """Whether a person has it."""
+        with self._lock:
+            return self._taken
+
+    def take(self) -> Visitor | None:
+        """Whoever waits has it now, and is to be answered; None if nobody does any more."""
+        with self._lock:
+            visitor, self._visitor = self._visitor, None
+            self._open, self._taken = False, visitor is not None
+            return visitor
+
+    def close(self, agent: str, task: str) -> None:
+        """Its program has ended: who still waits is told so."""
+        with self._lock:
+            visitor, self._visitor = self._visitor, None
+            self._open = self._taken = False
+        if visitor is not None:
+            visitor.refuse(Refusal(
+                Code.BAD_TRANSITION, f"{agent} has just come to the end of {task}; nothing was "
+                "taken over.", next=f"coord attach {agent}",
+            ))
+
+
+def accompany(person: AtTerminal, claim: Claim, limits: Limits, hard: threading.Event
+              ) -> Ended | None:
+    """Keep the agent's claim while a person is at its conversation; until that one has left, by
+    whatever end. How the task ended meanwhile; None: it has not, and is to go on."""
+    began = next_beat = time.monotonic()
+    over: Ended | None = None
+    while person.lives():
+        if hard.is_set():
+            person.end(limits.grace_s)
+            return Ended("stopped", 0, "the launch was stopped")
+        if person.has_lost_its_terminal():
+            break
+        now = time.monotonic()
+        if now >= next_beat:
+            next_beat = now + min(BEAT_S, limits.ttl_s / 4)
+            found = _look(claim, f"taken over by a person ({now - began:.1f} s)")
+            over = over or found
+        hard.wait(TICK_S)
+    person.end(FAREWELL_S)
+    return over or _look(claim, f"handed back by a person ({time.monotonic() - began:.1f} s)")
+
+
+def _look(claim: Claim, progress: str) -> Ended | None:
+    """Renew the claim; how it ended, if it has. Nobody is sent away for that: a person may go on
+    talking. (A coordinator that does not answer now does so later.)"""
+    found = claim.renewed(progress)
+    return None if found is None else Ended(found[0], 0, found[1])
