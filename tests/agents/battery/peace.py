@@ -30,7 +30,8 @@ NOISE = (
     (re.compile(r"line \d+: +\d+ (?=Killed|Terminated)"), "line: "),
     (re.compile(r"^PLACE/.*/\.coord/bin$\n?", re.MULTILINE), ""),  # where agents have `coord` from
     (re.compile(r"strace: Process \d+"), "strace: Process"),
-    (re.compile(r"^COORD_\w+$\n?", re.MULTILINE), ""),
+    # What coord itself sets in its sessions; the other one is empty there.
+    (re.compile(r"^(?:COORD_\w+|CLAUDE_CODE_SHELL_PREFIX)$\n?", re.MULTILINE), ""),
 )
 
 
