@@ -7,6 +7,7 @@ Whether a difference is a violation is for the rules to say.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,8 @@ from coordinator.words.resource_names import path_scope
 
 #: Commands that are compared at once; the oldest are given up.
 COMMANDS_MAX = 200
+#: When (seconds after a command) it is looked once more whether what it left running has written.
+LATER_S = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -62,6 +65,8 @@ class CommandComparison:
         self._calls = calls
         self._git = SharedGit(router.service.tree.root)
         self._commands: list[_Command] = []
+        #: Called, in a thread, with files that are different again a moment after a command.
+        self.on_late: Callable[[list[str]], None] = lambda paths: None
 
     def begin(self, heard: HookCall, holder: str, protect: list[shell_commands.Held],
               now_ms: int) -> None:
@@ -115,6 +120,8 @@ class CommandComparison:
         finally:
             over = [one for one in commands if one.found is not None]
             self._commands = [one for one in self._commands if one not in over]
+        for command in over:
+            self._router.engine.task(self._look_later(command))
         for command in commands:
             said = await self._git_moves(command)
             if said:
@@ -137,6 +144,19 @@ class CommandComparison:
             if ended or heard.moment in ("stop", "end", "sub stop", "prompt"):
                 command.found = found
         return [(agent, list(found.values())) for agent, found in out.items()]
+
+    async def _look_later(self, command: _Command) -> None:
+        """What the command has left running may write through a map, of which the kernel tells
+        nobody. Whose writing it was is judged as of any that the watcher sees."""
+        await asyncio.sleep(LATER_S)
+
+        def look() -> None:
+            late = [one.held.name for one in self._looked_at(command)
+                    if one.held.worktree is None and not one.top]
+            if late:
+                self.on_late(late)
+
+        await self._router.engine.do(look)
 
     async def _git_moves(self, command: _Command) -> list[str]:
         """What a command did to what all share in git, without having the turn; what its agent is

@@ -215,6 +215,7 @@ class Daemon:
             self._loop, self.service, self.router, self._refresh_archive, guard.calls,
             guard.comparison.covers,
         )
+        guard.comparison.on_late = self._watch_bridge.look_at
         self._watch_bridge.open()
         self._landings = LandingRecovery(self._loop, self.state, self._tell_landing)
         self._landings.look()

@@ -22,6 +22,7 @@ from coordinator.service.enforcement.adoption import (
     Running,
     doubtful,
     is_foreign,
+    late_writer,
     writer,
 )
 from coordinator.service.engine import Engine, decide
@@ -64,6 +65,8 @@ class Seen:
     is_dir: bool = False
     is_new: bool = False
     calls: tuple[Running, ...] = ()
+    lately: tuple[Running, ...] = ()
+    """Those, and what had ended a moment before."""
 
     @property
     def hash(self) -> str | None:
@@ -172,7 +175,7 @@ def seen(
         before = str(known[0]) if known and known[0] else None
         holder = rights.holder(change)
         if holder is not None and rights.holds(change) and is_foreign(tx, change, holder):
-            agent = writer(tx, change, but=holder)
+            agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
             before = before or rights.baseline(change)
             out.append(Foreign(holder, agent, change, before))
             versions.append((change.path, change.hash, None))

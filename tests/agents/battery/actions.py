@@ -77,7 +77,8 @@ SYSTEM = [
     Action("limits", ("ulimit -n; ulimit -c; ulimit -s; ulimit -u | wc -l; ulimit -n 256 && ulimit -n",)),
     Action("nice", ("nice; nice -n 5 nice",)),
     Action("locale", ("locale 2>/dev/null | sort; echo $LANG $LC_ALL",)),
-    Action("environment's names", ("env | cut -d= -f1 | sort",)),
+    # Its own door for messages: it wants folders above that are root's, or its user's.
+    Action("environment's names", ("env | cut -d= -f1 | sort",), price=("CLAUDE_CODE_MESSAGING_SOCKET\nCLAUDE_CODE_MESSAGING_TOKEN\n", "")),
     Action("PATH", ("echo $PATH | tr : '\\n' | sed 's|.*/coord-test[^/]*||'",)),
     Action("clean environment", ("env -i sh -c 'env | cut -d= -f1 | sort'",)),
     Action("capabilities are enough to read /proc", ("head -1 /proc/self/status; ls /proc/self/fd | wc -l; cat /proc/meminfo | head -1 | cut -c1-8",)),
