@@ -161,8 +161,8 @@ def _commands(root: Path, client: Client, runs: int) -> tuple[list[float], list[
 def _joined(root: Path, socket: str, runs: int) -> list[float]:
     command_prefix.make(root, HOOK)
     hook = [sys.executable, "-I", "-S", "-E", str(HOOK), socket, "claude-code", "open"]
-    joins = [sys.executable, "-I", "-c", _JOINS, str(command_prefix.place(root))]
-    with _pipes(joins, root) as process:
+    words = [sys.executable, "-I", "-c", _JOINS, str(command_prefix.place(root))]
+    with _pipes(words, root) as process:
         assert process.stdin is not None
         process.stdin.write(json.dumps(hook) + "\n")  # (by its own words it would be a hook's)
         return [_one(process) for _ in range(runs + 5)][5:]

@@ -104,7 +104,7 @@ def _take_over(found: Launched) -> NoReturn:
     Raises:
         Refusal: INVALID, UNAUTHORIZED: not from here; the launch's own.
     """
-    agent = found.hand.agent
+    agent = found.worker.agent
     if os.environ.get("COORD_AGENT_TOKEN"):
         raise Refusal(
             Code.UNAUTHORIZED, "This is an agent's own shell; taking another over is for people.",

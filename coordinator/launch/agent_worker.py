@@ -25,7 +25,7 @@ from coordinator.launch.programs import Post, Programs
 from coordinator.launch.progress import Signs
 from coordinator.launch.prompt import Isolated
 from coordinator.launch.report import Attempt, last_event
-from coordinator.launch.runs import Hand as Recorded
+from coordinator.launch.runs import Worker as Recorded
 from coordinator.launch.take_over import Seat, accompany
 from coordinator.launch.worktrees import Workplace
 from coordinator.profiles import Profile

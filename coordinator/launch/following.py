@@ -17,7 +17,7 @@ from coordinator import profiles
 from coordinator.files.state import StateDir
 from coordinator.launch import logs, runs
 from coordinator.launch.process import lives
-from coordinator.launch.runs import Hand, Log, Record
+from coordinator.launch.runs import Log, Record, Worker
 from coordinator.words.refusals import Code, Refusal
 
 Kind = Literal["begins", "said", "ends", "waits", "taken over", "over"]
@@ -29,14 +29,14 @@ class Launched:
 
     folder: Path
     record: Record
-    hand: Hand
+    worker: Worker
 
     @property
     def doing(self) -> str:
         """In a word or two."""
-        if self.hand.task is None:
+        if self.worker.task is None:
             return "at no task"
-        return f"at {self.hand.task}" + (", taken over" if self.hand.taken_over else "")
+        return f"at {self.worker.task}" + (", taken over" if self.worker.taken_over else "")
 
 
 @dataclass(frozen=True)
@@ -59,20 +59,20 @@ def find(state: StateDir, agent: str | None) -> Launched | None:
     if agent is None:
         return _only(live)
     for one in live:
-        if one.hand.agent == agent:
+        if one.worker.agent == agent:
             return one
     for _, record in runs.records(state):
-        for hand in record.workers:
-            if hand.agent == agent:
-                raise _ended(record, hand)
+        for worker in record.workers:
+            if worker.agent == agent:
+                raise _ended(record, worker)
     return None
 
 
 def _live(state: StateDir) -> Iterator[Launched]:
     for path, record in runs.records(state):
         if record.ended_at is None and not record.orphaned:
-            yield from (Launched(path.parent, record, hand) for hand in record.workers
-                        if hand.gone is None)
+            yield from (Launched(path.parent, record, worker) for worker in record.workers
+                        if worker.gone is None)
 
 
 def _only(live: list[Launched]) -> Launched:
@@ -82,25 +82,25 @@ def _only(live: list[Launched]) -> Launched:
             next="`coord logs TASK` shows what earlier ones said; `coord launch` starts some.",
         )
     if len(live) > 1:
-        names = ", ".join(f"{one.hand.agent} ({one.doing})" for one in live)
+        names = ", ".join(f"{one.worker.agent} ({one.doing})" for one in live)
         raise Refusal(
             Code.INVALID, f"{len(live)} launched agents are at work: {names}. Name one.",
-            next=f"coord attach {live[0].hand.agent}", agents=[one.hand.agent for one in live],
+            next=f"coord attach {live[0].worker.agent}", agents=[one.worker.agent for one in live],
         )
     return live[0]
 
 
-def _ended(record: Record, hand: Hand) -> Refusal:
-    mine = record.logs_of(hand.agent)
+def _ended(record: Record, worker: Worker) -> Refusal:
+    mine = record.logs_of(worker.agent)
     task = logs.task_of(mine[-1][0]) if mine else None
-    how = f" ({hand.gone})" if hand.gone else ""
-    if hand.gone is None:  # nobody had the time to say why
+    how = f" ({worker.gone})" if worker.gone else ""
+    if worker.gone is None:  # nobody had the time to say why
         how = f": its launch (run {record.run}) was killed"
     last = ""
     if mine and mine[-1][1].ended is not None:
         last = f" Its last task: {task} {mine[-1][1].ended}."
     return Refusal(
-        Code.UNKNOWN_AGENT, f"{hand.agent} has ended{how}.{last}",
+        Code.UNKNOWN_AGENT, f"{worker.agent} has ended{how}.{last}",
         next=f"coord logs {task}" if task else "`coord agents` lists those that are there.",
     )
 
@@ -110,12 +110,12 @@ class Following:
 
     def __init__(self, state: StateDir, found: Launched, lines: int) -> None:
         self._state, self._folder, self._lines = state, found.folder, lines
-        self.agent = found.hand.agent
+        self.agent = found.worker.agent
         self._record, self._stamp = found.record, (0, 0)
         mine = found.record.logs_of(self.agent)
         #: How many of its logs have been begun with here; the last of them is shown.
         self._begun = len(mine)
-        if mine and (found.hand.task is not None or mine[-1][1].ended is None):
+        if mine and (found.worker.task is not None or mine[-1][1].ended is None):
             self._begun -= 1
         self._log: logs.Follower | None = None
         self._at = ""
@@ -126,18 +126,18 @@ class Following:
         """What is new, in order. An `over` is the last that there is."""
         dead = not lives(self._record.launcher, self._record.launcher_mark)
         self._read()  # after that: what it wrote last is there now
-        hand = next((one for one in self._record.workers if one.agent == self.agent), None)
+        worker = next((one for one in self._record.workers if one.agent == self.agent), None)
         mine = self._record.logs_of(self.agent)
         yield from self._catch_up(mine)
         self._first = False
-        if hand is not None and hand.gone is not None:
-            yield Shown("over", f"{self.agent} has ended: {hand.gone}",
-                        well=not hand.failed)
+        if worker is not None and worker.gone is not None:
+            yield Shown("over", f"{self.agent} has ended: {worker.gone}",
+                        well=not worker.failed)
         elif self._record.ended_at is not None or dead:
             yield Shown("over", f"{self.agent} has ended: its launch was killed; what it had not "
                         "finished is flagged for review", well=False)
-        elif hand is not None:
-            yield from self._state_of(hand, mine)
+        elif worker is not None:
+            yield from self._state_of(worker, mine)
 
     def _catch_up(self, mine: list[tuple[str, Log]]) -> Iterator[Shown]:
         """The logs from the one that is shown on to the newest."""
@@ -178,12 +178,12 @@ class Following:
             for line in text.splitlines():
                 yield Shown("said", line, self._at)
 
-    def _state_of(self, hand: Hand, mine: list[tuple[str, Log]]) -> Iterator[Shown]:
-        if hand.taken_over and not self._taken:
+    def _state_of(self, worker: Worker, mine: list[tuple[str, Log]]) -> Iterator[Shown]:
+        if worker.taken_over and not self._taken:
             yield Shown("taken over", f"{self.agent}: what is said now shows in that person's "
-                        "terminal; here it goes on when they leave", hand.task)
-        self._taken = hand.taken_over
-        rests = self._log is None and hand.task is None
+                        "terminal; here it goes on when they leave", worker.task)
+        self._taken = worker.taken_over
+        rests = self._log is None and worker.task is None
         if rests and not self._rests:
             last = f"; its last, {self._at_last(mine)}" if mine and not self._at else ""
             yield Shown("waits", f"{self.agent} waits for a task{last}")

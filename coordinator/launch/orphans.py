@@ -101,7 +101,7 @@ def _tidy_up(
     return ended, isolation.tidy_up(root, state, record.run)
 
 
-def _end(worker: runs.Hand, socket: str) -> bool:
+def _end(worker: runs.Worker, socket: str) -> bool:
     """End its process, whosever terminal that is at; whether there was one."""
     assert worker.pid is not None, "it was written down"
     if not worker.taken_over:

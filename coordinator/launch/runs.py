@@ -19,7 +19,7 @@ from coordinator.files.state import StateDir
 from coordinator.launch.process import lives, mark
 
 
-class Hand(msgspec.Struct):
+class Worker(msgspec.Struct):
     """One agent of a run and the process that it has now; `pid` is its process group, too, unless
     a person has taken it over: then it is one at that person's terminal."""
 
@@ -54,7 +54,7 @@ class Record(msgspec.Struct, kw_only=True):
     profile: str
     imported: str | None = None  # sha256 of the task file
     tasks: list[str] = []
-    workers: list[Hand] = []
+    workers: list[Worker] = []
     logs: dict[str, Log | str] = {}
     """By a log's name, in order; `profile` wrote those that are not named. (Earlier runs have its
     profile alone.)"""
@@ -101,7 +101,7 @@ class RunFile:
         )
         self._write()
 
-    def worker(self, worker: Hand) -> None:
+    def worker(self, worker: Worker) -> None:
         """Note an agent's present process."""
         with self._lock:
             workers = [one for one in self.record.workers if one.agent != worker.agent]

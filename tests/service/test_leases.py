@@ -52,6 +52,13 @@ def test_overlap_decides(world: World, held: str, asked: str, free: bool) -> Non
         locked(world, "bob", asked)
 
 
+def test_whoever_meets_gits_turn_is_told_what_runs(world: World) -> None:
+    world.acquire("ann", "git:index", description="git pull --rebase")
+    refused = world.refused(rq.Acquire(agent="bob", resources=["a.py"]))
+    assert refused.message.startswith("ann changes the whole working tree just now (\"git pull --rebase\"). Modify nothing there")
+    assert refused.facts["conflicts"][0]["resource"] == "git:index"
+
+
 def test_all_or_nothing(world: World) -> None:
     # Given one of three resources held
     world.acquire("ann", "b.py")

@@ -18,6 +18,11 @@ def is_turn(scope: str) -> bool:
     return scope.startswith(_SCOPE)
 
 
+def is_turn_name(name: str) -> bool:
+    """The same of a resource's name."""
+    return name == GIT_INDEX or name.startswith(f"{GIT_INDEX}:")
+
+
 def in_the_way(tx: Tx, holder: str, located: Located, mode: str, most: int) -> list[LeaseRow]:
     """Leases of others, at most so many, that this meets for git's sake: a turn meets all that is
     held in its working tree, and whatever is in a tree meets the turn that changes it just now."""

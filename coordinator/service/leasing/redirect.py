@@ -10,7 +10,7 @@ from typing import Any
 
 from coordinator.service.backlog import dispatch, tasks
 from coordinator.service.core import Service
-from coordinator.service.leasing import circles
+from coordinator.service.leasing import circles, git_turn
 from coordinator.service.leasing.circles import Circle
 from coordinator.service.leasing.conflicts import Obstacles
 from coordinator.store import events as ev
@@ -124,6 +124,10 @@ def _message(
         if first["waiting"]:
             parts.append(f"{first['resource']} is next for {first['holder']}, "
                          "who stands before you in line. Do not modify it.")
+        elif first["kind"] == "key" and git_turn.is_turn_name(first["resource"]):
+            what = quoted(first["description"]) if first["description"] else "git"
+            parts.append(f"{first['holder']} changes the whole working tree just now ({what}). "
+                         "Modify nothing there until that has ended, and read afresh then.")
         else:
             why = f" ({quoted(first['description'])})" if first["description"] else ""
             task = f" for {first['task']}" if first["task"] else ""
