@@ -64,7 +64,9 @@ class SharedGit:
             return None
         said = _text(self._git / "HEAD")
         head = said.removeprefix(_REF).strip() if said.startswith(_REF) else ""
-        commit = (_text(self._git / head).strip() or self._in_packed(head)) if head else said
+        inside = head.startswith("refs/") and ".." not in head
+        commit = (_text(self._git / head).strip() or self._in_packed(head)) if inside else (
+            "" if head else said)
         return State(head, commit, self._log_length(), self._index_now())
 
     def moved(self, before: State, now: State) -> Moved:
