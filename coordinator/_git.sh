@@ -32,6 +32,13 @@ tried=0
 while :; do
     case $sub in
         @ASKS@) ask "$@"; break ;;
+        branch) case " $* " in *" -m"*|*" -M"*|*" -f"[mM]*|*" --mov"*) ask "$@" ;; esac; break ;;
+        fetch) case " $* " in *" -u"*|*" --update-h"*) ask "$@" ;; esac; break ;;
+        symbolic-ref)  # with one name it reads, and prompts of shells do that all the time
+            names=0
+            for word do case $word in -d|--delete) names=9 ;; -*) ;; *) names=$((names + 1)) ;; esac; done
+            [ "$names" -le 2 ] || ask "$@"
+            break ;;
         ''|@PASSES@) break ;;
     esac
     # Its own name for a command? What a shell does for it comes back here by itself.

@@ -104,6 +104,7 @@ BY_NAME = (
     ("attacks", "detected", "Only detected: changed, then found, both contents kept"),
     ("attacks", "missed", "Missed"),
     ("actions", "refused by design", "Refused by design"),
+    ("actions", "stated price", "The price of a session for an ordinary user"),
     ("actions", "harmed", "Harmed"),
     ("attacks", "not run",
      "Not counted, for the CLI ends such processes by itself, with or without coord"),
@@ -125,7 +126,7 @@ def _battery() -> str:
         cells = (
             whose, one["version"], attacks.total() - attacks["not run"], attacks["prevented"],
             attacks["detected"], attacks["missed"], actions.total(), actions["equal"],
-            actions["refused by design"], actions["harmed"])
+            actions["refused by design"], actions["stated price"], actions["harmed"])
         rows.append(f"| {' | '.join(map(str, cells))} |")
     lists = []
     for part, outcome, title in BY_NAME:
@@ -138,8 +139,8 @@ def _battery() -> str:
         lists.append(f"\n**{title}:** {'; '.join(named) or 'nothing'}.\n")
     return (
         "| | version | attacks | prevented | detected | missed "
-        "| actions | equal | refused by design | harmed |\n"
-        "|---|---|---|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n" + "".join(lists))
+        "| actions | equal | refused by design | stated price | harmed |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n" + "".join(lists))
 
 
 DOCUMENTS = {

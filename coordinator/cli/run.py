@@ -50,9 +50,12 @@ def run(
     rules, prompts and terminal are as they always are.
     """
     root = locate_root()
-    own = [program] if program else _program(profiles.load(profile, root))
-    brought = _brought(profile, root, arguments or [])
-    words = _found(profile, own + (brought.arguments if own else []) + (arguments or []))
+    known, typed = profiles.load(profile, root), arguments or []
+    own = [program] if program else _program(known)
+    brought = _brought(profile, root, typed)
+    if own and not any(word.split("=")[0] in known.in_session[:1] for word in typed):
+        own += known.in_session
+    words = _found(profile, own + (brought.arguments if own else []) + typed)
     try:
         if not where_possible or _is_wanted(root):
             _become_in_session(profile, words, brought.environment)

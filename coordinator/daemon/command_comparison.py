@@ -1,37 +1,50 @@
 """What commands of agents did all the same: looked at before them, and again when they have ended.
 
-Owns what was seen before each command that runs now: the files that others hold, and where git's
-HEAD was. Observations, in memory: a restart loses them; the watcher still sees what was written.
+Owns what was seen before each command that runs now: the files that others hold, and what all share
+in git. Observations, in memory: a restart loses them; the watcher still sees what was written.
 Whether a difference is a violation is for the rules to say.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from coordinator.daemon import file_stamps
 from coordinator.daemon.file_stamps import Folder, Look
-from coordinator.daemon.head_moves import HeadMoves
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import RunningCalls
+from coordinator.daemon.shared_git import SharedGit, State
 from coordinator.dialects.decode import HookCall
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
 from coordinator.rules.versions import Watched, violated
-from coordinator.service.enforcement import git_turns, shell_commands
-from coordinator.service.enforcement.git_turns import HeadMove
+from coordinator.service.enforcement import git_moves, shell_commands
+from coordinator.service.enforcement.git_moves import Moved
 from coordinator.service.engine import decide
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow
+from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import path_scope
 
 #: Commands that are compared at once; the oldest are given up.
 COMMANDS_MAX = 200
+#: When (seconds after a command) it is looked once more whether what it left running has written.
+LATER_S = 1.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Command:
-    """A command (or unknown tool) that runs now."""
+    """A command (or unknown tool) that runs now.
+
+    Attributes:
+        began: Unix ms.
+        git: what all share in git, as it was before; None: nothing is known of it.
+        found: the files that it has changed, once it is over and that is being recorded.
+    """
 
     holder: str
     session: str
@@ -39,8 +52,9 @@ class _Command:
     call_id: str
     looks: list[Look]
     folders: list[Folder]
-    began: int  # Unix ms
-    head: int  # how much of its log was there
+    began: int
+    git: State | None
+    found: set[str] | None = None
 
 
 class CommandComparison:
@@ -49,8 +63,10 @@ class CommandComparison:
     def __init__(self, router: RequestRouter, calls: RunningCalls) -> None:
         self._router = router
         self._calls = calls
-        self._heads = HeadMoves(router.service.tree.root)
+        self._git = SharedGit(router.service.tree.root)
         self._commands: list[_Command] = []
+        #: Called, in a thread, with files that are different again a moment after a command.
+        self.on_late: Callable[[list[str]], None] = lambda paths: None
 
     def begin(self, heard: HookCall, holder: str, protect: list[shell_commands.Held],
               now_ms: int) -> None:
@@ -61,8 +77,15 @@ class CommandComparison:
         said = self._router.look(lambda view: file_stamps.folders(service, view, protect))
         below = said if isinstance(said, list) else []
         self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,
-                                       below, now_ms, self._heads.length()))
+                                       below, now_ms, self._git.now()))
         del self._commands[:-COMMANDS_MAX]
+
+    def git_had_its_turn(self) -> None:
+        """What git has changed until now it changed by right: commands are compared from here on.
+        """
+        now = self._git.now() if self._commands else None
+        for command in self._commands:
+            command.git = now
 
     def look_again(self, heard: HookCall, then: Callable[[dict[str, list[str]]], None]) -> None:
         """Record what commands of this session changed that others hold, whatever becomes of this
@@ -76,65 +99,93 @@ class CommandComparison:
 
     def covers(self, agent: str, path: str) -> bool:
         """Whether what a command of this agent, which runs still, does to a file is looked at when
-        it ends."""
-        return any(
-            command.holder == agent and (
-                any(one.held.name == path and one.held.worktree is None for one in command.looks)
-                or any(path in folder.looks or path.startswith(folder.held.name + "/")
-                       for folder in command.folders))
-            for command in self._commands)
+        it ends; or was just now."""
+        return any(_covers(one, path) for one in self._commands if one.holder == agent)
 
     async def _compare_and_record(self, heard: HookCall) -> dict[str, list[str]]:
         sentences: dict[str, list[str]] = {}
-        moved: dict[str, list[HeadMove]] = {}
-        for agent, found in await self._compare(heard, moved):
+        commands = [one for one in self._commands
+                    if (one.session, one.sub) == (heard.session, heard.sub)]
+        try:
+            for agent, found in await self._compare(heard, commands):
 
-            def job(
-                tx: Tx, agent: str = agent, found: list[shell_commands.Broken] = found
-            ) -> list[str]:
-                return shell_commands.violation(self._router.service, tx, agent, found)
+                def job(
+                    tx: Tx, agent: str = agent, found: list[shell_commands.Broken] = found
+                ) -> list[str]:
+                    return shell_commands.violation(self._router.service, tx, agent, found)
 
-            said = await decide(self._router.engine, self._router.service, job)
-            if isinstance(said, list):
-                sentences[agent] = said
-        for agent, moves in moved.items():
-            said = await self._router.engine.write(partial(git_turns.moved, agent=agent,
-                                                           moves=moves))
-            if isinstance(said, list):
-                sentences.setdefault(agent, []).extend(said)
+                said = await decide(self._router.engine, self._router.service, job)
+                if isinstance(said, list):
+                    sentences[agent] = said
+        finally:
+            over = [one for one in commands if one.found is not None]
+            self._commands = [one for one in self._commands if one not in over]
+        for command in over:
+            self._router.engine.task(self._look_later(command))
+        for command in commands:
+            said = await self._git_moves(command)
+            if said:
+                sentences.setdefault(command.holder, []).extend(said)
         return sentences
 
-    async def _compare(self, heard: HookCall, moved: dict[str, list[HeadMove]]
+    async def _compare(self, heard: HookCall, commands: list[_Command]
                        ) -> list[tuple[str, list[shell_commands.Broken]]]:
         """What commands of this session changed that others hold: looked at when one ends, and at
-        the session's next call. `moved` gets how they moved HEAD."""
+        the session's next call."""
         out: dict[str, dict[str, shell_commands.Broken]] = {}
-        for command in list(self._commands):
-            if (command.session, command.sub) != (heard.session, heard.sub):
-                continue
+        for command in commands:
+            found: set[str] = set()
             for one in await self._router.engine.do(partial(self._looked_at, command)):
                 broken = self._changed(command, one)
                 if broken is not None:  # a leased file below a leased directory is one
                     out.setdefault(command.holder, {}).setdefault(broken.name, broken)
-            if self._heads.length() != command.head:
-                was, command.head = command.head, self._heads.length()
-                moves = await self._router.engine.do(partial(self._heads.since, was))
-                moved.setdefault(command.holder, []).extend(moves)
+                    found.add(broken.name)
             ended = heard.moment == "after" and heard.call_id == command.call_id
-            over = ended or heard.moment in ("stop", "end", "sub stop", "prompt")
-            if over and command in self._commands:
-                self._commands.remove(command)
+            if ended or heard.moment in ("stop", "end", "sub stop", "prompt"):
+                command.found = found
         return [(agent, list(found.values())) for agent, found in out.items()]
+
+    async def _look_later(self, command: _Command) -> None:
+        """What the command has left running may write through a map, of which the kernel tells
+        nobody. Whose writing it was is judged as of any that the watcher sees."""
+        await asyncio.sleep(LATER_S)
+
+        def look() -> None:
+            late = [one.held.name for one in self._looked_at(command)
+                    if one.held.worktree is None and not one.top]
+            if late:
+                self.on_late(late)
+
+        await self._router.engine.do(look)
+
+    async def _git_moves(self, command: _Command) -> list[str]:
+        """What a command did to what all share in git, without having the turn; what its agent is
+        told."""
+        before, now = command.git, self._git.now()
+        if before is None or now is None or before == now:
+            return []
+        command.git = now
+        if self._router.look(lambda view: git_moves.has_turn(view, command.holder)) is True:
+            return []
+        moved = await self._router.engine.do(partial(self._git.moved, before, now))
+        if not isinstance(moved, Moved) or not (moved.heads or moved.staged):
+            return []
+        said = await self._router.engine.write(partial(
+            git_moves.tell, agent=command.holder, moved=moved, since=iso(command.began),
+            busy=self._calls.busy_since(command.began)))
+        return said if isinstance(said, list) else []
 
     def _looked_at(self, command: _Command) -> list[Look]:
         """What is different by now of what was looked at before the command. In a thread."""
+        command.folders += [made for one in command.looks
+                            if (made := file_stamps.made_a_directory(one)) is not None]
         every = [*command.looks]
         for folder in command.folders:
             every += file_stamps.again(self._router.service, folder)
-        return [one for one in every if file_stamps.stamp(one.held.path) != one.stamp]
+        return [one for one in every if file_stamps.stamp_of(one) != one.stamp]
 
     def _changed(self, command: _Command, one: Look) -> shell_commands.Broken | None:
-        stamp = file_stamps.stamp(one.held.path)
+        stamp = file_stamps.stamp_of(one)
         if stamp == one.stamp:
             return None
         now = file_stamps.read(one.held.path, self._router.service.settings.review.file_bytes_max)
@@ -145,7 +196,8 @@ class CommandComparison:
         before, one.stamp, one.hash = one.hash, stamp, now
         if not violated(seen) or not self._still_held(one.held):
             return None
-        return shell_commands.Broken(one.held.name, one.held.holder, before, one.held.worktree)
+        return shell_commands.Broken(one.held.name, one.held.holder, before, one.held.worktree,
+                                     now, iso(command.began))
 
     def _still_held(self, held: shell_commands.Held) -> bool:
         """Once its lease has ended, a file is anybody's to write."""
@@ -164,3 +216,18 @@ class CommandComparison:
 
         said = self._router.look(reading)
         return one.hash if isinstance(said, Refusal) else said
+
+
+def _covers(command: _Command, path: str) -> bool:
+    if command.found is not None:
+        return path in command.found
+    return any(f"{path}/".startswith(f"{one.held.name}/") and one.held.worktree is None
+               for one in command.looks) or any(
+        folder.held.worktree is None and (path in folder.looks or _is_below(folder.held, path))
+        for folder in command.folders)
+
+
+def _is_below(held: shell_commands.Held, path: str) -> bool:
+    kind = "glob" if held.kind == "glob" else "dir"
+    return overlaps(as_resource(path, "file", path_scope(path)),
+                    as_resource(held.name, kind, held.scope))

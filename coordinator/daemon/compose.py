@@ -204,6 +204,7 @@ class Daemon:
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
                            self.namespaces.git_asks)
         self._heard = guard.heard
+        self._gits.on_end = guard.comparison.git_had_its_turn
         await self.namespaces.resume()
         self._door = door = UnixServer(self.router, guard, self.state.socket(), self._ground)
         await door.open()
@@ -214,6 +215,7 @@ class Daemon:
             self._loop, self.service, self.router, self._refresh_archive, guard.calls,
             guard.comparison.covers,
         )
+        guard.comparison.on_late = self._watch_bridge.look_at
         self._watch_bridge.open()
         self._landings = LandingRecovery(self._loop, self.state, self._tell_landing)
         self._landings.look()

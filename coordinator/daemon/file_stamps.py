@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from coordinator.files.content import snapshot
+from coordinator.files.content import DIRECTORY, snapshot
 from coordinator.files.ignore import manifest
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
@@ -39,21 +40,26 @@ Stamp = tuple[int, int, int]
 
 @dataclass(slots=True)
 class Look:
-    """One file before a command. `hash`: None if it was absent, `UNKNOWN` if it was not read."""
+    """One name before a command. `hash`: None if nothing was there, `UNKNOWN` if it was not read.
+    """
 
     held: Held
     stamp: Stamp | None
     hash: str | None
     #: Whether it was below a leased directory.
     below: bool = False
+    #: Whether it is about what a leased directory is, and not about what is in it.
+    top: bool = False
 
 
 @dataclass(slots=True)
 class Folder:
-    """A leased directory before a command: its lease, and the names of all that was in it."""
+    """A leased directory before a command: its lease, the names of all that was in it, and what
+    stood at its own name."""
 
     held: Held
     looks: dict[str, Look] = field(default_factory=dict)
+    top: Look | None = None
 
 
 def held(svc: Service, leases: Sequence[LeaseRow]) -> list[Held]:
@@ -88,11 +94,9 @@ def _paths(svc: Service, row: LeaseRow) -> list[Held]:
                                  name=one, kind="file") for one in found), whole]
     place = repository_files.place(svc, row.worktree, name.rstrip("/"))
     kind = repository_files.kind(svc, row.worktree, name.rstrip("/"))
-    if kind is None:
-        return []
     if kind == "absent" and row.kind == "dir":
         kind = "directory"  # nothing is in it
-    return [Held(str(place), name, row.locked_by, kind, row.fencing_token, row.locked_at,
+    return [Held(str(place), name, row.locked_by, kind or "file", row.fencing_token, row.locked_at,
                  row.scope, row.worktree)]
 
 
@@ -114,6 +118,9 @@ def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
         left -= len(found)
         known = {str(path): str(digest) for path, digest in view.rows("baselines_of", held.token)}
         folder = Folder(held)
+        if held.kind == "directory":
+            folder.top = Look(held, None, read(held.path, 0), top=True)
+            folder.top.stamp = stamp_of(folder.top)
         for name in found:
             one = _below(svc, held, name)
             try:
@@ -136,7 +143,17 @@ def again(svc: Service, folder: Folder) -> Iterator[Look]:
     for name in _files(svc, folder.held, 2 * BELOW_MAX) or ():
         if name not in folder.looks:
             folder.looks[name] = Look(_below(svc, folder.held, name), None, None, below=True)
+    if folder.top is not None:
+        yield folder.top
     yield from folder.looks.values()
+
+
+def made_a_directory(look: Look) -> Folder | None:
+    """A leased name at which a directory stands by now, and none stood before: all in it is new."""
+    there = Path(look.held.path)
+    if look.top or look.hash == DIRECTORY or not there.is_dir() or there.is_symlink():
+        return None
+    return Folder(look.held._replace(kind="directory"))
 
 
 def stamp(path: str) -> Stamp | None:
@@ -147,13 +164,24 @@ def stamp(path: str) -> Stamp | None:
         return None
 
 
+def stamp_of(look: Look) -> Stamp | None:
+    """The stamp of what was looked at as it is now: of a leased directory what it is alone."""
+    if not look.top:
+        return stamp(look.held.path)
+    try:
+        return os.lstat(look.held.path).st_mode >> 12, 0, 0
+    except OSError:
+        return None
+
+
 def read(path: str, most: int) -> str | None:
-    """The name of what is in it; None if it is not there or cannot be read."""
+    """The name of what is in it: of a file or link its content's, else what it is; None if it is
+    not there."""
     try:
         content = snapshot(path, most)
     except OSError:
-        return None
-    return content.hash if content.kind in ("file", "symlink", "large") else None
+        return repository_files.UNREADABLE
+    return None if content.kind == "absent" else content.hash
 
 
 def _files(svc: Service, held: Held, most: int) -> list[str] | None:

@@ -36,6 +36,8 @@ class GitProcesses:
         self._agent_of = agent_of
         #: descriptor of a process -> whose git it is.
         self._running: dict[int, str] = {}
+        #: Called when one has ended.
+        self.on_end: Callable[[], None] = lambda: None
 
     def take(self, req: rq.GitTurn, answer: Callable[[Any], None]) -> None:
         """See `requests.GitTurn`."""
@@ -77,6 +79,7 @@ class GitProcesses:
     def _ended(self, process: int) -> None:
         agent = self._running[process]
         self._drop(process)
+        self.on_end()
         if agent in self._running.values():
             return  # another one of its is at work
 

@@ -71,6 +71,10 @@ class RunningCalls:
         return any(call.running.holder == holder and self._end(call) > since_ms
                    for call in self._calls)
 
+    def busy_since(self, since_ms: int) -> set[str]:
+        """The agents of whom a call has run at any time since."""
+        return {call.running.holder for call in self._calls if self._end(call) > since_ms}
+
     def _end(self, call: _Call) -> int:
         return call.began + RUNNING_MS if call.ended is None else call.ended
 

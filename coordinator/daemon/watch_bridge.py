@@ -32,6 +32,8 @@ log = logging.getLogger("coord.watcher")
 SEEN_AT_ONCE = 25
 #: The kernel's clock for files runs behind by so much (ms).
 CLOCK_MS = 10
+#: For so long (ms) after a command what it left running is taken to write.
+LATE_MS = 2_000
 
 
 class WatchBridge:
@@ -127,7 +129,13 @@ class WatchBridge:
             calls = self._calls.between(now_ms - late, now_ms)
         else:
             calls = self._calls.between(written, written + CLOCK_MS)
-        return replace(change, calls=calls) if calls else change
+        lately = self._calls.between((written or now_ms) - LATE_MS, (written or now_ms) + CLOCK_MS)
+        return replace(change, calls=calls, lately=lately) if lately else change
+
+    def look_at(self, paths: Sequence[str]) -> None:
+        """Look at these as if they had been told of: nothing tells of what is written through a
+        map. For a thread."""
+        self._batch([Change("modified", path) for path in paths])
 
     async def _record(self, seen: list[seen_writes.Seen]) -> None:
         """Leases follow what was moved, each move by itself; then what is there now is recorded, a

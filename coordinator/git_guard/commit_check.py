@@ -99,17 +99,20 @@ class CommitCheck:
             "git commit …",
         )
 
-    def add_of(self, paths: Sequence[str]) -> str:
-        """Why `git add` may not take these into the index; empty if it may.
+    def index_of(self, paths: Sequence[str], name: str) -> str:
+        """Why the git command of this name (`add`, `rm`, …) may not change what the index has of
+        these; empty if it may.
 
         Raises:
             Refusal: nobody can tell.
         """
-        held = self._held(paths, "add")
+        held = self._held(paths, name)
         if not held:
             return ""
-        return _said("nothing was added: it would take in what others are at work on.", held,
-                     "name your own files: git add -- FILE…", "git add …")
+        said = ("nothing was added: it would take in what others are at work on."
+                if name in ("add", "stage") else
+                f"git {name} was not run: it would change what the index has of these.")
+        return _said(said, held, f"name your own files: git {name} -- FILE…", f"git {name} …")
 
     def push(self, remote: str, told: str) -> str:
         """Why the push may not happen; empty if it may. `told`: the hook's standard input.

@@ -12,11 +12,11 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from coordinator.client.client import Client
-from coordinator.files.git import ANSWERS
+from coordinator.files.git import ANSWERS, clean_environment
 from coordinator.git_guard import repository
 from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.rules import git_commands
@@ -31,24 +31,28 @@ RUN, HAS_TURN, STOP = 0, 10, 1
 AGAIN_S = 0.25
 #: How often a command's own name may stand for another one.
 ALIASES_MAX = 10
+#: They move HEAD, unless they pass for another reason.
+_OF_HEAD = frozenset({"update-ref", "symbolic-ref", "branch"})
 #: Options of `commit` and `add` that ask the user file by file.
 _ASKS_THE_USER = frozenset({"-p", "--patch", "-i", "--interactive", "-e", "--edit-patch"})
-_ADDED = re.compile(r"^(?:add|remove) '(.*)'$", re.MULTILINE)
+_ADDED = re.compile(r"^(?:add|remove|rm) '(.*)'$", re.MULTILINE)
 
 
 class Program:
     """The real git, with the options that came before the subcommand."""
 
-    def __init__(self, path: str, options: Sequence[str]) -> None:
-        self._path = path
+    def __init__(self, path: str, options: Sequence[str],
+                 environment: Mapping[str, str] | None = None) -> None:
+        self.path = path
         self._options = options
+        self._environment = environment
 
     def says(self, *words: str, ended: tuple[int, ...] = (0,)) -> bytes | None:
         """What it prints; None unless it ended with one of these codes."""
         try:
             done = subprocess.run(
-                [self._path, *self._options, *ANSWERS, *words], capture_output=True, check=False,
-                stdin=subprocess.DEVNULL, timeout=repository.TIMEOUT_S)
+                [self.path, *self._options, *ANSWERS, *words], capture_output=True, check=False,
+                stdin=subprocess.DEVNULL, timeout=repository.TIMEOUT_S, env=self._environment)
         except (OSError, subprocess.TimeoutExpired):
             return None
         return done.stdout if done.returncode in ended else None
@@ -84,14 +88,19 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
     check = CommitCheck(Path(top), os.environ) if top else None
     if check is None or not check.used or not rest:
         return RUN
-    if rest[0] in ("commit", "add", "stage"):
-        return _taken_in(git, check, Path(top), rest)
+    if git_commands.stays_in_git(rest) and not _is_shared(git, top, rest[0]):
+        return RUN
+    if rest[0] == "commit" or rest[0] in git_commands.INDEXING:
+        if not git_commands.wide(rest) or rest[0] != "update-index":
+            return _taken_in(git, check, Path(top), rest)
+    elif rest[0] in ("update-ref", "symbolic-ref", "branch") and _passes(git, rest):
+        return RUN
 
     def names_commit(word: str) -> bool:
         return word == "-" or bool(git.line("rev-parse", "--verify", "--quiet",
                                             f"{word}^{{commit}}"))
 
-    if not git_commands.wide(rest, names_commit):
+    if rest[0] not in _OF_HEAD and not git_commands.wide(rest, names_commit):
         return RUN
     _wait_for_turn(check.root, rq.GitTurn(pid=pid, top=top, command=" ".join(["git", *rest])))
     return HAS_TURN
@@ -109,8 +118,34 @@ def _meant(git: Program, rest: list[str]) -> list[str]:
     return rest
 
 
+def _is_shared(git: Program, top: str, name: str) -> bool:
+    """Whether it would change the git of this tree, and not another repository's (of which this is
+    made the working tree for a moment) or an index of its own."""
+    said = git.line("rev-parse", "--absolute-git-dir")
+    usual = Program(git.path, ["-C", top], clean_environment())
+    if said != usual.line("rev-parse", "--absolute-git-dir"):
+        return False
+    index = os.environ.get("GIT_INDEX_FILE")
+    if not index or name not in (*git_commands.INDEXING, "read-tree"):
+        return True
+    return Path(top, index).resolve().is_relative_to(Path(said).resolve())
+
+
+def _passes(git: Program, rest: list[str]) -> bool:
+    """Whether it leaves HEAD and its branch where they are."""
+    head = git.line("symbolic-ref", "-q", "HEAD")
+    if rest[0] == "branch":
+        plain = [word for word in rest[1:] if not word.startswith("-")]
+        return len(plain) > 1 and f"refs/heads/{plain[0]}" != head
+    moved = git_commands.moved_ref(rest)
+    if moved is None or (moved.ref and moved.ref not in ("HEAD", head)):
+        return True
+    new, old = (git.line("rev-parse", "-q", "--verify", one) for one in (moved.to, "HEAD"))
+    return bool(new) and new == old
+
+
 def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> int:
-    """A commit, or what is added to the index: nothing of what others hold."""
+    """A commit, or what is taken into the index or out of it: nothing of what others hold."""
     name, args = rest[0], rest[1:]
     options = args[: args.index("--")] if "--" in args else args
     if _ASKS_THE_USER.intersection(options):
@@ -118,11 +153,50 @@ def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> i
     if name == "commit":
         said = check.commit_of(_committed(git, top, args))
     else:
-        shown = os.fsdecode(git.says("-c", "core.quotePath=false", "add", "--dry-run", *args,
-                                     ended=(0, 1)) or b"")
-        said = check.add_of(_ADDED.findall(shown))
+        said = check.index_of(_indexed(git, top, rest), name)
     sys.stderr.write(harmless(said))
     return STOP if said else RUN
+
+
+def _indexed(git: Program, top: Path, rest: list[str]) -> list[str]:
+    """The files of which it would change what the index has, from the top."""
+    name, args = rest[0], rest[1:]
+    if name in ("add", "stage", "rm"):
+        name = "rm" if name == "rm" else "add"
+        shown = git.says("-c", "core.quotePath=false", name, "--dry-run", *_loud(args, name),
+                         ended=(0, 1))
+        return _ADDED.findall(os.fsdecode(shown or b""))
+    below = git.line("rev-parse", "--show-prefix")
+
+    def from_top(word: str) -> str:
+        return os.path.normpath(f"{below}{word}")
+
+    if name == "update-index":
+        return [from_top(word) for word in git_commands.indexed(rest)]
+    plain = [word for word in args if not word.startswith("-")]
+    if len(plain) < 2:
+        return []
+    to = from_top(plain[-1])
+    come = [f"{to}/{Path(from_top(word)).name}" for word in plain[:-1]] if (
+        top / to).is_dir() else [to]
+    return [*_names(git.says("ls-files", "-z", "--full-name", "--", *plain[:-1])), *come]
+
+
+def _loud(args: Sequence[str], name: str) -> list[str]:
+    """Without what keeps `rm` quiet."""
+    if name != "rm":
+        return list(args)
+    out = []
+    for word in args:
+        if word[:1] == "-" and word[:2] != "--":
+            word = word.replace("q", "")
+        if word not in ("-", "--quiet"):
+            out.append(word)
+    return out
+
+
+def _names(said: bytes | None) -> list[str]:
+    return [os.fsdecode(name) for name in (said or b"").split(b"\0") if name]
 
 
 def _committed(git: Program, top: Path, args: list[str]) -> list[str]:

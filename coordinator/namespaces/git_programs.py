@@ -22,19 +22,21 @@ from coordinator.files.git import clean_environment
 
 #: They may change more than the files that they name, or commit what others hold.
 ASKS = ("add", "am", "apply", "bisect", "checkout", "checkout-index", "cherry-pick", "clean",
-        "commit", "filter-branch", "merge", "pull", "read-tree", "rebase", "reset", "restore",
-        "revert", "sparse-checkout", "stage", "stash", "submodule", "switch")
+        "commit", "fast-import", "filter-branch", "merge", "mv", "pull", "read-tree", "rebase",
+        "reset", "restore", "revert", "rm", "sparse-checkout", "stage", "stash", "submodule",
+        "switch", "update-index", "update-ref")
+#: They ask only with certain words: see _git.sh (branch, fetch, symbolic-ref).
 #: Known to change no file of the working tree, or only those that they name. (Any other word may
 #: be somebody's own name for a command: the real git is asked for its meaning.)
-PASSES = ("annotate", "archive", "blame", "branch", "bundle", "cat-file", "check-*", "cherry",
+PASSES = ("annotate", "archive", "blame", "bundle", "cat-file", "check-*", "cherry",
           "clone", "column", "commit-graph", "commit-tree", "config", "count-objects",
-          "credential*", "daemon", "describe", "diff*", "fast-export", "fast-import", "fetch*",
+          "credential*", "daemon", "describe", "diff*", "fast-export", "fetch-*",
           "for-each-*", "format-patch", "fsck", "fsmonitor*", "gc", "grep", "hash-object", "help",
           "hook", "index-pack", "init*", "interpret-trailers", "lfs", "log", "ls-*", "mail*",
-          "maintenance", "merge-*", "mk*", "multi-pack-index", "mv", "name-rev", "notes", "pack-*",
+          "maintenance", "merge-*", "mk*", "multi-pack-index", "name-rev", "notes", "pack-*",
           "patch-id", "prune*", "push", "range-diff", "receive-pack", "reflog", "remote*",
-          "repack", "replace", "request-pull", "rerere", "rev-*", "rm", "send-*", "shortlog",
-          "show*", "status", "stripspace", "symbolic-ref", "tag", "unpack-*", "update-*",
+          "repack", "replace", "request-pull", "rerere", "rev-*", "send-*", "shortlog",
+          "show*", "status", "stripspace", "tag", "unpack-*", "update-server-info",
           "upload-*", "var", "verify-*", "version", "whatchanged", "worktree", "write-tree")
 _SCRIPT = Path(__file__).resolve().parent.parent / "_git.sh"
 #: How long (seconds) git may take to say where its own programs are.

@@ -74,6 +74,8 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     the task's files. `resume` is the command that goes on with the session `{session}`, and
     `take_over` the one with which a person does so, at a terminal.
     `session_env` is the variable in which the programs that it runs find their session's id.
+    `in_session` goes before what a person types after the program's name, in a session that coord
+    starts; not where they give its first word themselves.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     success_codes: tuple[int, ...] = (0,)
     versions_tried: tuple[str, ...] = ()
     session_env: str = ""
+    in_session: tuple[str, ...] = ()
     stream: StreamTable | None = None
     hooks: HookTable | None = None
     mcp: McpTable | None = None

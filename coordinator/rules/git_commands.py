@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 #: git options that take a value and come before the subcommand.
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
-_WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am",
-                         "read-tree", "bisect", "sparse-checkout", "filter-branch"})
+_WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am", "read-tree",
+                         "bisect", "sparse-checkout", "filter-branch", "fast-import"})
+#: They take files into the index, or out of it.
+INDEXING = frozenset({"add", "stage", "rm", "mv", "update-index"})
+#: What they change is in git alone: where that is not what all share, it is nobody else's business.
+_PLUMBING = frozenset({"add", "stage", "commit", "update-index", "update-ref", "symbolic-ref",
+                       "fast-import"})
+#: Options of `update-index` that change no content of an entry.
+_REFRESHING = frozenset({"--refresh", "--really-refresh"})
 #: They may run git's own hooks of commits and pushes.
 COMMITS = frozenset({"commit", "push", "merge", "rebase", "cherry-pick", "revert", "am", "pull"})
 _EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
@@ -36,6 +44,15 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     short = "".join(word[1:] for word in flags if not word.startswith("--"))
     if name in _WHOLE_TREE:
         return "--abort" not in flags
+    if name in ("symbolic-ref", "update-ref"):
+        moved = moved_ref(rest)
+        return moved is not None and moved.ref in ("", "HEAD")
+    if name == "branch":
+        return len(plain) < 2 and ("m" in short or "M" in short or "--move" in flags)
+    if name == "fetch":
+        return "--update-head-ok" in flags or "u" in short
+    if name == "update-index":
+        return "--stdin" in flags or "--index-info" in flags
     if name == "switch":
         made = "c" in short or "C" in short or "--create" in flags or "--orphan" in flags
         return not made or len(plain) > 1
@@ -78,6 +95,58 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     if name == "apply":
         return "--check" not in flags and "--stat" not in flags
     return False
+
+
+class MovedRef(NamedTuple):
+    """What `update-ref` or `symbolic-ref` writes. `ref`: empty where it reads that from its input.
+    `to`: what it is to be; empty where that cannot be told, or it is removed."""
+
+    ref: str
+    to: str = ""
+
+
+def moved_ref(rest: Sequence[str]) -> MovedRef | None:
+    """What it writes, if it writes at all."""
+    name, args = rest[0], list(rest[1:])
+    if "--stdin" in args:
+        return MovedRef("")
+    plain, skip = [], False
+    for word in args:
+        if skip or word.startswith("-"):
+            skip = not skip and word == "-m"
+        else:
+            plain.append(word)
+    if not plain:
+        return None
+    if "-d" in args or "--delete" in args:
+        return MovedRef(plain[0])
+    if len(plain) < 2:
+        return None
+    return MovedRef(plain[0], plain[1] if name == "update-ref" else "")
+
+
+def indexed(rest: Sequence[str]) -> list[str]:
+    """What `update-index` names, as it is written: files, and words that are none. Nothing where it
+    changes no entry's content."""
+    args = list(rest[1:])
+    if _REFRESHING.intersection(args):
+        return []
+    return [word.split(",", 2)[-1] for word in args if not word.startswith("-")]
+
+
+def stays_in_git(rest: Sequence[str]) -> bool:
+    """Whether it changes nothing but git's own files, whatever it is given."""
+    if not rest:
+        return False
+    name, args = rest[0], rest[1:]
+    if name == "read-tree":
+        return not any(word.startswith("-") and not word.startswith("--") and "u" in word
+                       for word in args)
+    if name == "rm":
+        return "--cached" in args
+    if name == "reset":
+        return not any(word in args for word in ("--hard", "--merge", "--keep"))
+    return name in _PLUMBING
 
 
 def written(name: str, args: Sequence[str]) -> list[str]:

@@ -195,6 +195,9 @@ INSERT INTO baselines (fencing_token, path, hash) VALUES (?, ?, ?);
 -- name: baselines_of
 SELECT path, hash FROM baselines WHERE fencing_token = ? ORDER BY path;
 
+-- name: baseline_get
+SELECT hash FROM baselines WHERE fencing_token = ? AND path = ?;
+
 -- name: baselines_delete
 DELETE FROM baselines WHERE fencing_token = ?;
 

@@ -145,10 +145,10 @@ def test_ordinary_work_is_as_without_coord(user: str, agent: str, ground: MakeGr
     """The same list by the CLI alone, and in a session in which others hold files."""
     alone, among = ground(agent, user, guarded=False), ground(agent, user, guarded=True)
     actions = chosen(agent, actions_of(alone.uid))
-    outcomes, why = compared(actions, acted(alone, actions), acted(among, actions))
+    outcomes, why = compared(actions, acted(alone, actions), acted(among, actions), alone.uid)
     doubtful = [one for one in actions if why.get(one.name) and not one.design]
     if doubtful:  # once more: what is not there twice was another thing's doing
-        again, more = compared(doubtful, acted(alone, doubtful), acted(among, doubtful))
+        again, more = compared(doubtful, acted(alone, doubtful), acted(among, doubtful), alone.uid)
         outcomes |= again
         why |= more
     if results.writes():

@@ -214,3 +214,46 @@ def test_where_git_does_not_ask_its_moves_are_told(repo: Repo, command: str, tol
     heard = said_to(repo, ann.name)
     assert told in heard and ("HEAD" in said) == bool(told), (heard, said)
     assert told or heard == ""
+
+
+def test_what_a_lease_began_with_is_kept_beside_what_another_made_of_it(repo: Repo) -> None:
+    """Though nobody has seen the file written before."""
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    bob.hook("SessionStart", source="startup")
+    given = begins(ann, "make tests")
+    with repo.client() as client:
+        client.call(rq.Acquire(agent=bob.name, resources=["a.py"]))
+        time.sleep(0.1)
+        repo.write("a.py", "HACK\n")
+        (review,) = until(lambda: client.call(rq.Reviews()).items)
+        (file,) = client.call(rq.ReviewShow(review=review.review)).files
+    assert (file.change, file.kept) == ("modified", True) and "-one" in file.diff
+    ann._call("Bash", given, "PostToolUse", tool_response={})
+
+
+MAPS = """import mmap, os, time
+f = open('a.py', 'r+b')
+m = mmap.mmap(f.fileno(), 0)
+f.close()
+open('ready', 'w').close()
+while not os.path.exists('go'):
+    time.sleep(0.01)
+m[:3] = b'HAC'
+m.flush()
+"""
+
+
+def test_what_a_command_left_running_writes_is_found_though_nothing_tells_of_it(repo: Repo) -> None:
+    """Through a map: no watcher hears of that. So soon after a command it is that command's doing."""
+    repo.write("maps.py", MAPS)
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    bob.hook("SessionStart", source="startup")
+    assert ann.shell("python3 maps.py > /dev/null 2>&1 & while [ ! -e ready ]; do sleep 0.01; done")[1] == 0
+    with repo.client() as client:
+        client.call(rq.Acquire(agent=bob.name, resources=["a.py"]))
+        assert ann.shell("true")[1] == 0
+        repo.write("go", "")
+        (review,) = until(lambda: client.call(rq.Reviews()).items)
+        (file,) = client.call(rq.ReviewShow(review=review.review)).files
+    assert (review.agent, file.path, file.change, file.kept) == (ann.name, "a.py", "modified", True)
+    assert "+HAC" in file.diff and "A command of claude-code-ann changed a.py" in said_to(repo, bob.name)

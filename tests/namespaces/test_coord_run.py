@@ -267,3 +267,14 @@ def test_a_keeper_that_ends_while_it_is_asked_is_followed_by_another(stand: Stan
     ending.stdout.close()
     stand.coord("lock", "a.py", "--agent", "ann")
     assert agent.does("echo H >> a.py") != 0
+
+
+@ONCE
+def test_what_has_typed_commands_join_a_session_is_out_of_the_way_of_one_that_is_in_it(stand: Stand) -> None:
+    """Claude Code quotes a command once more for it, and a long one does not fit then. A person's own word counts."""
+    stand.write("says", '#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (stand.root / "says").chmod(0o755)
+    for typed, first in (([], "--settings"), (["--model", "x"], "--settings"), (["--settings", "theirs"], "--settings\ntheirs"), (["--settings=theirs"], "--settings=theirs")):
+        said = stand.run(stand.python, "-P", "-m", "coordinator.cli.main", "run", "--program", str(stand.root / "says"), "claude-code", "--", *typed)
+        assert said.stdout.startswith(first) and said.stdout.count("--settings") == 1, (typed, said)
+        assert ("CLAUDE_CODE_SHELL_PREFIX" in said.stdout) == ("theirs" not in said.stdout)

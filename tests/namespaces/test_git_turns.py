@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.namespaces.conftest import ONCE, Agent, Stand
+from tests.namespaces.test_session_hooks import asked
 from tests.waiting import until
 
 
@@ -48,6 +49,13 @@ WIDE = ("git merge -q topic", "git switch topic", "git checkout topic", "git res
         "git config alias.up 'merge topic'; git up", "git config alias.there '!git merge topic'; git there", "git fetch -q . && git pull -q . topic")
 
 
+#: What moves the branch that all work on, and no file.
+OF_HEAD = (
+    "git symbolic-ref HEAD refs/heads/topic", "git symbolic-ref -d HEAD", "git update-ref refs/heads/trunk topic", "git update-ref -d HEAD",
+    "git update-ref HEAD $(git commit-tree -m x topic^{tree})", "echo \"update HEAD $(git rev-parse topic)\" | git update-ref --stdin",
+    "git branch -M other", "git branch -m trunk other", "git fetch -q -u . topic:trunk", "echo 'reset refs/heads/trunk' | git fast-import --quiet")
+
+
 def test_nothing_changes_the_tree_while_others_are_at_work(repo: Stand) -> None:
     agent = repo.agent()
     repo.coord("lock", "a.py", "--agent", "ann", "--description", "rewriting it")
@@ -65,7 +73,7 @@ def test_what_is_nobody_elses_is_never_held_up(repo: Stand) -> None:
     repo.coord("lock", "a.py", "--agent", "ann")
     plain = ("git --version", "git log --oneline -1", "git diff", "git blame a.py", "git fetch .", "git branch other", "git nonsense", "git status -s",
              "git commit -q", "git rev-parse --git-dir", "git --exec-path", "git -C /nowhere status", "git", "git config --get user.name",
-             "git worktree list", "\"$(git --exec-path)/git-rev-parse\" HEAD", "git help -a | head -3", "git checkout nothing-of-the-kind")
+             "git worktree list", "git symbolic-ref HEAD", "git symbolic-ref -q --short HEAD", "git branch -v", "\"$(git --exec-path)/git-rev-parse\" HEAD", "git help -a | head -3", "git checkout nothing-of-the-kind")
     for command in plain:
         bare = repo.run("sh", "-c", command)
         code = agent.does(f"({command}) 2>&1")
@@ -78,12 +86,30 @@ def test_what_is_nobody_elses_is_never_held_up(repo: Stand) -> None:
 
 
 @ONCE
+def test_the_branch_that_all_work_on_stays_where_it_is(repo: Stand) -> None:
+    """By whatever plumbing; what leaves it there passes."""
+    agent = repo.agent()
+    repo.coord("lock", "a.py", "--agent", "ann")
+    before = state(repo)
+    for command in OF_HEAD:
+        assert agent.does(f"({command}) 2>&1") != 0, command
+        assert "ann" in "\n".join(agent.said) and state(repo) == before, (command, agent.said)
+    repo.write("b.py", "mine\n")
+    for command in ("git branch other && git branch -m other another && git update-ref refs/heads/side HEAD", "git mv b.py c.py && git rm -qf --cached c.py",
+                    "git update-index --add c.py && git update-index -q --refresh",
+                    "git update-ref refs/heads/side $(git commit-tree -p HEAD -m plumbed $(git write-tree)) && git update-ref HEAD trunk"):
+        assert agent.does(f"({command}) 2>&1") == 0, (command, agent.said)
+
+
+@ONCE
 def test_what_others_hold_is_not_committed_whatever_hooks_are_left_out(repo: Stand) -> None:
     agent = repo.agent()
     repo.coord("lock", "a.py", "--agent", "ann")
     repo.write("a.py", "half of it\n")
     for command in ("git commit --no-verify -qm x -- a.py", "git commit -n -qam x", "git add a.py", "git add -A", "git add .", "git commit -o a.py -nm x",
-                    "git -c core.hooksPath=/dev/null commit -am x", "git stage :/", "git config alias.ci 'commit -n'; git ci -am x"):
+                    "git -c core.hooksPath=/dev/null commit -am x", "git stage :/", "git config alias.ci 'commit -n'; git ci -am x",
+                    "git rm --cached a.py", "git rm -qr --cached .", "git mv a.py z.py", "git update-index a.py", "git update-index --force-remove a.py",
+                    "git update-index --add --cacheinfo 100644,$(git hash-object b.py),a.py"):
         assert agent.does(f"({command}) 2>&1") != 0, command
         assert "a.py: held by ann" in "\n".join(agent.said), (command, agent.said)
     repo.run("git", "add", "a.py")  # a person's doing
@@ -124,7 +150,7 @@ def test_a_killed_git_has_no_turn_any_more(repo: Stand) -> None:
     (repo.root / ".git/hooks/post-merge").chmod(0o755)
     agent = repo.agent()
     during(repo, agent, "git merge -q topic")
-    until((repo.root / "pid").exists)
+    until(lambda: (repo.root / "pid").exists() and repo.read("pid").strip())
     os.kill(int(Path(repo.root, "pid").read_text()), 9)
     repo.coord("lock", "b.py", "--agent", "ann", "--wait", "10s")
 
@@ -157,3 +183,32 @@ def test_where_nobody_uses_coord_git_is_git(repo: Stand) -> None:
     other = repo.home / "other"
     assert agent.does(f"git clone -q . '{other}' 2>&1 && cd '{other}' && git checkout -q -b x && git merge -q origin/topic 2>&1") == 0, agent.said
     assert (other / "new.py").exists()
+
+
+@ONCE
+def test_an_index_or_a_repository_of_its_own_is_nobodys_business(repo: Stand) -> None:
+    """Some agents keep what they may have to put back in a git directory apart, or in an index apart."""
+    agent = repo.agent()
+    repo.write("a.py", "half of it\n")
+    repo.coord("lock", "a.py", "--agent", "ann")
+    before = state(repo)
+    apart = f"--git-dir='{repo.home}/apart' --work-tree=."
+    for command in (f"git {apart} init -q", f"git {apart} add -A", f"git {apart} -c user.name=x -c user.email=x@x commit -qam kept",
+                    "export GIT_INDEX_FILE=$HOME/index; git read-tree HEAD && git add -A && git write-tree; unset GIT_INDEX_FILE"):
+        assert agent.does(f"{command} 2>&1") == 0, (command, agent.said)
+        assert state(repo) == before
+    assert agent.does(f"git {apart} checkout -- . 2>&1") != 0, "that is our tree"
+
+
+@ONCE
+def test_what_git_did_in_its_turn_is_held_against_nobody(repo: Stand) -> None:
+    """Though others are at work again when the command ends."""
+    agent = repo.agent()
+    asked(repo, agent, "SessionStart", source="startup")
+    repo.coord("lock", "a.py", "--agent", "ann")
+    call = {"tool_name": "Bash", "tool_input": {"command": "make -s up"}, "tool_use_id": "t"}
+    asked(repo, agent, "PreToolUse", **call)
+    repo.coord("unlock", "a.py", "--agent", "ann")
+    assert agent.does("make -s up 2>&1") == 0, agent.said
+    repo.coord("lock", "a.py", "--agent", "ann")
+    assert asked(repo, agent, "PostToolUse", **call, tool_response={"stdout": "", "stderr": ""}) == {}

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.namespaces import kernel
+from coordinator.profiles import load
 from tests.conftest import Repo
 from tests.terminal import at_a_terminal
 from tests.waiting import until
@@ -74,7 +75,8 @@ def test_in_a_repository_it_runs_in_a_session(person: Person) -> None:
     done = person.types("claude", *WEIRD, cwd=below)
     assert done.returncode == 7, done.stderr
     who, *rest = done.stdout.split("\n", 1)
-    assert who.startswith("claude-code") and rest == ["\n".join(["claude", str(below), *WEIRD]) + "\n"]
+    assert who.startswith("claude-code") and rest == [
+        "\n".join(["claude", str(below), *load("claude-code", person.repo.root).in_session, *WEIRD]) + "\n"]
     person.repo.coord("lock", "deep/er/a.py", "--agent", "ann")
     assert person.types("claude", "write", "a.py", cwd=below).returncode != 0
     assert person.repo.read("deep/er/a.py") == "one\n"

@@ -8,6 +8,7 @@ what another holds and did not make is a violation. What cannot be told is nobod
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.looking.facts import Place
@@ -75,6 +76,15 @@ def writer(view: View, change: Seen, *, but: str = "") -> str | None:
     found = holders.pop() if len(holders) == 1 else owners.pop()
     row = view.agent(found)
     return found if row is not None and row.state != "gone" else None
+
+
+def late_writer(view: View, change: Seen, holder: str) -> str | None:
+    """The agent that has left running what wrote this, where no command ran: only one's has ended a
+    moment before, and none of the holder's own."""
+    if any(one.is_command for one in change.calls) or any(
+            owner(view, one.holder) == owner(view, holder) for one in change.lately):
+        return None
+    return writer(view, replace(change, calls=change.lately))
 
 
 def is_foreign(view: View, change: Seen, holder: str) -> bool:

@@ -8,24 +8,18 @@ write in the middle of its work. A linked worktree is a tree of its own.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from coordinator.looking.facts import AnyNeed, Place
-from coordinator.rules.globs import overlaps
-from coordinator.rules.leases import as_resource
 from coordinator.service.core import Actor, Service, listed
-from coordinator.service.holders import notices
 from coordinator.service.leasing import grant, leases
 from coordinator.service.leasing.conflicts import weigh
-from coordinator.service.leasing.git_turn import GIT_INDEX, HELD_MAX, family, is_turn
-from coordinator.store import events as ev
+from coordinator.service.leasing.git_turn import GIT_INDEX, is_turn
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located, path_scope, resource
+from coordinator.words.resource_names import Located, resource
 from coordinator.words.texts import quoted
 
 #: For how long one command has it (seconds); renewed while its process is known to live.
@@ -95,48 +89,6 @@ def renew(svc: Service, tx: Tx, *, agent: str) -> None:
         LeaseRow(*raw) for raw in tx.rows("leases_of_holder", agent)) if is_turn(row.scope)]
     for name in names:
         leases.renew(svc, tx, Actor(), rq.Renew(agent=agent, acquisition_id=name))
-
-
-class HeadMove(NamedTuple):
-    """HEAD is elsewhere than it was: `what` git says of it; of a commit the files it changed."""
-
-    what: str
-    is_commit: bool
-    files: list[str]
-
-
-def moved(tx: Tx, *, agent: str, moves: Sequence[HeadMove]) -> list[str]:
-    """A command of this agent moved HEAD while others were at work, and git did not ask: they are
-    told; what the agent is told."""
-    mine = family(tx, agent)
-    others = [row for row in (LeaseRow(*raw) for raw in tx.rows(
-        "leases_live", tx.now, 0, None, HELD_MAX))
-        if row.locked_by not in mine and row.kind != "key" and row.worktree is None]
-    said: dict[str, list[str]] = {}
-    for move in moves:
-        if not move.is_commit:
-            for holder in dict.fromkeys(row.locked_by for row in others):
-                said.setdefault(holder, []).append(
-                    f"A command of {agent} moved the branch that all work on "
-                    f"({quoted(move.what)}).")
-            continue
-        for row in others:
-            lease = as_resource(row.file_path, row.kind, row.scope)
-            theirs = [path for path in move.files if overlaps(
-                as_resource(path, "file", path_scope(path)), lease)]
-            if theirs and row.mode == "exclusive":
-                said.setdefault(row.locked_by, []).append(
-                    f"A command of {agent} committed {listed(theirs)}, which you hold "
-                    f"({quoted(move.what)}).")
-    for holder, sentences in said.items():
-        text = " ".join(dict.fromkeys(sentences))
-        notices.post(tx, holder, "head", f"{text} Look where you are before you go on.")
-    if not said:
-        return []
-    tx.record(ev.Noted(what="HEAD was moved while others were at work", facts={
-        "agent": agent, "moves": [move.what for move in moves], "told": sorted(said)}))
-    return [f"[coord] Your command moved HEAD while {listed(sorted(said))} were at work here; they "
-            "were told. Commit your own files only, and leave branches to a quiet moment."]
 
 
 def _others_at_work(command: str, others: list[LeaseRow]) -> Refusal:

@@ -52,13 +52,14 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool) -> None
 
 def stale(
     tx: Tx, agent: str, files: Sequence[Located], locked_at: dict[str, str],
-    receipt: list[ev.Event],
+    receipt: list[ev.Event], *, by_command: bool = False,
 ) -> Refusal | None:
     """VERSION_CHANGED if one of these files is not what the agent read; None if all are.
 
     `locked_at`: when the agent's leases on them were granted, by name. `receipt`: what to record
     once the agent has been told: that is what it knows from then on, so that its next try, on the
-    new content, passes.
+    new content, passes. `by_command`: a shell command names them. What is not there any more it
+    makes anew (`touch`, `mv`), and can overwrite nobody's work.
     """
     told: list[str] = []
     reads: list[tuple[str, str | None]] = []
@@ -69,6 +70,8 @@ def stale(
         if row is None or located.path is None:
             continue
         content = tx.looked.content(located.path)
+        if by_command and content.hash is None:
+            continue
         last = tx.row("version_get", name)
         known = Known(
             read=row[0], now=content.hash, last=last[0] if last else None,

@@ -22,6 +22,7 @@ from coordinator.service.enforcement.adoption import (
     Running,
     doubtful,
     is_foreign,
+    late_writer,
     writer,
 )
 from coordinator.service.engine import Engine, decide
@@ -64,6 +65,8 @@ class Seen:
     is_dir: bool = False
     is_new: bool = False
     calls: tuple[Running, ...] = ()
+    lately: tuple[Running, ...] = ()
+    """Those, and what had ended a moment before."""
 
     @property
     def hash(self) -> str | None:
@@ -172,7 +175,8 @@ def seen(
         before = str(known[0]) if known and known[0] else None
         holder = rights.holder(change)
         if holder is not None and rights.holds(change) and is_foreign(tx, change, holder):
-            agent = writer(tx, change, but=holder)
+            agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
+            before = before or rights.baseline(change)
             out.append(Foreign(holder, agent, change, before))
             versions.append((change.path, change.hash, None))
             if agent is None and not _is_verdict(tx, change):
@@ -209,6 +213,14 @@ class _Rights:
         """Whether the holder that was found last has the right still, and had it at the write."""
         lease, written = self._live, change.touched_ms
         return lease is not None and (written is None or iso(written) >= lease.locked_at)
+
+    def baseline(self, change: Seen) -> str | None:
+        """What the file held when the lease of its holder, who was found last, began."""
+        lease = self._live
+        if lease is None or lease.kind in ("file", "region"):
+            return lease.content_hash if lease is not None else None
+        row = self._tx.row("baseline_get", lease.fencing_token, change.path)
+        return str(row[0]) if row is not None else None
 
     def holder(self, change: Seen) -> str | None:
         """Who had the right to write this path when it was written: the writer, as far as a lease

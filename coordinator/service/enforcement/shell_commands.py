@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from coordinator.files.content import DIRECTORY, SPECIAL
 from coordinator.looking.facts import AnyNeed, Bytes, Content
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
@@ -32,6 +33,8 @@ from coordinator.words.texts import quoted
 PROTECTED_MAX = 2_000
 #: For contents that nobody has read.
 UNKNOWN = "unknown"
+#: What stands at a name and holds no bytes of its own.
+NO_FILE = frozenset({DIRECTORY, SPECIAL})
 
 
 class Held(NamedTuple):
@@ -50,12 +53,17 @@ class Held(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A file that a command changed though another holds it. `before`: None if there was none."""
+    """A file that a command changed though another holds it."""
 
     name: str
     holder: str
     before: str | None
+    """The name of what was there: of its content, or `directory` and the like; None: nothing."""
     worktree: str | None = None
+    now: str | None = None
+    """What stands there now, as far as that is no file: `directory`, `special`."""
+    since: str = ""
+    """When it was as before for certain (UTC), if that is known."""
 
 
 def git_wide(
@@ -145,24 +153,27 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
         Unready: the files have to be looked at.
     """
     files = []
-    places = {one: svc.where(one.worktree, one.name) for one in broken}
+    broken = _without_what_is_around(broken)
+    places = {one: svc.where(one.worktree, one.name.rstrip("/")) for one in broken}
     tx.looked.require(map(Content, places.values()))
     broken = [one for one in broken if not _is_told(tx, agent, one, tx.looked.content(places[one]))]
     if not broken:
         return []
     for one in broken:
         content = tx.looked.content(places[one])
+        before = None if one.before in NO_FILE else one.before
         kept = (content.hash is None or tx.keep_found(content)) and (
-            one.before is None or tx.row("blob_has", one.before) is not None
+            before is None or tx.row("blob_has", before) is not None
         )
-        change = ("created" if one.before is None else
-                  "deleted" if content.hash is None else "modified")
+        stands = content.hash is not None or one.now in NO_FILE
+        change = "created" if one.before is None else "modified" if stands else "deleted"
+        name = one.name.rstrip("/")
         files.append(ev.FlaggedFile(
-            path=one.name, scope=path_scope(one.name, svc.fold_case), change=change,
-            kept=kept, worktree=one.worktree, baseline_hash=one.before,
+            path=name, scope=path_scope(name, svc.fold_case), change=change,
+            kept=kept, worktree=one.worktree, baseline_hash=before,
             flagged_hash=content.hash,
         ))
-        tx.record(ev.UnleasedWrite(resource=one.name, hash=content.hash, agent=agent))
+        tx.record(ev.UnleasedWrite(resource=name, hash=content.hash, agent=agent))
     holders = sorted({one.holder for one in broken})
     names = listed([one.name for one in broken])
     review, _ = partial_work.flag(
@@ -190,11 +201,18 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     ]
 
 
+def _without_what_is_around(broken: Sequence[Broken]) -> list[Broken]:
+    """Without directories that are told of by what is in them."""
+    return [one for one in broken if not (one.now == DIRECTORY and any(
+        other.name.startswith(one.name.rstrip("/") + "/") for other in broken if other != one))]
+
+
 def _is_told(tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
     """Whether this is known already, as that agent's doing: the watcher and the hook of a command
-    both see what it has changed."""
+    both see what it has changed. The same content may have been there before, and put away."""
     known = tx.row("version_get", one.name)
-    return one.worktree is None and known is not None and (known[0], known[2]) == (now.hash, agent)
+    return one.worktree is None and known is not None and str(known[1]) >= one.since and (
+        known[0], known[2]) == (now.hash, agent)
 
 
 def hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> str:

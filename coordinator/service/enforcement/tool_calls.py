@@ -119,7 +119,8 @@ def _before(
         if refusal is None:
             located, _ = located_in(tx, shell_commands.targets(call.command), heard.cwd)
             if located:
-                refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s)
+                refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s,
+                               by_command=True)
         _deny(heeded, refusal, wait_s)
         heeded.protects = refusal is None
     elif call.kind == "unknown":
@@ -213,7 +214,7 @@ def _outside(tx: Tx, paths: Sequence[str], cwd: str | None) -> list[str]:
 
 def take(
     svc: Service, tx: Tx, actor: Actor, heeded: Heeded, located: Sequence[Located], tool: str,
-    wait_s: float = 0.0,
+    wait_s: float = 0.0, *, by_command: bool = False,
 ) -> Refusal | None:
     """Take the exclusive leases for a write; the refusal, if it may not happen.
 
@@ -236,7 +237,7 @@ def take(
     if isinstance(answer, Refusal):
         return answer
     since = {lease.resource: lease.locked_at for lease in answer.leases}
-    return read_versions.stale(tx, agent, located, since, heeded.receipt)
+    return read_versions.stale(tx, agent, located, since, heeded.receipt, by_command=by_command)
 
 
 def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:

@@ -77,7 +77,8 @@ SYSTEM = [
     Action("limits", ("ulimit -n; ulimit -c; ulimit -s; ulimit -u | wc -l; ulimit -n 256 && ulimit -n",)),
     Action("nice", ("nice; nice -n 5 nice",)),
     Action("locale", ("locale 2>/dev/null | sort; echo $LANG $LC_ALL",)),
-    Action("environment's names", ("env | cut -d= -f1 | sort",)),
+    # Its own door for messages: it wants folders above that are root's, or its user's.
+    Action("environment's names", ("env | cut -d= -f1 | sort",), price=("CLAUDE_CODE_MESSAGING_SOCKET\nCLAUDE_CODE_MESSAGING_TOKEN\n", "")),
     Action("PATH", ("echo $PATH | tr : '\\n' | sed 's|.*/coord-test[^/]*||'",)),
     Action("clean environment", ("env -i sh -c 'env | cut -d= -f1 | sort'",)),
     Action("capabilities are enough to read /proc", ("head -1 /proc/self/status; ls /proc/self/fd | wc -l; cat /proc/meminfo | head -1 | cut -c1-8",)),
@@ -110,7 +111,7 @@ SYSTEM = [
     Action("strace", ("strace -f -o t.log true && grep -c exit_group t.log; rm t.log",), needs=("strace",)),
     Action("gdb-like attach to a child", ("sleep 5 & strace -p $! -o t.log & sleep 0.3; kill %1; wait; test -s t.log && echo attached; rm t.log",), needs=("strace",)),
     Action("a tmux of its own", ("tmux -L mine -f /dev/null new-session -d 'echo x > tm.out'; for n in $(seq 100); do [ -s tm.out ] && break; sleep 0.05; done; cat tm.out; tmux -L mine kill-server 2>/dev/null; true",), needs=("tmux",)),
-    Action("owners of the system's files", ("stat -c '%U %a' /etc/passwd; ls -ld / | cut -c1-10",)),
+    Action("owners of the system's files", ("stat -c '%U %a' /etc/passwd; ls -ld / | cut -c1-10",), price=("root", "nobody")),
     Action("setuid programs are there", ("test -u $(command -v su) && echo setuid",), needs=("su",)),
 ]
 

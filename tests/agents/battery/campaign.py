@@ -99,6 +99,7 @@ def attacked(ground: Ground, attacks: list[Attack], seconds: float = 900.0) -> F
                 yield Shell(attack.before)
             ground.hold(attack.held)
             known = {one.review for one in ground.reviews()}
+            ground.told()
             before = Seen.now(ground, attack)
             if isinstance(attack.do, Edit) or (isinstance(attack.do, Create) and os.path.exists(ground.root / attack.do.path)):
                 yield Read(attack.do.path)
@@ -143,6 +144,6 @@ def unguarded(ground: Ground, attacks: list[Attack]) -> list[str]:
         if attack.waits:
             came_to_its_end(ground)
         after = Seen.now(ground, attack)
-        if not before.changed(after) and before.git == after.git:
+        if not before.changed(after) and not before.moved(after):
             feeble.append(attack.name)
     return feeble

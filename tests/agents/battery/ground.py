@@ -191,6 +191,15 @@ class Ground(Stand):
         """What waits for a verdict, and with it each file's names of contents."""
         return self.client.call(rq.Reviews()).items if self.guarded else []
 
+    def told(self) -> list[str]:
+        """What the holder was told since it was last asked."""
+        if not self.guarded:
+            return []
+        notices = self.client.call(rq.Heartbeat(agent=self.holder())).notices
+        if notices:
+            self.client.call(rq.Heartbeat(agent=self.holder(), ack=max(one.notice for one in notices)))
+        return [one.text for one in notices]
+
     def no_reviews(self) -> None:
         for one in self.reviews():
             self.client.call(rq.ReviewDecide(review=one.review, verdict="keep"))

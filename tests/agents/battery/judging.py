@@ -74,12 +74,23 @@ def things(root: Path, held: str) -> dict[str, Thing | None]:
 Pair = tuple[Thing | None, Thing | None]  # before and after
 
 
-def git_state(ground: Ground) -> str:
-    """Where HEAD, the branches and the index's entries of what is held are."""
-    asked = (["symbolic-ref", "-q", "HEAD"], ["for-each-ref", "--format=%(refname) %(objectname)"], ["ls-files", "-s"])
-    return "".join(subprocess.run(
-        ["git", "-c", "safe.directory=*", *words], cwd=ground.root, capture_output=True, text=True, check=False).stdout
-        for words in asked)
+Values = Mapping[str, str]
+
+
+def git_state(ground: Ground) -> Values:
+    """What all share in git: the branch that HEAD is on (or its commit), each ref, each entry of the index."""
+    def asks(*words: str) -> list[str]:
+        return subprocess.run(["git", "-c", "safe.directory=*", "-c", "core.quotePath=false", *words], cwd=ground.root, capture_output=True,
+                              text=True, check=False).stdout.splitlines()
+
+    head = asks("symbolic-ref", "-q", "HEAD") or asks("rev-parse", "-q", "--verify", "HEAD") or [(ground.root / ".git/HEAD").read_text()]
+    refs = dict(line.split(" ") for line in asks("for-each-ref", "--format=%(refname) %(objectname)"))
+    entries = {f"{INDEX}{path}": about.removesuffix(" 0") for about, path in (line.split("\t") for line in asks("ls-files", "-s"))}
+    return {"HEAD": head[0].strip(), **refs, **entries}
+
+
+#: Before the path of an entry of the index.
+INDEX = "index "
 
 
 @dataclass(frozen=True)
@@ -87,11 +98,11 @@ class Seen:
     """What an attack is compared with."""
 
     things: Mapping[str, Thing | None]
-    git: str
+    git: Values
 
     @classmethod
     def now(cls, ground: Ground, attack: Attack) -> Seen:
-        return cls(things(ground.root, attack.held), git_state(ground) if attack.git else "")
+        return cls(things(ground.root, attack.held), git_state(ground) if attack.git else {})
 
     def changed(self, later: Seen) -> dict[str, Pair]:
         """By path: before and after."""
@@ -99,22 +110,26 @@ class Seen:
         return {path: (self.things.get(path), later.things.get(path)) for path in sorted(paths)
                 if self.things.get(path) != later.things.get(path)}
 
+    def moved(self, later: Seen) -> dict[str, str | None]:
+        """What is different in git: what it was before; None: there was none."""
+        return {name: self.git.get(name) for name, _ in sorted(self.git.items() ^ later.git.items())}
+
 
 def judge(ground: Ground, attack: Attack, before: Seen, after: Seen, known: Collection[str] = ()) -> tuple[str, str]:
     """The outcome, and in words what it was judged by. `known`: reviews that there were before."""
-    changed = before.changed(after)
-    in_git = before.git != after.git
-    if not changed and not in_git:
+    changed, moved = before.changed(after), before.moved(after)
+    if not changed and not moved:
         return PREVENTED, ""
-    what = ", ".join(changed) or "git"
+    what = ", ".join([*changed, *moved])
     if not ground.guarded:
         return MISSED, what
+    told: list[str] = []
     try:
-        until(lambda: _found(ground, attack, changed, known), 2.0)
+        until(lambda: _found(ground, attack, changed, known) and _told_of(ground, attack, moved, told), 2.0)
     except AssertionError:
         said = [(one.summary, [(file.path, file.change, file.kept) for file in one.files])
                 for one in ground.reviews() if one.review not in known]
-        return MISSED, f"{what} changed; new reviews: {said}"
+        return MISSED, f"{what} changed; new reviews: {said}; its holder was told: {told}"
     return DETECTED, what
 
 
@@ -124,12 +139,24 @@ def _found(ground: Ground, attack: Attack, changed: Mapping[str, Pair], known: C
     Of a directory itself there is no content to keep: one of what is in it is enough.
     """
     flagged = {file.path: file for one in ground.reviews() if one.review not in known for file in one.files}
-    if attack.git and not changed:
-        return attack.held in flagged
+    if not changed:
+        return True
     files = {path: pair for path, pair in changed.items() if not any(one and stat.S_ISDIR(one.mode) for one in pair)}
     if not files:
         return any(path.startswith(attack.held.rstrip("/")) for path in flagged)
     return all(path in flagged and _both_kept(flagged[path], *pair) for path, pair in files.items())
+
+
+def _told_of(ground: Ground, attack: Attack, moved: Mapping[str, str | None], told: list[str]) -> bool:
+    """Whether the holder was told of all that moved in git and concerns it, with what it was before, so that it can be put
+    back: HEAD, refs that were there, what the index has of its own files. `told` gets what it was told."""
+    told += ground.told()
+    said = "\n".join(told)
+    for name, was in moved.items():
+        mine = not name.startswith(INDEX) or f"{name.removeprefix(INDEX)}/".startswith(attack.held.rstrip("/") + "/")
+        if mine and (was or name.removeprefix(INDEX)) not in said and (was or name.startswith(INDEX)):
+            return False
+    return True
 
 
 def _both_kept(file: rq.ReviewFile, before: Thing | None, after: Thing | None) -> bool:

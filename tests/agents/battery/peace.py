@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.agents.battery.actions import ACTIONS, HELD
@@ -16,8 +16,8 @@ from tests.agents.battery.ground import Ground
 from tests.agents.battery.shape import Action
 from tests.agents.conversation import Say, Script, Scripted, Shell
 
-EQUAL, REFUSED, HARMED = "equal", "refused by design", "harmed"
-PEACE_RANK = {EQUAL: 0, REFUSED: 0, HARMED: 1}
+EQUAL, REFUSED, PRICE, HARMED = "equal", "refused by design", "stated price", "harmed"
+PEACE_RANK = {EQUAL: 0, REFUSED: 0, PRICE: 0, HARMED: 1}
 #: What differs from one run of a CLI to the next, in its own words about a command.
 NOISE = (
     (re.compile(r"Chunk ID: \w+"), "Chunk ID"),
@@ -30,7 +30,8 @@ NOISE = (
     (re.compile(r"line \d+: +\d+ (?=Killed|Terminated)"), "line: "),
     (re.compile(r"^PLACE/.*/\.coord/bin$\n?", re.MULTILINE), ""),  # where agents have `coord` from
     (re.compile(r"strace: Process \d+"), "strace: Process"),
-    (re.compile(r"^COORD_\w+$\n?", re.MULTILINE), ""),
+    # What coord itself sets in its sessions; the other one is empty there.
+    (re.compile(r"^(?:COORD_\w+|CLAUDE_CODE_SHELL_PREFIX)$\n?", re.MULTILINE), ""),
 )
 
 
@@ -49,6 +50,10 @@ class Left:
         if self.ok != bare.ok:
             return f"ended {self.ok}, bare {bare.ok}"
         return "\n".join(f"{'only so' if line in self.tree else 'only bare'}: {line}" for line in sorted({*self.tree} ^ {*bare.tree}))
+
+    def told_with(self, word: str, instead: str) -> Left:
+        """The same, with another word in what was told."""
+        return replace(self, told=tuple(one.replace(word, instead) for one in self.told))
 
 
 def actions_of(uid: int) -> list[Action]:
@@ -117,12 +122,15 @@ def _text(file: Path) -> str:
         return "no text"
 
 
-def compared(actions: Iterable[Action], bare: dict[str, Left], guarded: dict[str, Left]) -> tuple[dict[str, str], dict[str, str]]:
-    """By name: how each came out, and what differed."""
+def compared(actions: Iterable[Action], bare: dict[str, Left], guarded: dict[str, Left], uid: int) -> tuple[dict[str, str], dict[str, str]]:
+    """By name: how each came out for this user, and what differed."""
     outcomes, why = {}, {}
     for action in actions:
-        differs = guarded[action.name].differs(bare[action.name])
+        own, other = guarded[action.name], bare[action.name]
+        differs = own.differs(other)
         outcomes[action.name] = EQUAL if not differs else REFUSED if action.design else HARMED
+        if differs and action.price and uid and not own.differs(other.told_with(*action.price)):
+            outcomes[action.name] = PRICE
         if differs:
             why[action.name] = differs
     return outcomes, why

@@ -42,12 +42,14 @@ class Action:
         name: a short sentence.
         steps: commands, one tool call each.
         design: why coord refuses it, where it does.
+        price: a word, and what an ordinary user's session says in its place: a price that is stated.
         needs: programs, or `root`.
     """
 
     name: str
     steps: tuple[str, ...]
     design: str = ""
+    price: tuple[str, str] | None = None
     needs: tuple[str, ...] = ()
 
 

@@ -1,0 +1,195 @@
+"""What commands did all the same to what others hold, found after them: names at which nothing stood, files that were put
+back meanwhile, and what all share in git, whoever wrote it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.hook.test_sessions import Claude
+from tests.waiting import until
+
+#: The watcher is always too late here: what is found is found by the comparison.
+LATE = "[watch]\ndebounce_s = 5\n"
+
+
+@pytest.fixture
+def repo(make_repo: Callable[..., Repo]) -> Repo:
+    repo = make_repo(config=LATE)
+    for name, text in (("a.py", "one\n"), ("b.py", "one\n"), ("d/x.py", "x\n"), ("d/e/y.py", "y\n"), ("pkg/deep/g.py", "g\n")):
+        repo.write(name, text)
+    repo.write("swap.py", "import ctypes, sys\nctypes.CDLL(None).renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), 2)\n")
+    for words in (("config", "user.name", "P"), ("config", "user.email", "p@x"), ("add", "-A"), ("commit", "-qm", "one"), ("branch", "-M", "trunk"),
+                  ("switch", "-qc", "topic"), ("commit", "-q", "--allow-empty", "-m", "topic"), ("switch", "-q", "trunk")):
+        git(repo, *words)
+    with repo.client() as client:
+        client.call(rq.Health())
+    return repo
+
+
+def git(repo: Repo, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=repo.root, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def both(repo: Repo) -> tuple[Claude, Claude]:
+    """The one that works, and an idle holder whose hooks report in."""
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    bob.hook("SessionStart", source="startup")
+    ann.hook("SessionStart", source="startup")
+    return ann, bob
+
+
+def hold(repo: Repo, agent: Claude, *resources: str) -> None:
+    with repo.client() as client:
+        client.call(rq.Acquire(agent=agent.name, resources=list(resources)))
+
+
+def flagged(repo: Repo) -> dict[str, rq.ReviewFile]:
+    """What reviews name, which are settled then."""
+    with repo.client() as client:
+        found = {}
+        for one in client.call(rq.Reviews()).items:
+            found |= {file.path: file for file in one.files}
+            client.call(rq.ReviewDecide(review=one.review, verdict="keep"))
+    return found
+
+
+def told(repo: Repo, agent: Claude) -> str:
+    """Since it was last asked."""
+    with repo.client() as client:
+        notices = client.call(rq.Heartbeat(agent=agent.name)).notices
+        if notices:
+            client.call(rq.Heartbeat(agent=agent.name, ack=max(one.notice for one in notices)))
+    return "\n".join(one.text for one in notices)
+
+
+#: What is held and not there, what a command makes of it, and what a review names.
+ABSENT = [
+    ("n.py", "f=n; mkdir $f.py; echo x > $f.py/x", ["n.py/x"]),
+    ("n.py", "f=n; mkdir $f.py", ["n.py"]),
+    ("n.py", "f=n; mkfifo $f.py", ["n.py"]),
+    ("n.py", "f=n; ln -s a.py $f.py", ["n.py"]),
+    ("n.py", "f=n; ln a.py $f.py", ["n.py"]),
+    ("far/n.py", "f=far; mkdir $f; echo x > $f/n.py", ["far/n.py"]),
+    ("newd/", "f=newd; mkdir $f", ["newd"]),
+    ("newd/", "f=newd; cp -r d $f", ["newd/e/y.py", "newd/x.py"]),
+    ("newd/", "f=newd; mv d $f", ["newd/e/y.py", "newd/x.py"]),
+    ("newd/", "f=newd; ln -s d $f", ["newd"]),
+    ("newd/", "f=newd; echo x > $f", ["newd"]),
+    ("newd/", "f=newd; mkdir -p $f/e; echo x > $f/e/n", ["newd/e/n"]),
+]
+
+
+def test_whatever_comes_to_stand_where_a_held_name_was_absent_is_found(repo: Repo) -> None:
+    ann, bob = both(repo)
+    for held, command, names in ABSENT:
+        hold(repo, bob, held)
+        said, code, _ = ann.shell(command)
+        assert code == 0, command
+        found = flagged(repo)
+        assert sorted(found) == names and all(one.change == "created" and one.kept for one in found.values()), (command, found)
+        assert names[0] in said and "held by claude-code-bob" in said, command
+        assert "A command of claude-code-ann changed" in told(repo, bob), command
+        assert ann.shell("true")[0] == "", "it is told once"
+        with repo.client() as client:
+            client.call(rq.Release(agent=bob.name, resources=[held]))
+        subprocess.run(["sh", "-c", "[ -e d ] || mv newd d; rm -rf n.py far newd"], cwd=repo.root, check=True)
+
+
+@pytest.mark.parametrize(("held", "attack", "undo"), [
+    ("a.py", "f=a; echo HACK > $f.py", "git checkout -q a.py"),
+    ("pkg/deep/g.py", "f=tmp; mkdir -p $f; echo HACK > $f/g.py; python3 swap.py tmp pkg/deep", "python3 swap.py tmp pkg/deep"),
+    ("pkg/deep/g.py", "f=pkg/deep; mv $f pkg/away; mkdir $f; echo HACK > $f/g.py", "rm -r pkg/deep; mv pkg/away pkg/deep"),
+])
+def test_the_same_write_again_is_found_again(repo: Repo, held: str, attack: str, undo: str) -> None:
+    """Though somebody has put back what was there, and the watcher has not seen that yet."""
+    ann, bob = both(repo)
+    hold(repo, bob, held)
+    for _ in range(2):
+        assert ann.shell(attack)[1] == 0
+        found = flagged(repo)
+        assert list(found) == [held] and found[held].kept and found[held].baseline_hash, found
+        assert f"A command of claude-code-ann changed {held}" in told(repo, bob)
+        subprocess.run(["sh", "-c", undo], cwd=repo.root, check=True)
+
+
+#: By hand, or by a program that is not git: what is told of it has what was there before.
+BY_HAND = [
+    "git rev-parse topic > .git/refs/heads/trunk",
+    "git pack-refs --all; sed -i \"s/^.* refs.heads.trunk$/$(git rev-parse topic) refs\\/heads\\/trunk/\" .git/packed-refs",
+    "echo ref: refs/heads/topic > .git/HEAD",
+    "f=$(git rev-parse topic); echo $f > .git/HEAD",
+    "f=$(git rev-parse topic); rm .git/logs/HEAD; echo $f > .git/HEAD",
+]
+
+
+def test_git_that_is_written_by_hand_is_found_and_can_be_put_back(repo: Repo) -> None:
+    ann, bob = both(repo)
+    hold(repo, bob, "a.py")
+    before = git(repo, "rev-parse", "HEAD")
+    git(repo, "commit", "-q", "--amend", "--allow-empty", "-m", "one and only")
+    before = git(repo, "rev-parse", "HEAD")
+    for command in BY_HAND:
+        said, code, _ = ann.shell(command)
+        assert code == 0 and "Your command moved HEAD while claude-code-bob" in said, (command, said)
+        heard = told(repo, bob)
+        assert f"Before it, HEAD was on refs/heads/trunk, at {before}." in heard, (command, heard)
+        git(repo, "symbolic-ref", "HEAD", "refs/heads/trunk")
+        git(repo, "update-ref", "refs/heads/trunk", before)
+        assert ann.shell("true")[0] == "", "it is told once"
+
+
+def test_what_the_index_has_of_anothers_file_is_looked_at(repo: Repo) -> None:
+    ann, bob = both(repo)
+    hold(repo, bob, "a.py", "newd/")
+    entry = git(repo, "ls-files", "-s", "a.py").split("\t")[0].rpartition(" ")[0]
+    for command, was in (("timeout 9 git update-index --force-remove a.py", entry), ("f=.git/index; rm $f", entry),
+                         ("timeout 9 git update-index --add --cacheinfo 100644,$(git hash-object -w b.py),newd/n.py", "nothing")):
+        assert ann.shell(command)[1] == 0
+        heard = told(repo, bob)
+        assert "changed what git's index has of" in heard and f"it was {was}, and is" in heard, (command, heard)
+        git(repo, "reset", "-q")
+
+
+def test_ordinary_work_in_git_is_nobodys_business(repo: Repo) -> None:
+    """One's own commits, with and without git's log; a commit while another's command runs; git that only looks."""
+    ann, bob, eve = *both(repo), Claude(repo, "eve")
+    hold(repo, bob, "a.py")
+    given = {"command": "make", "description": "x"}
+    eve._call("Bash", given)
+    repo.write("b.py", "ann's\n")
+    for command in ("git add b.py", "git commit -qm mine -- b.py", "touch b.py; git status -s", "git tag v1; git branch side", "git log --oneline -1",
+                    "git -c core.logAllRefUpdates=false commit -q --allow-empty -m more",
+                    "git update-ref refs/heads/trunk $(git commit-tree -p HEAD -m by-hand $(git write-tree))", "git fetch -q ."):
+        said, code, out = ann.shell(command)
+        assert (said, code) == ("", 0), (command, out)
+    said = eve._call("Bash", given, "PostToolUse", tool_response={})
+    assert "additionalContext" not in said, said
+    assert told(repo, bob) == told(repo, eve) == told(repo, ann) == ""
+    assert not flagged(repo)
+
+
+def test_a_holders_own_commit_is_not_blamed_on_whoever_runs_something_meanwhile(repo: Repo) -> None:
+    ann, bob = both(repo)
+    assert bob.edit("a.py", "bob's\n") == ""
+    given = {"command": "make", "description": "x"}
+    ann._call("Bash", given)
+    assert bob.shell("git commit -qm mine -- a.py")[1] == 0
+    said = ann._call("Bash", given, "PostToolUse", tool_response={})
+    assert "additionalContext" not in said and told(repo, bob) == "", said
+
+
+@pytest.mark.parametrize("command", ["touch b.py", "echo n > n.py; mv n.py b.py"])
+def test_what_another_removed_can_be_made_anew(repo: Repo, command: str) -> None:
+    ann, bob = both(repo)
+    assert ann.edit("b.py", "ann's\n") == ""
+    with repo.client() as client:
+        client.call(rq.Release(agent=ann.name, resources=["b.py"]))
+    assert bob.shell("rm b.py")[1] == 0
+    with repo.client() as client:
+        until(lambda: not client.call(rq.Locks()).items or client.call(rq.Release(agent=bob.name, resources=["b.py"])))
+    assert ann.shell(command)[1] == 0 and (repo.root / "b.py").exists()
