@@ -13,11 +13,10 @@ from functools import cache, partial
 from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
 
 from coordinator.regions import names
+from coordinator.regions.frames import FILE_BYTES_MAX
 from coordinator.regions.languages import languages
 from coordinator.regions.outline import Mark, MarkKind, Outline, divide, whole
 
-#: Larger files (bytes) are not divided.
-FILE_BYTES_MAX = 5_000_000
 #: Files in which more is marked are not divided.
 MARKS_MAX = 200_000
 _KINDS: tuple[MarkKind, ...] = (
@@ -107,5 +106,9 @@ def _parts(captures: dict[str, list[Node]], kind: MarkKind) -> list[str]:
 
 
 def _around(node: Node) -> int:
-    parent = node.parent
-    return parent.end_byte if parent is not None else node.end_byte
+    """Where the innermost node ends that goes on behind this one."""
+    end = node.end_byte
+    above = node.parent
+    while above is not None and above.end_byte <= end:
+        above = above.parent
+    return above.end_byte if above is not None else end

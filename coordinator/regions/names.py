@@ -2,8 +2,8 @@
 
 Owns the one escaping, and the numbering of what has one name. A name is parts joined by dots
 (`words.resource_names`). In a part, these stand as `%` and two hexadecimal digits for each byte of
-UTF-8: `.` `/` `:` `#` `%` `<` `>` `\\`, and what cannot be printed. So a dot always separates, `#` is
-always a number, and angle brackets are always ours. White space is one blank. A part longer than
+UTF-8: `.` `/` `:` `#` `%` `<` `>` `\\`, and what cannot be printed. So a dot always separates, `#`
+is always a number, and angle brackets are always ours. White space is one blank. A part longer than
 `PART_BYTES_MAX` is cut and ends in `~` and eight signs of its hash. An empty one is `%`.
 
 Pure text; knows no files and no grammars.
@@ -64,7 +64,8 @@ def nearest(name: str, known: Sequence[str], count: int = 3) -> list[str]:
         whole = SequenceMatcher(None, name.casefold(), other.casefold()).ratio()
         return (theirs == last) + max(whole, SequenceMatcher(None, last, theirs).ratio())
 
-    return nlargest(count, known[:2000], key=likeness)
+    named = [one for one in known[:2000] if one != HEADER]
+    return nlargest(count, named, key=likeness) or [HEADER]
 
 
 def is_known(name: str, known: Iterable[str]) -> bool:

@@ -10,11 +10,11 @@ spans in order are the file.
 * A definition's region begins with the line that it begins on; decorators belong to it, and
   comments (attributes, in some languages) that stand alone on the lines right above it, without a
   blank line between. A first line `#!…` never does.
-* It ends with the line that it ends on, and the blank lines below. Where the next one begins on that
-  same line, it ends there; where what surrounds it ends on that line, it ends with its own last sign.
-* What has members (a class, a namespace, a key, a section) keeps for itself all that is not in one of
-  them: its head, what stands between, its end. So it may have several spans. A lease on it covers
-  the members by name, `C` before `C.m`.
+* It ends with the line that it ends on, and the blank lines below. Where the next one begins on
+  that line, it ends there; where what surrounds it ends on that line, with its own last sign.
+* What has members (a class, a namespace, a key, a section) keeps for itself all that is not in one
+  of them: its head, what stands between, its end. So it may have several spans. A lease on it
+  covers the members by name, `C` before `C.m`.
 * What is outside of all definitions is `<header>`, one region of as many spans as it takes; so its
   name stays whatever comes between. It is there in every divided file, if only with no bytes.
 * A statement with branches outside of functions (`if`, `try`, `#if … #else`) is one region with
