@@ -114,7 +114,6 @@ class Mark:
     line_at: int
     around: Callable[[], int]
     members: list[Mark] = field(default_factory=list)
-    parent: Mark | None = None
     depth: int = 1
     nested: bool = False
     first: int = 0
@@ -240,7 +239,7 @@ def _tree(marks: Sequence[Mark], nested: bool) -> list[Mark]:
                 mark.nested = True
             elif above.kind == "class" and mark.kind == "function":
                 mark.kind = "method"
-            mark.parent, mark.depth = above, above.depth + 1
+            mark.depth = above.depth + 1
             above.members.append(mark)
         open_.append(mark)
     return top

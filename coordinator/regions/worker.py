@@ -10,6 +10,7 @@ One `Question` in, one `Outline` out (`frames`), until the input ends.
 from __future__ import annotations
 
 import contextlib
+import gc
 import resource
 import signal
 import sys
@@ -47,6 +48,8 @@ def main() -> None:
     for what, most in ((resource.RLIMIT_AS, MEMORY_BYTES_MAX), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(what, (most, most))
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 20)  # an outline makes many objects, and no circles of them
     with contextlib.suppress(BrokenPipeError):
         serve(sys.stdin.buffer, sys.stdout.buffer)
 

@@ -46,8 +46,8 @@ def main() -> int:
             looked_for += len(expected)
             missed += [f"{file}: {name} (line {line})" for name, line in expected - divided(found)]
     print(", ".join(f"{count} {language}" for language, count in files.most_common()))
-    print(f"partition, unique and lawful names: {sum(files.values()) - files["python, not read by ast"]} files, "
-          f"{len(failed)} failed")
+    held_for = sum(files.values()) - files["python, not read by ast"]
+    print(f"partition, unique and lawful names: {held_for} files, {len(failed)} failed")
     print(f"definitions by ast: {looked_for}, missed: {len(missed)}")
     print("\n".join([*failed[:20], *missed[:20]]))
     return bool(failed or missed)
