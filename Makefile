@@ -61,7 +61,7 @@ battery: setup agents  ## attack what others hold, and do ordinary work, by real
 	@$(BIN)/python -P -m coordinator.cli.documents --write
 
 regions-corpus: setup  ## divide every file of this interpreter into regions; Python's held against its own parser
-	@$(BIN)/python -m tests.regions.full_corpus
+	@$(BIN)/python -m tests.regions.full_corpus $(SLICE)
 
 bench-growth: setup  ## how dispatch and the conflict check grow
 	@$(BIN)/coord bench dispatch --tasks 100,1000,10000 --held 0,100 && $(BIN)/coord bench overlap --leases 1000,10000,100000

@@ -214,7 +214,7 @@ def regions(
     if as_json:
         print_json(report)
         return
-    say(f"A Python file of {report.lines:,} lines, {report.bytes:,} bytes, {report.regions} regions.")
+    say(f"A Python file of {report.lines:,} lines with {report.regions} regions.")
     say(f"{'':34} {'ms':>8} {'over the parse':>15}")
     for what, took, ratio in (
         ("bare parse", report.parse_ms, 1.0),
