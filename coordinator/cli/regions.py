@@ -11,7 +11,7 @@ import shlex
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,13 +20,13 @@ from coordinator.cli.render import columns
 from coordinator.client.locating import locate_root
 from coordinator.files.content import BINARY_PROBE_BYTES
 from coordinator.files.roots import checkout
-from coordinator.regions.languages import language_of
-from coordinator.regions.names import is_known, nearest
-from coordinator.regions.outline import Region
-from coordinator.regions.process import Outlines
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import kind_of, parse
+
+if TYPE_CHECKING:
+    from coordinator.regions.outline import Outline, Region
+    from coordinator.regions.process import Outlines
 
 #: Larger files (bytes) are not read.
 READ_BYTES_MAX = 256 << 20
@@ -43,8 +43,8 @@ def regions(
     """What a file is divided into, by name: what can be leased alone, `FILE::NAME`."""
     path, name = _placed(file)
     data = _bytes(path, file)
-    with Outlines() as outlines:
-        outline = outlines.of(data, language_of(name, data), nested=nested)
+    with _asking() as outlines:
+        outline = _outline(outlines, name, data, nested=nested)
     if as_json:
         print_json({
             "resource": name, "language": outline.language, "size": outline.size,
@@ -75,16 +75,19 @@ def check_regions(resources: Sequence[str]) -> None:
     asked = [text for text in resources if "::" in text and kind_of(text) == "region"]
     if not asked:
         return
-    with Outlines() as outlines:
+    from coordinator.regions.names import is_known, nearest
+
+    with _asking() as outlines:
         for text in asked:
             _, path, wanted = parse(text)
             try:
-                if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+                status = os.stat(path)  # noqa: PTH116
+                if not stat.S_ISREG(status.st_mode) or status.st_size > READ_BYTES_MAX:
                     continue
                 data = Path(path).read_bytes()
             except OSError:
                 continue
-            outline = outlines.of(data, language_of(path, data), nested=True)
+            outline = _outline(outlines, path, data, nested=True)
             known = [name for name in outline.names() if name]
             if outline.note or is_known(wanted, known):
                 continue
@@ -97,6 +100,18 @@ def check_regions(resources: Sequence[str]) -> None:
                 f"added under {shlex.quote(path + '::<header>')}.",
                 resource=text, nearest=[f"{path}::{name}" for name in near],
             )
+
+
+def _asking() -> Outlines:
+    from coordinator.regions.process import Outlines  # each start of `coord` would pay for it
+
+    return Outlines()
+
+
+def _outline(outlines: Outlines, name: str, data: bytes, *, nested: bool) -> Outline:
+    from coordinator.regions.languages import language_of
+
+    return outlines.of(data, language_of(name, data), nested=nested)
 
 
 def _row(file: str, region: Region) -> dict[str, Any]:
