@@ -22,6 +22,8 @@ from coordinator.words.resource_names import HEADER
 
 #: One part of a name may be so long (bytes of UTF-8, escaped).
 PART_BYTES_MAX = 120
+#: Of what a file calls a thing, so many bytes are looked at; of the rest, the hash.
+RAW_BYTES_MAX = 2000
 #: A name that a file itself writes in parts (`a.b.c`) keeps so many of them.
 PATH_PARTS_MAX = 8
 #: So many signs of a statement's first words are its name.
@@ -35,6 +37,8 @@ _WORDS = re.compile(r"\w+")
 
 def part(raw: bytes) -> str:
     """One part of a name, from the bytes that stand in the file. Quotes around it are dropped."""
+    if len(raw) > RAW_BYTES_MAX:
+        raw = raw[:RAW_BYTES_MAX] + hashlib.sha256(raw).hexdigest().encode()
     text = raw.decode("utf-8", "surrogateescape")
     if _PLAIN.fullmatch(text) and len(text) <= PART_BYTES_MAX:
         return text
@@ -88,7 +92,7 @@ class Ids:
     def block(self, raw: bytes) -> str:
         """What a statement is called: its first words, in angle brackets."""
         words: list[str] = []
-        for line in raw[:1000].split(b"\n")[:4]:
+        for line in raw.split(b"\n")[:4]:
             head = re.split(rb"[{;]", line, maxsplit=1)[0].decode("utf-8", "ignore")
             words += _WORDS.findall(unicodedata.normalize("NFC", head))
             if len(words) > 1:

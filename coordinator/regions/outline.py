@@ -275,7 +275,7 @@ def _name(
     for mark in marks:
         parts = mark.parts
         if mark.kind == "block":
-            parts = [ids.block(text.data[mark.start:mark.end])]
+            parts = [ids.block(text.data[mark.start:min(mark.end, mark.start + 1000)])]
         path = ids.take((*above, *parts))
         kind: Kind = "class" if mark.kind == "namespace" else mark.kind
         regions.append(_region(text, mark, ".".join(path), "nested" if mark.nested else kind))

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.regions import names
-from coordinator.regions.grammar import outline
 from coordinator.regions.languages import language_of, languages
 from coordinator.regions.outline import Outline, Region
+from tests.regions.asked import outline
 from tests.regions.held import definitions, divided, held
 from tests.regions.samples import SAMPLES
 
