@@ -75,8 +75,11 @@ class Wirer:
         self._state, self._home, self._user = state, home, user
         self._record = state.path / "wired.json"
 
-    def plan(self, profile: Profile) -> list[Change]:
+    def plan(self, profile: Profile, *, needed: bool = False) -> list[Change]:
         """What wiring this profile would change; empty if it is wired already.
+
+        Args:
+            needed: only what has to be there; not what may stay out (`Piece.yields_to`).
 
         Raises:
             Refusal: INVALID: nothing to wire, or a settings file with a syntax error.
@@ -90,6 +93,9 @@ class Wirer:
         for entry in profile.wire:
             path = self._path(entry)
             before = _read(path)
+            if needed:
+                kept = tuple(piece for piece in entry.set if not piece.yields_to)
+                entry = msgspec.structs.replace(entry, set=kept)
             after = self._wired_text(profile, entry, path, before)
             if after != before:
                 out.append(Change(path, before, after))
@@ -165,7 +171,7 @@ class Wirer:
         both = (Wirer(self._state, self._home), Wirer(self._state, self._home, user=True))
         for one in both:
             try:
-                if profile.wire and not one.plan(profile):
+                if profile.wire and not one.plan(profile, needed=True):
                     return True
             except Refusal:
                 continue
@@ -217,9 +223,13 @@ class Wirer:
         return self._state.root / name
 
     def _goes_in(self, piece: Piece, path: Path, text: str) -> bool:
-        """Whether nobody has a value of their own there, and this one is of use."""
+        """Whether nobody has a value of their own there, and this one is of use. What coord has put
+        there with another home is as good, as long as it is there."""
         if not piece.yields_to:
             return True
+        there = _at(path, text, piece.at)
+        if isinstance(there, str) and _PREFIX in there and os.access(there, os.X_OK):
+            return False
         if "{prefix}" in piece.value and not command_prefix.can_be(self._everywhere):
             return False
         found = [os.environ.get(piece.at[-1]), _at(path, text, piece.at)]
@@ -235,11 +245,10 @@ class Wirer:
         text = before if before is not None else ""
         try:
             # What an older coord, or another interpreter, has put in is replaced.
-            add, put_in = ({piece: self._value(profile, piece) for piece in pieces
-                            if self._goes_in(piece, path, text)}
-                           for pieces in (entry.add, entry.set))
+            add, put_in = self._values(profile, entry, path, text)
             if text.strip() and not _has_all(path, text, add, put_in):
                 text = _stripped(path, text) or ""
+                add, put_in = self._values(profile, entry, path, text)
             for piece, value in add.items():
                 if value not in (_at(path, text, piece.at) or []):
                     text = jsonc.appended(text, piece.at, value)
@@ -250,6 +259,14 @@ class Wirer:
         except (jsonc.BadJson, toml.BadToml) as bad:
             raise _broken(path, bad) from None
         return text
+
+    def _values(self, profile: Profile, entry: Entry, path: Path,
+                text: str) -> tuple[dict[Piece, Any], dict[Piece, Any]]:
+        """What is to be in a file's lists, and what under keys of its own."""
+        add, put_in = ({piece: self._value(profile, piece) for piece in pieces
+                        if self._goes_in(piece, path, text)}
+                       for pieces in (entry.add, entry.set))
+        return add, put_in
 
     def _value(self, profile: Profile, piece: Piece) -> Any:
         try:

@@ -190,5 +190,8 @@ def test_a_person_who_has_a_prefix_of_their_own_keeps_it(stand: Stand) -> None:
     stand.coord("init", "--agent", "claude-code", "--yes")
     made = Path(json.loads(stand.read(".claude/settings.local.json"))["env"]["CLAUDE_CODE_SHELL_PREFIX"])
     assert made.is_file() and made.is_relative_to(stand.home)
+    stand.env["XDG_DATA_HOME"] = str(stand.home / "elsewhere")
+    assert "claude-code: wired already" in stand.coord("init", "--agent", "claude-code", "--yes"), "with another home, too"
+    del stand.env["XDG_DATA_HOME"]
     stand.coord("init", "--remove", "--agent", "claude-code", "--yes")
     assert not made.exists() and not (stand.root / ".claude/settings.local.json").exists()
