@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents battery bench bench-growth screenshot clean
+.PHONY: help setup demo test check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents battery regions-corpus bench bench-growth screenshot clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -59,6 +59,9 @@ test-agents: setup agents  ## real coding agents against a scripted model, offli
 battery: setup agents  ## attack what others hold, and do ordinary work, by real coding agents; keep what comes out
 	@COORD_TEST_BATTERY_WRITE=1 $(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents/test_battery.py
 	@$(BIN)/python -P -m coordinator.cli.documents --write
+
+regions-corpus: setup  ## divide every file of this interpreter into regions; Python's held against its own parser
+	@$(BIN)/python -m tests.regions.full_corpus $(SLICE)
 
 bench-growth: setup  ## how dispatch and the conflict check grow
 	@$(BIN)/coord bench dispatch --tasks 100,1000,10000 --held 0,100 && $(BIN)/coord bench overlap --leases 1000,10000,100000

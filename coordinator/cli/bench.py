@@ -17,6 +17,7 @@ import typer
 
 from coordinator.bench import growth, guarded, hook_peers, pypi_peers
 from coordinator.bench import locks as locks_bench
+from coordinator.bench import regions as regions_bench
 from coordinator.bench import rest as resting
 from coordinator.bench import sessions as measured
 from coordinator.bench import stall as stalled
@@ -200,6 +201,28 @@ def stall(
         say(f"{felt.act:8} {felt.took_s:8.2f} {felt.pairs:7} {felt.p50_ms:8.2f} "
             f"{felt.p99_ms:8.2f} {felt.most_ms:8.1f} {felt.rest_p99_ms:9.2f} {felt.ratio:6.2f}"
             + ("" if felt.outcome == "done" else f"  ({felt.outcome})"))
+
+
+@bench_app.command("regions")
+def regions(
+    lines: Annotated[int, typer.Option(min=20, max=100_000, help="Of the file.")] = 2000,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Turns of each.")] = 30,
+    as_json: AsJson = False,
+) -> None:
+    """Finding a file's regions, over the bare parse of its bytes."""
+    report = regions_bench.run(lines, rounds)
+    if as_json:
+        print_json(report)
+        return
+    say(f"A Python file of {report.lines:,} lines with {report.regions} regions.")
+    say(f"{'':34} {'ms':>8} {'over the parse':>15}")
+    for what, took, ratio in (
+        ("bare parse", report.parse_ms, 1.0),
+        ("parse, query and division", report.outline_ms, report.outline_ratio),
+        ("the same, asked of the worker", report.asked_ms, report.asked_ratio),
+    ):
+        say(f"{what:34} {took:8.2f} {ratio:14.2f}x")
+    say(f"{'the first question, with its start':34} {report.started_ms:8.2f}")
 
 
 @bench_app.command("rest")

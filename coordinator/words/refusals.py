@@ -27,6 +27,7 @@ class Code(StrEnum):
     UNKNOWN_LEASE = "UNKNOWN_LEASE"
     UNKNOWN_REVIEW = "UNKNOWN_REVIEW"
     UNKNOWN_REQUEST = "UNKNOWN_REQUEST"
+    REGION_UNKNOWN = "REGION_UNKNOWN"
     NAME_TAKEN = "NAME_TAKEN"
     NOT_HOLDER = "NOT_HOLDER"
     STALE_TOKEN = "STALE_TOKEN"
@@ -96,6 +97,10 @@ CATALOGUE: dict[Code, Row] = {
     ),
     Code.UNKNOWN_REQUEST: Row(
         404, 7, False, "No unlock request has this id.", "`coord request list` shows them.",
+    ),
+    Code.REGION_UNKNOWN: Row(
+        404, 7, False, "The file is there and has no region of this name.",
+        "`coord regions FILE` lists those it has.",
     ),
     Code.NAME_TAKEN: Row(
         409, 8, False, "A live session has this name; it keeps it, and all that it holds.",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.bench import growth, guarded, locks, sessions
+from coordinator.bench import growth, guarded, locks, regions, sessions
 from coordinator.bench.measure import exponent, paired, percentile
 from coordinator.namespaces import kernel
 from tests.waiting import until
@@ -89,3 +89,10 @@ def test_a_benchmark_that_is_ended_leaves_no_coordinator_behind(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
     assert run.returncode == 128 + signal.SIGTERM
     assert said == b""
+
+
+def test_regions_tells_ratios_over_the_bare_parse() -> None:
+    assert regions.made(200) == regions.made(200)
+    report = regions.run(200, 2)
+    assert report.regions == 51 and 190 <= report.lines <= 210
+    assert report.outline_ratio > 0 and report.asked_ratio > 0 and report.parse_ms < report.started_ms

@@ -1,0 +1,198 @@
+"""`coord regions FILE`: the parts of a file by their names; and `coord lock`'s look at such a name.
+
+Asks no coordinator: what a file is divided into follows from its bytes alone. Reads, and writes
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coordinator.cli.app import AsJson, app, print_json, say, width
+from coordinator.cli.render import columns
+from coordinator.client.locating import locate_root
+from coordinator.files.content import BINARY_PROBE_BYTES
+from coordinator.files.roots import checkout
+from coordinator.words import file_names
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import kind_of, parse
+
+if TYPE_CHECKING:
+    from coordinator.regions.outline import Outline, Region
+    from coordinator.regions.process import Outlines
+
+#: Larger files (bytes) are not read.
+READ_BYTES_MAX = 256 << 20
+
+
+@app.command("regions")
+def regions(
+    file: Annotated[str, typer.Argument(help="A file.")],
+    nested: Annotated[
+        bool, typer.Option("--nested", help="Also the definitions inside of functions.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What a file is divided into, by name: what can be leased alone, `FILE::NAME`."""
+    path, name = _placed(file)
+    data = _bytes(path, file)
+    with _asking() as outlines:
+        outline = _outline(outlines, name, data, nested=nested)
+    if as_json:
+        print_json({
+            "resource": name, "language": outline.language, "size": outline.size,
+            "note": outline.note, "items": [_row(name, one) for one in outline.regions],
+            "next": None,
+        })
+        return
+    count = len(outline.regions)
+    say(f"{file_names.shown(name)}: {outline.language or 'unknown language'}, {outline.size:,} "
+        f"bytes, {count} region{'s' * (count != 1)}")
+    if outline.note:
+        say(f"One region, the file itself: {outline.note}.")
+    rows = [
+        (one.name or name, one.kind, _lines(one), one.hash.removeprefix("sha256:")[:8])
+        for one in outline.regions
+    ]
+    for line in columns(("region", "kind", "lines", "sha256"), rows, "/===", width()):
+        say(line)
+
+
+def check_regions(resources: Sequence[str]) -> None:
+    """Refuse a region that its file, as it is now, does not have. Where there is no such file, or
+    it is not divided, nothing is said: that is for the coordinator to judge.
+
+    Raises:
+        Refusal: REGION_UNKNOWN, with the nearest names.
+    """
+    asked = [text for text in resources if "::" in text and kind_of(text) == "region"]
+    if not asked:
+        return
+    from coordinator.regions.names import is_known, nearest
+
+    with _asking() as outlines:
+        for text in asked:
+            _, path, wanted = parse(text)
+            try:
+                status = os.stat(path)  # noqa: PTH116
+                if not stat.S_ISREG(status.st_mode) or status.st_size > READ_BYTES_MAX:
+                    continue
+                data = Path(path).read_bytes()
+            except OSError:
+                continue
+            outline = _outline(outlines, path, data, nested=True)
+            known = [name for name in outline.names() if name]
+            if outline.note or is_known(wanted, known):
+                continue
+            near = nearest(wanted, known)
+            raise Refusal(
+                Code.REGION_UNKNOWN,
+                f"{file_names.shown(path)} has no region {wanted!r}. The nearest: "
+                f"{', '.join(near)}. Nothing was leased.",
+                next=f"`coord regions {shlex.quote(path)}` lists them; what is not there yet is "
+                f"added under {shlex.quote(path + '::<header>')}.",
+                resource=text, nearest=[f"{path}::{name}" for name in near],
+            )
+
+
+def _asking() -> Outlines:
+    from coordinator.regions.process import Outlines  # each start of `coord` would pay for it
+
+    return Outlines()
+
+
+def _outline(outlines: Outlines, name: str, data: bytes, *, nested: bool) -> Outline:
+    from coordinator.regions.languages import language_of
+
+    return outlines.of(data, language_of(name, data), nested=nested)
+
+
+def _row(file: str, region: Region) -> dict[str, Any]:
+    return {
+        "resource": f"{file}::{region.name}" if region.name else file, "name": region.name,
+        "kind": region.kind, "first_line": region.first_line, "last_line": region.last_line,
+        "line": region.line, "start": region.start, "end": region.end,
+        "spans": region.spans, "hash": region.hash,
+    }
+
+
+def _lines(region: Region) -> str:
+    if not region.spans:
+        return "none"
+    first, last = region.first_line, region.last_line
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _placed(typed: str) -> tuple[str, str]:
+    """The real path of what was typed, and its name from the root.
+
+    Raises:
+        Refusal: INVALID, OUTSIDE_REPO.
+    """
+    if not typed or "\0" in typed:
+        raise Refusal(Code.INVALID, "Name a file.", next="`coord regions FILE`")
+    path = os.path.realpath(typed)
+    root = locate_root()
+    here = checkout(os.getcwd())  # noqa: PTH109
+    for top in [str(root), *([here.top] if here is not None else [])]:
+        base = os.path.realpath(top).rstrip("/") + "/"
+        if path.startswith(base):
+            return path, path[len(base):]
+    if os.path.isdir(path):  # noqa: PTH112
+        return path, typed
+    raise Refusal(
+        Code.OUTSIDE_REPO, f"{file_names.shown(typed)} is not below {root}. Nothing was read.",
+        next=f"`cd {shlex.quote(os.path.dirname(path))}`, and ask there.",  # noqa: PTH120
+    )
+
+
+def _bytes(path: str, typed: str) -> bytes:
+    """The file's bytes.
+
+    Raises:
+        Refusal: INVALID: no file, or not one of text; LIMIT; STORAGE.
+    """
+    shown, quoted = file_names.shown(typed), shlex.quote(typed)
+    try:
+        with open(path, "rb", opener=_opener) as file:
+            status = os.fstat(file.fileno())
+            if stat.S_ISDIR(status.st_mode):
+                raise IsADirectoryError
+            if not stat.S_ISREG(status.st_mode):
+                raise Refusal(Code.INVALID, f"{shown} is no file of bytes.", next="Name a file.")
+            if status.st_size > READ_BYTES_MAX:
+                raise Refusal(
+                    Code.LIMIT, f"{shown} has more than {READ_BYTES_MAX:,} bytes. It was not read.",
+                    next=f"`coord lock {quoted}` leases it as a whole.",
+                )
+            data = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        raise Refusal(
+            Code.INVALID, f"There is no file {shown}.", next="`ls` shows what is here.",
+        ) from None
+    except IsADirectoryError:
+        raise Refusal(
+            Code.INVALID, f"{shown} is a directory; it has files, and these have regions.",
+            next="`coord regions FILE`, with a file in it.",
+        ) from None
+    except OSError as bad:
+        raise Refusal(
+            Code.STORAGE, f"{shown} could not be read ({bad.strerror or bad}).",
+        ) from None
+    if b"\0" in data[:BINARY_PROBE_BYTES]:
+        raise Refusal(
+            Code.INVALID, f"{shown} is binary; it has no regions.",
+            next=f"`coord lock {quoted}` leases it as a whole.",
+        )
+    return data
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)

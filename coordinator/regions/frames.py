@@ -1,0 +1,21 @@
+"""What goes between the worker and who asks it: a frame is its length (four bytes, big-endian) and
+MessagePack. Loads no grammar, so both may import it."""
+
+from __future__ import annotations
+
+import struct
+
+import msgspec
+
+HEAD = struct.Struct(">I")
+#: Larger files (bytes) are not divided.
+FILE_BYTES_MAX = 5_000_000
+
+
+class Question(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One file's bytes. `seconds` bounds the answer, also when nobody waits for it any more."""
+
+    data: bytes
+    language: str
+    nested: bool
+    seconds: float

@@ -1,0 +1,116 @@
+"""Names of regions: how what a file calls a thing is written behind `path::`.
+
+Owns the one escaping, and the numbering of what has one name. A name is parts joined by dots
+(`words.resource_names`). In a part, these stand as `%` and two hexadecimal digits for each byte of
+UTF-8: `.` `/` `:` `#` `%` `<` `>` `\\`, and what cannot be printed. So a dot always separates, `#`
+is always a number, and angle brackets are always ours. White space is one blank. A part longer than
+`PART_BYTES_MAX` is cut and ends in `~` and eight signs of its hash. An empty one is `%`.
+
+Pure text; knows no files and no grammars.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from heapq import nlargest
+
+from coordinator.words.resource_names import HEADER
+
+#: One part of a name may be so long (bytes of UTF-8, escaped).
+PART_BYTES_MAX = 120
+#: Of what a file calls a thing, so many bytes are looked at; of the rest, the hash.
+RAW_BYTES_MAX = 2000
+#: A name that a file itself writes in parts (`a.b.c`) keeps so many of them.
+PATH_PARTS_MAX = 8
+#: So many signs of a statement's first words are its name.
+BLOCK_CHARS_MAX = 60
+
+_PLAIN = re.compile(r"[A-Za-z0-9_$@-]+")
+_ESCAPED = frozenset("./:#%<>\\")
+_PARTS = re.compile(r"""(?:"[^"]*"|'[^']*'|<[^<>]*>|[^.:\\\s<"'])+""")
+_WORDS = re.compile(r"\w+")
+
+
+def part(raw: bytes) -> str:
+    """One part of a name, from the bytes that stand in the file. Quotes around it are dropped."""
+    if len(raw) > RAW_BYTES_MAX:
+        raw = raw[:RAW_BYTES_MAX] + hashlib.sha256(raw).hexdigest().encode()
+    text = raw.decode("utf-8", "surrogateescape")
+    if _PLAIN.fullmatch(text) and len(text) <= PART_BYTES_MAX:
+        return text
+    text = " ".join(text.split())
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`":
+        text = text[1:-1]
+    text = unicodedata.normalize("NFC", " ".join(text.split()))
+    return _bounded("".join(_escaped(sign) for sign in text) or "%")
+
+
+def parts(raw: bytes) -> list[str]:
+    """The parts of a name that is written in parts: `a.b`, `a::b`, `"a.b".c`."""
+    text = re.sub(r"<[^<>]*>", "", raw.decode("utf-8", "surrogateescape"))
+    found: list[str] = _PARTS.findall(text)[:]
+    if len(found) > PATH_PARTS_MAX:
+        found[PATH_PARTS_MAX - 1:] = [".".join(found[PATH_PARTS_MAX - 1:])]
+    return [part(one.encode("utf-8", "surrogateescape")) for one in found] or ["%"]
+
+
+def nearest(name: str, known: Sequence[str], count: int = 3) -> list[str]:
+    """The names most like `name`, the likest first: what has its last part, then what has many
+    of its signs in order. At most 2,000 are compared."""
+    last = name.rpartition(".")[2].casefold()
+
+    def likeness(other: str) -> float:
+        theirs = other.rpartition(".")[2].casefold().partition("#")[0]
+        whole = SequenceMatcher(None, name.casefold(), other.casefold()).ratio()
+        return (theirs == last) + max(whole, SequenceMatcher(None, last, theirs).ratio())
+
+    named = [one for one in known[:2000] if one != HEADER]
+    return nlargest(count, named, key=likeness) or [HEADER]
+
+
+def is_known(name: str, known: Iterable[str]) -> bool:
+    """Whether there is such a region, or one that it would contain (`tool` of `tool.ruff`)."""
+    name = unicodedata.normalize("NFC", name)
+    return name == HEADER or any(one == name or one.startswith(name + ".") for one in known)
+
+
+class Ids:
+    """Gives each region of one file a name that no other has."""
+
+    def __init__(self) -> None:
+        self._taken: dict[tuple[str, ...], int] = {(HEADER,): 1}
+
+    def take(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        """This path; from its second use on with `#2`, `#3`, … behind it."""
+        count = self._taken[path] = self._taken.get(path, 0) + 1
+        return path if count == 1 else (*path[:-1], f"{path[-1]}#{count}")
+
+    def block(self, raw: bytes) -> str:
+        """What a statement is called: its first words, in angle brackets."""
+        words: list[str] = []
+        for line in raw.split(b"\n")[:4]:
+            head = re.split(rb"[{;]", line, maxsplit=1)[0].decode("utf-8", "ignore")
+            words += _WORDS.findall(unicodedata.normalize("NFC", head))
+            if len(words) > 1:
+                break
+        text = " ".join(words)
+        return f"<{text[:BLOCK_CHARS_MAX].rstrip() or 'block'}>"
+
+
+def _escaped(sign: str) -> str:
+    if sign not in _ESCAPED and sign.isprintable():
+        return sign
+    raw = sign.encode("utf-8", "surrogateescape")
+    return "".join(f"%{byte:02X}" for byte in raw)
+
+
+def _bounded(text: str) -> str:
+    raw = text.encode()
+    if len(raw) <= PART_BYTES_MAX:
+        return text
+    kept = raw[: PART_BYTES_MAX - 9].decode("utf-8", "ignore")
+    return f"{kept.rstrip()}~{hashlib.sha256(raw).hexdigest()[:8]}"

@@ -1,0 +1,1 @@
+(section . (atx_heading heading_content: (_) @name)) @section

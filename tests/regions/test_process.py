@@ -1,0 +1,124 @@
+"""Grammars run in a process of their own: its end, its silence and its nonsense are answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator.regions.grammar import outline
+from coordinator.regions.process import Outlines
+from coordinator.words.refusals import CATALOGUE, Code
+from tests.conftest import Repo
+from tests.regions.held import held
+from tests.regions.samples import SAMPLES
+
+
+@pytest.fixture(scope="module")
+def outlines() -> Iterator[Outlines]:
+    with Outlines() as one:
+        yield one
+
+
+def test_it_answers_as_the_function_does(outlines: Outlines) -> None:
+    for language, (_, text, _) in SAMPLES.items():
+        data = text.encode()
+        assert outlines.of(data, language, nested=True) == outline(data, language, nested=True)
+    assert outlines.of(b"a", None).note and outlines.of(b"x" * 5_000_001, "python").note
+
+
+def test_a_worker_that_was_ended_is_started_again(outlines: Outlines) -> None:
+    outlines.of(b"", "python")
+    assert outlines._process is not None
+    outlines._process.kill()
+    outlines._process.wait()
+    assert not outlines.of(b"def f(): pass\n", "python").note
+
+
+@pytest.mark.parametrize(("does", "note"), [
+    ("import os; os.abort()", "failed on it"),
+    ("import sys; sys.stdin.buffer.read(9); sys.exit()", "failed on it"),
+    ("import os; os.write(1, bytes(4) + b'x' * 9)", "failed on it"),
+    ("import os, signal; os.write(1, b'\\0\\1\\0\\0abc'); signal.pause()", "took over 0.5 s"),
+])
+def test_a_worker_that_fails_makes_one_region(does: str, note: str) -> None:
+    with Outlines(0.5, [sys.executable, "-P", "-c", does]) as failing:
+        data = b"def f(): pass\n" * 20_000  # more than a pipe holds
+        found = failing.of(data, "python")
+        held(data, found)
+        assert [one.kind for one in found.regions] == ["file"] and note in found.note
+
+
+def test_a_grammar_that_takes_too_long_is_ended() -> None:
+    """Error recovery on nothing but opening brackets takes time by the square of their number."""
+    data = b"(" * 100_000
+    with Outlines(1.0) as short:
+        found = short.of(data, "bash")
+        held(data, found)
+        assert not short.of(b"a=1\n", "bash").note
+
+
+@pytest.fixture
+def loose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is no repository and has no coordinator."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").write_text(SAMPLES["python"][1])
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    from coordinator.cli.main import main
+
+    code = main(list(arguments))
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "120", ""])
+def test_the_table_fits(loose: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+                        columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    (loose / "long.json").write_text(json.dumps({"k" * 110: {"l" * 110: 1}}))
+    for file in ("a.py", "long.json"):
+        code, out, err = run(capsys, "regions", file)
+        assert code == 0 and not err and "\x1b" not in out
+        assert not columns or max(map(len, out.splitlines())) <= int(columns)
+    assert not (loose / ".coord").exists()
+
+
+def test_json_tells_all(loose: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "regions", "a.py", "--json")
+    told = json.loads(out)
+    assert code == 0 and told["language"] == "python" and told["next"] is None
+    assert [row["resource"] for row in told["items"]][:2] == ["a.py::<header>", "a.py::LIMIT"]
+    _, out, _ = run(capsys, "regions", "a.py", "--json", "--nested")
+    assert "nested" in {row["kind"] for row in json.loads(out)["items"]}
+
+
+def test_what_has_no_regions_is_said_in_words(loose: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (loose / "sub").mkdir()
+    (loose / "b.bin").write_bytes(b"a\0b")
+    (loose / "notes.txt").write_text("a\n")
+    os.mkfifo(loose / "pipe")
+    for file, code in (("none.py", Code.INVALID), ("sub", Code.INVALID), (".", Code.INVALID), ("b.bin", Code.INVALID),
+                       ("pipe", Code.INVALID), ("/etc/passwd", Code.OUTSIDE_REPO), ("a.py/x", Code.INVALID), ("", Code.INVALID)):
+        exit_code, out, err = run(capsys, "regions", file)
+        assert exit_code == CATALOGUE[code].exit and not out, file
+        assert err.startswith(f"coord: {code.value}: ") and "  next: " in err, file
+    code, out, _ = run(capsys, "regions", "notes.txt")
+    assert code == 0 and "One region, the file itself" in out
+
+
+def test_a_lease_on_a_region_that_is_not_there(repo: Repo) -> None:
+    (repo.root / "f.py").write_text("def charge():\n    def inner(): pass\n\nclass A:\n    def refund(self): pass\n")
+    refused = repo.coord("lock", "f.py::chrge", "--agent", "ann", "--json")
+    assert refused.returncode == 7
+    told = json.loads(refused.stdout)["error"]
+    assert told["code"] == "REGION_UNKNOWN" and told["nearest"][0] == "f.py::charge"
+    known = [f"f.py::{name}" for name in ("charge", "charge.inner", "A", "A.refund", "<header>")]
+    done = repo.coord("lock", *known, "new.py::not.yet", "--agent", "ann")
+    assert done.returncode == 0, done.stderr
