@@ -82,8 +82,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repo]:
 def test_the_cases_cover_the_catalogue() -> None:
     elsewhere = {
         Code.UNAUTHORIZED, Code.DAEMON_DOWN, Code.VERSION_SKEW, Code.STORAGE, Code.INTERNAL,
-        Code.SHUTTING_DOWN, Code.FOREIGN, Code.UNTRUSTED,
-    }  # below, in test_process, test_foreign, test_trust and test_machine
+        Code.SHUTTING_DOWN, Code.FOREIGN, Code.UNTRUSTED, Code.REGION_UNKNOWN,
+    }  # below, in test_process, test_foreign, test_trust and test_machine, and in tests/regions
     assert {code for code, _, _ in CASES} | elsewhere == set(CATALOGUE)
 
 

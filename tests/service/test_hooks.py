@@ -11,6 +11,7 @@ import pytest
 from coordinator.files.content import digest
 from coordinator.service.core import OPERATOR, Actor
 from coordinator.service.enforcement import commits, seen_writes, shell_commands
+from coordinator.service.enforcement.adoption import Foreign, Running
 from coordinator.service.enforcement.seen_writes import Seen
 from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.service.holders import notice_delivery, sessions
@@ -459,6 +460,32 @@ def test_what_nobody_leased_is_noted_as_the_policy_says(tmp_path: Path, policy: 
         assert len(world.ask(rq.Events(kind="unleased_write")).items) == count, "our own reverts"
     assert world.replay_differs() == []
     world.close()
+
+
+def test_what_was_gone_before_a_lease_began_is_nobodys_violation(world: World, ann: Session) -> None:
+    """When a file was deleted no file tells; the watcher may see it late."""
+    saw(world, change(world, "d/x.py", "1\n"), change(world, "d/y.py", "1\n"))
+    world.clock.advance(1_000)
+    (world.root / "d/x.py").unlink()
+    ann.hook("SessionStart", source="startup")
+    world.acquire(ann.name, "d/")
+    running = (Running("bob", is_command=True),)
+    world.ask(rq.Register(agent="bob"))
+
+    def foreign(path: str) -> bool:
+        found: list[object] = []
+        gone = change(world, path, None, calls=running)
+        world.decide(lambda tx: found.extend(seen_writes.seen(world.service, tx, [gone])))
+        return any(isinstance(one, Foreign) for one in found)
+
+    world.clock.advance(1_000)
+    assert not foreign("d/x.py"), "it was gone"
+    (world.root / "d/y.py").unlink()
+    assert foreign("d/y.py"), "it was there"
+    world.clock.advance(1_000)
+    saw(world, change(world, "d/new.py", "1\n", changed_ms=world.clock.now_ms(), calls=(Running(ann.name, is_command=True),)))
+    (world.root / "d/new.py").unlink()
+    assert foreign("d/new.py"), "it was seen since"
 
 
 # ------------------------------------------------------------ the guard of commits

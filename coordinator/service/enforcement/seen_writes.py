@@ -174,7 +174,8 @@ def seen(
             continue
         before = str(known[0]) if known and known[0] else None
         holder = rights.holder(change)
-        if holder is not None and rights.holds(change) and is_foreign(tx, change, holder):
+        if (holder is not None and rights.holds(change, known[1] if known else None)
+                and is_foreign(tx, change, holder)):
             agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
             before = before or rights.baseline(change)
             out.append(Foreign(holder, agent, change, before))
@@ -209,10 +210,19 @@ class _Rights:
         self._own: EndedRights | None = None
         self._live: LeaseRow | None = None
 
-    def holds(self, change: Seen) -> bool:
-        """Whether the holder that was found last has the right still, and had it at the write."""
+    def holds(self, change: Seen, seen_at: str | None) -> bool:
+        """Whether the holder that was found last has the right still, and had it at the write.
+
+        When a file was deleted no file tells. If it was not there when the lease began, nor was
+        seen (`seen_at`) since, it was gone before.
+        """
         lease, written = self._live, change.touched_ms
-        return lease is not None and (written is None or iso(written) >= lease.locked_at)
+        if lease is None:
+            return False
+        if written is not None:
+            return iso(written) >= lease.locked_at
+        return ((seen_at is not None and seen_at >= lease.locked_at)
+                or self.baseline(change) is not None)
 
     def baseline(self, change: Seen) -> str | None:
         """What the file held when the lease of its holder, who was found last, began."""
