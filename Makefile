@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents battery regions-corpus bench bench-growth screenshot clean
+.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents battery regions-corpus bench bench-growth screenshot clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -21,6 +21,9 @@ demo: setup      ## agents carry one release of a real package to the next, one 
 
 test: setup      ## the default test suite (about 4 minutes on 2 cores; under 5)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal
+
+test-slow: setup ## the slower tests: many processes, and sessions as another user (about 3 minutes)
+	@$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
 
 check: lint types layers docs-check  ## linter, types, layers, generated documents
 

@@ -21,6 +21,7 @@ from coordinator.client.client import Client
 from coordinator.files import trusted
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Refusal
+from tests.effort import examples
 from tests.forked import Server
 from tests.world import World
 
@@ -31,7 +32,7 @@ REAL_START = connection.start
 #: With `CI` in the environment the examples are the same each time (as Hypothesis has it, too): what
 #: fails there is the change's doing. Everywhere else each run tries others.
 settings.register_profile(
-    "coord", deadline=None, suppress_health_check=[HealthCheck.too_slow],
+    "coord", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(50),
     print_blob=True, derandomize=bool(os.environ.get("CI")),
 )
 settings.load_profile("coord")

@@ -18,6 +18,8 @@ from coordinator.words.refusals import Code, Refusal
 from tests.waiting import until
 from tests.world import World
 
+pytestmark = pytest.mark.slow
+
 SIZES = {"bytes": "size=3m", "inodes": "size=48m,nr_inodes=60"}
 
 

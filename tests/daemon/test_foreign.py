@@ -16,6 +16,8 @@ from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 #: Files of the state directory that coord itself writes or opens.
 NAMES = ["daemon.lock", "start.err", "socket.path", "secret", "token", "http", "start-failed.json", "guarded.json",
          "coord.sqlite3", "coord.sqlite3-wal", "backup.sqlite3", "archive.sqlite3", "daemon.log", "wired.json", "landing.json", "landing.lock", ".gitignore"]

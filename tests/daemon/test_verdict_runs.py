@@ -16,6 +16,8 @@ from tests.conftest import Repo
 from tests.launch.conftest import alive
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 FILES = 401
 CONFIG = "[sweep]\ninterval_s = 300\n[watch]\nenabled = true\nunleased = \"review\"\n"
 

@@ -20,6 +20,8 @@ from tests.conftest import Repo
 from tests.launch.conftest import Launch, alive, pid_in
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 Start = Callable[..., Launch]
 ISOLATED = ("--isolation", "worktree")
 

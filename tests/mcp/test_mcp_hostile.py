@@ -19,6 +19,8 @@ from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 from tests.mcp.talking import COMMAND, holders
 
+pytestmark = pytest.mark.slow
+
 HELLO = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
     "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
 

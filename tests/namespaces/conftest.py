@@ -202,7 +202,7 @@ def can_be_another() -> bool:
 ONCE = pytest.mark.parametrize("stand", ["anybody"], indirect=True)
 
 
-@pytest.fixture(params=["itself", "ordinary"])
+@pytest.fixture(params=["itself", pytest.param("ordinary", marks=pytest.mark.slow)])
 def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
     """As whoever runs the tests; and, if that is root, as an ordinary user."""
     if not can_have_sessions():

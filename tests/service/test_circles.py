@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.service.leasing import circles
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from tests.effort import examples
 from tests.sessions import Session
 from tests.world import World
 
@@ -323,6 +324,7 @@ def test_its_half_done_work_is_kept(world: World) -> None:
 # ------------------------------------------------------------ every schedule
 
 
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_agents_that_do_as_they_are_told_get_on_whatever_the_order(data: st.DataObject) -> None:
     """N agents, each with a task on one file, need the next one's, too. Whatever the order in which
@@ -382,6 +384,7 @@ def _play(world: World, count: int, data: st.DataObject) -> None:
 POOL = ["d/a.py", "d/b.py", "d/", "e/a.py", "e/*.py", "f.py::C", "f.py", "key:k:1", "key:k"]
 
 
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_whatever_they_hold_and_want_all_is_done_in_the_end(data: st.DataObject) -> None:
     """Agents that hold, and find that they need, any of directories, globs, regions and keys, to
