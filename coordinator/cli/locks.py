@@ -18,7 +18,6 @@ from coordinator.cli.app import (
     seconds,
     width,
 )
-from coordinator.cli.regions import check_regions
 from coordinator.cli.render import ago, columns, left
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
@@ -46,7 +45,6 @@ def lock(
     if mode not in ("exclusive", "shared"):
         raise Refusal(Code.INVALID, f"--mode is exclusive or shared, not {mode!r}.")
     chosen: Literal["exclusive", "shared"] = "shared" if mode == "shared" else "exclusive"
-    check_regions(resources)
     got = ask(
         rq.Acquire(
             agent=agent_or_refuse(agent), resources=resources, mode=chosen, ttl_s=seconds(ttl),

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,7 +20,6 @@ from coordinator.files.content import BINARY_PROBE_BYTES
 from coordinator.files.roots import checkout
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import kind_of, parse
 
 if TYPE_CHECKING:
     from coordinator.regions.outline import Outline, Region
@@ -63,43 +60,6 @@ def regions(
     ]
     for line in columns(("region", "kind", "lines", "sha256"), rows, "/===", width()):
         say(line)
-
-
-def check_regions(resources: Sequence[str]) -> None:
-    """Refuse a region that its file, as it is now, does not have. Where there is no such file, or
-    it is not divided, nothing is said: that is for the coordinator to judge.
-
-    Raises:
-        Refusal: REGION_UNKNOWN, with the nearest names.
-    """
-    asked = [text for text in resources if "::" in text and kind_of(text) == "region"]
-    if not asked:
-        return
-    from coordinator.regions.names import is_known, nearest
-
-    with _asking() as outlines:
-        for text in asked:
-            _, path, wanted = parse(text)
-            try:
-                status = os.stat(path)  # noqa: PTH116
-                if not stat.S_ISREG(status.st_mode) or status.st_size > READ_BYTES_MAX:
-                    continue
-                data = Path(path).read_bytes()
-            except OSError:
-                continue
-            outline = _outline(outlines, path, data, nested=True)
-            known = [name for name in outline.names() if name]
-            if outline.note or is_known(wanted, known):
-                continue
-            near = nearest(wanted, known)
-            raise Refusal(
-                Code.REGION_UNKNOWN,
-                f"{file_names.shown(path)} has no region {wanted!r}. The nearest: "
-                f"{', '.join(near)}. Nothing was leased.",
-                next=f"`coord regions {shlex.quote(path)}` lists them; what is not there yet is "
-                f"added under {shlex.quote(path + '::<header>')}.",
-                resource=text, nearest=[f"{path}::{name}" for name in near],
-            )
 
 
 def _asking() -> Outlines:

@@ -25,9 +25,11 @@ from coordinator.files.pace import Pace
 from coordinator.looking import encoding
 from coordinator.looking.facts import Looked
 from coordinator.looking.looker import Budget, Looker
+from coordinator.store.ledger import View
 from coordinator.store.statements import STATEMENTS
 
-#: How much it steps back for whoever wants the processor (`nice`).
+#: How much it steps back for whoever wants the processor (`nice`), unless somebody waits for it
+#: before each of its edits.
 NICENESS = 19
 #: After contents are handed over it rests so many times as long as they took: the daemon writes
 #: them between the requests of others.
@@ -75,7 +77,11 @@ def serve(
             pace.rest(HANDED_RESTS)
 
     folder = BlobFolder(blobs, lambda: kept_max, pace, at_once=False)
-    looker = Looker(tree, Ignore(tree), budget, kept, blob, folder)
+
+    def content(digest: str) -> bytes | None:
+        return View(db, 0).blob(digest) if db is not None else None
+
+    looker = Looker(tree, Ignore(tree), budget, kept, blob, folder, content)
     while True:
         head = source.read(encoding.HEAD.size)
         if len(head) < encoding.HEAD.size:
@@ -100,9 +106,11 @@ def main() -> None:
     for name in ("files", "bytes", "file-bytes", "kept"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--soon", action="store_true")
     args = parser.parse_args()
-    with contextlib.suppress(OSError):
-        os.nice(NICENESS)
+    if not args.soon:
+        with contextlib.suppress(OSError):
+            os.nice(NICENESS)
     budget = Budget(args.files, args.bytes, args.seconds, args.file_bytes)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         serve(args.root, args.database, args.blobs, args.kept, budget, sys.stdin.buffer,

@@ -1,9 +1,9 @@
 """The coordinator's workers: processes that look at the disk, so that the loop never does.
 
-Two at most, started when they are first needed and ended when they rest: one for files that are
+Three at most, started when they are first needed and ended when they rest: one for files that are
 named one by one, one for directories and all else that may take long, so that no small look waits
-behind a large one. Bytes that have to be kept go to the database in small transactions as they
-come, between everybody else's.
+behind a large one; one for regions, which agents' edits wait for. Bytes that have to be kept go to
+the database in small transactions as they come, between everybody else's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.looking import encoding
-from coordinator.looking.facts import AnyNeed, Below, Looked, Twins
+from coordinator.looking.facts import OF_REGIONS, AnyNeed, Below, Looked, Twins, Whole
 from coordinator.looking.looker import Budget
 from coordinator.store.ledger import Job, Tx
 from coordinator.words.refusals import Code, Refusal
@@ -46,13 +46,14 @@ class LookWorkers:
             str(budget.seconds), "--blobs", str(blobs), "--kept", str(kept_max),
         ]
         self._write = write
-        self._lanes = {False: _Lane(), True: _Lane()}
+        self._lanes = {name: _Lane() for name in ("files", "directories", "regions")}
         #: Looks that go on: what they found to be kept already must not be thrown away meanwhile.
         self.open = 0
 
     async def look(self, needs: Sequence[AnyNeed], looked: Looked, seq: int) -> Refusal | None:
         """Look at all of these; a refusal where nobody can look now."""
-        lane = self._lanes[any(isinstance(need, Below | Twins) for need in needs)]
+        name = _lane_of(needs)
+        lane = self._lanes[name]
         if lane.waiting >= WAITING_MAX:
             return Refusal(
                 Code.LIMIT, f"{lane.waiting} looks at the disk wait already; nothing was done.",
@@ -62,7 +63,8 @@ class LookWorkers:
         self.open += 1
         try:
             async with lane.turn:
-                return await self._ask(lane, needs, looked, seq)
+                command = [*self._command, "--soon"] if name == "regions" else self._command
+                return await self._ask(lane, command, needs, looked, seq)
         finally:
             lane.waiting -= 1
             self.open -= 1
@@ -72,11 +74,11 @@ class LookWorkers:
         for lane in self._lanes.values():
             await lane.end()
 
-    async def _ask(self, lane: _Lane, needs: Iterable[AnyNeed], looked: Looked,
-                   seq: int) -> Refusal | None:
+    async def _ask(self, lane: _Lane, command: Sequence[str], needs: Iterable[AnyNeed],
+                   looked: Looked, seq: int) -> Refusal | None:
         limit_s = self._budget.seconds + GRACE_S
         try:
-            process = await lane.ready(self._command)
+            process = await lane.ready(command)
             assert process.stdin is not None
             process.stdin.write(encoding.frame(encoding.QUESTION, encoding.encode_needs(needs)))
             return await asyncio.wait_for(self._hear(process, looked, seq), limit_s)
@@ -122,6 +124,14 @@ class LookWorkers:
                 await process.stdout.readexactly(encoding.HEAD.size)
             )
             await process.stdout.readexactly(length)
+
+
+def _lane_of(needs: Sequence[AnyNeed]) -> str:
+    if any(isinstance(need, Below | Twins) for need in needs):
+        return "directories"
+    of_regions = any(isinstance(need, OF_REGIONS) or (
+        isinstance(need, Whole) and "::" in need.text) for need in needs)
+    return "regions" if of_regions else "files"
 
 
 class _Lane:

@@ -16,6 +16,7 @@ import msgspec
 from coordinator.looking.facts import (
     AnyNeed,
     Below,
+    Between,
     Bytes,
     Content,
     Fact,
@@ -23,7 +24,12 @@ from coordinator.looking.facts import (
     Ignored,
     Listing,
     Looked,
+    Names,
+    Part,
+    Parts,
     Place,
+    Proposed,
+    Rewound,
     Twins,
 )
 from coordinator.words.refusals import Refusal
@@ -37,7 +43,8 @@ SLICE_BLOBS, SLICE_BYTES = 8, 128 * 1024
 #: The head of a frame.
 HEAD = struct.Struct(">I1s")
 
-_Asked = Place | Content | Below | Identity | Twins | Ignored
+_Asked = (Place | Content | Below | Identity | Twins | Ignored | Part | Names | Proposed | Between
+          | Rewound)
 
 
 class _Found(msgspec.Struct, tag_field="is", array_like=True):
@@ -56,6 +63,10 @@ class _Listing(_Found, tag="listing", array_like=True):
     fact: Listing
 
 
+class _Parts(_Found, tag="parts", array_like=True):
+    fact: Parts
+
+
 class _Names(_Found, tag="names", array_like=True):
     fact: list[str]
 
@@ -72,7 +83,7 @@ class _Refused(_Found, tag="refused", array_like=True):
     fact: dict[str, Any]
 
 
-_Any = _Located | _Bytes | _Listing | _Names | _Text | _Flag | _Refused
+_Any = _Located | _Bytes | _Listing | _Parts | _Names | _Text | _Flag | _Refused
 _encode = msgspec.msgpack.Encoder().encode
 _needs = msgspec.msgpack.Decoder(list[AnyNeed])
 _facts = msgspec.msgpack.Decoder(list[_Any])
@@ -133,7 +144,7 @@ def _found(need: AnyNeed, fact: Fact) -> _Any:
         # (`Whole` has been taken apart before anything is asked, so none is answered.)
         return _Refused(need, fact.body())  # type: ignore[arg-type]
     for shape, made in ((Located, _Located), (Bytes, _Bytes), (Listing, _Listing),
-                        (bool, _Flag), (list, _Names)):
+                        (Parts, _Parts), (bool, _Flag), (list, _Names)):
         if isinstance(fact, shape):
             kind = made
             break

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from coordinator.rules.edits import Edit
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located
 
@@ -86,7 +87,48 @@ class Ignored(Need, frozen=True):
     name: str
 
 
-AnyNeed = Place | Whole | Content | Below | Identity | Twins | Ignored
+class Part(Need, frozen=True):
+    """One region of the file at an absolute path, with all that it contains; a `Bytes` (hash None:
+    there is none of that name). Of `<header>`, and of a file that is not divided: the whole file.
+    """
+
+    path: str
+    name: str
+
+
+class Names(Need, frozen=True):
+    """The regions of the file at an absolute path; a list, empty where it is not divided."""
+
+    path: str
+
+
+class Proposed(Need, frozen=True):
+    """What a tool's edits would change of the file that a text means; a `Parts`."""
+
+    text: str
+    cwd: str | None
+    edits: tuple[Edit, ...]
+
+
+class Between(Need, frozen=True):
+    """What differs between a content that is kept and the file at an absolute path; a `Parts`."""
+
+    path: str
+    before: str
+
+
+class Rewound(Need, frozen=True):
+    """The file at an absolute path with these regions as they were: (name, name of the content that
+    is kept, None: it was not there). A `Bytes`, kept."""
+
+    path: str
+    parts: tuple[tuple[str, str | None], ...]
+
+
+#: Needs for which a file has to be divided.
+OF_REGIONS = (Part, Names, Proposed, Between, Rewound)
+AnyNeed = (Place | Whole | Content | Below | Identity | Twins | Ignored | Part | Names | Proposed
+           | Between | Rewound)
 
 
 class Bytes(msgspec.Struct, frozen=True, gc=False):
@@ -112,7 +154,15 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
     """Paths of those whose bytes could not be kept."""
 
 
-Fact = Located | Bytes | Listing | str | bool | list[str] | Refusal | None
+class Parts(msgspec.Struct, frozen=True, gc=False):
+    """Regions of one file, by name. None: the whole file, for single regions cannot be told.
+    `hash`: the content that this was told of; None: there is no file."""
+
+    names: list[str] | None
+    hash: str | None = None
+
+
+Fact = Located | Bytes | Listing | Parts | str | bool | list[str] | Refusal | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +298,46 @@ class Looked(msgspec.Struct):
         """
         found = self._get(Twins(path))
         assert isinstance(found, list)
+        return found
+
+    def part(self, path: str, name: str) -> Bytes:
+        """A region of the file at an absolute path.
+
+        Raises:
+            Unready; Refusal: what the look met.
+        """
+        found = self._get(Part(path, name))
+        assert isinstance(found, Bytes)
+        return found
+
+    def names(self, path: str) -> list[str]:
+        """The regions of the file at an absolute path.
+
+        Raises:
+            Unready; Refusal: what the look met.
+        """
+        found = self._get(Names(path))
+        assert isinstance(found, list)
+        return found
+
+    def parts(self, need: Proposed | Between) -> Parts:
+        """What would change, or differs.
+
+        Raises:
+            Unready; Refusal: what the look met.
+        """
+        found = self._get(need)
+        assert isinstance(found, Parts)
+        return found
+
+    def rewound(self, need: Rewound) -> Bytes:
+        """A file with some of its regions as they were.
+
+        Raises:
+            Unready; Refusal: what the look met.
+        """
+        found = self._get(need)
+        assert isinstance(found, Bytes)
         return found
 
     def ignored(self, name: str) -> bool:

@@ -22,11 +22,14 @@ from coordinator.files.beneath import Root, snapshot_real
 from coordinator.files.blobs import FILE_FROM, BlobFolder
 from coordinator.files.canonical import Tree
 from coordinator.files.content import Content as Found
+from coordinator.files.content import digest
 from coordinator.files.identity import identity
 from coordinator.files.ignore import Ignore, manifest
 from coordinator.looking.facts import (
+    OF_REGIONS,
     AnyNeed,
     Below,
+    Between,
     Bytes,
     Content,
     Fact,
@@ -34,10 +37,16 @@ from coordinator.looking.facts import (
     Ignored,
     Listing,
     Looked,
+    Names,
+    Part,
+    Parts,
     Place,
+    Proposed,
+    Rewound,
     Twins,
     Whole,
 )
+from coordinator.looking.file_regions import FileRegions
 from coordinator.rules.leases import as_resource
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import NAME_PARTS_MAX, Located
@@ -47,6 +56,8 @@ from coordinator.words.resource_names import NAME_PARTS_MAX, Located
 PASSING_PATHS, PASSING_BYTES, PASSING_CHARS = 8, 64 * 1024, 1024
 #: A large look is held against the disk once more before it is told; so often it is mended.
 STEADY_TRIES = 3
+#: Permission bits that a part of a file is kept with.
+PLAIN_MODE = 0o644
 #: Entries of directories that a search for a file's other names reads.
 TWINS_ENTRIES_MAX = 200_000
 
@@ -71,13 +82,17 @@ class Looker:
             bits), as it is read, so that nobody needs room for all of them. Without bytes: it is
             kept already, and the bits are to be noted.
         blobs: where large contents are kept as files, at once.
+        content: the bytes of this hash, if they are kept.
     """
 
     def __init__(
         self, tree: Tree, ignore: Ignore, budget: Budget, kept: Callable[[str], bool],
         blob: Callable[[str, int, bytes, int], None], blobs: BlobFolder,
+        content: Callable[[str], bytes | None] = lambda digest: None,
     ) -> None:
         self.tree = tree
+        self._content = content
+        self._regions = FileRegions()
         self.ignore = ignore
         self._budget = budget
         self._kept = kept
@@ -133,7 +148,7 @@ class Looker:
         if need.ignored:
             name = located.resource.name
             looked.add(Ignored(name), self.ignore.ignored(name), seq)
-        if located.links > 1:
+        if located.links > 1 or located.resource.kind == "region":
             left.append(need)
         elif not located.there:
             facts[Content(path)] = _ABSENT, seq
@@ -199,6 +214,8 @@ class Looker:
                        ignored: bool) -> None:
         assert located.path is not None, "a file lies somewhere"
         more: list[AnyNeed] = [Content(located.path)]
+        if located.resource.kind == "region":
+            more.append(Part(located.path, located.resource.name.rpartition("::")[2]))
         if located.links > 1:
             more.append(Twins(located.path))
         if ignored:
@@ -235,8 +252,76 @@ class Looker:
             return _identity(need.path)
         if isinstance(need, Twins):
             return self._twins(need.path)
+        if isinstance(need, OF_REGIONS):
+            return self._of_regions(need)
         assert isinstance(need, Ignored)
         return self.ignore.ignored(need.name)
+
+    # ------------------------------------------------------------ regions
+
+    def close(self) -> None:
+        """End the process for the grammars, if there is one."""
+        self._regions.close()
+
+    def _of_regions(self, need: Part | Names | Proposed | Between | Rewound) -> Fact:
+        path = need.path if not isinstance(need, Proposed) else self.tree.resolve(
+            need.text, need.cwd, literal=True, seen=self._seen).path
+        if path is None:
+            return Parts(None)
+        found = self._text(path)
+        if isinstance(found, Bytes):  # nothing, or no text
+            if isinstance(need, Names):
+                return []
+            if isinstance(need, Proposed | Between):
+                return Parts(None, found.hash)
+            if isinstance(need, Part):
+                return found
+            if found.hash is not None:
+                return _UNREADABLE  # its regions are nowhere in it
+            found = b"", PLAIN_MODE
+        data, mode = found
+        if isinstance(need, Names):
+            return self._regions.names(path, data)
+        if isinstance(need, Proposed):
+            return self._regions.proposed(path, data, need.edits)
+        if isinstance(need, Between):
+            before = self._content(need.before)
+            return Parts(None) if before is None else self._regions.between(path, before, data)
+        if isinstance(need, Part):
+            part = self._regions.part(path, data, need.name)
+            return _ABSENT if part is None else self._keep(part, PLAIN_MODE)
+        parts = []
+        for name, was in need.parts:
+            there = self._regions.part(path, data, name)
+            if was == (None if there is None else digest(there)):
+                continue
+            before = None if was is None else self._content(was)
+            if was is not None and before is None:
+                return _UNREADABLE  # what it was is kept nowhere
+            parts.append((name, before))
+        return self._keep(self._regions.rewound(path, data, parts), mode)
+
+    def _text(self, path: str) -> tuple[bytes, int] | Bytes:
+        """A file's bytes and permission bits; what is there if that is no plain file, is too large,
+        or is not there."""
+        try:
+            root = self._root_of(path)
+            found = snapshot_real(root, path[len(root) + 1:], self._budget.file_bytes)
+        except OSError:
+            return _UNREADABLE
+        self._spend(found.size)
+        if found.name is None:
+            return _ABSENT
+        if found.data is None or found.kind != "file":
+            return Bytes(found.name, size=found.size, mode=found.mode)
+        return found.data, found.mode
+
+    def _keep(self, data: bytes, mode: int) -> Bytes:
+        """Have bytes kept that are a file's, or a part of it."""
+        name = digest(data, executable=bool(mode & 0o100))
+        kept = self._hand_on(name, Found(name, len(data), data, "file", mode))
+        small = data if len(data) <= PASSING_BYTES else None
+        return Bytes(name, small, len(data), kept, mode)
 
     def _listing(self, need: Below) -> Listing:
         asked = as_resource(need.name, need.kind, need.scope)

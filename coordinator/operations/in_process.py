@@ -42,7 +42,8 @@ class InProcess:
         budget = Budget(2 * review.files_max, look.bytes_max, look.seconds_max,
                         review.file_bytes_max)
         self._looker = Looker(service.tree, service.ignore, budget, self._kept,
-                              lambda *blob: self._blobs.append(blob), service.blobs)
+                              lambda *blob: self._blobs.append(blob), service.blobs,
+                              lambda digest: self.view().blob(digest))
         self.ledger = ledger
         ledger.on_commit = self._committed
 

@@ -62,7 +62,7 @@ def outline(data: bytes, language: str | None, *, nested: bool = False) -> Outli
     marks, leads = _marked(tree.root_node, query)
     if len(marks) > MARKS_MAX:
         return whole(data, language, f"more than {MARKS_MAX:,} definitions")
-    found = divide(data, language, marks, leads, nested=nested)
+    found = divide(data, language, marks, leads, nested=nested, broken=tree.root_node.has_error)
     if sum(end - start for region in found.regions for start, end in region.spans) != len(data):
         return whole(data, language, "it could not be divided without gaps")
     return found

@@ -87,12 +87,14 @@ class Outline(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         language: by which row of the table; None if by none.
         note: why the file was not divided; empty where it was.
+        broken: whether the grammar met what it cannot read; there are regions all the same.
     """
 
     language: str | None
     size: int
     regions: list[Region]
     note: str = ""
+    broken: bool = False
 
     def names(self) -> list[str]:
         """The regions' names."""
@@ -129,7 +131,7 @@ def whole(data: bytes, language: str | None, note: str) -> Outline:
 
 def divide(
     data: bytes, language: str, marks: Sequence[Mark], leads: Sequence[tuple[int, int]],
-    *, nested: bool = False,
+    *, nested: bool = False, broken: bool = False,
 ) -> Outline:
     """The outline of `data` by the rule above.
 
@@ -137,6 +139,7 @@ def divide(
         marks: in any order; two of them are one in the other, or apart.
         leads: (start, end) of comments and attributes.
         nested: also the definitions inside of functions.
+        broken: the grammar met what it cannot read.
     """
     text = _Text(data, leads)
     top = _tree(marks, nested)
@@ -146,7 +149,7 @@ def divide(
     header.last = len(data)
     regions = [_region(text, header, HEADER, "header")]
     _name(text, top, (), ids, regions)
-    return Outline(language, len(data), regions)
+    return Outline(language, len(data), regions, broken=broken)
 
 
 def digest(pieces: Sequence[bytes]) -> str:

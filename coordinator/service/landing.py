@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import msgspec
 
-from coordinator.looking.facts import Below, Content
+from coordinator.looking.facts import Below, Content, Part
 from coordinator.rules import landing as rule
 from coordinator.rules.leases import as_resource
 from coordinator.service import branches
@@ -29,6 +29,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words import requests as rq
+from coordinator.words import resource_names
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import KINDS, Kind, path_scope, resource
 
@@ -294,10 +295,12 @@ def _claimed(view: View, agent: str, name: str) -> TaskRow:
     return task
 
 
-def _needed(svc: Service, row: LeaseRow, root: str) -> Content | Below:
-    if row.kind in ("file", "region"):
-        path = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
-        return Content(f"{root}/{path}")
+def _needed(svc: Service, row: LeaseRow, root: str) -> Content | Part | Below:
+    if row.kind == "region":
+        path = resource_names.path_of(row.file_path, row.kind)
+        return Part(f"{root}/{path}", resource_names.region_of(row.file_path))
+    if row.kind == "file":
+        return Content(f"{root}/{row.file_path}")
     return Below(root, row.file_path, row.kind, row.scope, svc.settings.review.files_max)
 
 
@@ -305,8 +308,9 @@ def _baseline(svc: Service, tx: Tx, row: LeaseRow,
               root: str) -> tuple[str | None, list[tuple[str, str]] | None]:
     """What the holder starts from there; the bytes are kept (invariant 6)."""
     need = _needed(svc, row, root)
-    if isinstance(need, Content):
-        found = tx.looked.content(need.path)
+    if not isinstance(need, Below):
+        found = (tx.looked.part(need.path, need.name) if isinstance(need, Part)
+                 else tx.looked.content(need.path))
         tx.keep_found(found)
         return found.hash, None
     return None, list(tx.looked.below(need).files.items())

@@ -226,6 +226,16 @@ def path_in(scope: str) -> str:
     return path
 
 
+def path_of(name: str, kind: str) -> str:
+    """The path in a resource's name: of a region that of its file."""
+    return name.rpartition("::")[0] if kind == "region" else name
+
+
+def region_of(name: str) -> str:
+    """What stands behind the path in a region's name."""
+    return name.rpartition("::")[2]
+
+
 def file_scope(scope: str) -> str:
     """The scope of the file that a region's scope lies in; any other scope unchanged."""
     at = scope.find("/::")

@@ -36,6 +36,7 @@ CASES: list[tuple[Code, rq.Request[Any], list[str] | None]] = [
     (Code.UNKNOWN_AGENT, rq.Heartbeat(agent="nobody"), None),
     (Code.UNKNOWN_TASK, rq.TaskShow(task="T-99"), ["task", "show", "T-99"]),
     (Code.UNKNOWN_LEASE, rq.Release(agent="ann", resources=["free.py"]), ["unlock", "free.py", "-a", "ann"]),
+    (Code.REGION_UNKNOWN, rq.Acquire(agent="bob", resources=["whole.py::nothing"]), ["lock", "whole.py::nothing", "-a", "bob"]),
     (Code.UNKNOWN_REVIEW, rq.ReviewShow(review="R-99"), ["review", "show", "R-99"]),
     (Code.UNKNOWN_REQUEST, rq.RequestWithdraw(agent="bob", request="U-99"), ["request", "withdraw", "U-99", "-a", "bob"]),
     (Code.REQUEST_CLOSED, rq.RequestAnswer(agent="ann", request="U-1", verdict="approve"),
@@ -60,6 +61,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repo]:
     root = tmp_path_factory.mktemp("scene")
     (root / "coord.toml").write_text("[review]\nquarantine = true\n")
     (root / "half.py").write_text("one\n")
+    (root / "whole.py").write_text("def something():\n    pass\n")
     (root / ".coord").mkdir()
     repo = Repo(root)
     repo.coord("up", "--http", "0")
@@ -82,8 +84,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repo]:
 def test_the_cases_cover_the_catalogue() -> None:
     elsewhere = {
         Code.UNAUTHORIZED, Code.DAEMON_DOWN, Code.VERSION_SKEW, Code.STORAGE, Code.INTERNAL,
-        Code.SHUTTING_DOWN, Code.FOREIGN, Code.UNTRUSTED, Code.REGION_UNKNOWN,
-    }  # below, in test_process, test_foreign, test_trust and test_machine, and in tests/regions
+        Code.SHUTTING_DOWN, Code.FOREIGN, Code.UNTRUSTED,
+    }  # below, in test_process, test_foreign, test_trust and test_machine
     assert {code for code, _, _ in CASES} | elsewhere == set(CATALOGUE)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.files import separate_folders
+from coordinator.looking.facts import Bytes
 from coordinator.rules import leases as rule
 from coordinator.service.core import Service, listed, ms
 from coordinator.service.leasing import circles, pending_unlocks
@@ -18,7 +19,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located
+from coordinator.words.resource_names import Located, region_of
 
 
 def grant(
@@ -124,7 +125,7 @@ def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], obstacles: Obst
         if asked.kind in ("dir", "glob"):
             tx.looked.below(below(svc, located))
         elif located.inode is not None and located.path is not None:
-            tx.looked.content(located.path)
+            _content_of(tx, located)
     obstacles.looked = True
 
 
@@ -136,7 +137,7 @@ def _baseline(
     if asked.kind in ("file", "region"):
         if located.inode is None or located.path is None:
             return None, None, []
-        found = tx.looked.content(located.path)
+        found = _content_of(tx, located)
         kept = tx.keep_found(found) or found.hash is None
         return found.hash, None, [] if kept else [asked.name]
     if asked.kind not in ("dir", "glob"):
@@ -144,6 +145,18 @@ def _baseline(
     listing = tx.looked.below(below(svc, located))
     lost = [file_names.shown(path) for path in listing.unkept]
     return None, list(listing.files.items()), lost
+
+
+def _content_of(tx: Tx, located: Located) -> Bytes:
+    """What is there of a file, or of a region of one.
+
+    Raises:
+        Unready; Refusal: what the look met.
+    """
+    assert located.path is not None, "it lies somewhere"
+    if located.resource.kind == "region":
+        return tx.looked.part(located.path, region_of(located.resource.name))
+    return tx.looked.content(located.path)
 
 
 def checked_ttl(svc: Service, ttl_s: float | None) -> int:

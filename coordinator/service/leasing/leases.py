@@ -28,6 +28,7 @@ from coordinator.service.leasing.grant import (
     lease_reply,
     quarantined,
 )
+from coordinator.service.leasing.regions import check_known
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -51,7 +52,9 @@ def needs(req: rq.Acquire) -> list[AnyNeed]:
 
 def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
     """See `requests.Acquire`."""
-    return acquire_located(svc, tx, actor, req, locate(svc, tx, req.resources, req.cwd))
+    located = locate(svc, tx, req.resources, req.cwd)
+    check_known(tx, located)
+    return acquire_located(svc, tx, actor, req, located)
 
 
 def acquire_located(

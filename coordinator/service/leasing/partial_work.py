@@ -7,16 +7,17 @@ at, and nothing on the disk is touched (invariant 6). When leases end is not dec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from coordinator.looking.facts import AnyNeed, Below, Bytes, Content
+from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Rewound
 from coordinator.service.core import Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
+from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import path_scope
+from coordinator.words.resource_names import path_scope, region_of
 
 #: Characters of an agent's last output that a review keeps.
 LOG_TAIL_CHARS = 4_000
@@ -77,8 +78,9 @@ def changed_since(
         Unready: the files have to be looked at.
     """
     rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
-    needs = [(row, _needed(svc, row, now_at)) for row in rows]
-    tx.looked.require(need for _, need in needs)
+    regions = _by_file(svc, rows, now_at)
+    needs = [(row, _needed(svc, row, now_at)) for row in rows if row.kind != "region"]
+    tx.looked.require([*(need for _, need in needs), *_of_regions(regions)])
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
              for row, need in needs if isinstance(need, Below)}
     tx.looked.require(content for one in below.values() for content in one.left.values())
@@ -96,6 +98,12 @@ def changed_since(
                 _compare(svc, tx, found, row, path, one.before.get(path), Bytes(digest, kept=True))
         for path, content in one.left.items():
             _compare(svc, tx, found, row, path, one.before[path], _bytes(tx, content))
+    for rewound, theirs in regions.items():
+        # The file as it is, but for these regions: what a review shows, and reverts, is them alone.
+        path = now_at or path_of(theirs[0])
+        before = _was(tx, rewound)
+        _compare(svc, tx, found, theirs[0], path, before.hash,
+                 _bytes(tx, Content(rewound.path)), before)
     return [found[path] for path in sorted(found)]
 
 
@@ -114,9 +122,31 @@ def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None)
     return _Listing(before, now, left, unlisted)
 
 
+def _by_file(svc: Service, rows: Sequence[LeaseRow],
+             now_at: str | None = None) -> dict[Rewound, list[LeaseRow]]:
+    """Leases on regions, by what has to be looked at for those of one file together."""
+    files: dict[str, list[LeaseRow]] = {}
+    for row in rows:
+        if row.kind == "region":
+            files.setdefault(svc.where(row.worktree, now_at or path_of(row)), []).append(row)
+    return {Rewound(path, tuple((region_of(row.file_path), row.content_hash) for row in theirs)):
+            theirs for path, theirs in files.items()}
+
+
+def _of_regions(regions: Iterable[Rewound]) -> list[AnyNeed]:
+    return [need for one in regions for need in (one, Content(one.path))]
+
+
+def _was(tx: Tx, need: Rewound) -> Bytes:
+    try:
+        return tx.looked.rewound(need)
+    except Refusal:
+        return Bytes(UNSEEN)
+
+
 def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content | Below:
     """What has to be looked at to compare what lies under a lease with how it was."""
-    if row.kind in ("file", "region"):
+    if row.kind == "file":
         return Content(svc.where(row.worktree, now_at or path_of(row)))
     name, scope = row.file_path, row.scope
     if now_at is not None:
@@ -127,11 +157,13 @@ def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content |
 
 def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
     """The same for several leases: what to look at before they are closed."""
-    return [_needed(svc, row) for row in rows if row.mode != "shared" and row.kind != "key"]
+    rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
+    return [*(_needed(svc, row) for row in rows if row.kind != "region"),
+            *_of_regions(_by_file(svc, rows))]
 
 
 def path_of(row: LeaseRow) -> str:
-    return row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
+    return resource_names.path_of(row.file_path, row.kind)
 
 
 def _bytes(tx: Tx, need: Content) -> Bytes:
@@ -142,9 +174,11 @@ def _bytes(tx: Tx, need: Content) -> Bytes:
 
 
 def _compare(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], lease: LeaseRow, path: str,
-             baseline: str | None, now: Bytes) -> None:
+             baseline: str | None, now: Bytes, was: Bytes | None = None) -> None:
     if path in found or now.hash == baseline:
         return
+    if was is not None:
+        tx.keep_found(was)
     have = now.hash is None or tx.keep_found(now)
     kept = have and (baseline is None or tx.row("blob_has", baseline) is not None)
     change = "created" if baseline is None else "deleted" if now.hash is None else "modified"

@@ -1,0 +1,131 @@
+"""What a file's bytes are in regions, for those who look: one of them, what an edit would change,
+what differs between two contents, how the file would be if some of them were as before.
+
+Owns a process for the grammars and the outlines that it has told, by the content's name: what a
+content is divided into never changes. Opens no file, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from coordinator.files.content import digest
+from coordinator.looking.facts import Parts
+from coordinator.regions.differences import changed
+from coordinator.regions.languages import language_of
+from coordinator.regions.outline import Outline, Region
+from coordinator.regions.process import Outlines
+from coordinator.rules.edits import Edit, candidate
+from coordinator.words.resource_names import HEADER
+
+#: Outlines that are remembered; one takes some hundred bytes a region.
+OUTLINES_MAX = 200
+#: A part of a file: the region's name, and its bytes, or None where there is none.
+Part = tuple[str, bytes | None]
+
+
+class FileRegions:
+    """One process for the grammars, started when it is first needed. For one thread."""
+
+    def __init__(self) -> None:
+        self._outlines = Outlines()
+        self._known: OrderedDict[tuple[str, str, bool], Outline] = OrderedDict()
+
+    def close(self) -> None:
+        """End the process."""
+        self._outlines.close()
+
+    def outline(self, path: str, data: bytes, *, nested: bool = False) -> Outline:
+        """The regions of a file with this name and these bytes; `nested`: also those inside of
+        functions."""
+        language = language_of(path, data[:200]) or ""
+        key = digest(data), language, nested
+        known = self._known.get(key)
+        if known is None:
+            known = self._outlines.of(data, language, nested=nested)
+            self._known[key] = known
+            if len(self._known) > OUTLINES_MAX:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(key)
+        return known
+
+    def part(self, path: str, data: bytes, name: str) -> bytes | None:
+        """The bytes of a region with all that it contains; None: there is none of that name.
+
+        `<header>` is about the order of the whole file, so it has the whole file's bytes; so has a
+        region of a file that is not divided.
+        """
+        if name == HEADER:
+            return data
+        outline = self.outline(path, data)
+        if outline.note:
+            return data
+        found = _find(outline, name) or self._nested(path, data, name)
+        return None if found is None else data[found.start:found.end]
+
+    def names(self, path: str, data: bytes) -> list[str]:
+        """The names of the regions; empty where the file is not divided."""
+        outline = self.outline(path, data, nested=True)
+        return [] if outline.note else outline.names()
+
+    def proposed(self, path: str, data: bytes, edits: Sequence[Edit]) -> Parts:
+        """What these edits would change."""
+        made = candidate(data, edits)
+        if made is None:
+            return Parts(None, digest(data))
+        return Parts(self._changed(path, data, made), digest(data))
+
+    def between(self, path: str, before: bytes, data: bytes) -> Parts:
+        """What differs."""
+        return Parts(self._changed(path, before, data), digest(data))
+
+    def rewound(self, path: str, data: bytes, parts: Sequence[Part]) -> bytes:
+        """The file as it is, but for these regions, which are as they are given. One that is not
+        there any more is put at the end of what contained it."""
+        names = {name for name, _ in parts}
+        outline = self.outline(path, data)
+        if HEADER in names or outline.note:
+            whole = next((was for name, was in parts if name == HEADER or outline.note), None)
+            return data if whole is None else whole
+        pieces: list[tuple[int, int, int, bytes]] = []
+        for number, (name, was) in enumerate(parts):
+            if any(name.startswith(other + ".") for other in names if other != name):
+                continue  # it is a part of that one
+            found = _find(outline, name) or self._nested(path, data, name)
+            if found is not None:
+                pieces.append((found.start, found.end, number, was or b""))
+            elif was:
+                at = _end_of_container(outline, name, len(data))
+                pieces.append((at, at, number, _apart(data, at) + was))
+        for start, end, _, was in sorted(pieces, reverse=True):
+            data = data[:start] + was + data[end:]
+        return data
+
+    def _nested(self, path: str, data: bytes, name: str) -> Region | None:
+        return _find(self.outline(path, data, nested=True), name) if "." in name else None
+
+    def _changed(self, path: str, before: bytes, after: bytes) -> list[str] | None:
+        if before == after:
+            return []
+        return changed(self.outline(path, before), before, self.outline(path, after), after)
+
+
+def _find(outline: Outline, name: str) -> Region | None:
+    return next((one for one in outline.regions if one.name == name), None)
+
+
+def _end_of_container(outline: Outline, name: str, size: int) -> int:
+    above = name.rpartition(".")[0]
+    while above:
+        found = _find(outline, above)
+        if found is not None:
+            return found.end
+        above = above.rpartition(".")[0]
+    return size
+
+
+def _apart(data: bytes, at: int) -> bytes:
+    """What has to stand before a line that is put here."""
+    return b"" if at == 0 or data[at - 1] == 0x0A else b"\n"

@@ -1,0 +1,121 @@
+"""Leases on regions: what is kept of them, and what a review shows and reverts, is the region alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.looking.file_regions import FileRegions
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code
+from tests.effort import examples
+from tests.world import World
+
+TEXT = "import os\n\n\ndef f():\n    return 1\n\n\nclass C:\n    x = 1\n\n    def m(self):\n        return 2\n\n\ndef g():\n    return 3\n"
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    world.write("a.py", TEXT)
+    return world
+
+
+def shown(world: World, review: str) -> dict[str, tuple[str, str]]:
+    said = world.ask(rq.ReviewShow(review=review, content=True))
+    return {one.path: (one.change, one.diff) for one in said.files}
+
+
+def lapse(world: World) -> list[str]:
+    """Every lease ends; the reviews that are open then."""
+    world.clock.advance(3_600_000)
+    world.ask(rq.Sweep())
+    return [one.review for one in world.ask(rq.Reviews()).items]
+
+
+def test_regions_of_one_file_are_different_holders(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    world.acquire("bob", "a.py::C.m", "a.py::g")
+    for name in ("a.py", "a.py::C", "a.py::<header>", "a.py::f"):
+        assert world.refused(rq.Acquire(agent="cyd", resources=[name], retry=False)).code is Code.LOCKED, name
+    refusal = world.refused(rq.Acquire(agent="cyd", resources=["a.py::C.n"], retry=False))
+    assert refusal.code is Code.REGION_UNKNOWN and refusal.facts["nearest"][0] == "a.py::C.m"
+    world.ask(rq.Release(agent="bob", resources=["a.py::C.m", "a.py::g"]))
+    world.acquire("ann", "a.py")  # alone: from the region to the file
+
+
+def test_what_lapses_is_the_region_and_its_revert_leaves_the_others(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    world.acquire("bob", "a.py::g", ttl_s=10_000)
+    half = TEXT.replace("return 1", "return 'half'")
+    world.write("a.py", half.replace("return 3", "return 'bobs'"))
+    [review] = lapse(world)
+    change, diff = shown(world, review)["a.py"]
+    assert change == "modified" and "+    return 'half'" in diff and "bobs" not in diff.replace(" return 'bobs'", "")
+    assert "-    return 3" not in diff and "+    return 'bobs'" not in diff
+    world.ask(rq.Release(agent="bob", resources=["a.py::g"]))
+    world.write("a.py", (world.root / "a.py").read_text() + "\n\ndef later():\n    pass\n")
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    text = (world.root / "a.py").read_text()
+    assert "return 1" in text and "bobs" in text and "def later" in text and "half" not in text
+    world.ask(rq.ReviewUndo(review=review))
+    text = (world.root / "a.py").read_text()
+    assert "half" in text and "bobs" in text and "def later" in text
+
+
+def test_what_was_not_touched_is_no_partial_work(world: World) -> None:
+    world.acquire("ann", "a.py::f", "a.py::C")
+    world.write("a.py", TEXT.replace("return 3", "return 'another'").replace("import os\n", "import os\nimport sys\n"))
+    assert lapse(world) == []
+
+
+def test_a_region_that_is_gone_and_one_that_is_new(world: World) -> None:
+    world.acquire("ann", "a.py::C.m")
+    world.write("a.py", TEXT.replace("\n    def m(self):\n        return 2\n", ""))
+    [review] = lapse(world)
+    assert "-    def m(self):" in shown(world, review)["a.py"][1]
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / "a.py").read_text().index("def m(self)") > (world.root / "a.py").read_text().index("class C")
+    compile((world.root / "a.py").read_text(), "a.py", "exec")
+
+
+def test_what_is_no_longer_divided_is_compared_as_a_whole(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    (world.root / "a.py").write_bytes(b"x" * 6_000_000)
+    [review] = lapse(world)
+    assert shown(world, review)["a.py"][0] == "modified"
+
+
+def test_of_a_file_that_is_gone_the_region_is_kept(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    (world.root / "a.py").unlink()
+    [review] = lapse(world)
+    assert shown(world, review)["a.py"][0] == "deleted"
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / "a.py").read_text().startswith("def f():\n    return 1\n")
+
+
+NAMES = ["f", "C", "C.m", "g"]
+
+
+@settings(max_examples=examples(60))
+@given(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True), st.data())
+def test_rewinding_puts_back_exactly_these(names: list[str], data: st.DataObject) -> None:
+    """Whatever has become of a file: with some regions as they were they are that, and all else is as it is."""
+    regions = FileRegions()
+    try:
+        old = TEXT.encode()
+        new = old
+        for word in (b"return 1", b"x = 1", b"return 2", b"return 3", b"import os"):
+            if data.draw(st.booleans()):
+                new = new.replace(word, word + data.draw(st.sampled_from([b" # longer", b"; y = 2\n\n\n", b""])))
+        back = regions.rewound("a.py", new, [(name, regions.part("a.py", old, name)) for name in names])
+        for name in NAMES:
+            covered = any(name == one or name.startswith(one + ".") for one in names)
+            around = any(one.startswith(name + ".") for one in names)
+            if covered:
+                assert regions.part("a.py", back, name) == regions.part("a.py", old, name)
+            elif not around:
+                assert regions.part("a.py", back, name) == regions.part("a.py", new, name)
+    finally:
+        regions.close()
