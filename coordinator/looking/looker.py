@@ -268,7 +268,7 @@ class Looker:
             need.text, need.cwd, literal=True, seen=self._seen).path
         if path is None:
             return Parts(None)
-        found = self._text(path)
+        found: tuple[bytes, int] | Bytes | None = self._text(path)
         if isinstance(found, Bytes):  # nothing, or no text
             if isinstance(need, Names):
                 return []
@@ -278,8 +278,8 @@ class Looker:
                 return found
             if found.hash is not None:
                 return _UNREADABLE  # its regions are nowhere in it
-            found = b"", PLAIN_MODE
-        data, mode = found
+            found = None
+        data, mode = found or (b"", PLAIN_MODE)
         if isinstance(need, Names):
             return self._regions.names(path, data)
         if isinstance(need, Proposed):
@@ -299,6 +299,8 @@ class Looker:
             if was is not None and before is None:
                 return _UNREADABLE  # what it was is kept nowhere
             parts.append((name, before))
+        if not parts and found is None:
+            return _ABSENT
         return self._keep(self._regions.rewound(path, data, parts), mode)
 
     def _text(self, path: str) -> tuple[bytes, int] | Bytes:

@@ -46,6 +46,11 @@ agents = st.sampled_from(AGENTS)
 resources = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3)
 
 
+def text_of(what: str) -> str:
+    """A file with the regions that are leased."""
+    return f"what = {what!r}\n\n\ndef f():\n    return {what!r}\n\n\ndef g():\n    return {what!r}\n"
+
+
 def meaning(name: str) -> frozenset[str]:
     return MEANS[name]
 
@@ -60,7 +65,7 @@ class Coordinator(RuleBasedStateMachine):
                          review=Reviewing(quarantine=self.quarantine))
         self.world = World(Path(self.folder.name), short)
         for name in FILES:
-            self.world.write(name, "at first\n")
+            self.world.write(name, text_of("at first"))
         self.highest = 0
         self.version = 0
         self.last_seq = 0
@@ -155,7 +160,7 @@ class Coordinator(RuleBasedStateMachine):
     @rule(name=st.sampled_from(FILES))
     def write_without_asking(self, name: str) -> None:
         self.version += 1
-        self.world.write(name, f"version {self.version}\n")
+        self.world.write(name, text_of(f"version {self.version}"))
 
     @rule(name=st.sampled_from(FILES))
     def delete_without_asking(self, name: str) -> None:

@@ -190,7 +190,7 @@ def test_what_the_watcher_sees(tmp_path: Path) -> None:
 def test_leases_follow_what_is_moved(told: Transcript) -> None:
     world = told.world
     for name in ("a.py", "d/x.py", "e/y.py", "b.py"):
-        world.write(name, "one\n")
+        world.write(name, "class C:\n    one = 1\n" if name == "d/x.py" else "one\n")
 
     def moves(old: str, new: str) -> None:
         (world.root / new).parent.mkdir(parents=True, exist_ok=True)

@@ -79,7 +79,7 @@ def changed_since(
     """
     rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
     regions = _by_file(svc, rows, now_at)
-    needs = [(row, _needed(svc, row, now_at)) for row in rows if row.kind != "region"]
+    needs = [(row, _needed(svc, row, now_at)) for row in rows if not _is_part(row)]
     tx.looked.require([*(need for _, need in needs), *_of_regions(regions)])
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
              for row, need in needs if isinstance(need, Below)}
@@ -127,10 +127,16 @@ def _by_file(svc: Service, rows: Sequence[LeaseRow],
     """Leases on regions, by what has to be looked at for those of one file together."""
     files: dict[str, list[LeaseRow]] = {}
     for row in rows:
-        if row.kind == "region":
+        if _is_part(row):
             files.setdefault(svc.where(row.worktree, now_at or path_of(row)), []).append(row)
     return {Rewound(path, tuple((region_of(row.file_path), row.content_hash) for row in theirs)):
             theirs for path, theirs in files.items()}
+
+
+def _is_part(row: LeaseRow) -> bool:
+    """Whether a lease is on a part of a file. Who has leased a region of a file that was not there
+    makes the file."""
+    return row.kind == "region" and row.inode is not None
 
 
 def _of_regions(regions: Iterable[Rewound]) -> list[AnyNeed]:
@@ -146,7 +152,7 @@ def _was(tx: Tx, need: Rewound) -> Bytes:
 
 def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content | Below:
     """What has to be looked at to compare what lies under a lease with how it was."""
-    if row.kind == "file":
+    if row.kind in ("file", "region"):
         return Content(svc.where(row.worktree, now_at or path_of(row)))
     name, scope = row.file_path, row.scope
     if now_at is not None:
@@ -158,7 +164,7 @@ def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content |
 def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
     """The same for several leases: what to look at before they are closed."""
     rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
-    return [*(_needed(svc, row) for row in rows if row.kind != "region"),
+    return [*(_needed(svc, row) for row in rows if not _is_part(row)),
             *_of_regions(_by_file(svc, rows))]
 
 
