@@ -108,6 +108,8 @@ def _lease_placed(db: Database, at: str, e: ev.LeasePlaced) -> None:
 
 def _lease_moved(db: Database, at: str, e: ev.LeaseMoved) -> None:
     db.execute(Q["lease_move"], (e.fencing_token, e.resource, e.scope, e.slot))
+    if e.resource.endswith("/"):  # only directories have baselines, and a name of their own
+        db.execute(Q["baselines_move"], (e.fencing_token, e.moved_from, e.resource))
     db.execute(_READY_OFFER, (e.old_scope,))
 
 

@@ -201,6 +201,11 @@ SELECT hash FROM baselines WHERE fencing_token = ? AND path = ?;
 -- name: baselines_delete
 DELETE FROM baselines WHERE fencing_token = ?;
 
+-- name: baselines_move
+-- A leased directory was renamed: what lay below it lies below its new name.
+UPDATE baselines SET path = ?3 || substr(path, length(?2) + 1)
+WHERE fencing_token = ?1 AND substr(path, 1, length(?2)) = ?2;
+
 -- name: lease_delete
 DELETE FROM file_locks WHERE fencing_token = ?;
 

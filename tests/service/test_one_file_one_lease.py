@@ -128,6 +128,20 @@ def test_a_lease_follows_where_nobody_is(world: World) -> None:
     assert world.refused(rq.Acquire(agent="bob", resources=["e/"])).code is Code.LOCKED
 
 
+def test_what_lies_below_a_moved_directory_is_compared_there(world: World) -> None:
+    for name in ("d/x.py", "d/in/y.py", "d_/z.py"):
+        world.write(name, "one\n")
+    world.acquire("ann", "d/", ttl_s=5)
+    move(world, "d", "e/d")
+    move(world, "e/d", "f")
+    world.write("f/x.py", "two\n")
+    world.clock.advance(5_000)
+    world.ask(rq.Sweep())
+    (review,) = world.ask(rq.Reviews()).items
+    assert {f.path: f.change for f in review.files} == {"f/x.py": "modified"}
+    assert world.replay_differs() == []
+
+
 def test_the_holder_of_both_names_keeps_one_lease(world: World) -> None:
     world.write("a.py", "one\n")
     world.acquire("ann", "a.py", "b.py")
