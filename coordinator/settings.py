@@ -45,6 +45,9 @@ class Leases(Section, frozen=True):
     age_step_s: Seconds = 60.0  # waiting this long raises a waiter's priority by one
     wait_max_s: Seconds = 600.0
     resources_max: Count = 500
+    #: Glob -> what an edit of such a file leases; the last one that matches counts.
+    granularity: dict[str, Literal["region", "file"]] = msgspec.field(default_factory=dict)
+    window_s: Seconds = 60.0  # from an edit's permission to its end, others' edits of the file wait
 
 
 class Sweeping(Section, frozen=True):
@@ -172,6 +175,7 @@ WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "leases.ttl_s": (_below(30), "leases lapse while their holders still work"),
     "leases.ttl_max_s": (_below(30), "leases lapse while their holders still work"),
     "leases.max_hold_s": (_below(60), "leases end while their holders still work"),
+    "leases.window_s": (_below(5), "an edit may overwrite one that came while it was permitted"),
     "review.file_bytes_max": (_below(_REVIEW.file_bytes_max), "less partial work is kept"),
     "review.kept_bytes_max": (_below(_REVIEW.kept_bytes_max), "less partial work is kept"),
     "watch.enabled": (_is(False), "nobody sees writes that bypass coord"),

@@ -64,7 +64,7 @@ class Session:
 
         self.world.engine.now_ms = self.world.clock.now_ms()
         try:
-            heeded = self.world.engine.decide(job, tool_calls.needs(heard))
+            heeded = self.world.engine.decide(job, tool_calls.needs(self.world.service, heard))
         finally:
             self.world.raise_unsound()
         assert isinstance(heeded, Heeded)

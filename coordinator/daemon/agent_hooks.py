@@ -35,6 +35,9 @@ from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.hooks")
 Told = Callable[[hook_protocol.Answer], None]
+#: How long an edit is held while another writes the same file (seconds): that takes milliseconds.
+WINDOW_WAIT_S = 20.0
+_NO_PATIENCE = (0.0, 0.0, 0.0)
 
 
 class _Receipt:
@@ -116,7 +119,7 @@ class AgentHooks:
             answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
             return
         self._note_unknown(profile, heard)
-        wait_s, turn_wait_s = self._patience(table, heard) if wait else (0.0, 0.0)
+        wait_s, turn_wait_s, window_wait_s = self._patience(table, heard) if wait else _NO_PATIENCE
         receipt = _Receipt(self._router, self._on_the_way)
 
         sentences: dict[str, list[str]] = {}
@@ -131,7 +134,8 @@ class AgentHooks:
                 service, tx, actor, profile, heard, can_add=can_add(table, heard),
                 wait_s=wait_s, turn_wait_s=turn_wait_s, git_asks=self._git_asks(actor.agent),
                 broken=[one for said in sentences.values() for one in said],
-                on_the_way=self._on_the_way, kept=kept,
+                on_the_way=self._on_the_way, kept=kept, window_wait_s=window_wait_s,
+                writing=lambda agent: self._writes(agent, heard),
             )
             if heeded.waiting is None:  # else nothing is told yet
                 if confirms:
@@ -167,7 +171,8 @@ class AgentHooks:
 
         def compared(found: dict[str, list[str]]) -> None:
             sentences.update(found)
-            self._router.engine.decide(job, tool_calls.needs(heard), told)
+            self._router.engine.decide(job, tool_calls.needs(self._router.service, heard),
+                                        told)
 
         self.comparison.look_again(heard, compared)
 
@@ -253,12 +258,20 @@ class AgentHooks:
             )
         return profile.hooks
 
-    def _patience(self, table: HookTable, heard: HookCall) -> tuple[float, float]:
-        """How long a call may be held: for what others hold, and while another's git is at work."""
+    def _writes(self, agent: str, heard: HookCall) -> bool:
+        """Whether another edit of this agent is running while this is heard of it."""
+        if heard.moment not in ("before", "after"):
+            return False
+        return self.calls.writes(agent, heard.call_id if heard.moment == "after" else None)
+
+    def _patience(self, table: HookTable, heard: HookCall) -> tuple[float, float, float]:
+        """How long a call may be held: for what others hold, while another's git is at work, and
+        while another writes the same file."""
         if heard.moment != "before":
-            return 0.0, 0.0
+            return _NO_PATIENCE
         hooks, most = self._router.service.settings.hooks, table.timeout_s - tool_calls.MARGIN_S
-        return max(0.0, min(hooks.wait_s, most)), max(0.0, min(hooks.git_wait_s, most))
+        return (max(0.0, min(hooks.wait_s, most)), max(0.0, min(hooks.git_wait_s, most)),
+                max(0.0, min(WINDOW_WAIT_S, most)))
 
     def _note_unknown(self, profile: str, heard: HookCall) -> None:
         unknown = heard.moment == "other" or (

@@ -191,7 +191,9 @@ class CommandComparison:
         now = file_stamps.read(one.held.path, self._router.service.settings.review.file_bytes_max)
         seen = Watched(
             before=one.hash, now=now, recorded=self._recorded(one),
-            holder_busy=self._calls.was_busy(one.held.holder, command.began),
+            holder_busy=any(self._calls.was_busy(holder, command.began) for holder in {
+                other.held.holder for other in command.looks if other.held.path == one.held.path
+            } | {one.held.holder}),
         )
         before, one.stamp, one.hash = one.hash, stamp, now
         if not violated(seen) or not self._still_held(one.held):

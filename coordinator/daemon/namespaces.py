@@ -28,6 +28,7 @@ from coordinator.daemon.session_processes import processes_above
 from coordinator.namespaces import git_programs, orders
 from coordinator.service import repository_files
 from coordinator.service.core import Service
+from coordinator.service.enforcement import proposed_edits
 from coordinator.service.enforcement.shell_commands import PROTECTED_MAX
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
@@ -290,13 +291,13 @@ class Namespaces:
                 self._paths.setdefault(row.fencing_token, []).append(path)
 
     async def _places(self, row: LeaseRow) -> list[str]:
-        if row.kind == "key":
+        if row.kind == "key" and not proposed_edits.is_window(row):
             return []
         if row.kind == "glob":  # what is below it is found by walking
             found = await self._loop.run_in_executor(
                 None, lambda: file_stamps.held(self._service, [row]))
             return [one.path for one in found if one.kind != "glob"]
-        name = row.file_path.rpartition("::")[0] if row.kind == "region" else row.file_path
+        name = proposed_edits.path(row)
         place = str(repository_files.place(self._service, row.worktree, name.rstrip("/")))
         return [place + "/" if row.kind == "dir" else place]
 
@@ -395,13 +396,15 @@ def _owner(view: View, agent: str) -> str | None:
 
 
 def _writers(rights: dict[int, Right]) -> list[str] | None:
-    """Who may write a path; None if nobody holds it. Who holds a region may write the file, for
-    nobody can mount half of it."""
+    """Who may write a path; None if nobody holds it. Nobody can mount half of a file: where several
+    hold regions of one, each may write it while its own edit is in the middle."""
     if not rights:
         return None
-    owners = {one.owner for one in rights.values()}
+    windows = {one.owner for one in rights.values() if one.kind == "key"}
+    owners = {one.owner for one in rights.values() if one.kind != "key"}
     regions = {one.owner for one in rights.values() if one.kind == "region"}
-    return sorted(regions or (owners if len(owners) == 1 else ()))
+    return sorted(windows or (regions if len(regions) == 1 else
+                              owners if len(owners) == 1 else ()))
 
 
 def _kill(namespaces: set[int]) -> None:

@@ -11,13 +11,30 @@ from typing import Any, Literal
 
 import msgspec
 
-from coordinator.dialects.patches import paths_of
+from coordinator.dialects.patches import edits_of, paths_of
+from coordinator.rules.edits import EDITS_MAX, Edit
 from coordinator.words.refusals import Code, Refusal
 
 Dialect = Literal["claude", "gemini", "copilot", "plain"]
 Moment = Literal["session", "prompt", "before", "after", "stop", "end", "sub start", "sub stop",
                  "other"]
 CallKind = Literal["write", "read", "shell", "own", "unknown"]
+
+
+class Texts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Where a tool's input has the texts of its edit: names of its parameters.
+
+    Attributes:
+        whole: the file's new content.
+        old, new: what is replaced, and by what; `every`: whether wherever it stands.
+        edits: a list of several, each of which has those.
+    """
+
+    whole: str = ""
+    old: str = ""
+    new: str = ""
+    every: str = ""
+    edits: str = ""
 
 
 class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -30,6 +47,7 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
         context: moments at which the model reads what a hook adds.
         stop: whether a hook may make the agent go on when it wants to stop.
         writes, reads, shells, patches: tool -> parameter that holds the path, command or patch.
+        texts: tool -> where its edit's texts are: what is in none of these takes the whole file.
         own: how the names of coord's own MCP tools begin.
         mark: a parameter that the hook adds to their calls: the session's id. For agents whose
             MCP servers are not told it otherwise.
@@ -43,6 +61,7 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     stop: bool = True
     writes: dict[str, str] = {}
     patches: dict[str, str] = {}
+    texts: dict[str, Texts] = {}
     reads: dict[str, str] = {}
     shells: dict[str, str] = {}
     own: str = "mcp__coord__"
@@ -57,6 +76,8 @@ class Call:
 
     kind: CallKind
     paths: tuple[str, ...] = ()
+    edits: tuple[tuple[Edit, ...], ...] = ()
+    """What is done to each of them, where that can be told; empty: the whole file is taken."""
     command: str = ""
     parameter: str = ""
     """Of coord's own tools: the parameter that the hook adds."""
@@ -75,12 +96,14 @@ def call_of(table: HookTable, tool: str, given: Any) -> Call:
         text = given if isinstance(given, str) else _text(given, table.patches[tool])
         if text is None:
             raise _unreadable(tool, table.patches[tool])
-        return Call("write", paths_of(text))
+        paths = paths_of(text)
+        made = edits_of(text)
+        return Call("write", paths, tuple(made.get(path, ()) for path in paths))
     if tool in table.writes:
         path = _text(given, table.writes[tool])
         if not path:
             raise _unreadable(tool, table.writes[tool])
-        return Call("write", (path,))
+        return Call("write", (path,), (_edits(table.texts.get(tool), given),))
     if tool in table.shells:
         command = _text(given, table.shells[tool])
         if command is None:
@@ -90,6 +113,30 @@ def call_of(table: HookTable, tool: str, given: Any) -> Call:
         path = _text(given, table.reads[tool])
         return Call("read", (path,) if path else ())
     return Call("own") if tool in table.harmless else Call("unknown")
+
+
+def _edits(texts: Texts | None, given: dict[str, Any]) -> tuple[Edit, ...]:
+    """What a tool's input says of its edit; empty where that is not plain."""
+    if texts is None:
+        return ()
+    several = given.get(texts.edits) if texts.edits else None
+    if isinstance(several, list):
+        found = [_edit(texts, one) for one in several[: EDITS_MAX + 1]]
+        return tuple(one for one in found if one) if all(found) else ()
+    one = _edit(texts, given)
+    return (one,) if one is not None else ()
+
+
+def _edit(texts: Texts, given: Any) -> Edit | None:
+    if not isinstance(given, dict):
+        return None
+    whole = given.get(texts.whole) if texts.whole else None
+    if isinstance(whole, str):
+        return Edit(None, whole)
+    old, new = given.get(texts.old), given.get(texts.new)
+    if not (texts.old and isinstance(old, str) and isinstance(new, str) and old):
+        return None
+    return Edit(old, new, every=bool(texts.every and given.get(texts.every) is True))
 
 
 def _text(given: Any, key: str) -> str | None:

@@ -6,10 +6,10 @@ somebody has replaced since is refused with the difference (VERSION_CHANGED).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from coordinator.files.content import unified
-from coordinator.looking.facts import Bytes, Content, Ignored
+from coordinator.looking.facts import Between, Bytes, Content, Ignored
 from coordinator.rules.versions import Known, replaced
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -18,6 +18,8 @@ from coordinator.words.resource_names import Located
 
 #: A difference longer than this (characters) is cut: the agent is told to read the file again.
 DIFF_CHARS_MAX = 6_000
+#: Regions that one sentence names.
+REGIONS_TOLD = 8
 
 
 def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool) -> None:
@@ -53,13 +55,19 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool) -> None
 def stale(
     tx: Tx, agent: str, files: Sequence[Located], locked_at: dict[str, str],
     receipt: list[ev.Event], *, by_command: bool = False,
+    regions: Mapping[str, Sequence[str]] | None = None, notes: list[str] | None = None,
 ) -> Refusal | None:
     """VERSION_CHANGED if one of these files is not what the agent read; None if all are.
 
     `locked_at`: when the agent's leases on them were granted, by name. `receipt`: what to record
     once the agent has been told: that is what it knows from then on, so that its next try, on the
     new content, passes. `by_command`: a shell command names them. What is not there any more it
-    makes anew (`touch`, `mv`), and can overwrite nobody's work.
+    makes anew (`touch`, `mv`), and can overwrite nobody's work. `regions`: of which files it is
+    about to write these regions only; what else was changed there is no reason, and goes to
+    `notes`.
+
+    Raises:
+        Unready: a file was not looked at.
     """
     told: list[str] = []
     reads: list[tuple[str, str | None]] = []
@@ -73,11 +81,19 @@ def stale(
         if by_command and content.hash is None:
             continue
         last = tx.row("version_get", name)
+        own = regions.get(name) if regions else None
         known = Known(
             read=row[0], now=content.hash, last=last[0] if last else None,
             last_by=last[2] if last else None,
-            held_since_read=locked_at.get(name, tx.now) <= str(row[1]),
+            held_since_read=all(locked_at.get(one, tx.now) <= str(row[1]) for one in (
+                [name] if own is None else [f"{name}::{region}" for region in own])),
         )
+        if own is not None and known.read != known.now and known.last_by != agent:
+            changed = _changed(tx, located.path, known.read)
+            if changed is not None and not _meet(changed, own):
+                if changed and notes is not None:
+                    notes.append(_elsewhere(name, changed, known))
+                continue
         if not replaced(known, agent):
             continue
         by = f" by {known.last_by}" if known.last_by and known.last == known.now else ""
@@ -99,6 +115,24 @@ def stale(
         "current state. " + "\n".join(told),
         next="Read it again, then write." if cut else "Write again, on the content as it is now.",
     )
+
+
+def _changed(tx: Tx, path: str, before: str | None) -> list[str] | None:
+    """The regions that differ from what the agent has read; None: that cannot be told."""
+    return None if before is None else tx.looked.parts(Between(path, before)).names
+
+
+def _meet(changed: Sequence[str], own: Sequence[str]) -> bool:
+    return any(f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+               for one in changed for other in own)
+
+
+def _elsewhere(name: str, changed: Sequence[str], known: Known) -> str:
+    by = f" by {known.last_by}" if known.last_by and known.last == known.now else ""
+    more = f" and {len(changed) - REGIONS_TOLD} more" if len(changed) > REGIONS_TOLD else ""
+    return (f"[coord] Since you read {name}, {', '.join(changed[:REGIONS_TOLD])}{more} "
+            f"changed{by}; what you are about to write did not. If your tool asks for it, read the "
+            "file once more and repeat the edit.")
 
 
 def difference(tx: Tx, name: str, before: str | None, now: Bytes) -> str | None:

@@ -16,6 +16,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource, conflicts, slot
 from coordinator.service import repository_files
 from coordinator.service.core import Service
+from coordinator.service.enforcement import proposed_edits
 from coordinator.service.enforcement.adoption import (
     Adopted,
     Foreign,
@@ -242,6 +243,9 @@ class _Rights:
             written = iso(change.changed_ms)
         holder = None
         self._live = None
+        writing = self._writing(change, written)
+        if writing is not None:
+            return writing
         for raw in near(tx, "rivals", asked):
             lease = LeaseRow(*raw)
             if (
@@ -256,6 +260,17 @@ class _Rights:
             self._live = None
             return end.agent
         return holder or self._turn()
+
+    def _writing(self, change: Seen, written: str | None) -> str | None:
+        """Whose edit of this file was in the middle when it was written, or just before."""
+        scope = proposed_edits.window(change.path).scope
+        for raw in self._tx.rows("leases_at_scope", scope):
+            row = LeaseRow(*raw)
+            if written is None or written >= row.locked_at:
+                return row.locked_by
+        end = self._last_end(Resource(change.path, "key", scope))
+        late = end is not None and end.at >= max(written or "", self._tx.later(-LATE_MS))
+        return end.agent if end is not None and late else None
 
     def _turn(self) -> str | None:
         """Whose git changes the tree just now, or did until a moment ago."""

@@ -21,6 +21,7 @@ from coordinator.service.enforcement import git_turns, read_versions
 from coordinator.service.holders import notices
 from coordinator.service.leasing import grant, partial_work
 from coordinator.service.leasing.git_turn import family
+from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -33,6 +34,8 @@ from coordinator.words.texts import quoted
 PROTECTED_MAX = 2_000
 #: For contents that nobody has read.
 UNKNOWN = "unknown"
+#: What goes from a session to its sub-agent and back: leases on single files and their regions.
+PLAIN = frozenset({"file", "region"})
 #: What stands at a name and holds no bytes of its own.
 NO_FILE = frozenset({DIRECTORY, SPECIAL})
 
@@ -217,18 +220,20 @@ def _is_told(tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
 
 def hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> str:
     """Who writes these files when a sub-agent wants to: itself, with the leases that its parent has
-    on exactly them handed down; or its parent, where the parent holds what contains them."""
+    on them and on their regions handed down; or its parent, where the parent holds what contains them."""
     row = tx.agent(agent)
     parent = row.parent if row is not None else None
     if parent is None:
         return agent
-    exact: list[LeaseRow] = []
+    exact: dict[int, LeaseRow] = {}
     for one in located:
-        for raw in tx.rows("leases_at_scope", one.resource.scope):
+        for raw in near(tx, "rivals", one.resource):
             lease = LeaseRow(*raw)
-            if lease.locked_by == parent and lease.kind == "file" and lease.expires_at > tx.now:
-                exact.append(lease)
-    held = {lease.scope for lease in exact}
+            if (lease.locked_by == parent and lease.kind in PLAIN and lease.expires_at > tx.now
+                    and overlaps(as_resource(lease.file_path, lease.kind, lease.scope),
+                                 one.resource)):
+                exact[lease.fencing_token] = lease
+    held = {lease.scope for lease in exact.values()}
     for raw in tx.rows("leases_of_holder", parent):
         lease = LeaseRow(*raw)
         if lease.kind in ("dir", "glob") and lease.expires_at > tx.now and any(
@@ -236,7 +241,7 @@ def hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> str:
             for one in located if one.resource.scope not in held
         ):
             return parent
-    for lease in exact:
+    for lease in exact.values():
         grant.hand_over(tx, lease, agent)
     return agent
 
@@ -249,7 +254,7 @@ def hand_up(tx: Tx, agent: str) -> None:
     if above is not None and above.state != "gone":
         for raw in tx.rows("leases_of_holder", agent):
             lease = LeaseRow(*raw)
-            if lease.kind == "file" and lease.expires_at > tx.now:
+            if lease.kind in PLAIN and lease.expires_at > tx.now:
                 grant.hand_over(tx, lease, above.agent)
 
 
@@ -262,6 +267,6 @@ def hand_back(tx: Tx, agent: str) -> None:
         return
     for raw in tx.rows("leases_of_holder", agent):
         lease = LeaseRow(*raw)
-        if lease.task_id is None or lease.expires_at <= tx.now or lease.kind != "file":
+        if lease.task_id is None or lease.expires_at <= tx.now or lease.kind not in PLAIN:
             continue
         grant.hand_over(tx, lease, above.agent)

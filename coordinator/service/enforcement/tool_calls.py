@@ -7,14 +7,19 @@ without a word. Dialects are read and spoken elsewhere (`coordinator.dialects`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
 from coordinator.looking.facts import AnyNeed, Place, Whole
 from coordinator.rules.commands import commits
 from coordinator.service.core import Actor, Service
-from coordinator.service.enforcement import git_turns, read_versions, shell_commands
+from coordinator.service.enforcement import (
+    git_turns,
+    proposed_edits,
+    read_versions,
+    shell_commands,
+)
 from coordinator.service.holders import notice_delivery, sessions
 from coordinator.service.leasing import leases
 from coordinator.store import events as ev
@@ -51,6 +56,7 @@ def serve(
     svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall, *, can_add: bool,
     wait_s: float = 0.0, turn_wait_s: float = 0.0, git_asks: bool = False,
     broken: Sequence[str] = (), on_the_way: Collection[str] = (), kept: bool = False,
+    window_wait_s: float = 0.0, writing: Callable[[str], bool] = lambda agent: False,
 ) -> Heeded:
     """Serve one hook call.
 
@@ -63,15 +69,19 @@ def serve(
         on_the_way: agents whose messages another hook is about to print: those that came since
             wait for the next call, so that all come once and in order.
         kept: its shell commands cannot write what others hold, though a person started it.
+        window_wait_s: how long the call may be held while another writes the same file.
+        writing: whether another edit of this agent is running now.
     """
     if heard.moment == "other":
         return Heeded("")
     name = sessions.holder(svc, tx, actor, profile, heard)
     heeded = Heeded(name)
+    if proposed_edits.has_windows(tx, name) and not writing(name):
+        broken = [*broken, *proposed_edits.close_windows(svc, tx, name)]
     if heard.moment == "before":
         if turn_wait_s > wait_s and tx.present().turns:
             wait_s = turn_wait_s
-        _before(svc, tx, actor, heard, heeded, wait_s, git_asks)
+        _before(svc, tx, actor, heard, heeded, wait_s, git_asks, window_wait_s)
         if heard.sub and not heeded.deny and _commits(heard):
             shell_commands.hand_up(tx, name)  # what commits is the process, which is its parent's
     elif heard.moment == "after":
@@ -100,7 +110,7 @@ def serve(
 
 def _before(
     svc: Service, tx: Tx, actor: Actor, heard: HookCall, heeded: Heeded, wait_s: float,
-    git_asks: bool,
+    git_asks: bool, window_wait_s: float,
 ) -> None:
     call = heard.call
     if call is None:
@@ -109,7 +119,13 @@ def _before(
         svc.announce(heard.call_id, heeded.holder)
     if call.kind == "write":
         located, refusal = located_in(tx, call.paths, heard.cwd)
-        refusal = refusal or take(svc, tx, actor, heeded, located, heard.tool, wait_s)
+        if refusal is None:
+            asked = proposed_edits.wanted(svc, tx, heeded.holder, heard, located)
+            refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s, asked=asked)
+            if refusal is None:
+                refusal = proposed_edits.open_windows(svc, tx, actor, heeded.holder, asked,
+                                                      window_wait_s)
+                wait_s = window_wait_s
         heeded.outside = _outside(tx, call.paths, heard.cwd) if refusal is None else []
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
@@ -169,7 +185,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
         )
 
 
-def needs(heard: HookCall) -> list[AnyNeed]:
+def needs(svc: Service, heard: HookCall) -> list[AnyNeed]:
     """What to look at before a hook call is served: the files that the call plainly names."""
     call = heard.call
     if call is None or heard.moment not in ("before", "after"):
@@ -179,7 +195,10 @@ def needs(heard: HookCall) -> list[AnyNeed]:
                 *(Whole(path, heard.cwd, True) for path in shell_commands.targets(call.command))]
     noted = heard.moment == "after"
     named = call.kind == "write" or (call.kind == "read" and noted)
-    return [Whole(path, heard.cwd, True, noted) for path in call.paths] if named else []
+    if not named:
+        return []
+    return [*(Whole(path, heard.cwd, True, noted) for path in call.paths),
+            *proposed_edits.needs(svc, heard)]
 
 
 def located_in(
@@ -215,29 +234,36 @@ def _outside(tx: Tx, paths: Sequence[str], cwd: str | None) -> list[str]:
 def take(
     svc: Service, tx: Tx, actor: Actor, heeded: Heeded, located: Sequence[Located], tool: str,
     wait_s: float = 0.0, *, by_command: bool = False,
+    asked: proposed_edits.Wanted | None = None,
 ) -> Refusal | None:
-    """Take the exclusive leases for a write; the refusal, if it may not happen.
+    """Take the exclusive leases for a write of these files, or of what is `asked` of them; the
+    refusal, if it may not happen.
 
     A lease taken while the agent works on one claimed task belongs to it, and ends with it. What a
     sub-agent's parent holds is handed down to it.
     """
     if not located:
         return None
-    agent = shell_commands.hand_down(tx, heeded.holder, located)
+    wanted = list(located) if asked is None else asked.resources
+    agent = shell_commands.hand_down(tx, heeded.holder, wanted)
     claimed = tx.rows("tasks_of_holder", agent) or _parents_tasks(tx, agent)
     request = rq.Acquire(
-        agent=agent, resources=[one.resource.name for one in located], wait_s=wait_s,
+        agent=agent, resources=[one.resource.name for one in wanted], wait_s=wait_s,
         description=f"{tool} by its hook"[:200],
         task=str(claimed[0][0]) if len(claimed) == 1 else None,
     )
     try:
-        answer = leases.acquire_located(svc, tx, actor, request, located)
+        answer = leases.acquire_located(svc, tx, actor, request, wanted)
     except Refusal as refusal:
         return refusal
     if isinstance(answer, Refusal):
         return answer
     since = {lease.resource: lease.locked_at for lease in answer.leases}
-    return read_versions.stale(tx, agent, located, since, heeded.receipt, by_command=by_command)
+    notes: list[str] = []
+    stale = read_versions.stale(tx, agent, located, since, heeded.receipt, by_command=by_command,
+                                regions=asked.regions if asked is not None else {}, notes=notes)
+    heeded.context = "\n".join(notes)
+    return stale
 
 
 def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:

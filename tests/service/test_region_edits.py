@@ -1,0 +1,213 @@
+"""What edit tools are about to change is leased by region, and a file is written by one at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.service.enforcement.tool_calls import Heeded
+from coordinator.settings import Leases, Settings
+from coordinator.words import requests as rq
+from tests.sessions import Session, holders
+from tests.world import World
+
+TEXT = "import os\n\n\ndef f():\n    return 1\n\n\nclass C:\n    x = 1\n\n    def m(self):\n        return 2\n\n\ndef g():\n    return 3\n"
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    world.write("a.py", TEXT)
+    return world
+
+
+@pytest.fixture
+def ann(world: World) -> Session:
+    return Session(world, "ann")
+
+
+@pytest.fixture
+def bob(world: World) -> Session:
+    return Session(world, "bob")
+
+
+def given(session: Session, old: str, new: str, path: str = "a.py") -> dict[str, object]:
+    return {"file_path": str(session.world.root / path), "old_string": old, "new_string": new}
+
+
+def proposes(session: Session, old: str, new: str, path: str = "a.py") -> Heeded:
+    return session.call("Edit", given(session, old, new, path))
+
+
+def does(session: Session, old: str, new: str, path: str = "a.py") -> Heeded:
+    file = session.world.root / path
+    file.write_text(file.read_text().replace(old, new))
+    return session.call("Edit", given(session, old, new, path), "PostToolUse", tool_response={})
+
+
+def edits(session: Session, old: str, new: str, path: str = "a.py") -> Heeded:
+    before = proposes(session, old, new, path)
+    assert not before.deny, before.deny
+    return does(session, old, new, path)
+
+
+def test_two_agents_edit_two_functions_of_one_file(world: World, ann: Session, bob: Session) -> None:
+    edits(ann, "return 1", "return 10")
+    edits(bob, "return 3", "return 30")
+    edits(ann, "return 10", "return 100")
+    assert holders(world) == {"a.py::f": ann.name, "a.py::g": bob.name}
+    assert (world.root / "a.py").read_text() == TEXT.replace("return 1", "return 100").replace("return 3", "return 30")
+    denied = proposes(bob, "return 100", "return 0").deny
+    assert "a.py::f is leased by claude-code-ann" in denied
+    assert world.replay_differs() == []
+
+
+@pytest.mark.parametrize(("old", "new", "held"), [
+    ("return 2", "return 4", ["a.py::C.m"]),
+    ("x = 1", "x = 2", ["a.py::C"]),
+    ("def g():\n    return 3\n", "def g():\n    return 3\n\n\ndef h():\n    return 4\n", ["a.py::h"]),
+    ("def g():", "def gg():", ["a.py::g", "a.py::gg"]),
+    ("import os", "import sys", ["a.py"]),
+    ("return", "yield", ["a.py"]),  # which of them is not told
+    ("nothing like it", "x", ["a.py"]),
+    ("def g():", "def g(:", ["a.py"]),  # nobody can tell what that would be
+])
+def test_what_an_edit_leases(world: World, ann: Session, old: str, new: str, held: list[str]) -> None:
+    assert not proposes(ann, old, new).deny
+    assert {name for name in holders(world) if not name.startswith("edit:")} == set(held)
+
+
+def test_a_whole_files_write_leases_what_it_changes(world: World, ann: Session, bob: Session) -> None:
+    edits(bob, "return 3", "return 30")
+    text = (world.root / "a.py").read_text()
+    assert ann.edit("a.py", text.replace("return 1", "return 10")) == ""
+    assert set(holders(world)) == {"a.py::f", "a.py::g"}
+    ann.world.write("new.py", "")
+    (world.root / "new.py").unlink()
+    assert ann.edit("new.py", "def f(): pass\n") == ""
+    assert holders(world)["new.py"] == ann.name
+
+
+def test_one_writes_a_file_at_a_time(world: World, ann: Session, bob: Session) -> None:
+    """A tool reads and writes the whole file: between its permission and its end nobody else's may."""
+    assert not proposes(ann, "return 1", "return 10").deny
+    waits = bob.hook("PreToolUse", tool_name="Edit", tool_input=given(bob, "return 3", "return 30"), tool_use_id="b1")
+    assert "edit:a.py is leased by claude-code-ann" in waits.deny and "is writing it" in waits.deny
+    does(ann, "return 1", "return 10")
+    edits(bob, "return 3", "return 30")
+    assert "return 10" in (world.root / "a.py").read_text()
+
+
+def test_an_edit_whose_end_nobody_told_holds_up_nobody_for_long(world: World, ann: Session, bob: Session) -> None:
+    assert not proposes(ann, "return 1", "return 10").deny
+    ann.shell("true")  # its next call: that edit is over
+    edits(bob, "return 3", "return 30")
+    assert not proposes(ann, "return 1", "return 10").deny
+    world.clock.advance(61_000)
+    edits(bob, "return 30", "return 31")
+
+
+def test_what_is_changed_of_others_with_it_is_flagged(world: World, ann: Session, bob: Session) -> None:
+    """A tool that wrote what it had read long before."""
+    edits(bob, "return 3", "return 30")
+    assert not proposes(ann, "return 1", "return 10").deny
+    world.write("a.py", TEXT.replace("return 1", "return 10"))
+    said = ann.call("Edit", given(ann, "return 1", "return 10"), "PostToolUse", tool_response={})
+    assert "a.py::g" in said.context and "held by claude-code-bob" in said.context
+    (review,) = world.ask(rq.Reviews()).items
+    shown = world.ask(rq.ReviewShow(review=review.review, content=True)).files[0]
+    assert shown.kept and "-    return 30" in shown.diff
+    bob.shell("true")
+    assert "An edit of claude-code-ann changed a.py::g, which you hold" in bob.before.context
+
+
+def test_what_others_changed_elsewhere_in_the_file_is_no_reason(world: World, ann: Session, bob: Session) -> None:
+    ann.read("a.py")
+    bob.read("a.py")
+    edits(bob, "return 3", "return 30")
+    before = proposes(ann, "return 1", "return 10")
+    assert not before.deny and "g changed by claude-code-bob" in before.context
+    does(ann, "return 1", "return 10")
+    world.ask(rq.Release(agent=ann.name, resources=["a.py::f"]))
+    world.clock.advance(1_000)
+    denied = proposes(bob, "return 10", "return 11").deny
+    assert "a.py was changed by claude-code-ann since you read it" in denied
+
+
+def test_a_stale_write_of_the_whole_file_undoes_nothing(world: World, ann: Session, bob: Session) -> None:
+    ann.read("a.py")
+    edits(bob, "return 3", "return 30")
+    world.ask(rq.Release(agent=bob.name, resources=["a.py::g"]))
+    world.clock.advance(1_000)
+    assert "was changed by claude-code-bob since you read it" in ann.edit("a.py", TEXT.replace("return 1", "return 10"))
+
+
+def test_the_watcher_knows_whose_edit_it_was(world: World, ann: Session, bob: Session) -> None:
+    from coordinator.files.content import digest
+    from coordinator.service.enforcement.adoption import Foreign
+    from coordinator.service.enforcement.seen_writes import Seen
+    from coordinator.service.repository_files import Bytes
+
+    edits(bob, "return 3", "return 30")
+    world.clock.advance(60_000)
+    assert not proposes(ann, "return 1", "return 10").deny
+    world.clock.advance(100)
+    text = TEXT.replace("return 1", "return 10").replace("return 3", "return 30")
+    stamp = (0, 0, 0, 0, world.clock.now_ms() * 1_000_000, world.clock.now_ms() * 1_000_000)
+    seen = Seen("a.py", Bytes(digest(text.encode()), text.encode(), stamp=stamp))
+    for _ in range(2):
+        found: list[Any] = []
+        world.decide(lambda tx, found=found: found.extend(  # type: ignore[misc]
+            __import__("coordinator.service.enforcement.seen_writes", fromlist=["seen"]).seen(world.service, tx, [seen])))
+        assert not [one for one in found if isinstance(one, Foreign)]
+        does(ann, "return 1", "return 10")
+    assert world.view().row("version_get", "a.py")[2] == ann.name  # type: ignore[index]
+    assert world.ask(rq.Reviews()).items == []
+
+
+@pytest.mark.parametrize("glob", ["a.py", "*.py", "**/*.py"])
+def test_the_policy_says_which_files_are_taken_whole(tmp_path: Path, glob: str) -> None:
+    world = World(tmp_path / "repo", Settings(leases=Leases(granularity={"**": "region", glob: "file"})))
+    world.write("a.py", TEXT)
+    world.write("b.js", "function f() { return 1 }\n")
+    ann = Session(world, "ann")
+    edits(ann, "return 1", "return 10")
+    edits(ann, "return 1", "return 10", "b.js")
+    assert set(holders(world)) == {"a.py", "b.js::f"}
+    world.close()
+
+
+def test_a_sub_agent_writes_what_its_parent_holds(world: World, ann: Session) -> None:
+    sub = Session(world, "ann", "sub1")
+    edits(ann, "return 1", "return 10")
+    edits(sub, "return 10", "return 11")
+    assert holders(world) == {"a.py::f": sub.name}
+    sub.hook("SubagentStop")
+    edits(ann, "return 11", "return 12")
+    ann.world.acquire(ann.name, "a.py")
+    edits(sub, "return 12", "return 13")
+
+
+PATCH = """*** Begin Patch
+*** Update File: a.py
+@@ class C:
+     def m(self):
+-        return 2
++        return 22
+*** End Patch
+"""
+
+
+def test_a_patch_leases_what_its_hunks_change(world: World) -> None:
+    codex = Session(world, "cy", profile="codex")
+    call = codex.call("apply_patch", {"command": PATCH})
+    assert not call.deny
+    assert [name for name in holders(world) if not name.startswith("edit:")] == ["a.py::C.m"]
+
+
+def test_its_own_second_edit_of_the_file_does_not_close_the_first(world: World, ann: Session, bob: Session) -> None:
+    assert not proposes(ann, "return 1", "return 10").deny
+    assert not proposes(ann, "return 2", "return 20").deny
+    waits = bob.hook("PreToolUse", tool_name="Edit", tool_input=given(bob, "return 3", "return 30"), tool_use_id="b1")
+    assert "edit:a.py" in waits.deny
