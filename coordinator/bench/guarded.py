@@ -22,6 +22,9 @@ from coordinator.bench import hook_peers
 from coordinator.bench.measure import paired, percentile
 from coordinator.bench.own_daemon import own_daemon
 
+#: The file of which single functions are edited, and its lines.
+LARGE, LARGE_LINES = "large.py", 2000
+
 
 class Report(msgspec.Struct):
     """Times in milliseconds; `ratio` is the median of paired ratios."""
@@ -33,6 +36,8 @@ class Report(msgspec.Struct):
     ratio: float
     ratio_held: float
     """The same for a file whose lease the agent has already: nothing is written."""
+    ratio_region: float
+    """The same for an edit of one function of a file of 2,000 lines: its region is leased."""
     peers: dict[str, float]
     """How many times as long the hooks of others take as ours: medians of paired ratios."""
     missing: list[str]
@@ -46,7 +51,7 @@ def run(runs: int, folder: Path | None = None, *, peers: bool = False) -> Report
     """
     interpreter = str(Path(sys.executable).resolve())
     nothing = [interpreter, "-I", "-S", "-c", "pass"]
-    hook, idle, again = [], [], []
+    hook, idle, again, region = [], [], [], []
     others: dict[str, list[float]] = {}
     with own_daemon(folder, git=True) as daemon, contextlib.ExitStack() as stack:
         rivals = stack.enter_context(hook_peers.open_peers(daemon.root)) if peers else []
@@ -54,22 +59,26 @@ def run(runs: int, folder: Path | None = None, *, peers: bool = False) -> Report
         command = [interpreter, "-I", "-S", "-E", str(hook_file.__file__), daemon.socket,
                    "claude-code"]
         environment = {"COORD_AGENT_TOKEN": token}
+        (daemon.root / LARGE).write_text("".join(map(_function, range(LARGE_LINES // 10))))
         for number in range(-3, runs):
             payload = _payload(daemon.root, f"src/made_{number}.py")
             idle_s = _time(nothing, b"", {})
             hook_s = _time(command, payload, environment)
             again_s = _time(command, payload, environment)
+            region_s = _time(command, _edit(daemon.root, number + 3, "PreToolUse"), environment)
+            _time(command, _edit(daemon.root, number + 3, "PostToolUse"), environment)
             if number >= 0:  # the first few warm the page cache
                 idle.append(idle_s)
                 hook.append(hook_s)
                 again.append(again_s)
+                region.append(region_s)
             for rival in rivals:
                 spent = _time(rival.command, payload, rival.environment, daemon.root)
                 if number >= 0:
                     others.setdefault(rival.name, []).append(spent)
     return Report(
         runs, median(hook) * 1000, percentile(hook, 0.99) * 1000, median(idle) * 1000,
-        paired(hook, idle), paired(again, idle),
+        paired(hook, idle), paired(again, idle), paired(region, idle),
         {name: paired(spent, hook) for name, spent in others.items()},
         hook_peers.missing() if peers else [],
     )
@@ -81,6 +90,27 @@ def _payload(root: Path, name: str) -> bytes:
             "session_id": "00000000-0000-4000-8000-000000000000", "cwd": str(root),
             "hook_event_name": "PreToolUse", "tool_name": "Write",
             "tool_input": {"file_path": str(root / name), "content": "x = 1\n" * 200},
+        }
+    )
+
+
+def _function(number: int) -> str:
+    body = "".join(f"    value = value * {line} + {number}\n" for line in range(6))
+    return f"def made_{number}(value):\n{body}    return value\n\n\n"
+
+
+def _edit(root: Path, number: int, event: str) -> bytes:
+    """An edit of another function each time; after it, it is made."""
+    number %= LARGE_LINES // 10
+    old, new = f"value * 3 + {number}\n", f"value * 33 + {number}\n"
+    if event == "PostToolUse":
+        file = root / LARGE
+        file.write_text(file.read_text().replace(old, new))
+    return msgspec.json.encode(
+        {
+            "session_id": "00000000-0000-4000-8000-000000000000", "cwd": str(root),
+            "hook_event_name": event, "tool_name": "Edit", "tool_use_id": f"e{number}",
+            "tool_input": {"file_path": str(root / LARGE), "old_string": old, "new_string": new},
         }
     )
 

@@ -87,6 +87,7 @@ def serve(
         if len(head) < encoding.HEAD.size:
             return
         length, _ = encoding.HEAD.unpack(head)
+        pace.begin()
         needs = encoding.decode_needs(source.read(length))
         looked = Looked()
         handed.clear()
@@ -95,6 +96,7 @@ def serve(
         folder.settle()  # also what nobody was told of
         sink.write(encoding.frame(encoding.FACTS, encoding.encode_facts(looked)))
         sink.flush()
+        looker.rest()
 
 
 def main() -> None:

@@ -37,6 +37,14 @@ class Pace:
         finally:
             self._rest(self._clock() - began, RESTS)
 
+    def begin(self) -> None:
+        """Work begins now: until now nothing was done, which is a rest."""
+        now = self._clock()
+        if now - self._ended > FORGET_S:
+            self._worked = 0.0
+        self._worked = max(0.0, self._worked - (now - self._ended))
+        self._ended = now
+
     def rest(self, times: float) -> None:
         """All since the last rest was a piece; this one is so many times as long."""
         took = self._clock() - self._ended

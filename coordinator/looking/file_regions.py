@@ -19,6 +19,10 @@ from coordinator.regions.process import Outlines
 from coordinator.rules.edits import Edit, candidate
 from coordinator.words.resource_names import HEADER
 
+#: Languages in which a definition outside of all others reads alone as it does in its file.
+PIECEWISE = frozenset({
+    "python", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp", "c-sharp",
+})
 #: Outlines that are remembered; one takes some hundred bytes a region.
 OUTLINES_MAX = 200
 #: A part of a file: the region's name, and its bytes, or None where there is none.
@@ -31,6 +35,7 @@ class FileRegions:
     def __init__(self) -> None:
         self._outlines = Outlines()
         self._known: OrderedDict[tuple[str, str, bool], Outline] = OrderedDict()
+        self._expected: tuple[str, bytes] | None = None
 
     def close(self) -> None:
         """End the process."""
@@ -75,7 +80,18 @@ class FileRegions:
         made = candidate(data, edits)
         if made is None:
             return Parts(None, digest(data))
-        return Parts(self._changed(path, data, made), digest(data))
+        names = self._changed_within(path, data, made)
+        if names is not None:
+            self._expected = path, made
+        else:
+            names = self._changed(path, data, made)
+        return Parts(names, digest(data))
+
+    def expect(self) -> None:
+        """Divide what the last proposed edit will leave, while nobody waits."""
+        expected, self._expected = self._expected, None
+        if expected is not None:
+            self.outline(*expected)
 
     def between(self, path: str, before: bytes, data: bytes) -> Parts:
         """What differs."""
@@ -103,6 +119,31 @@ class FileRegions:
             data = data[:start] + was + data[end:]
         return data
 
+    def _changed_within(self, path: str, before: bytes, after: bytes) -> list[str] | None:
+        """The same where all that differs is within one definition, of which alone the grammar is
+        asked: a file has many. None: so it cannot be told.
+
+        What reads as one definition by itself, from its first byte to its last, reads as that in
+        its place, too: what is around it is the same, and nothing is left open.
+        """
+        outline = self._known.get((digest(before), language_of(path, before[:200]) or "", False))
+        if outline is None or outline.note or outline.broken or outline.language not in PIECEWISE:
+            return None
+        same = _common(before, after)
+        rest = _common(before[same:][::-1], after[same:][::-1])
+        around = _top_around(outline, same, len(before) - rest)
+        if around is None:
+            return None
+        start, end = around.start, around.end
+        old, new = before[start:end], after[start:end + len(after) - len(before)]
+        was = self._outlines.of(old, outline.language)
+        now = self._outlines.of(new, outline.language)
+        if any(one.note or one.broken or [region.name for region in one.regions
+                                          if _is_top(one, region)] != [HEADER, around.name]
+               for one in (was, now)):
+            return None
+        return changed(was, old, now, new)
+
     def _nested(self, path: str, data: bytes, name: str) -> Region | None:
         return _find(self.outline(path, data, nested=True), name) if "." in name else None
 
@@ -110,6 +151,34 @@ class FileRegions:
         if before == after:
             return []
         return changed(self.outline(path, before), before, self.outline(path, after), after)
+
+
+def _common(one: bytes, two: bytes) -> int:
+    """How many bytes they begin with alike."""
+    low, high = 0, min(len(one), len(two))
+    while low < high:  # compared in halves: slices are compared faster than bytes in a loop
+        middle = (low + high + 1) // 2
+        if one[low:middle] == two[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _top_around(outline: Outline, start: int, end: int) -> Region | None:
+    """The definition outside of all others in which these bytes lie, its first line and its last
+    bytes not among them."""
+    for region in outline.regions:
+        if (region.start < start and end < region.end and region.kind in ("function", "class")
+                and _is_top(outline, region) and "#" not in region.name):
+            return region
+    return None
+
+
+def _is_top(outline: Outline, region: Region) -> bool:
+    return not any(other.name != HEADER and other is not region and other.start <= region.start
+                   and region.end <= other.end for other in outline.regions
+                   if other.kind == "class")
 
 
 def _find(outline: Outline, name: str) -> Region | None:

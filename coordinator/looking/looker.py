@@ -56,6 +56,8 @@ from coordinator.words.resource_names import NAME_PARTS_MAX, Located
 PASSING_PATHS, PASSING_BYTES, PASSING_CHARS = 8, 64 * 1024, 1024
 #: A large look is held against the disk once more before it is told; so often it is mended.
 STEADY_TRIES = 3
+#: Regions of one edit that are looked at with it.
+PARTS_AT_ONCE = 10
 #: Permission bits that a part of a file is kept with.
 PLAIN_MODE = 0o644
 #: Entries of directories that a search for a file's other names reads.
@@ -124,6 +126,8 @@ class Looker:
                 looked.add(need, _identity(need.path), seq)
             elif isinstance(need, Ignored):
                 looked.add(need, self.ignore.ignored(need.name), seq)
+            elif isinstance(need, Proposed) and _is_absent(need, looked):
+                looked.add(need, Parts(None), seq)
             else:
                 left.append(need)
         return left
@@ -202,7 +206,9 @@ class Looker:
         self._seen = set()
         for need in needs:
             if not isinstance(need, Whole):
-                looked.add(need, self._told(need), seq)
+                looked.add(need, fact := self._told(need), seq)
+                if isinstance(need, Proposed) and isinstance(fact, Parts) and fact.names:
+                    self._parts_of(need, fact.names, looked, seq)
                 continue
             place = Place(need.text, need.cwd, need.literal)
             located = self._told(place)
@@ -258,6 +264,16 @@ class Looker:
         return self.ignore.ignored(need.name)
 
     # ------------------------------------------------------------ regions
+
+    def _parts_of(self, need: Proposed, names: Sequence[str], looked: Looked, seq: int) -> None:
+        """What whoever asks what an edit changes asks next: what these regions hold now."""
+        path = self.tree.resolve(need.text, need.cwd, literal=True, seen=self._seen).path
+        for part in (Part(path, name) for name in names[:PARTS_AT_ONCE] if path is not None):
+            looked.add(part, self._told(part), seq)
+
+    def rest(self) -> None:
+        """Nobody waits just now."""
+        self._regions.expect()
 
     def close(self) -> None:
         """End the process for the grammars, if there is one."""
@@ -319,11 +335,13 @@ class Looker:
         return found.data, found.mode
 
     def _keep(self, data: bytes, mode: int) -> Bytes:
-        """Have bytes kept that are a file's, or a part of it."""
+        """Bytes that are a file's, or a part of it. What is small is kept by whoever needs it, in
+        the same transaction; what is large, now."""
         name = digest(data, executable=bool(mode & 0o100))
+        if len(data) <= PASSING_BYTES:
+            return Bytes(name, data, len(data), False, mode)
         kept = self._hand_on(name, Found(name, len(data), data, "file", mode))
-        small = data if len(data) <= PASSING_BYTES else None
-        return Bytes(name, small, len(data), kept, mode)
+        return Bytes(name, None, len(data), kept, mode)
 
     def _listing(self, need: Below) -> Listing:
         asked = as_resource(need.name, need.kind, need.scope)
@@ -459,6 +477,12 @@ class Looker:
 _NO_ROOM = frozenset({errno.EDQUOT, errno.ENOSPC, errno.EFBIG, errno.EROFS, errno.EACCES})
 _ABSENT = Bytes(None)
 _UNREADABLE = Bytes("unreadable")
+
+
+def _is_absent(need: Proposed, looked: Looked) -> bool:
+    """Whether nothing is there that an edit could be divided in, as far as was looked already."""
+    fact, _ = looked.facts.get(Place(need.text, need.cwd, True), (None, 0))
+    return isinstance(fact, Located) and not fact.there
 
 
 def _identity(path: str) -> str | None:

@@ -75,7 +75,7 @@ def test_a_request_that_waited(world: World, looks: list[int]) -> None:
 
 
 @pytest.mark.parametrize(("tool", "given", "expected"), [
-    ("Write", {"file_path": "d/x.py", "content": ""}, ([1], [1])),
+    ("Write", {"file_path": "d/x.py", "content": ""}, ([2], [1])),  # the file, and what the text would change
     ("Read", {"file_path": "d/x.py"}, ([], [1])),
     ("Bash", {"command": "echo > a.py; echo > /dev/null; touch d/x.py"}, ([2], [4])),
     ("Bash", {"command": "ls"}, ([], [])),

@@ -220,7 +220,8 @@ def _is_told(tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
 
 def hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> str:
     """Who writes these files when a sub-agent wants to: itself, with the leases that its parent has
-    on them and on their regions handed down; or its parent, where the parent holds what contains them."""
+    on them and on their regions handed down; or its parent, where the parent holds what contains
+    them."""
     row = tx.agent(agent)
     parent = row.parent if row is not None else None
     if parent is None:
