@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import select
 import sys
 from pathlib import Path
 from typing import BinaryIO
@@ -31,6 +32,8 @@ from coordinator.store.statements import STATEMENTS
 #: How much it steps back for whoever wants the processor (`nice`), unless somebody waits for it
 #: before each of its edits.
 NICENESS = 19
+#: When nobody has asked for so long (seconds), what is asked next is prepared.
+REST_AFTER_S = 0.02
 #: After contents are handed over it rests so many times as long as they took: the daemon writes
 #: them between the requests of others.
 HANDED_RESTS = 1.0
@@ -96,7 +99,8 @@ def serve(
         folder.settle()  # also what nobody was told of
         sink.write(encoding.frame(encoding.FACTS, encoding.encode_facts(looked)))
         sink.flush()
-        looker.rest()
+        if not select.select([source], [], [], REST_AFTER_S)[0]:
+            looker.rest()  # one question comes at a time: none is in the buffer
 
 
 def main() -> None:

@@ -268,7 +268,11 @@ class Looker:
     def _parts_of(self, need: Proposed, names: Sequence[str], looked: Looked, seq: int) -> None:
         """What whoever asks what an edit changes asks next: what these regions hold now."""
         path = self.tree.resolve(need.text, need.cwd, literal=True, seen=self._seen).path
-        for part in (Part(path, name) for name in names[:PARTS_AT_ONCE] if path is not None):
+        if path is None:
+            return
+        more: list[AnyNeed] = [Identity(path)]
+        more += [Part(path, name) for name in names[:PARTS_AT_ONCE]]
+        for part in more:
             looked.add(part, self._told(part), seq)
 
     def rest(self) -> None:

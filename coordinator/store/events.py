@@ -110,13 +110,14 @@ class LeaseLapsed(Event, tag="lease_lapsed"):
 
 
 class LeasePlaced(Event, tag="lease_placed"):
-    """Its holder works in this linked worktree: what is there now is what it starts from."""
+    """What is there now is what its holder starts from: it works in this linked worktree (None: in
+    the main one), or had waited for the lease."""
 
     fencing_token: int
     agent: str
     resource: str
     lease_kind: str
-    worktree: str
+    worktree: str | None
     content_hash: str | None
     task: str | None = None
     baselines: list[tuple[str, str]] | None = None

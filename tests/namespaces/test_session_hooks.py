@@ -120,3 +120,30 @@ def test_a_sub_agent_commits_its_own_work(stand: Stand) -> None:
     assert agent.does(commit) == 0, agent.said
     other = stand.agent()
     assert other.does("git rm -q --cached a.py && git -c user.name=x -c user.email=x@x commit -q -m theirs 2>&1") != 0
+
+
+@ONCE
+def test_of_a_file_with_several_holders_each_writes_in_its_own_edit(stand: Stand) -> None:
+    """Nobody can mount half of a file: commands of all find it read-only, but while an edit of theirs is in the middle."""
+    text = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
+    stand.write("a.py", text)
+    one, two = stand.agent(), stand.agent()
+
+    def edit(agent: Agent, moment: str, old: str, new: str) -> dict[str, Any]:
+        return asked(stand, agent, moment, tool_name="Edit", tool_use_id=old, tool_response={},
+                     tool_input={"file_path": str(stand.root / "a.py"), "old_string": old, "new_string": new})
+
+    asked(stand, one, "SessionStart", source="startup")
+    asked(stand, two, "SessionStart", source="startup")
+    assert edit(one, "PreToolUse", "return 1", "return 10") == {}
+    assert two.does("D=.; echo H >> $D/a.py") != 0
+    assert one.does("sed 's/return 1/return 10/' a.py > new && cat new > a.py") == 0
+    edit(one, "PostToolUse", "return 1", "return 10")
+    assert edit(two, "PreToolUse", "return 2", "return 20") == {}
+    assert one.does("D=.; echo H >> $D/a.py") != 0, "the other is at it"
+    assert two.does("sed 's/return 2/return 20/' a.py > new2 && cat new2 > a.py") == 0
+    edit(two, "PostToolUse", "return 2", "return 20")
+    for agent in (one, two):
+        assert agent.does("D=.; echo H >> $D/a.py") != 0, "a command is no edit of a region"
+    assert stand.read("a.py") == text.replace("1", "10").replace("2", "20")
+    assert stand.asks("review", "list")["items"] == []

@@ -125,7 +125,11 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, asked: Wanted,
         for raw in tx.rows("leases_at_scope", located.resource.scope):
             row = LeaseRow(*raw)
             if row.locked_by == agent and row.content_hash != content.hash:
-                grant.end(tx, row)  # taken in line, or for an edit whose end nobody told
+                # It was taken in line, or another edit of its own is in the middle.
+                tx.record(ev.LeasePlaced(
+                    fencing_token=row.fencing_token, agent=agent, resource=row.file_path,
+                    lease_kind=row.kind, worktree=None, content_hash=content.hash,
+                ))
         request = rq.Acquire(
             agent=agent, resources=[located.resource.name], wait_s=wait_s, retry=wait_s > 0,
             ttl_s=svc.settings.leases.window_s, description="is writing it",

@@ -24,7 +24,7 @@ SENTENCES: dict[str, str] = {
     "lease_warned": "{agent} was told that its lease on {resource} ends soon",
     "lease_released": "{agent} released {resource}",
     "lease_lapsed": "{agent}'s lease on {resource} ended: {reason}",
-    "lease_placed": "{agent} works on {resource} in {worktree}",
+    "lease_placed": "{agent} works on {resource}",
     "lease_moved": "{moved_from} was renamed to {resource}; {agent}'s lease followed",
     "leases_shifted": "the machine's clock jumped; {delta_ms} ms were given back to live leases",
     "acquisition_refused": "{agent} was refused {resources} (held by {holders})",
@@ -88,6 +88,8 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
     if row.kind == "task_changed":
         text += f" by {data['agent']}" if data.get("agent") else ""
         text += f": {data['why']}" if data.get("why") else ""
+    if row.kind == "lease_placed" and data.get("worktree"):
+        text += f" in {data['worktree']}"
     if row.kind == "acquisition_refused" and data.get("redirect"):
         text += f"; sent to {data['redirect']}"
     if row.kind == "lease_released" and data.get("by"):

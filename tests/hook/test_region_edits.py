@@ -1,0 +1,82 @@
+"""Several agents edit one file, each its own function, by tools that read and write all of it."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.hook.test_sessions import Claude
+from tests.waiting import until
+
+AGENTS, EDITS = 6, 4
+
+
+@pytest.fixture
+def repo(repo: Repo) -> Repo:
+    with repo.client() as client:
+        client.call(rq.Health())
+    return repo
+
+
+def function(agent: int, turn: int) -> str:
+    return f"def work_{agent}():\n    return {turn}\n"
+
+
+def text_of(turns: list[int]) -> str:
+    return "import os\n\n\n" + "\n\n".join(function(agent, turn) for agent, turn in enumerate(turns))
+
+
+def test_every_edit_of_every_agent_lands(repo: Repo) -> None:
+    """Each tool takes a while between reading and writing: without windows most edits would be lost."""
+    repo.write("a.py", text_of([0] * AGENTS))
+    denied: list[str] = []
+
+    def works(agent: int) -> None:
+        claude, dice = Claude(repo, f"s{agent}"), random.Random(agent)
+        for turn in range(EDITS):
+            given = {"file_path": str(repo.root / "a.py"), "old_string": function(agent, turn), "new_string": function(agent, turn + 1)}
+            said = claude._call("Edit", given)
+            if said.get("permissionDecision") == "deny":
+                denied.append(said["permissionDecisionReason"])
+                return
+            text = repo.read("a.py")
+            time.sleep(dice.random() * 0.05)
+            repo.write("a.py", text.replace(given["old_string"], given["new_string"]))
+            claude._call("Edit", given, "PostToolUse", tool_response={})
+
+    with ThreadPoolExecutor(AGENTS) as pool:
+        for done in [pool.submit(works, agent) for agent in range(AGENTS)]:
+            done.result()
+    assert denied == []
+    assert repo.read("a.py") == text_of([EDITS] * AGENTS)
+    with repo.client() as client:
+        locks = {one.resource: one.locked_by for one in client.call(rq.Locks()).items}
+        assert locks == {f"a.py::work_{agent}": f"claude-code-s{agent}" for agent in range(AGENTS)}
+        assert client.call(rq.Reviews()).items == []
+
+
+def test_who_edits_while_another_does_waits_for_its_end(repo: Repo) -> None:
+    repo.write("a.py", text_of([0, 0]))
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    first = {"file_path": str(repo.root / "a.py"), "old_string": function(0, 0), "new_string": function(0, 1)}
+    second = {"file_path": str(repo.root / "a.py"), "old_string": function(1, 0), "new_string": function(1, 1)}
+    assert ann._call("Edit", first) == {}
+    came: list[dict[str, object]] = []
+    waits = threading.Thread(target=lambda: came.append(bob._call("Edit", second)))
+    waits.start()
+    with repo.client() as client:
+        until(lambda: client.call(rq.Locks()).waiters)
+    assert not came
+    repo.write("a.py", repo.read("a.py").replace(function(0, 0), function(0, 1)))
+    ann._call("Edit", first, "PostToolUse", tool_response={})
+    waits.join(10)
+    assert came == [{}], "it went on as soon as the other was through"
+    repo.write("a.py", repo.read("a.py").replace(function(1, 0), function(1, 1)))
+    bob._call("Edit", second, "PostToolUse", tool_response={})
+    assert repo.read("a.py") == text_of([1, 1])
