@@ -269,9 +269,10 @@ CREATE INDEX review_scopes ON review_files (scope);
 -- A verdict that writes files is a journal: recorded whole before the first file is touched, and
 -- gone when it has ended (all its steps done, or all taken back). A crash leaves it here, and the
 -- coordinator goes on with it. Meanwhile the files are held by leases of the holder `coord/R-n`.
+-- A commit of regions is written in the same way, under an id of its own (`C-…`).
 CREATE TABLE verdicts (
     review_id TEXT PRIMARY KEY,
-    what      TEXT NOT NULL CHECK (what IN ('revert', 'undo')),
+    what      TEXT NOT NULL CHECK (what IN ('revert', 'undo', 'commit')),
     by        TEXT NOT NULL,
     note      TEXT NOT NULL,
     begun_at  TEXT NOT NULL

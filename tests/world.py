@@ -22,7 +22,7 @@ from coordinator.looking.facts import Unready
 from coordinator.operations.in_process import InProcess
 from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
 from coordinator.service import compaction
-from coordinator.service.core import OPERATOR, Service
+from coordinator.service.core import OPERATOR, Actor, Service
 from coordinator.service.engine import decide
 from coordinator.service.leasing import sweep
 from coordinator.service.review import verdicts
@@ -116,6 +116,7 @@ class World:
         log.removeHandler(self.bugs)
         self.db.close()
         self.service.archive.close()
+        self.service.regions.close()
 
     def ask(self, request: rq.Request[Any], token: str | None = None) -> Any:
         """Serve a request as the daemon would; a refusal is raised."""
@@ -138,8 +139,9 @@ class World:
             if operation.name == "compact":
                 return self._compact(again)
             if operation.verdict is not None:
-                allowed(operation, who(self.view(), token))
-                return self.drive(operation.verdict(self.service, again))
+                actor = who(self.view(), token)
+                allowed(operation, actor)
+                return self.drive(operation.verdict(self.service, again), actor)
             return self.engine.ask(operation, again, lambda view: who(view, token))
         finally:
             self.raise_unsound()
@@ -165,7 +167,7 @@ class World:
         self.engine.settle()
         self.raise_unsound()
 
-    def drive(self, course: verdicts.Course) -> Any:
+    def drive(self, course: verdicts.Course, actor: Actor = OPERATOR) -> Any:
         """Carry out a verdict, part by part, as the daemon's `Verdicts` does; a refusal is raised."""
         value: Any = None
         while True:
@@ -178,6 +180,11 @@ class World:
             try:
                 if isinstance(part, verdicts.Aside):
                     value = part.run(Beside(self))
+                elif isinstance(part, verdicts.Pause):
+                    value = None
+                elif isinstance(part, verdicts.AsWho):
+                    job = part.job
+                    value = self._written(lambda tx, job=job: job(tx, actor))
                 else:
                     value = self._written(part.job)
             except Refusal as refusal:

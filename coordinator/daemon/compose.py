@@ -253,6 +253,7 @@ class Daemon:
             await asyncio.sleep(0)
             # Once the lock is free nothing of ours touches a file there any more.
             self.service.archive.close()
+            self.service.regions.close()
             self._reader.close()
             close_writer(self._db)
             log.info("stopped")

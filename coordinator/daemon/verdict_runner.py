@@ -22,7 +22,7 @@ from coordinator.files.pace import Pace
 from coordinator.operations.listing import serve_write
 from coordinator.service.core import OPERATOR, Actor, Service
 from coordinator.service.review import verdicts
-from coordinator.service.review.verdicts import Aside, Course
+from coordinator.service.review.verdicts import Aside, AsWho, Course, Pause, Write
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Tx, View
 from coordinator.words.clock import Clock
@@ -64,8 +64,10 @@ class VerdictRunner:
                 return
             if isinstance(part, Aside):
                 self._beside(part, go_on)
+            elif isinstance(part, Pause):
+                self._loop.call_later(part.seconds, go_on, None)
             else:
-                self._decide(self._job(part.job, who), go_on)
+                self._decide(self._job(part, who), go_on)
 
         go_on(None)
 
@@ -91,10 +93,12 @@ class VerdictRunner:
 
     # ------------------------------------------------------------ one part
 
-    def _job(self, job: Job, who: Callable[[Tx], Actor]) -> Job:
+    def _job(self, part: Write | AsWho, who: Callable[[Tx], Actor]) -> Job:
+        def run(svc: Service, tx: Tx, actor: Actor, request: None) -> Any:
+            return part.job(tx, actor) if isinstance(part, AsWho) else part.job(tx)
+
         def served(tx: Tx) -> Any:
-            return serve_write(self._service, tx, who(tx),
-                               lambda svc, tx, actor, request: job(tx), None)
+            return serve_write(self._service, tx, who(tx), run, None)
 
         return served
 

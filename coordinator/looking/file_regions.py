@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock
 
 from coordinator.files.content import digest
 from coordinator.looking.facts import Parts
@@ -30,10 +31,12 @@ Part = tuple[str, bytes | None]
 
 
 class FileRegions:
-    """One process for the grammars, started when it is first needed. For one thread."""
+    """One process for the grammars, started when it is first needed. (`proposed` and `expect` are
+    for one thread; the rest for any.)"""
 
     def __init__(self) -> None:
         self._outlines = Outlines()
+        self._lock = Lock()
         self._known: OrderedDict[tuple[str, str, bool], Outline] = OrderedDict()
         self._expected: tuple[str, bytes] | None = None
 
@@ -49,11 +52,11 @@ class FileRegions:
         known = self._known.get(key)
         if known is None:
             known = self._outlines.of(data, language, nested=nested)
+        with self._lock:
             self._known[key] = known
+            self._known.move_to_end(key)
             if len(self._known) > OUTLINES_MAX:
                 self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(key)
         return known
 
     def part(self, path: str, data: bytes, name: str) -> bytes | None:
@@ -62,13 +65,16 @@ class FileRegions:
         `<header>` is about the order of the whole file, so it has the whole file's bytes; so has a
         region of a file that is not divided.
         """
-        if name == HEADER:
-            return data
+        span = self.span(path, data, name)
+        return None if span is None else data[span[0]:span[1]]
+
+    def span(self, path: str, data: bytes, name: str) -> tuple[int, int] | None:
+        """Where these bytes begin and end."""
         outline = self.outline(path, data)
-        if outline.note:
-            return data
+        if name == HEADER or outline.note:
+            return 0, len(data)
         found = _find(outline, name) or self._nested(path, data, name)
-        return None if found is None else data[found.start:found.end]
+        return None if found is None else (found.start, found.end)
 
     def names(self, path: str, data: bytes) -> list[str]:
         """The names of the regions; empty where the file is not divided."""

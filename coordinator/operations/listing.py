@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from coordinator.looking.facts import AnyNeed
-from coordinator.service import landing
+from coordinator.service import landing, region_commits
 from coordinator.service.backlog import backlog, claims
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import commits
@@ -98,6 +98,7 @@ _ALL = [
     Operation(rq.Renew, leases.renew),
     Operation(rq.Withdraw, waiting_line.withdraw),
     Operation(rq.Locks, leases.locks),
+    Operation(rq.CommitRegion, None, verdict=region_commits.course),
     Operation(rq.RequestFile, unlock_requests.file, needs=unlock_requests.needs),
     Operation(rq.Requests, unlock_requests.listing),
     Operation(rq.RequestAnswer, unlock_requests.answer),

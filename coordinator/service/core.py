@@ -17,6 +17,7 @@ from coordinator.files.blobs import BlobFolder
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
+from coordinator.looking.file_regions import FileRegions
 from coordinator.settings import Settings
 from coordinator.store.rows import AgentRow
 from coordinator.words import file_names
@@ -66,6 +67,8 @@ class Service:
     blobs: BlobFolder = field(init=False, repr=False)
     #: Reviews whose verdict is being carried out now, in this process.
     at_work: set[str] = field(default_factory=set)
+    #: Divides files for commits of regions, by a process of its own.
+    regions: FileRegions = field(default_factory=FileRegions)
     #: Long circles of waiting agents, and when they were found (ms): what is said, never decided.
     circles: list[tuple[int, Circle]] = field(default_factory=list)
     _sealing: Any = field(init=False, repr=False)

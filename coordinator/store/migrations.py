@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -168,5 +168,17 @@ ALTER TABLE waiter_resources ADD COLUMN worktree TEXT;
     7: """
 ALTER TABLE waiters ADD COLUMN gives_way_to TEXT;
 CREATE INDEX agents_by_parent ON agents (parent) WHERE parent IS NOT NULL;
+""",
+    8: """
+ALTER TABLE verdicts RENAME TO older_verdicts;
+CREATE TABLE verdicts (
+    review_id TEXT PRIMARY KEY,
+    what      TEXT NOT NULL CHECK (what IN ('revert', 'undo', 'commit')),
+    by        TEXT NOT NULL,
+    note      TEXT NOT NULL,
+    begun_at  TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO verdicts SELECT * FROM older_verdicts;
+DROP TABLE older_verdicts;
 """,
 }

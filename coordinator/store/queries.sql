@@ -239,6 +239,10 @@ SELECT * FROM file_locks WHERE inode = ?;
 -- name: leases_of_holder
 SELECT * FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
 
+-- name: leases_of_commits
+-- Write windows that coord itself has, while it commits regions.
+SELECT * FROM file_locks WHERE locked_by >= 'coord/C-' AND locked_by < 'coord/C.';
+
 -- name: lease_by_token
 SELECT * FROM file_locks WHERE fencing_token = ?;
 

@@ -39,6 +39,9 @@ class Code(StrEnum):
     REQUEST_CLOSED = "REQUEST_CLOSED"
     NOTHING_TO_DO = "NOTHING_TO_DO"
     VERSION_CHANGED = "VERSION_CHANGED"
+    REGION_CHANGED = "REGION_CHANGED"
+    PARSE_INVALID = "PARSE_INVALID"
+    OUT_OF_SCOPE_EDIT = "OUT_OF_SCOPE_EDIT"
     SHUTTING_DOWN = "SHUTTING_DOWN"
     DAEMON_DOWN = "DAEMON_DOWN"
     VERSION_SKEW = "VERSION_SKEW"
@@ -144,6 +147,18 @@ CATALOGUE: dict[Code, Row] = {
     Code.VERSION_CHANGED: Row(
         409, 8, True, "The file was changed since the content that this request is based on.",
         "Read it afresh and decide again.",
+    ),
+    Code.REGION_CHANGED: Row(
+        409, 8, True, "The region was changed, or has gone, since the text that this is based on.",
+        "Make the change on the fresh text that the answer has.",
+    ),
+    Code.PARSE_INVALID: Row(
+        422, 2, False, "With this text the file could not be read in its language; it was not "
+        "written.", "Correct the text.",
+    ),
+    Code.OUT_OF_SCOPE_EDIT: Row(
+        422, 2, False, "The text changes more than the region that it was given for; it was not "
+        "written.", "Lease what else it changes, or keep to the region.",
     ),
     Code.SHUTTING_DOWN: Row(
         503, 5, True, "The coordinator is draining; the request was not begun.",

@@ -52,7 +52,6 @@ def test_two_agents_edit_two_functions_of_one_file_in_turns(pair: tuple[str, str
         assert (ran.code, two.code) == (0, 0), ran.tail() + two.tail()
         assert wired.read("a.py") == text_of(dict.fromkeys(names, TURNS)), [(me, one.text) for me, one in heard]
         assert client.call(rq.Reviews()).items == []
-        refused = [event for event in client.call(rq.Events(kind="acquisition_refused")).items]
-        assert refused == []
+        assert client.call(rq.Events(kind="acquisition_refused")).items == []
         granted = {event.data["resource"] for event in client.call(rq.Events(kind="lease_granted", limit=1000)).items}
         assert granted == {"a.py::left", "a.py::right", "edit:a.py"}

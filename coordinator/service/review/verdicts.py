@@ -16,6 +16,7 @@ A `Course` is all of that in order; it asks its driver for each part (`Aside`: b
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from coordinator.files.compare_exchange import Exchanger
 from coordinator.files.content import is_link
 from coordinator.files.verdict_steps import Outcome, Saved, Source, Step
 from coordinator.service import repository_files
-from coordinator.service.core import Service, listed
+from coordinator.service.core import Actor, Service, listed
 from coordinator.service.review import reviews, verdict_plan
 from coordinator.service.review.verdict_plan import Plan
 from coordinator.store import events as ev
@@ -72,9 +73,21 @@ class Write(NamedTuple):
     job: Callable[[Tx], Any]
 
 
+class AsWho(NamedTuple):
+    """The same where it matters who asks."""
+
+    job: Callable[[Tx, Actor], Any]
+
+
+class Pause(NamedTuple):
+    """Nothing, for so long (seconds)."""
+
+    seconds: float
+
+
 #: Asks for its parts one after the other, is given what each answered (a `Refusal` too), and
 #: returns the answer to the whole.
-Course = Generator[Aside | Write, Any, Any]
+Course = Generator[Aside | Write | AsWho | Pause, Any, Any]
 Asked = rq.ReviewDecide | rq.ReviewUndo
 
 
@@ -144,10 +157,10 @@ def course(svc: Service, request: Asked) -> Course:
             begun = yield Write(partial(begin, svc, request, found))
             if not isinstance(begun, Journal):
                 return begun  # refused, or nothing had to be written
-            return (yield from _finish(svc, begun, after_crash=False))
+            return (yield from finish(svc, begun, after_crash=False))
         if found.review in svc.at_work:
             return _at_work(found)
-        answer = yield from _finish(svc, found, after_crash=True)
+        answer = yield from finish(svc, found, after_crash=True)
         if isinstance(answer, Refusal) or found.verdict.what == _what(request):
             return answer
 
@@ -156,12 +169,15 @@ def resume(svc: Service, review: str) -> Course:
     """Go on with a verdict that a crash or a disk has cut off."""
     found = yield Aside(lambda beside: journal_of(beside.view, review))
     if isinstance(found, Journal) and review not in svc.at_work:
-        return (yield from _finish(svc, found, after_crash=True))
+        return (yield from finish(svc, found, after_crash=True))
     return found
 
 
 def hold(svc: Service, tx: Tx) -> None:
-    """Renew the leases of verdicts that have begun and not ended."""
+    """Renew the leases of verdicts that have begun and not ended; those of what never began end."""
+    from coordinator.service import region_commits  # which is carried out by this
+
+    region_commits.close_left(svc, tx)
     for review in unfinished(tx):
         held = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", holder(review))]
         if held:
@@ -175,7 +191,8 @@ def _journal_or_plan(svc: Service, view: View, request: Asked) -> Journal | Plan
     return journal_of(view, row.review_id) or verdict_plan.plan(svc, view, request, row)
 
 
-def _finish(svc: Service, journal: Journal, *, after_crash: bool) -> Course:
+def finish(svc: Service, journal: Journal, *, after_crash: bool) -> Course:
+    """Carry out what the journal has, and note how it went."""
     svc.at_work.add(journal.review)
     try:
         done = yield Aside(lambda beside: perform(svc, beside, journal, after_crash))
@@ -185,9 +202,9 @@ def _finish(svc: Service, journal: Journal, *, after_crash: bool) -> Course:
             return Refusal(
                 Code.SHUTTING_DOWN, f"The coordinator is shutting down in the middle of the "
                 f"{journal.verdict.what} of {journal.review}. It goes on with that at its next "
-                "start.", next=f"`coord review show {journal.review}`",
+                "start.", next=_look(journal),
             )
-        return (yield Write(lambda tx: conclude(svc, tx, journal, done)))
+        return (yield Write(lambda tx: _end(svc, tx, journal, done)))
     finally:
         svc.at_work.discard(journal.review)
 
@@ -374,7 +391,7 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
     if done.state == "stuck":
         if done.undone:
             tx.record(ev.VerdictStepped(review=journal.review, steps=done.undone, back=True))
-        return _stuck(journal, done)
+        return stuck(journal, done)
     for raw in tx.rows("leases_of_holder", holder(journal.review)):
         lease = LeaseRow(*raw)
         tx.free(lease.file_path, lease.kind, lease.scope)
@@ -382,12 +399,12 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
             fencing_token=lease.fencing_token, resource=lease.file_path, scope=lease.scope,
             agent=lease.locked_by, lease_kind=lease.kind,
         ))
-    warnings = [_linked(path, inode) for path, inode in done.linked] + _kept_aside(svc, done)
-    refusal = _taken_back(svc, journal, done) if done.state == "back" else None
+    said = warnings(svc, done)
+    refusal = taken_back(svc, journal, done) if done.state == "back" else None
     tx.record(ev.VerdictEnded(
         review=journal.review, agent=row.agent, task=row.task_id, what=journal.verdict.what,
         outcome="taken back" if refusal is not None else "done",
-        why=refusal.message if refusal is not None else " ".join(warnings),
+        why=refusal.message if refusal is not None else " ".join(said),
         saved=[(one.path, one.name) for one in done.saved],
     ))
     if refusal is not None:
@@ -399,10 +416,26 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
     else:
         verdict = journal.verdict
         reply = reviews.decided(tx, row, verdict.what, verdict.by, verdict.note, journal.steps)
-    return msgspec.structs.replace(reply, warnings=warnings)
+    return msgspec.structs.replace(reply, warnings=said)
+
+
+def _end(svc: Service, tx: Tx, journal: Journal, done: Performed) -> Any:
+    if journal.verdict.what != "commit":
+        return conclude(svc, tx, journal, done)
+    from coordinator.service import region_commits  # which is carried out by this
+
+    return region_commits.conclude(svc, tx, journal, done)
 
 
 # ------------------------------------------------------------ in words
+
+
+def warnings(svc: Service, done: Performed) -> list[str]:
+    """What whoever asked should know of what was done."""
+    return [_linked(path, inode) for path, inode in done.linked] + _kept_aside(svc, done)
+
+
+_DONE = {"revert": "reverted", "undo": "undone", "commit": "written"}
 
 
 def _linked(path: str, inode: int) -> str:
@@ -419,10 +452,11 @@ def _kept_aside(svc: Service, done: Performed) -> list[str]:
     ]
 
 
-def _taken_back(svc: Service, journal: Journal, done: Performed) -> Refusal:
+def taken_back(svc: Service, journal: Journal, done: Performed) -> Refusal:
+    """Why all is as it was before."""
     assert done.first is not None
     path, outcome = done.first
-    what = "reverted" if journal.verdict.what == "revert" else "undone"
+    what = _DONE[journal.verdict.what]
     changed = outcome.state != "failed"
     said = [f"{file_names.shown(path)} was not written: {outcome.why}." if changed
             else f"{file_names.shown(path)} could not be written: {outcome.why}."]
@@ -435,13 +469,14 @@ def _taken_back(svc: Service, journal: Journal, done: Performed) -> Refusal:
     said += _kept_aside(svc, done)
     return Refusal(
         Code.VERSION_CHANGED if changed else Code.STORAGE, " ".join(said),
-        next=f"`coord review show {journal.review}`, then repeat." if changed else
-        f"Make room or restore access, then repeat; `coord review show {journal.review}`.",
+        next=f"{_look(journal)}, then repeat." if changed else
+        f"Make room or restore access, then repeat; {_look(journal)}.",
         path=path, left=[name for name, _ in done.left],
     )
 
 
-def _stuck(journal: Journal, done: Performed) -> Refusal:
+def stuck(journal: Journal, done: Performed) -> Refusal:
+    """Why it is neither done nor taken back."""
     assert done.first is not None
     what = journal.verdict.what
     left = "; ".join(f"{file_names.shown(path)}: {why}" for path, why in done.left[:10])
@@ -455,6 +490,12 @@ def _stuck(journal: Journal, done: Performed) -> Refusal:
         f"repeat the {what}.",
         path=path, left=[name for name, _ in done.left],
     )
+
+
+def _look(journal: Journal) -> str:
+    if journal.verdict.what == "commit":
+        return f"`coord explain {shlex.quote(journal.steps[0].path)}`"
+    return f"`coord review show {journal.review}`"
 
 
 def describe(view: View, row: ReviewRow) -> str:

@@ -102,6 +102,12 @@ from coordinator.words.requests.negotiation import (
     UnlockList,
     UnlockVerdict,
 )
+from coordinator.words.requests.regions import (
+    CommitRegion,
+    CommittedRegion,
+    RegionsCommitted,
+    RegionText,
+)
 from coordinator.words.requests.reviews import (
     Review,
     ReviewDecide,
@@ -146,6 +152,8 @@ __all__ = [
     "ArchiveShow",
     "Aside",
     "Claimed",
+    "CommitRegion",
+    "CommittedRegion",
     "Compact",
     "Compacted",
     "EventList",
@@ -186,6 +194,8 @@ __all__ = [
     "OpenSession",
     "Partial",
     "ProcessesAgent",
+    "RegionText",
+    "RegionsCommitted",
     "Register",
     "Registered",
     "Release",

@@ -1,0 +1,123 @@
+"""A file with the new texts of some of its regions, and whether that may be written.
+
+Decides by the file's bytes and their regions alone: is each region there and what it was taken for,
+can the result be read, has nothing changed but these regions. Opens no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from coordinator.files.content import digest
+from coordinator.looking.file_regions import FileRegions
+from coordinator.regions.differences import changed
+from coordinator.regions.names import nearest
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import HEADER
+
+#: Texts longer than this (characters) are not shown in a refusal.
+SHOWN_MAX = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewText:
+    """What one region is to be. `was`: the name of the content that it must have now."""
+
+    name: str
+    text: str
+    was: str | None
+
+
+def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
+            texts: Sequence[NewText]) -> bytes:
+    """The file's new bytes. Its line ends, its byte order mark and the blank lines below each
+    region stay.
+
+    Raises:
+        Refusal: REGION_UNKNOWN, REGION_CHANGED, PARSE_INVALID, OUT_OF_SCOPE_EDIT, INVALID.
+    """
+    pieces: list[tuple[int, int, bytes]] = []
+    before = regions.outline(path, data)
+    if before.note:
+        raise Refusal(
+            Code.INVALID, f"{shown} has no regions ({before.note}). Nothing was written.",
+            next="Lease the file, and write it as a whole.",
+        )
+    for one in texts:
+        span = regions.span(path, data, one.name)
+        if span is None:
+            near = nearest(one.name, regions.names(path, data))
+            raise Refusal(
+                Code.REGION_CHANGED if one.was else Code.REGION_UNKNOWN,
+                f"{shown} has no region {one.name!r}{' any more' if one.was else ''}. The nearest: "
+                f"{', '.join(near)}. Nothing was written.",
+                next=f"`coord regions {shown}` lists them.",
+                resource=f"{shown}::{one.name}", nearest=[f"{shown}::{name}" for name in near],
+            )
+        start, end = span
+        old = data[start:end]
+        if one.was is not None and digest(old) != one.was:
+            raise Refusal(
+                Code.REGION_CHANGED,
+                f"{shown}::{one.name} was changed since the text that this was made from. Nothing "
+                "was written.",
+                next="Make the change on the text as it is now, and commit that.",
+                resource=f"{shown}::{one.name}", content_hash=digest(old),
+                text=old.decode("utf-8", "replace")[:SHOWN_MAX],
+            )
+        pieces.append((start, end, _fitted(data, old, one, shown)))
+    pieces.sort()
+    for (_, end, _), (start, _, _) in pairwise(pieces):
+        if start < end:
+            raise Refusal(
+                Code.INVALID, f"Two of these regions of {shown} are one in the other. Nothing was "
+                "written.", next="Commit the outer one with all that is in it.",
+            )
+    made = data
+    for start, end, text in reversed(pieces):
+        made = made[:start] + text + made[end:]
+    _check(regions, path, shown, data, made, texts)
+    return made
+
+
+def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:
+    """The text as bytes of this file."""
+    try:
+        new = one.text.encode()
+        if not one.text.isascii():
+            data.decode()
+    except UnicodeError:
+        raise Refusal(
+            Code.INVALID, f"{shown} is not UTF-8, and the text has other signs than ASCII's. "
+            "Nothing was written.", next="Lease the file, and write it in its own encoding.",
+        ) from None
+    if not new.strip():
+        return b""
+    if b"\r\n" in data:
+        new = new.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    return new.rstrip() + old[len(old.rstrip()):]
+
+
+def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
+           texts: Sequence[NewText]) -> None:
+    before, after = regions.outline(path, data), regions.outline(path, made)
+    if after.broken and not before.broken:
+        raise Refusal(
+            Code.PARSE_INVALID,
+            f"{shown} could not be read as {after.language} with this text in it. Nothing was "
+            "written.", next="Correct the text, and commit it again.", path=shown,
+        )
+    names = changed(before, data, after, made)
+    own = [one.name for one in texts]
+    beyond = [HEADER] if names is None else [
+        name for name in names if not any(f"{name}.".startswith(f"{one}.") for one in own)]
+    if beyond and HEADER not in own:
+        raise Refusal(
+            Code.OUT_OF_SCOPE_EDIT,
+            f"With this text more of {shown} would change than {', '.join(own)}: "
+            f"{', '.join(beyond[:8])}. Nothing was written.",
+            next=f"Lease {', '.join(f'{shown}::{name}' for name in beyond[:8])}, too, and commit "
+            "all in one; or keep to the region.", path=shown, regions=beyond[:8],
+        )

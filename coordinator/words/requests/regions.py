@@ -1,0 +1,47 @@
+"""Writing regions of files through the coordinator."""
+
+from __future__ import annotations
+
+from coordinator.words.requests.base import Reply, Request
+from coordinator.words.texts import Name
+
+
+class RegionText(Reply, forbid_unknown_fields=True):
+    """One region's new text.
+
+    Attributes:
+        resource: `path::Qualified.name`.
+        text: all of it, with its decorators and comments; empty: it is removed.
+        content_hash: of the text that it was made from (`sha256:…`); without it, of what the agent
+            was granted, or has committed last.
+        lease_token: of the lease that gives the right to it.
+    """
+
+    resource: Name
+    text: str
+    content_hash: Name | None = None
+    lease_token: Name | None = None
+
+
+class CommittedRegion(Reply):
+    resource: str
+    content_hash: str | None
+    """Of what is there now; None: it was removed."""
+
+
+class RegionsCommitted(Reply):
+    commit: str
+    regions: list[CommittedRegion]
+    warnings: list[str] = []
+
+
+class CommitRegion(Request[RegionsCommitted]):
+    """Write the new text of regions that the agent has leased, of all of them or of none. Refused
+    where one was changed meanwhile, where the file could not be read any more, and where the text
+    changes more than its region."""
+
+    op = "commit_region"
+    http = ("POST", "/v1/regions/commit")
+    agent: Name
+    regions: list[RegionText]
+    cwd: Name | None = None

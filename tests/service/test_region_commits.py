@@ -1,0 +1,215 @@
+"""New texts of leased regions, written by the coordinator: all or none, whatever comes in between."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+from tests.effort import examples
+from tests.files.faults import Crash, FaultyKernel
+from tests.world import World
+
+TEXT = "import os\n\n\ndef f():\n    return 1\n\n\nclass C:\n    x = 1\n\n    def m(self):\n        return 2\n\n\ndef g():\n    return 3\n"
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    world.write("a.py", TEXT)
+    world.write("b.py", TEXT)
+    return world
+
+
+def commit(agent: str, *texts: tuple[str, str], **more: Any) -> rq.CommitRegion:
+    return rq.CommitRegion(agent=agent, regions=[rq.RegionText(resource=name, text=text, **more) for name, text in texts])
+
+
+def f(value: object) -> str:
+    return f"def f():\n    return {value}\n"
+
+
+def read(world: World, name: str = "a.py") -> str:
+    return (world.root / name).read_bytes().decode()
+
+
+def test_a_region_is_written_and_nothing_else(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    world.acquire("bob", "a.py::g", "a.py::C.m")
+    done = world.ask(commit("ann", ("a.py::f", f(10))))
+    assert read(world) == TEXT.replace("return 1", "return 10")
+    world.ask(commit("ann", ("a.py::f", f(100)), content_hash=done.regions[0].content_hash))
+    world.ask(commit("ann", ("a.py::f", f(1000))))
+    world.ask(commit("bob", ("a.py::g", "def g():\n    return 30\n"), ("a.py::C.m", "    def m(self):\n        return 20\n")))
+    assert read(world) == TEXT.replace("return 1", "return 1000").replace("return 2", "return 20").replace("return 3", "return 30")
+    assert {one.resource for one in world.ask(rq.Locks()).items} == {"a.py::f", "a.py::g", "a.py::C.m"}
+    assert world.view().row("version_get", "a.py")[2] == "bob"  # type: ignore[index]
+    assert world.replay_differs() == []
+
+
+@pytest.mark.parametrize(("who", "text", "code"), [
+    ("bob", f(2), Code.NOT_HOLDER),
+    ("ann", "def f(:\n    return 1\n", Code.PARSE_INVALID),
+    ("ann", f(2) + "\n\ndef h():\n    pass\n", Code.OUT_OF_SCOPE_EDIT),
+    ("ann", "def other():\n    return 1\n", Code.OUT_OF_SCOPE_EDIT),
+    ("ann", f(2) + "x = 1\n", Code.OUT_OF_SCOPE_EDIT),
+    ("ann", 'def f():\n    return """\n', Code.PARSE_INVALID),
+])
+def test_what_does_not_fit_is_not_written(world: World, who: str, text: str, code: Code) -> None:
+    world.acquire("ann", "a.py::f")
+    world.acquire("cyd", "b.py::f")
+    refusal = world.refused(commit(who, ("a.py::f", text)))
+    assert refusal.code is code and "Nothing was written" in refusal.message
+    assert read(world) == TEXT
+    assert {one.resource for one in world.ask(rq.Locks()).items} == {"a.py::f", "b.py::f"}, "no window is left open"
+
+
+def test_rights_that_are_none(world: World) -> None:
+    got = world.acquire("ann", "a.py::f", ttl_s=60)
+    token = got.leases[0].lease_token
+    assert world.refused(commit("ann", ("a.py::g", f(2)))).code is Code.UNKNOWN_LEASE
+    assert world.refused(commit("ann", ("a.py", f(2)))).code is Code.INVALID
+    assert world.refused(commit("ann")).code is Code.LIMIT
+    assert world.refused(commit("ann", ("a.py::f", f(2)), lease_token="0" * 32)).code is Code.STALE_TOKEN
+    world.ask(commit("ann", ("a.py::f", f(2)), lease_token=token))
+    world.clock.advance(60_000)
+    assert world.refused(commit("ann", ("a.py::f", f(3)))).code is Code.STALE_TOKEN
+    world.acquire("ann", "a.py::f", mode="shared")
+    assert world.refused(commit("ann", ("a.py::f", f(3)))).code is Code.UNKNOWN_LEASE
+
+
+def test_what_contains_a_region_gives_the_right_to_it(world: World) -> None:
+    m = "    def m(self):\n        return {}\n"
+    for turn, held in enumerate(("a.py::C", "a.py", "./", "*.py", "a.py::<header>")):
+        world.acquire("ann", held)
+        world.ask(commit("ann", ("a.py::C.m", m.format(turn + 100))))
+        assert f"return {turn + 100}" in read(world), held
+        world.ask(rq.Release(agent="ann", resources=[held]))
+
+
+def test_what_was_changed_meanwhile_is_told_with_the_fresh_text(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    world.write("a.py", TEXT.replace("return 1", "return 'by hand'"))
+    refusal = world.refused(commit("ann", ("a.py::f", f(2))))
+    assert refusal.code is Code.REGION_CHANGED and "by hand" in refusal.facts["text"]
+    world.ask(commit("ann", ("a.py::f", f(2)), content_hash=refusal.facts["content_hash"]))
+    world.write("a.py", read(world).replace("def f", "def ff"))
+    gone = world.refused(commit("ann", ("a.py::f", f(3))))
+    assert gone.code is Code.REGION_CHANGED and gone.facts["nearest"][0] == "a.py::ff"
+    (world.root / "a.py").unlink()
+    assert world.refused(commit("ann", ("a.py::f", f(3)))).code is Code.REGION_CHANGED
+
+
+def test_a_file_stays_what_it_was_but_for_the_region(world: World) -> None:
+    raw = b"\xef\xbb\xbf" + TEXT.replace("import os", "# Gr\u00fc\u00dfe\nimport os").replace("\n", "\r\n").encode()
+    (world.root / "a.py").write_bytes(raw)
+    os.chmod(world.root / "a.py", 0o750)
+    world.acquire("ann", "a.py::f")
+    world.ask(commit("ann", ("a.py::f", f("'\u00e9'"))))
+    assert (world.root / "a.py").read_bytes() == raw.replace(b"return 1", "return '\u00e9'".encode())
+    assert (world.root / "a.py").stat().st_mode & 0o777 == 0o750
+    (world.root / "b.py").write_bytes(TEXT.replace("import os", "# \u00e9\nimport os").encode("latin-1"))
+    world.acquire("ann", "b.py::f")
+    assert world.refused(commit("ann", ("b.py::f", f("'\u00e9'")))).code is Code.INVALID
+    world.ask(commit("ann", ("b.py::f", f(2))))
+    assert b"# \xe9" in (world.root / "b.py").read_bytes()
+
+
+def test_a_region_can_be_removed(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    done = world.ask(commit("ann", ("a.py::f", "")))
+    assert done.regions[0].content_hash is None and "def f" not in read(world)
+
+
+def test_several_files_all_or_none(world: World) -> None:
+    world.acquire("ann", "a.py::f", "b.py::f")
+    assert world.refused(commit("ann", ("a.py::f", f(2)), ("b.py::f", "def f(:\n"))).code is Code.PARSE_INVALID
+    assert read(world) == read(world, "b.py") == TEXT
+    world.ask(commit("ann", ("a.py::f", f(2)), ("b.py::f", f(3))))
+    assert "return 2" in read(world) and "return 3" in read(world, "b.py")
+
+
+EVERY = 7
+
+
+def test_after_a_crash_in_any_moment_all_files_are_old_or_all_are_new(tmp_path: Path) -> None:
+    first = World(tmp_path / "first")
+    names = ["a.py", "b.py", "d/c.py"]
+    for name in names:
+        first.write(name, TEXT)
+    first.acquire("ann", *(f"{name}::f" for name in names))
+    now = first.clock.now_ms()
+    first.close()
+    came = set()
+    for nth in range(1, 5000, EVERY):
+        shutil.copytree(first.root, tmp_path / f"{nth}")
+        world = World(tmp_path / f"{nth}")
+        world.clock.at_ms = now
+        with FaultyKernel(nth, crash) as faults:
+            try:
+                world.ask(commit("ann", *((f"{name}::f", f(2)) for name in names)))
+            except Crash:
+                assert faults.struck
+        if not faults.struck:
+            world.close()
+            break
+        world.restart()
+        texts = {read(world, name) for name in names}
+        assert len(texts) == 1, faults.said
+        ended = [event.data["outcome"] for event in world.ask(rq.Events(kind="verdict_ended")).items]
+        new = texts == {TEXT.replace("return 1", "return 2")}
+        assert ended == (["done"] if new else []), faults.said
+        came.add(new)
+        assert {one.locked_by for one in world.ask(rq.Locks()).items} == {"ann"}, faults.said
+        world.ask(commit("ann", *((f"{name}::f", f(3)) for name in names)))
+        assert world.replay_differs() == []
+        world.close()
+        shutil.rmtree(world.root)
+    assert came == {True, False}
+
+
+def crash() -> None:
+    raise Crash
+
+
+BODIES = st.sampled_from(["return 1", "x = 1\n    return x", "'''doc'''", "return {\n        1: 2,\n    }", "pass  # " + "x" * 200])
+
+
+@settings(max_examples=examples(30))
+@given(st.lists(st.tuples(st.sampled_from(["f", "g", "h"]), BODIES), min_size=1, max_size=6), st.sampled_from(["\n", "\r\n"]))
+def test_many_commits_leave_what_was_committed_last(edits: list[tuple[str, str]], end: str) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        try:
+            start = "# top\n\n" + "\n\n".join(f"def {name}():\n    return 0\n" for name in "fgh") + "\n\n\nlast = 1\n"
+            (world.root / "a.py").write_bytes(start.replace("\n", end).encode())
+            for name in "fgh":
+                world.acquire(f"agent-{name}", f"a.py::{name}")
+            now = dict.fromkeys("fgh", "return 0")
+            for name, body in edits:
+                world.ask(commit(f"agent-{name}", (f"a.py::{name}", f"def {name}():\n    {body}\n")))
+                now[name] = body
+            wanted = "# top\n\n" + "\n\n".join(f"def {name}():\n    {body}\n" for name, body in now.items()) + "\n\n\nlast = 1\n"
+            assert read(world) == wanted.replace("\n", end)
+        finally:
+            world.close()
+
+
+def test_while_another_writes_the_file_a_commit_waits(world: World) -> None:
+    from tests.sessions import Session
+
+    bob = Session(world, "bob")
+    world.acquire("ann", "a.py::f")
+    bob.call("Edit", {"file_path": str(world.root / "a.py"), "old_string": "return 3", "new_string": "return 30"})
+    with pytest.raises(Refusal) as refused:
+        world.ask(commit("ann", ("a.py::f", f(2))))
+    assert refused.value.code is Code.LOCKED and bob.name in refused.value.message
+    assert read(world) == TEXT
