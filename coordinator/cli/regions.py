@@ -1,24 +1,37 @@
-"""`coord regions FILE`: the parts of a file by their names; and `coord lock`'s look at such a name.
+"""`coord regions FILE`: the parts of a file by their names; and `coord commit-region`.
 
-Asks no coordinator: what a file is divided into follows from its bytes alone. Reads, and writes
-nothing.
+The first asks no coordinator: what a file is divided into follows from its bytes alone. What is
+written, the coordinator writes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 import stat
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coordinator.cli.app import AsJson, app, print_json, say, width
+from coordinator.cli.app import (
+    AgentName,
+    AsJson,
+    agent_or_refuse,
+    app,
+    ask,
+    print_json,
+    say,
+    width,
+)
 from coordinator.cli.render import columns
 from coordinator.client.locating import locate_root
 from coordinator.files.content import BINARY_PROBE_BYTES
 from coordinator.files.roots import checkout
 from coordinator.words import file_names
+from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 if TYPE_CHECKING:
@@ -45,7 +58,7 @@ def regions(
     if as_json:
         print_json({
             "resource": name, "language": outline.language, "size": outline.size,
-            "note": outline.note, "items": [_row(name, one) for one in outline.regions],
+            "note": outline.note, "items": [_row(name, one, data) for one in outline.regions],
             "next": None,
         })
         return
@@ -62,6 +75,69 @@ def regions(
         say(line)
 
 
+@app.command("commit-region")
+def commit_region(
+    resources: Annotated[list[str], typer.Argument(help="Regions, `FILE::NAME`.")],
+    texts: Annotated[
+        list[str] | None,
+        typer.Option("--from", help="The file with its new text; one for each region, in their "
+                     "order. `-`, or none for a single region: the standard input.")
+    ] = None,
+    agent: AgentName = None,
+    content_hash: Annotated[
+        list[str] | None,
+        typer.Option("--hash", help="Of the text that it was made from; one for each region.")
+    ] = None,
+    token: Annotated[str | None, typer.Option(help="The lease's token.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the new text of leased regions, of all of them or of none."""
+    sources = texts or ["-"]
+    hashes = content_hash or []
+    if len(sources) != len(resources) or len(hashes) not in (0, len(resources)):
+        raise Refusal(
+            Code.INVALID, f"{len(resources)} regions, {len(sources)} texts and {len(hashes)} "
+            "hashes: they do not belong together. Nothing was written.",
+            next="Give `--from FILE` once for each region, in their order.",
+        )
+    given = [
+        rq.RegionText(resource=_from_root(name), text=_text(source), lease_token=token,
+                      content_hash=hashes[at] if hashes else None)
+        for at, (name, source) in enumerate(zip(resources, sources, strict=True))
+    ]
+    done = ask(rq.CommitRegion(agent=agent_or_refuse(agent), regions=given))
+    if as_json:
+        print_json(done)
+        return
+    for one in done.regions:
+        what = "removed" if one.content_hash is None else one.content_hash
+        say(f"{one.resource}  {what}")
+    for warning in done.warnings:
+        say(f"warning: {warning}")
+
+
+def _from_root(resource: str) -> str:
+    """A region as typed here, named from the repository's root."""
+    path, found, name = resource.rpartition("::")
+    return f"{_placed(path)[1]}::{name}" if found else resource
+
+
+def _text(source: str) -> str:
+    """
+    Raises:
+        Refusal: INVALID: no such file, or not UTF-8.
+    """
+    try:
+        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        return raw.decode()
+    except (OSError, UnicodeDecodeError) as bad:
+        why = bad.strerror if isinstance(bad, OSError) else "it is not UTF-8"
+        raise Refusal(
+            Code.INVALID, f"The text in {file_names.shown(source)} could not be read ({why}). "
+            "Nothing was written.", next="Name a file with the region's whole new text.",
+        ) from None
+
+
 def _asking() -> Outlines:
     from coordinator.regions.process import Outlines  # each start of `coord` would pay for it
 
@@ -74,12 +150,14 @@ def _outline(outlines: Outlines, name: str, data: bytes, *, nested: bool) -> Out
     return outlines.of(data, language_of(name, data), nested=nested)
 
 
-def _row(file: str, region: Region) -> dict[str, Any]:
+def _row(file: str, region: Region, data: bytes) -> dict[str, Any]:
+    whole = data if region.kind == "header" else data[region.start:region.end]
     return {
         "resource": f"{file}::{region.name}" if region.name else file, "name": region.name,
         "kind": region.kind, "first_line": region.first_line, "last_line": region.last_line,
         "line": region.line, "start": region.start, "end": region.end,
         "spans": region.spans, "hash": region.hash,
+        "content_hash": "sha256:" + hashlib.sha256(whole).hexdigest(),  # as a lease tells it
     }
 
 

@@ -206,6 +206,19 @@ class Client:
                        cwd=os.getcwd())  # noqa: PTH109
         )
 
+    def commit_region(self, resource: str, text: str, *, content_hash: str | None = None,
+                      lease_token: str | None = None) -> rq.RegionsCommitted:
+        """Write the new text of a leased region (`path::Qualified.name`, from the root). Several at
+        once: `call(requests.CommitRegion(…))`.
+
+        Raises:
+            Refusal: REGION_CHANGED with the fresh text, PARSE_INVALID, OUT_OF_SCOPE_EDIT,
+                NOT_HOLDER, UNKNOWN_LEASE, STALE_TOKEN; LOCKED: another writes the file just now.
+        """
+        return self.call(rq.CommitRegion(agent=self._me(), regions=[
+            rq.RegionText(resource=resource, text=text, content_hash=content_hash,
+                          lease_token=lease_token)]))
+
     def claim(self, task: str | None = None, *, ttl: float | None = None,
               wait: float = 0.0) -> rq.Claimed:
         """Take a task with its leases.

@@ -168,6 +168,16 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
         rq.Release, {"resources": _RESOURCES}, typed={"resources": _Names},
     ),
     Tool(
+        "commit_region", "Write regions",
+        "Write the new text of functions, classes or methods that you have leased by name "
+        "(`path::Qualified.name`), of all of them or of none. Others may edit the rest of the file "
+        "meanwhile. Refused if a region was changed since you read it, with the fresh text.",
+        rq.CommitRegion,
+        {"regions": "For each: `resource`, its whole new `text`, and the `content_hash` of the "
+         "text that you made it from."},
+        typed={"regions": Annotated[list[rq.RegionText], msgspec.Meta(min_length=1)]},
+    ),
+    Tool(
         "who_holds", "Who holds what",
         "Who holds leases now, why and until when, and who waits. `resource` narrows it to what "
         "overlaps that path.",

@@ -20,6 +20,12 @@ from coordinator.words.refusals import CATALOGUE, Code, Refusal
 from tests.conftest import Repo
 
 A = "a.py"
+
+
+def text_of(text: str, **more: str) -> rq.CommitRegion:
+    return rq.CommitRegion(agent="ann", regions=[rq.RegionText(resource="whole.py::something", text=text, **more)])
+
+
 #: code -> (request, the CLI's words for it or None where the CLI cannot say it)
 CASES: list[tuple[Code, rq.Request[Any], list[str] | None]] = [
     (Code.INVALID, rq.Acquire(agent="bob", resources=["x\0y"]), None),
@@ -51,6 +57,9 @@ CASES: list[tuple[Code, rq.Request[Any], list[str] | None]] = [
     (Code.BAD_TRANSITION, rq.TaskRetry(task="T-1"), ["task", "retry", "T-1"]),
     (Code.NOTHING_TO_DO, rq.TaskClaim(agent="bob"), ["task", "claim", "-a", "bob"]),
     (Code.VERSION_CHANGED, rq.ReviewDecide(review="R-1", verdict="revert"), ["review", "revert", "R-1"]),
+    (Code.REGION_CHANGED, text_of("gone = 2\n", content_hash="sha256:0"), ["commit-region", "whole.py::something", "-a", "ann", "--hash", "sha256:0", "--from", "coord.toml"]),
+    (Code.PARSE_INVALID, text_of("def something(:\n"), None),
+    (Code.OUT_OF_SCOPE_EDIT, text_of("other = 2\n"), ["commit-region", "whole.py::something", "-a", "ann", "--from", "coord.toml"]),
     (Code.REVIEW_OPEN, rq.Acquire(agent="bob", resources=["half.py"]), ["lock", "half.py", "-a", "bob"]),
 ]
 
@@ -73,7 +82,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repo]:
     boss.call(rq.TaskAdd(title="one", resources=[A]))
     boss.call(rq.TaskAdd(title="two", after=["T-1"]))
     ann.claim("T-1")
-    ann.acquire("c.py")
+    ann.acquire("c.py", "whole.py::something")
     boss.call(rq.RequestFile(agent="cyd", resource="c.py", reason="why not"))
     boss.call(rq.RequestAnswer(agent="ann", request="U-1", verdict="reject"))
     boss.call(rq.RequestFile(agent="cyd", resource="c.py", reason="why not now"))

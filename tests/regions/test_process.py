@@ -12,7 +12,7 @@ import pytest
 
 from coordinator.regions.grammar import outline
 from coordinator.regions.process import Outlines
-from coordinator.words.refusals import CATALOGUE, Code
+from coordinator.words.refusals import CATALOGUE, Code, Refusal
 from tests.conftest import Repo
 from tests.regions.held import held
 from tests.regions.samples import SAMPLES
@@ -122,3 +122,28 @@ def test_a_lease_on_a_region_that_is_not_there(repo: Repo) -> None:
     known = [f"f.py::{name}" for name in ("charge", "charge.inner", "A", "A.refund", "<header>")]
     done = repo.coord("lock", *known, "new.py::not.yet", "--agent", "ann")
     assert done.returncode == 0, done.stderr
+
+
+def test_regions_are_committed_from_the_command_line(repo: Repo) -> None:
+    (repo.root / "sub").mkdir()
+    text = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
+    (repo.root / "sub/f.py").write_text(text)
+    assert repo.coord("lock", "sub/f.py::f", "sub/f.py::g", "--agent", "ann").returncode == 0
+    told = json.loads(repo.coord("regions", "sub/f.py", "--json").stdout)["items"]
+    hashes = {row["name"]: row["content_hash"] for row in told}
+    done = repo.coord("commit-region", "f.py::f", "--agent", "ann", "--hash", hashes["f"], cwd=repo.root / "sub",
+                      text="def f():\n    return 10\n")
+    assert done.returncode == 0 and done.stdout.startswith("sub/f.py::f  sha256:"), done.stderr
+    again = repo.coord("commit-region", "sub/f.py::f", "--agent", "ann", "--hash", hashes["f"], "--json", text="x")
+    assert json.loads(again.stdout)["error"]["text"] == "def f():\n    return 10\n\n\n"
+    (repo.root / "new f").write_text("def f():\n    return 100\n")
+    (repo.root / "new g").write_text("def g():\n    return 200\n")
+    both = ("commit-region", "sub/f.py::f", "sub/f.py::g", "--agent", "ann")
+    assert repo.coord(*both, "--from", "new f").returncode == 2
+    assert repo.coord(*both, "--from", "new f", "--from", "none").returncode == 2
+    assert repo.coord(*both, "--from", "new f", "--from", "new g").returncode == 0
+    assert (repo.root / "sub/f.py").read_text() == text.replace("1", "100").replace("2", "200")
+    with repo.client("bob") as client:
+        with pytest.raises(Refusal) as refused:
+            client.commit_region("sub/f.py::f", "def f(): pass\n")
+        assert refused.value.code is Code.NOT_HOLDER

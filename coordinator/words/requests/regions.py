@@ -44,4 +44,3 @@ class CommitRegion(Request[RegionsCommitted]):
     http = ("POST", "/v1/regions/commit")
     agent: Name
     regions: list[RegionText]
-    cwd: Name | None = None
