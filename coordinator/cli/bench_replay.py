@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -29,6 +29,10 @@ def replay_command(
     discovered: Annotated[
         float, typer.Option(min=0, max=1, help="Share of tasks that find a file out on the way.")
     ] = DISCOVERED_SHARE,
+    granularity: Annotated[
+        Literal["file", "region"],
+        typer.Option(help="What tasks lease: whole files, or the regions that they change."),
+    ] = "file",
     keep: Annotated[
         Path | None, typer.Option(help="Leave the repository in this (empty) folder.")
     ] = None,
@@ -39,6 +43,7 @@ def replay_command(
     asked = Asked(
         old=old, new=new, agents=agents, tasks_per_agent=tasks_per_agent, think=think, seed=seed,
         uncoordinated=uncoordinated, kill=kill, discovered=discovered, keep=keep,
+        granularity=granularity,
     )
     tell = (lambda line: complain(in_line(line))) if verbose else (lambda line: None)
     result = run(asked, say=tell)
@@ -59,7 +64,9 @@ def describe(result: Result) -> None:
            f"  ({len(result.differing_files)} files differ from NEW)"))
     say(f"wall clock     {result.wall_s:.2f} s; one after the other {result.serial_s:.2f} s")
     say(f"speed-up       {result.speedup:.2f}; at best possible {result.best_speedup:.2f} "
-        "(work shared evenly, or the heaviest chain of tasks that share a file)")
+        "(work shared evenly, or the heaviest chain of tasks that share a file or region)"
+        + (f"; with leases on files at best {result.best_by_file:.2f}"
+           if result.best_by_file != result.best_speedup else ""))
     if result.coordinated:
         say(f"conflicts      {result.conflicts}; redirected {result.redirects}, "
             f"taken {result.redirects_taken}; given back {result.given_back}")

@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coordinator.simulation.changes import segments
-from coordinator.simulation.edits import applied
-from coordinator.simulation.plan import Plan
+from coordinator.simulation.changes import Change, segments
+from coordinator.simulation.edits import applied, with_hunks
+from coordinator.simulation.plan import Plan, Task, path_of
 from coordinator.simulation.worker import carry
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ DEPTH_MAX = 2
 WAIT_S = 15.0
 PATIENCE_S = 60.0
 TTL_S = 120.0
+#: How often a commit of regions is made anew on what others have made of the file meanwhile.
+COMMITS_MAX = 20
 #: What a task that was given back exits with (EX_TEMPFAIL).
 GIVEN_BACK = 75
 #: How long an agent that is to be killed in mid-edit waits for it (seconds).
@@ -88,12 +90,53 @@ class StandIn:
             task, plan, self.root, before_files=before_files, think=think, say=_say,
             baseline=lambda path: self._baseline(plan, path),
             halfway=lambda path: self._halfway(task_id, path),
+            write_regions=lambda change, hunks: self._write_regions(
+                task._replace(id=task_id), change, hunks),
         )
         whole = time.perf_counter() - started
         _say(SIGN + json.dumps({
             "task": task_id, "think_s": spent["think"], "waited_s": spent["waited"],
             "write_s": whole - sum(spent.values()),
         }))
+
+    def _write_regions(self, task: Task, change: Change, hunks: tuple[int, ...]) -> bool:
+        """Commit the regions that these hunks change in the file as it is now; false: they are not
+        all leased, and it has to be written whole (which is leased then).
+
+        Raises:
+            GivenBack: the whole file is not to be had.
+        """
+        own = {one for one in (*task.files, *task.discovered) if path_of(one) == change.path}
+        if own == {change.path} or not own:
+            return False
+        from coordinator.simulation import by_region
+        from coordinator.words import requests as rq
+        from coordinator.words.refusals import Code, Refusal
+
+        client = self.client()
+        for _ in range(COMMITS_MAX):
+            now = (self.root / change.path).read_bytes()
+            made = with_hunks(now, change, hunks or tuple(range(len(change.hunks))))
+            if made == now:
+                return True
+            names = by_region.regions(change.path, now, made)
+            if names is None or any(not _held(f"{change.path}::{name}", own) for name in names):
+                break
+            try:
+                client.call(rq.CommitRegion(agent=str(client.agent), regions=[
+                    rq.RegionText(resource=f"{change.path}::{one.name}", text=one.text,
+                                  content_hash=one.was)
+                    for one in by_region.texts(change.path, now, made, names)]))
+                return True
+            except Refusal as refusal:
+                _say(f"{refusal.code}: {refusal.message}")
+                if refusal.code not in (Code.REGION_CHANGED, Code.LOCKED, Code.VERSION_CHANGED):
+                    raise
+        self._acquire(task.id, [change.path], DEPTH_MAX)
+        now = (self.root / change.path).read_bytes()
+        made = with_hunks(now, change, hunks or tuple(range(len(change.hunks))))
+        (self.root / change.path).write_bytes(made)
+        return True
 
     def client(self) -> Client:
         """The connection to coord, made when it is first needed."""
@@ -209,6 +252,10 @@ class StandIn:
         armed.unlink()
         new.rename(ready)
         time.sleep(DOOMED_S)
+
+
+def _held(name: str, own: set[str]) -> bool:
+    return any(f"{name}.".startswith(f"{one}.") for one in own)
 
 
 def _say(line: str) -> None:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -24,6 +25,7 @@ from coordinator.launch.launcher import Launcher
 from coordinator.launch.report import Report
 from coordinator.simulation import best_possible
 from coordinator.simulation.agent import REDIRECTED, SIGN, TTL_S
+from coordinator.simulation.by_region import by_region
 from coordinator.simulation.outcome import Score, compare
 from coordinator.simulation.person import Person
 from coordinator.simulation.plan import Plan
@@ -49,6 +51,7 @@ class Asked(msgspec.Struct, kw_only=True, frozen=True):
     uncoordinated: bool = False
     kill: int = 0
     discovered: float = DISCOVERED_SHARE
+    granularity: Literal["file", "region"] = "file"
     keep: Path | None = None
 
 
@@ -61,6 +64,7 @@ class Result(msgspec.Struct, kw_only=True):
     serial_s: float
     speedup: float
     best_speedup: float
+    best_by_file: float
     conflicts: int
     redirects: int
     redirects_taken: int
@@ -115,6 +119,9 @@ def run(
     except (ValueError, OSError) as bad:
         raise Refusal(Code.INVALID, f"The replay cannot begin: {bad}.",
                       next="coord bench replay OLD NEW, two directories.") from None
+    by_file = plan
+    if asked.granularity == "region":
+        plan = by_region(plan)
     if not plan.tasks:
         raise Refusal(Code.INVALID, f"{asked.old} and {asked.new} do not differ.",
                       next="Name two different releases.")
@@ -127,7 +134,7 @@ def run(
                       next="`--keep` needs an empty folder; git must be installed.") from None
     with ground:
         if asked.uncoordinated:
-            return _uncoordinated(asked, plan, ground, started)
+            return _uncoordinated(asked, by_file, ground, started)
         return _coordinated(asked, plan, ground, say, started, show, ending)
 
 
@@ -213,6 +220,8 @@ def _result(
 ) -> Result:
     serial_s = best_possible.serial_s(plan.tasks) + sum(one.write_s for one in records)
     best_wall = best_possible.best_possible_wall(plan.tasks, asked.agents)
+    whole = [best_possible.by_file(task) for task in plan.tasks]
+    best_file = best_possible.best_possible_wall(whole, asked.agents)
     overhead_s = 0.0
     if report is not None and records:
         took = sum(one.seconds for one in report.attempts if one.outcome == "done")
@@ -221,6 +230,7 @@ def _result(
         lost_edits=len(score.lost_edits), wall_s=round(wall_s, 3), serial_s=round(serial_s, 3),
         speedup=round(serial_s / wall_s, 3) if wall_s else 0.0,
         best_speedup=round(best_possible.serial_s(plan.tasks) / best_wall, 3) if best_wall else 1.0,
+        best_by_file=round(best_possible.serial_s(plan.tasks) / best_file, 3) if best_file else 1.0,
         conflicts=report.conflicts if report else 0, redirects=report.redirects if report else 0,
         redirects_taken=taken,
         reviews=report.reviews if report else 0,

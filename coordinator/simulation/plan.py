@@ -15,12 +15,18 @@ from coordinator.simulation.changes import Change, Entry, Hunk, Kind
 _FORMAT = 1
 
 
+def path_of(resource: str) -> str:
+    """The file of a region; any other resource is a file."""
+    return resource.rpartition("::")[0] or resource
+
+
 class Task(NamedTuple):
     """One agent's piece of work.
 
-    `files` are the resources it declares; `discovered` are those it finds out about only while
-    working, and must acquire then. `edits` maps each changed path to the hunks to carry into it; an
-    empty list means the whole-file operation (and all hunks of a renamed file).
+    `files` are the resources it declares (files, or regions of them); `discovered` are those it
+    finds out about only while working, and must acquire then. `edits` maps each changed path to the
+    hunks to carry into it; an empty list means the whole-file operation (and all hunks of a renamed
+    file).
     """
 
     id: str
@@ -55,7 +61,7 @@ class Plan(NamedTuple):
         """Paths that more than one task touches, with the number of tasks; most shared first."""
         counts: dict[str, int] = {}
         for task in self.tasks:
-            for path in (*task.files, *task.discovered):
+            for path in {path_of(one) for one in (*task.files, *task.discovered)}:
                 counts[path] = counts.get(path, 0) + 1
         hot = [(path, n) for path, n in counts.items() if n > 1]
         return dict(sorted(hot, key=lambda item: (-item[1], item[0])))

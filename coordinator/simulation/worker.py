@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from coordinator.simulation.changes import Change, Entry, Kind
 from coordinator.simulation.edits import Torn, with_hunks
-from coordinator.simulation.plan import Plan, Task
+from coordinator.simulation.plan import Plan, Task, path_of
 
 #: Times to make a directory anew that another agent removes because it is empty.
 _TRIES = 1000
@@ -38,6 +38,7 @@ def carry(
     say: Callable[[str], None] = lambda line: None,
     baseline: Callable[[str], bytes | None] = lambda path: None,
     halfway: Callable[[str], None] = lambda path: None,
+    write_regions: Callable[[Change, tuple[int, ...]], bool] = lambda change, hunks: False,
 ) -> None:
     """Carry out one task below `root`. Doing it again, after it was cut short anywhere, is safe.
 
@@ -46,12 +47,14 @@ def carry(
     meanwhile, perhaps in the very files it holds, and reads all of them again. `think` gets
     seconds. `baseline` gives the bytes that a path had before a writer that died tore it; None:
     unknown, and the content of OLD is taken. `halfway` is called with the path when half of a file
-    is on disk and the rest is not.
+    is on disk and the rest is not. `write_regions` carries hunks of a file into what it is by then,
+    if only regions of it are leased; false: it is written whole.
 
     Raises:
         OSError: a file cannot be read or written.
     """
-    late = [p for p in task.edits if set(plan.changes[p].paths) & set(task.discovered)]
+    discovered = set(map(path_of, task.discovered))
+    late = [p for p in task.edits if discovered & set(plan.changes[p].paths)]
     held = {path: _read(plan.changes[path], root, say) for path in task.edits if path not in late}
     say(f"thinking {task.think_s:.3f}s")
     if task.discovered:
@@ -69,6 +72,9 @@ def carry(
         if change.kind is Kind.DELETE or change.new is None:
             say(f"deleting {path}")
             _remove(root, path)
+            continue
+        if change.kind is Kind.EDIT and write_regions(change, task.edits[path]):
+            say(f"committed regions of {path}")
             continue
         data = _intended(change, task.edits[path], held[path], baseline, say)
         say(f"writing {path}")
