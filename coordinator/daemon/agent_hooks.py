@@ -135,7 +135,7 @@ class AgentHooks:
                 wait_s=wait_s, turn_wait_s=turn_wait_s, git_asks=self._git_asks(actor.agent),
                 broken=[one for said in sentences.values() for one in said],
                 on_the_way=self._on_the_way, kept=kept, window_wait_s=window_wait_s,
-                writing=lambda agent: not wait or self._writes(agent, heard),
+                writing=lambda agent: self._writes(agent, heard), goes_on=not wait,
             )
             if heeded.waiting is None:  # else nothing is told yet
                 if confirms:

@@ -29,7 +29,6 @@ from coordinator.looking.facts import (
     OF_REGIONS,
     AnyNeed,
     Below,
-    Between,
     Bytes,
     Content,
     Fact,
@@ -37,16 +36,14 @@ from coordinator.looking.facts import (
     Ignored,
     Listing,
     Looked,
-    Names,
     Part,
     Parts,
     Place,
     Proposed,
-    Rewound,
     Twins,
     Whole,
 )
-from coordinator.looking.file_regions import FileRegions
+from coordinator.looking.region_looker import RegionLooker
 from coordinator.rules.leases import as_resource
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import NAME_PARTS_MAX, Located
@@ -58,8 +55,6 @@ PASSING_PATHS, PASSING_BYTES, PASSING_CHARS = 8, 64 * 1024, 1024
 STEADY_TRIES = 3
 #: Regions of one edit that are looked at with it.
 PARTS_AT_ONCE = 10
-#: Permission bits that a part of a file is kept with.
-PLAIN_MODE = 0o644
 #: Entries of directories that a search for a file's other names reads.
 TWINS_ENTRIES_MAX = 200_000
 
@@ -93,8 +88,7 @@ class Looker:
         content: Callable[[str], bytes | None] = lambda digest: None,
     ) -> None:
         self.tree = tree
-        self._content = content
-        self._regions = FileRegions()
+        self._regions = RegionLooker(self._text, self._keep, content)
         self.ignore = ignore
         self._budget = budget
         self._kept = kept
@@ -259,7 +253,9 @@ class Looker:
         if isinstance(need, Twins):
             return self._twins(need.path)
         if isinstance(need, OF_REGIONS):
-            return self._of_regions(need)
+            path = need.path if not isinstance(need, Proposed) else self.tree.resolve(
+                need.text, need.cwd, literal=True, seen=self._seen).path
+            return Parts(None) if path is None else self._regions.fact(need, path)
         assert isinstance(need, Ignored)
         return self.ignore.ignored(need.name)
 
@@ -277,51 +273,11 @@ class Looker:
 
     def rest(self) -> None:
         """Nobody waits just now."""
-        self._regions.expect()
+        self._regions.rest()
 
     def close(self) -> None:
         """End the process for the grammars, if there is one."""
         self._regions.close()
-
-    def _of_regions(self, need: Part | Names | Proposed | Between | Rewound) -> Fact:
-        path = need.path if not isinstance(need, Proposed) else self.tree.resolve(
-            need.text, need.cwd, literal=True, seen=self._seen).path
-        if path is None:
-            return Parts(None)
-        found: tuple[bytes, int] | Bytes | None = self._text(path)
-        if isinstance(found, Bytes):  # nothing, or no text
-            if isinstance(need, Names):
-                return []
-            if isinstance(need, Proposed | Between):
-                return Parts(None, found.hash)
-            if isinstance(need, Part):
-                return found
-            if found.hash is not None:
-                return _UNREADABLE  # its regions are nowhere in it
-            found = None
-        data, mode = found or (b"", PLAIN_MODE)
-        if isinstance(need, Names):
-            return self._regions.names(path, data)
-        if isinstance(need, Proposed):
-            return self._regions.proposed(path, data, need.edits)
-        if isinstance(need, Between):
-            before = self._content(need.before)
-            return Parts(None) if before is None else self._regions.between(path, before, data)
-        if isinstance(need, Part):
-            part = self._regions.part(path, data, need.name)
-            return _ABSENT if part is None else self._keep(part, PLAIN_MODE)
-        parts = []
-        for name, was in need.parts:
-            there = self._regions.part(path, data, name)
-            if was == (None if there is None else digest(there)):
-                continue
-            before = None if was is None else self._content(was)
-            if was is not None and before is None:
-                return _UNREADABLE  # what it was is kept nowhere
-            parts.append((name, before))
-        if not parts and found is None:
-            return _ABSENT
-        return self._keep(self._regions.rewound(path, data, parts), mode)
 
     def _text(self, path: str) -> tuple[bytes, int] | Bytes:
         """A file's bytes and permission bits; what is there if that is no plain file, is too large,

@@ -27,6 +27,8 @@ from coordinator.service.leasing.leases import stale
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.repository_files import Bytes
 from coordinator.service.review import verdicts
+from coordinator.service.review.verdict_words import stuck, taken_back
+from coordinator.service.review.verdict_words import warnings as left_over
 from coordinator.service.review.verdicts import (
     Aside,
     AsWho,
@@ -266,9 +268,9 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     for one in done.saved:
         tx.keep_stored(one.name, one.size)
     if done.state == "stuck":
-        return verdicts.stuck(journal, done)
-    refusal = verdicts.taken_back(svc, journal, done) if done.state == "back" else None
-    warnings = verdicts.warnings(svc, done)
+        return stuck(journal, done)
+    refusal = taken_back(svc, journal, done) if done.state == "back" else None
+    warnings = left_over(svc, done)
     _close(journal.review, tx)
     tx.record(ev.VerdictEnded(
         review=journal.review, agent=agent, task=None, what="commit",

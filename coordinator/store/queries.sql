@@ -115,7 +115,11 @@ SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
         WHERE acquisition_id LIKE 'W-%'),
        (SELECT coalesce(max(n), 0) FROM tasks), (SELECT coalesce(max(n), 0) FROM reviews),
        (SELECT coalesce(max(notice), 0) FROM notices),
-       (SELECT coalesce(max(n), 0) FROM unlock_requests);
+       (SELECT coalesce(max(n), 0) FROM unlock_requests),
+       max((SELECT coalesce(max(CAST(substr(review_id, 3) AS INTEGER)), 0) FROM verdicts
+            WHERE review_id LIKE 'C-%'),
+           (SELECT coalesce(max(CAST(substr(data ->> 'review', 3) AS INTEGER)), 0) FROM events
+            WHERE kind = 'verdict_begun' AND data ->> 'review' LIKE 'C-%'));
 
 -- name: counters_all
 SELECT name, value FROM counters;

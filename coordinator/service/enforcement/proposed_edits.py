@@ -10,7 +10,7 @@ long before); nothing is put back, a person is told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
@@ -52,12 +52,10 @@ class Wanted:
 
     Attributes:
         resources: regions and whole files.
-        windows: the write windows of the files of which regions are leased, with what these hold.
-        regions: the names of those regions, by file.
+        regions: the names of the regions, by file.
     """
 
     resources: list[Located] = field(default_factory=list)
-    windows: list[tuple[Located, str]] = field(default_factory=list)
     regions: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -107,22 +105,29 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
         name = located.resource.name
         out.regions[name] = names
         out.resources += [_region(svc, located, one) for one in names]
-        out.windows.append((Located(window(name), None, None), str(located.path)))
     return out
 
 
-def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, asked: Wanted,
-                 wait_s: float) -> Refusal | None:
-    """Take the write windows of a call whose leases are taken; the refusal, if another's edit of
-    one of these files is in the middle.
+def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall,
+                 files: Sequence[Located], wait_s: float) -> Refusal | None:
+    """Take the write windows of those of the files that may be leased by region; the refusal, if
+    another's edit of one is in the middle. It comes first: what is half written tells nobody which
+    regions an edit would change.
 
     Raises:
         Unready: a file was not looked at since the last window of it closed.
     """
-    for located, path in sorted(asked.windows, key=lambda one: one[1]):  # in one order for all
-        content = tx.looked.content(path)
+    edited = {path for path, edits in _edits(heard) if edits and _divided(svc, path)}
+    if not edited:
+        return None
+    chosen = [one for one in files if one.worktree is None and one.links == 1
+              and one.inode is not None and one.path is not None
+              and _divided(svc, one.resource.name)]
+    for located in sorted(chosen, key=lambda one: one.resource.name):  # in one order for all
+        content = tx.looked.content(str(located.path))
         tx.keep_found(content)
-        for raw in tx.rows("leases_at_scope", located.resource.scope):
+        asked = Located(window(located.resource.name), None, None)
+        for raw in tx.rows("leases_at_scope", asked.resource.scope):
             row = LeaseRow(*raw)
             if row.locked_by == agent and row.content_hash != content.hash:
                 # It was taken in line, or another edit of its own is in the middle.
@@ -131,14 +136,22 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, asked: Wanted,
                     lease_kind=row.kind, worktree=None, content_hash=content.hash,
                 ))
         request = rq.Acquire(
-            agent=agent, resources=[located.resource.name], wait_s=wait_s, retry=wait_s > 0,
+            agent=agent, resources=[asked.resource.name], wait_s=wait_s, retry=wait_s > 0,
             ttl_s=svc.settings.leases.window_s, description="is writing it",
         )
-        answer = leases.acquire_located(svc, tx, actor, request, [located],
+        answer = leases.acquire_located(svc, tx, actor, request, [asked],
                                         held_before=(content.hash,))
         if isinstance(answer, Refusal):
             return answer
     return None
+
+
+def drop_windows(tx: Tx, agent: str, but: Collection[str], writing: bool) -> None:
+    """Close the agent's windows, but those of these files: it does not write the others now."""
+    for raw in tx.rows("leases_of_holder", agent):
+        row = LeaseRow(*raw)
+        if not writing and is_window(row) and row.file_path.removeprefix(WINDOW) not in but:
+            grant.end(tx, row)
 
 
 def close_windows(svc: Service, tx: Tx, agent: str) -> list[str]:

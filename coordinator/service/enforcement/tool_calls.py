@@ -57,6 +57,7 @@ def serve(
     wait_s: float = 0.0, turn_wait_s: float = 0.0, git_asks: bool = False,
     broken: Sequence[str] = (), on_the_way: Collection[str] = (), kept: bool = False,
     window_wait_s: float = 0.0, writing: Callable[[str], bool] = lambda agent: False,
+    goes_on: bool = False,
 ) -> Heeded:
     """Serve one hook call.
 
@@ -71,17 +72,18 @@ def serve(
         kept: its shell commands cannot write what others hold, though a person started it.
         window_wait_s: how long the call may be held while another writes the same file.
         writing: whether another edit of this agent is running now.
+        goes_on: the call was held, and has got what it waited for.
     """
     if heard.moment == "other":
         return Heeded("")
     name = sessions.holder(svc, tx, actor, profile, heard)
     heeded = Heeded(name)
-    if proposed_edits.has_windows(tx, name) and not writing(name):
+    if not goes_on and proposed_edits.has_windows(tx, name) and not writing(name):
         broken = [*broken, *proposed_edits.close_windows(svc, tx, name)]
     if heard.moment == "before":
         if turn_wait_s > wait_s and tx.present().turns:
             wait_s = turn_wait_s
-        _before(svc, tx, actor, heard, heeded, wait_s, git_asks, window_wait_s)
+        _before(svc, tx, actor, heard, heeded, wait_s, git_asks, window_wait_s, writing(name))
         if heard.sub and not heeded.deny and _commits(heard):
             shell_commands.hand_up(tx, name)  # what commits is the process, which is its parent's
     elif heard.moment == "after":
@@ -110,7 +112,7 @@ def serve(
 
 def _before(
     svc: Service, tx: Tx, actor: Actor, heard: HookCall, heeded: Heeded, wait_s: float,
-    git_asks: bool, window_wait_s: float,
+    git_asks: bool, window_wait_s: float, writing: bool,
 ) -> None:
     call = heard.call
     if call is None:
@@ -120,12 +122,15 @@ def _before(
     if call.kind == "write":
         located, refusal = located_in(tx, call.paths, heard.cwd)
         if refusal is None:
-            asked = proposed_edits.wanted(svc, tx, heeded.holder, heard, located)
-            refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s, asked=asked)
-            if refusal is None:
-                refusal = proposed_edits.open_windows(svc, tx, actor, heeded.holder, asked,
-                                                      window_wait_s)
+            refusal = proposed_edits.open_windows(svc, tx, actor, heeded.holder, heard, located,
+                                                  window_wait_s)
+            if refusal is not None:
                 wait_s = window_wait_s
+            else:
+                asked = proposed_edits.wanted(svc, tx, heeded.holder, heard, located)
+                refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s, asked=asked)
+                proposed_edits.drop_windows(tx, heeded.holder, [] if refusal else asked.regions,
+                                            writing)
         heeded.outside = _outside(tx, call.paths, heard.cwd) if refusal is None else []
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.words.requests.base import Reply, Request
-from coordinator.words.texts import Name
+from coordinator.words.texts import Document, Name
 
 
 class RegionText(Reply, forbid_unknown_fields=True):
@@ -18,7 +18,7 @@ class RegionText(Reply, forbid_unknown_fields=True):
     """
 
     resource: Name
-    text: str
+    text: Document
     content_hash: Name | None = None
     lease_token: Name | None = None
 

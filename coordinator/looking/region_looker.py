@@ -1,0 +1,86 @@
+"""Looks at regions of files: what one holds, what an edit would change, what differs.
+
+Owns how a need of that kind is answered from a file's bytes. Reads no file itself, and keeps no
+bytes: both is handed in by the `Looker` whose part it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator.files.content import digest
+from coordinator.looking.facts import Between, Bytes, Fact, Names, Part, Parts, Proposed, Rewound
+from coordinator.looking.file_regions import FileRegions
+
+#: Permission bits that a part of a file is kept with.
+PLAIN_MODE = 0o644
+_ABSENT, _UNREADABLE = Bytes(None), Bytes("unreadable")
+
+
+class RegionLooker:
+    """One looker's.
+
+    Args:
+        text: a plain file's bytes and permission bits, by its absolute path; or what is there.
+        keep: bytes, with the permission bits of their file, as a fact.
+        content: the bytes of this hash, if they are kept.
+    """
+
+    def __init__(
+        self, text: Callable[[str], tuple[bytes, int] | Bytes],
+        keep: Callable[[bytes, int], Bytes], content: Callable[[str], bytes | None],
+    ) -> None:
+        self._text, self._keep, self._content = text, keep, content
+        self._regions = FileRegions()
+
+    def close(self) -> None:
+        """End the process for the grammars, if there is one."""
+        self._regions.close()
+
+    def rest(self) -> None:
+        """Nobody waits just now."""
+        self._regions.expect()
+
+    def fact(self, need: Part | Names | Proposed | Between | Rewound, path: str) -> Fact:
+        """What a need asks of the file at this absolute path."""
+        found = self._text(path)
+        if isinstance(found, Bytes):  # nothing, or no text
+            return self._of_no_text(need, found)
+        data, mode = found
+        if isinstance(need, Names):
+            return self._regions.names(path, data)
+        if isinstance(need, Proposed):
+            return self._regions.proposed(path, data, need.edits)
+        if isinstance(need, Between):
+            before = self._content(need.before)
+            return Parts(None) if before is None else self._regions.between(path, before, data)
+        if isinstance(need, Part):
+            part = self._regions.part(path, data, need.name)
+            return _ABSENT if part is None else self._keep(part, PLAIN_MODE)
+        return self._rewound(need, path, data, mode)
+
+    def _of_no_text(self, need: Part | Names | Proposed | Between | Rewound,
+                    found: Bytes) -> Fact:
+        if isinstance(need, Names):
+            return []
+        if isinstance(need, Proposed | Between):
+            return Parts(None, found.hash)
+        if isinstance(need, Part):
+            return found
+        if found.hash is not None:
+            return _UNREADABLE  # its regions are nowhere in it
+        if all(was is None for _, was in need.parts):
+            return _ABSENT
+        return self._rewound(need, need.path, b"", PLAIN_MODE)
+
+    def _rewound(self, need: Rewound, path: str, data: bytes, mode: int) -> Bytes:
+        parts = []
+        for name, was in need.parts:
+            there = self._regions.part(path, data, name)
+            if was == (None if there is None else digest(there)):
+                continue
+            before = None if was is None else self._content(was)
+            if was is not None and before is None:
+                return _UNREADABLE  # what it was is kept nowhere
+            parts.append((name, before))
+        return self._keep(self._regions.rewound(path, data, parts), mode)
