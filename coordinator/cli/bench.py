@@ -17,6 +17,7 @@ import typer
 
 from coordinator.bench import growth, guarded, hook_peers, pypi_peers
 from coordinator.bench import locks as locks_bench
+from coordinator.bench import one_file as one_file_bench
 from coordinator.bench import regions as regions_bench
 from coordinator.bench import rest as resting
 from coordinator.bench import sessions as measured
@@ -225,6 +226,31 @@ def regions(
     ):
         say(f"{what:34} {took:8.2f} {ratio:14.2f}x")
     say(f"{'the first question, with its start':34} {report.started_ms:8.2f}")
+
+
+@bench_app.command("one-file")
+def one_file(
+    agents: Annotated[int, typer.Option(min=2, max=100, help="Agents at once.")] = 10,
+    think: Annotated[float, typer.Option(min=0.01, help="Each thinks about so long (s).")] = 5.0,
+    lines: Annotated[int, typer.Option(min=20, max=100_000, help="Of the file that is committed "
+                                       "to.")] = 2000,
+    rounds: Annotated[int, typer.Option(min=3, max=1000, help="Commits.")] = 30,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Agents that share one file, by region and as a whole; and what one commit costs."""
+    report = one_file_bench.run(agents, think, lines, rounds, folder)
+    if as_json:
+        print_json(report)
+        return
+    say(f"{report.agents} agents, each at a function of its own in one file; {report.lost} edits "
+        f"lost.")
+    say(f"by region {report.by_region_s:.2f} s, {report.by_region_s / report.longest_s:.2f} times "
+        f"the longest agent; {report.refused} refusals")
+    say(f"by file   {report.by_file_s:.2f} s, {report.by_file_s / report.by_region_s:.1f} times "
+        "as long")
+    say(f"one commit in {report.lines:,} lines takes {report.commit_ms:.1f} ms, "
+        f"{report.commit_ratio:.2f} times a bare parse and an fsync of the file")
 
 
 @bench_app.command("rest")

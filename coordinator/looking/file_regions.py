@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from threading import Lock
+from threading import Lock, Thread
 
 from coordinator.files.content import digest
 from coordinator.looking.facts import Parts
@@ -24,6 +24,8 @@ from coordinator.words.resource_names import HEADER
 PIECEWISE = frozenset({
     "python", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp", "c-sharp",
 })
+#: A file of so many bytes is divided in a moment.
+SMALL_BYTES = 16 * 1024
 #: Outlines that are remembered; one takes some hundred bytes a region.
 OUTLINES_MAX = 200
 #: A part of a file: the region's name, and its bytes, or None where there is none.
@@ -92,6 +94,21 @@ class FileRegions:
         else:
             names = self._changed(path, data, made)
         return Parts(names, digest(data))
+
+    def prepare(self, path: str, data: bytes) -> None:
+        """Divide what will be asked about next, beside whoever asks now; what is small is divided
+        at once when it is asked about."""
+        if len(data) > SMALL_BYTES:
+            Thread(target=self.outline, args=(path, data), daemon=True).start()
+
+    def changed(self, path: str, before: bytes, after: bytes) -> tuple[list[str] | None, bool]:
+        """The regions that differ (None: the whole file), and whether the second cannot be read
+        where the first could."""
+        names = self._changed_within(path, before, after)
+        if names is not None:
+            return names, False
+        old, new = self.outline(path, before), self.outline(path, after)
+        return changed(old, before, new, after), new.broken and not old.broken
 
     def expect(self) -> None:
         """Divide what the last proposed edit will leave, while nobody waits."""

@@ -12,7 +12,6 @@ from itertools import pairwise
 
 from coordinator.files.content import digest
 from coordinator.looking.file_regions import FileRegions
-from coordinator.regions.differences import changed
 from coordinator.regions.names import nearest
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import HEADER
@@ -31,14 +30,15 @@ class NewText:
 
 
 def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
-            texts: Sequence[NewText]) -> bytes:
-    """The file's new bytes. Its line ends, its byte order mark and the blank lines below each
-    region stay.
+            texts: Sequence[NewText]) -> tuple[bytes, dict[str, bytes]]:
+    """The file's new bytes, and those of each region. Its line ends, its byte order mark and the
+    blank lines below each region stay.
 
     Raises:
         Refusal: REGION_UNKNOWN, REGION_CHANGED, PARSE_INVALID, OUT_OF_SCOPE_EDIT, INVALID.
     """
     pieces: list[tuple[int, int, bytes]] = []
+    fitted: dict[str, bytes] = {}
     before = regions.outline(path, data)
     if before.note:
         raise Refusal(
@@ -67,7 +67,8 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
                 resource=f"{shown}::{one.name}", content_hash=digest(old),
                 text=old.decode("utf-8", "replace")[:SHOWN_MAX],
             )
-        pieces.append((start, end, _fitted(data, old, one, shown)))
+        fitted[one.name] = _fitted(data, old, one, shown)
+        pieces.append((start, end, fitted[one.name]))
     pieces.sort()
     for (_, end, _), (start, _, _) in pairwise(pieces):
         if start < end:
@@ -79,7 +80,7 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
     for start, end, text in reversed(pieces):
         made = made[:start] + text + made[end:]
     _check(regions, path, shown, data, made, texts)
-    return made
+    return made, fitted
 
 
 def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:
@@ -102,14 +103,14 @@ def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:
 
 def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
            texts: Sequence[NewText]) -> None:
-    before, after = regions.outline(path, data), regions.outline(path, made)
-    if after.broken and not before.broken:
+    names, broken = regions.changed(path, data, made)
+    if broken:
+        language = regions.outline(path, data).language
         raise Refusal(
             Code.PARSE_INVALID,
-            f"{shown} could not be read as {after.language} with this text in it. Nothing was "
+            f"{shown} could not be read as {language} with this text in it. Nothing was "
             "written.", next="Correct the text, and commit it again.", path=shown,
         )
-    names = changed(before, data, after, made)
     own = [one.name for one in texts]
     beyond = [HEADER] if names is None else [
         name for name in names if not any(f"{name}.".startswith(f"{one}.") for one in own)]

@@ -57,7 +57,7 @@ from coordinator.words.resource_names import (
 #: Regions of one commit.
 REGIONS_MAX = 200
 #: While another writes one of its files a commit waits: so often, and so long each time (seconds).
-TRIES, AGAIN_S = 400, 0.02
+TRIES, AGAIN_S = 2000, 0.005
 #: How long a commit may hold the windows of its files (ms); a crash is met by the next start.
 HOLD_MS = 600_000
 
@@ -222,11 +222,12 @@ def _plan(svc: Service, view: View, rights: Sequence[Right]) -> Plan:
                 Code.REGION_CHANGED, f"{shown} is no plain file that can be read now. Nothing was "
                 "written.", next="Look at it; then lease it afresh.", path=path,
             )
-        made = spliced(svc.regions, path, shown, now.data, [
+        made, parts = spliced(svc.regions, path, shown, now.data, [
             NewText(region_of(one.name), one.text, one.was) for one in texts])
         for one in texts:
-            span = svc.regions.span(path, made, region_of(one.name))
-            out.hashes[one.name] = None if span is None else digest(made[span[0]:span[1]])
+            part = parts[region_of(one.name)]
+            out.hashes[one.name] = digest(part) if part else None
+        svc.regions.prepare(path, made)
         new = digest(made, executable=is_executable(now.hash))
         if new == now.hash:
             continue
