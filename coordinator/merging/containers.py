@@ -12,15 +12,17 @@ fields) are in conflict. Pure. """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from coordinator.merging import leaves
-from coordinator.merging.items import Item
+from coordinator.merging.items import Item, told_apart
 from coordinator.merging.matching import pairs, renamed
 from coordinator.merging.model import Clash, LineMerge, Segments
 
 BASE, OURS, THEIRS = 0, 1, 2
+_WORDS = re.compile(rb"\w+")
 #: What both sides took away was renamed by one of them if so much of it is left.
 GONE_MIN = 0.75
 
@@ -51,7 +53,7 @@ def merge(
         versions: base, ours, theirs; each begins with its head.
         name: the region's, for conflicts.
     """
-    return _Merging(versions, lines, notes, name).merge()
+    return _Merging(told_apart(versions), lines, notes, name).merge()
 
 
 class _Merging:
@@ -227,8 +229,9 @@ class _Merging:
                 last = order.index(n)
                 continue
             at = last + 1
-            if other == THEIRS:
-                while at < len(order) and self._added_by(order[at], OURS):
+            if self._kind(n) != "first":
+                while at < len(order) and (self._kind(order[at]) == "first" or (
+                        other == THEIRS and self._added_by(order[at], OURS))):
                     at += 1
             order.insert(at, n)
             placed.add(n)
@@ -263,7 +266,7 @@ class _Merging:
         items = [[self._versions[version][self._slots[n].at[version] or 0] for n in side]
                  for version, side in zip((OURS, THEIRS), sides, strict=True)]
         if not all(any(item.ordered for item in side) for side in items):
-            return run
+            return self._needed_first(sides, items) if all(sides) else run
         texts = [b"".join(item.text + (item.blank if at + 1 < len(side) else b"")
                           for at, item in enumerate(side)) for side in items]
         first = self._slots[sides[0][0]]
@@ -272,6 +275,19 @@ class _Merging:
             texts[0], texts[1],
         )]
         return [sides[0][0]]
+
+    def _needed_first(
+        self, sides: Sequence[list[int]], items: Sequence[Sequence[Item]],
+    ) -> list[int]:
+        """What both sides added at one place: ours first, but what one of them needs before it.
+        Each side's own order stays."""
+        queues = [list(zip(side, of, strict=True)) for side, of in zip(sides, items, strict=True)]
+        out: list[int] = []
+        while all(queues):
+            (mine, other) = queues
+            takes = 1 if _needs(mine[0][1], other) and not _needs(other[0][1], mine) else 0
+            out.append(queues[takes].pop(0)[0])
+        return out + [n for queue in queues for n, _ in queue]
 
     def _joined(self, order: list[int]) -> Segments:
         out: Segments = []
@@ -309,3 +325,9 @@ class _Merging:
             if then is not None and then > 0:
                 around.append(items[then - 1].blank)
         return max(around, key=len, default=b"")
+
+
+def _needs(item: Item, others: Sequence[tuple[int, Item]]) -> bool:
+    """Whether a text speaks of what one of these defines."""
+    names = {one.key[2:].partition("#")[0] for _, one in others if one.key[:2] in ("r:", "a:")}
+    return any(word.decode("utf-8", "replace") in names for word in _WORDS.findall(item.text))

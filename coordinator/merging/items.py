@@ -2,8 +2,8 @@
 
 Owns the step from bytes and a `Reading` to items. An item is a region, or a statement or comment
 that is in none, with what is attached above it; the blank lines below it are kept apart. A file and
-a class are lists of items, the first of which is their head (what comes before all others: in
-Python with the docstring), the last perhaps their tail (a closing brace).
+a class are lists of items, the first of which is their head (what comes before all others), the
+last perhaps their tail (a closing brace).
 
 Pure. Where items do not begin on lines of their own, there are none: the text is merged by lines.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -36,7 +36,8 @@ class Item:
 
     Attributes:
         key: what it is known by in all three versions; empty if only by its text.
-        kind: of a region, or `import`, `comment`, `text`, `statement`, `attribute`, `head`, `tail`.
+        kind: of a region, or `import`, `comment`, `text`, `statement`, `attribute`, `head`, `tail`;
+            `first` is what nothing may come before but the head.
         text: its bytes, without the blank lines below; ends with a line's end, unless empty.
         blank: these blank lines.
         name: what a person calls it.
@@ -87,6 +88,21 @@ def items(data: bytes, reading: Reading) -> tuple[Item, ...] | None:
     return _Making(data, reading).file()
 
 
+def told_apart(versions: Sequence[Sequence[Item]]) -> list[tuple[Item, ...]]:
+    """The same versions; where one of them imports from one place in several statements, these are
+    known by their whole text in all of them."""
+    several = {
+        item.key.partition("#")[0] for version in versions for item in version
+        if item.key.startswith("i:") and "#" in item.key
+    }
+    return [
+        tuple(
+            replace(item, key="i:" + " ".join(item.text.decode("utf-8", "surrogateescape").split()))
+            if item.key.partition("#")[0] in several else item for item in version
+        ) for version in versions
+    ] if several else [tuple(version) for version in versions]
+
+
 def walk(all_: Iterable[Item]) -> Iterator[Item]:
     """All items, those of items too."""
     for item in all_:
@@ -122,17 +138,12 @@ class _Making:
         cuts = self._cuts(first, last, members, prefix, within)
         if cuts is None or (within >= 0 and not cuts):
             return None
-        python = self._language == "python"
-        begin = 0
-        if python:
-            begin = self._of_head(cuts)
+        begin = self._of_head(cuts) if self._language == "python" else 0
         begins = [one.first for one in cuts[begin:]]
         head_end = begins[0] if begins else last
         tail_from = last
-        if cuts[begin:]:
-            end = self._line_end(cuts[-1].last, last)
-            if self._data[end:last].strip():
-                tail_from = end
+        if cuts[begin:] and self._data[(end := self._line_end(cuts[-1].last, last)):last].strip():
+            tail_from = end
         made = [self._plain("<head>", "head", first, head_end, name)]
         for at, cut in enumerate(cuts[begin:]):
             until = begins[at + 1] if at + 1 < len(begins) else tail_from
@@ -142,18 +153,17 @@ class _Making:
         return _numbered(made)
 
     def _of_head(self, cuts: list[_Cut]) -> int:
-        """How many of the first belong to the head: up to the docstring, and what must be first."""
-        count = 0
-        for at, cut in enumerate(cuts):
-            if cut.kind == "text":
-                count = at + 1
-                break
-            if cut.kind != "comment":
-                break
-        while count < len(cuts) and cuts[count].kind == "import" and _FUTURE.match(
-                self._data, cuts[count].first):
-            count += 1
-        return count
+        """How many comments belong to the head: those before a docstring. Mark it, and what must
+        stand right behind it."""
+        at = next((n for n, cut in enumerate(cuts) if cut.kind != "comment"), 0)
+        begin = 0
+        if cuts and cuts[at].kind == "text":
+            begin = at
+            cuts[at].key, cuts[at].kind, cuts[at].name = "<text>", "first", "its docstring"
+        for cut in cuts[at:]:
+            if cut.kind == "import" and _FUTURE.match(self._data, cut.first):
+                cut.kind = "first"
+        return begin
 
     def _cuts(
         self, first: int, last: int, members: list[_Node], prefix: str, within: int,

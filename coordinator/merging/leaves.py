@@ -98,7 +98,7 @@ def _parts(item: Item) -> tuple[bytes, bytes, bytes]:
 def imported(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
     """`from x import a, b` with the names that either side added, without those that either took
     out; None where it is written in a way that this would lose something of."""
-    if ours.kind != "import" or theirs.kind != "import":
+    if not ours.key.startswith("i:") or not theirs.key.startswith("i:"):
         return None
     found = [_FROM.match(one.text) if one is not None else None for one in (base, ours, theirs)]
     _, mine, other = found
