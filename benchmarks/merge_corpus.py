@@ -71,7 +71,7 @@ def _bare(text: str) -> str:
 
 def units(source: str) -> tuple[str, list[Unit]]:
     """What stands before the first statement, and the statements."""
-    lines = source.split("\n")
+    lines = source.removesuffix("\n").split("\n")
     tree = ast.parse(source)
     return _of(tree.body, lines, 0, len(lines), deep=True)
 
@@ -81,6 +81,9 @@ def _of(
 ) -> tuple[str, list[Unit]]:
     starts = []
     floor = first
+    if ast.get_docstring(ast.Module(body, [])) is not None:  # it belongs to the head
+        floor = body[0].end_lineno or 0
+        body = body[1:]
     for node in body:
         start = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))]) - 1
         while start > floor and lines[start - 1].strip().startswith("#"):
@@ -106,9 +109,29 @@ def _of(
             unit.head, unit.members = _of(node.body, lines, start, end, deep=False)
             if unit.members and unit.members[0].text.strip() == "":
                 unit.members = []
-        found.append(unit)
+        found += _with_banners(unit, lines, (node.end_lineno or 0), end)
     head_end = begins[0] if begins else last
     return "\n".join(lines[first:head_end]) + ("\n" if head_end > first else ""), found
+
+
+def _with_banners(unit: Unit, lines: list[str], behind: int, end: int) -> list[Unit]:
+    """A unit, and the comments apart from all statements below it: each block is one of its own."""
+    rest = lines[behind:end]
+    if unit.members or not any(line.startswith("#") for line in rest):
+        return [unit]
+    at = next((n for n, line in enumerate(rest) if not line.strip()), len(rest))
+    blocks: list[list[str]] = [[]]
+    for n in range(at, len(rest)):
+        if rest[n].strip() and not rest[n - 1].strip() and blocks[-1]:
+            blocks.append([])
+        blocks[-1].append(rest[n])
+    if blocks and not any(line.strip() for line in blocks[0]):
+        at += len(blocks.pop(0))
+    if not blocks:
+        return [unit]
+    kept = unit.text.split("\n")[: -1 - (len(rest) - at)]
+    unit.text = "\n".join(kept) + "\n"
+    return [unit, *(Unit("", "\n".join(block) + "\n") for block in blocks)]
 
 
 def _key(node: ast.stmt) -> str:
@@ -176,10 +199,13 @@ def dealt(
             if at in back or sides.of(group(at, new, back)) != side:
                 continue
             index = 0
-            for before in range(at - 1, -1, -1):
-                found = next((n for n, one in enumerate(made) if one[1] == before), None)
-                if found is not None:
-                    index = found + 1
+            places = {one[1]: n for n, one in enumerate(made)}
+            for step in range(1, len(new)):
+                if at - step in places:
+                    index = places[at - step] + 1
+                    break
+                if at + step in places:
+                    index = places[at + step]
                     break
             made.insert(index, (None, at, unit))
         out.append([unit for _, _, unit in made])
@@ -294,7 +320,7 @@ def _counts(unit: Unit, named: bool, due: Counter[tuple[str, str]]) -> bool:
         return bool(unit.key) and sum(n for (key, _), n in due.items() if key == unit.key) > 1
     text = unit.bare().lstrip()
     code = next((line for line in text.split("\n") if not line.lstrip().startswith("#")), "")
-    return not unit.key and not code.startswith(("import ", "from "))
+    return not unit.key and bool(code) and not code.startswith(("import ", "from "))
 
 
 def _order(unit: Unit) -> str:
@@ -391,7 +417,9 @@ def cases(
                 made = deal(old[name], new[name], seed, turns=turns)
             except (SyntaxError, ValueError):
                 continue
-            if made is not None:
+            if made is not None and all(
+                    head + "".join(u.text for u in of) == text + "\n" * (not text.endswith("\n"))
+                    for text in (old[name], new[name]) for head, of in [units(text)]):
                 taken += 1
                 yield f"{package}:{name}", old[name], *made, new[name]
 

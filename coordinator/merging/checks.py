@@ -38,7 +38,7 @@ def sound(versions: Sequence[Reading], result: Reading) -> list[Fault]:
         versions: base, ours, theirs.
     """
     base, ours, theirs = versions
-    return [*_parsed(ours, theirs, result), *_bound(base, ours, theirs, result),
+    return [*_parsed(ours, theirs, result), *_bound(versions, result),
             *_doubled(base, ours, theirs, result)]
 
 
@@ -53,8 +53,8 @@ def _parsed(ours: Reading, theirs: Reading, result: Reading) -> list[Fault]:
     return []
 
 
-def _bound(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> list[Fault]:
-    was, mine, other, made = (one.python for one in (base, ours, theirs, result))
+def _bound(versions: Sequence[Reading], result: Reading) -> list[Fault]:
+    was, mine, other, made = (one.python for one in (*versions, result))
     if not (mine and other and made and mine.parsed and other.parsed and made.parsed):
         return []
     out = []
@@ -65,8 +65,8 @@ def _bound(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> li
     if early:
         out.append(Fault(f"{_listed(early)} used before it is bound", tuple(early)))
     if was is not None and was.parsed:
-        for gone, using in ((ours, other), (theirs, mine)):
-            names = _gone(base, gone, was, using, made, result)
+        for gone, using in ((mine, other), (other, mine)):
+            names = _gone(was, gone, using, made)
             if names:
                 out.append(Fault(
                     f"{_listed(names)} gone on one side and newly used on the other", names))
@@ -74,21 +74,22 @@ def _bound(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> li
 
 
 def _gone(
-    base: Reading, gone: Reading, was: PythonNames, using: PythonNames, made: PythonNames,
-    result: Reading,
+    was: PythonNames, gone: PythonNames, using: PythonNames, made: PythonNames,
 ) -> tuple[str, ...]:
-    """Methods that one side took away, and that the other calls in more places than before."""
-    missing = _methods(base) - _methods(gone) - _methods(result)
-    return tuple(sorted(
-        name for name in missing
-        if using.used.get(f"self.{name}", 0) > was.used.get(f"self.{name}", 0)
-        and made.used.get(f"self.{name}", 0)
-    ))
-
-
-def _methods(reading: Reading) -> set[str]:
-    return {one.name.rpartition(".")[2].partition("#")[0] for one in reading.outline.regions
-            if one.kind == "method"} | {one.name for one in reading.pieces if one.within >= 0}
+    """Members of classes that one side took away, and that the other uses in more places than
+    before. Not of classes with bases: they may have them from there."""
+    found = []
+    for name, made_class in made.classes.items():
+        before, without, after = (one.classes.get(name) for one in (was, gone, using))
+        if before is None or without is None or after is None or made_class.bases:
+            continue
+        missing = set(before.members) - set(without.members) - set(made_class.members)
+        found += [
+            f"{name}.{member}" for member in sorted(missing)
+            if after.used.get(member, 0) > before.used.get(member, 0)
+            and made_class.used.get(member, 0)
+        ]
+    return tuple(found)
 
 
 def _doubled(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> list[Fault]:
@@ -116,6 +117,7 @@ def _named(reading: Reading) -> Counter[str]:
 
 def complete(
     versions: Sequence[bytes], result: bytes, imports: Sequence[Sequence[Item] | None],
+    shared: Changes,
 ) -> list[Fault]:
     """What is wrong with a merge by region: a line that one side added or took out is not so often
     there as both sides together make it.
@@ -124,36 +126,45 @@ def complete(
         versions: base, ours, theirs.
         imports: the items of the four texts, where imports were merged as sets: their lines are
             left out.
+        shared: what both sides changed alike, and which therefore may count once.
     """
     counts = []
     for data, items in zip((*versions, result), imports, strict=True):
-        count = Counter(line for raw in data.split(b"\n")
-                        if _WORD.search(line := raw.strip()))
+        count = lines_of(data)
         for item in walk(items or ()):
-            if item.kind == "import":
-                count.subtract(line for raw in item.text.split(b"\n")
-                               if _WORD.search(line := raw.strip()))
+            if item.key.startswith("i:"):
+                count.subtract(lines_of(item.text))
         counts.append(count)
     base, ours, theirs, made = counts
-    wrong = [
-        line for line in base.keys() | ours.keys() | theirs.keys() | made.keys()
-        if not _right(base[line], ours[line], theirs[line], made[line])
-    ]
+    wrong = []
+    for line in base.keys() | ours.keys() | theirs.keys() | made.keys():
+        both = ours[line] + theirs[line] - base[line]
+        if not both - shared.added[line] <= made[line] <= both + shared.removed[line]:
+            wrong.append(line)
     if not wrong:
         return []
     shown = min(wrong).decode("utf-8", "replace")[:60]
     return [Fault(f"{len(wrong)} lines are not as often there as they should be (as {shown!r})")]
 
 
-def _right(base: int, ours: int, theirs: int, made: int) -> bool:
-    both = ours + theirs - base
-    if ours == base or theirs == base:
-        return made == both
-    if ours > base and theirs > base:
-        return max(ours, theirs) <= made <= both
-    if ours < base and theirs < base:
-        return max(0, both) <= made <= min(ours, theirs)
-    return made == both
+def lines_of(data: bytes) -> Counter[bytes]:
+    """How often each line is there, without white space at its ends; only those with words."""
+    return Counter(line for raw in data.split(b"\n") if _WORD.search(line := raw.strip()))
+
+
+class Changes:
+    """Lines that both sides added, and that both took out, in one and the same item."""
+
+    def __init__(self) -> None:
+        self.added: Counter[bytes] = Counter()
+        self.removed: Counter[bytes] = Counter()
+
+    def note(self, base: bytes, ours: bytes, theirs: bytes) -> None:
+        """Count what is alike in these changes of one item."""
+        was = lines_of(base)
+        mine, other = lines_of(ours), lines_of(theirs)
+        self.added += (mine - was) & (other - was)
+        self.removed += (was - mine) & (was - other)
 
 
 def kept(versions: Sequence[Reading], result: Reading) -> list[Fault]:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from coordinator.merging import leaves
+from coordinator.merging.checks import Changes
 from coordinator.merging.items import Item, told_apart
 from coordinator.merging.matching import pairs, renamed
 from coordinator.merging.model import Clash, LineMerge, Segments
@@ -42,6 +43,7 @@ class Notes:
 
     renames: list[tuple[str, str]] = field(default_factory=list)
     imports: bool = False
+    shared: Changes = field(default_factory=Changes)
 
 
 def merge(
@@ -113,14 +115,25 @@ class _Merging:
         new_theirs = [at for at in range(len(theirs)) if self._of[THEIRS][at] < 0]
         both = pairs([ours[at] for at in new_ours], [theirs[at] for at in new_theirs])
         both = {mine: other for mine, other in both.items()
-                if ours[new_ours[mine]].key or ours[new_ours[mine]].text.strip()
-                == theirs[new_theirs[other]].text.strip()}
+                if ours[new_ours[mine]].key
+                or self._at_one_place(new_ours[mine], new_theirs[other])}
         for index, at in enumerate(new_ours):
             other = both.get(index)
             self._add([None, at, None if other is None else new_theirs[other]])
         for at in new_theirs:
             if self._of[THEIRS][at] < 0:
                 self._add([None, None, at])
+
+    def _at_one_place(self, mine: int, other: int) -> bool:
+        """Whether what both sides added, of one text and without a name, is one addition."""
+        if (self._versions[OURS][mine].text.strip()
+                != self._versions[THEIRS][other].text.strip()):
+            return False
+        before = []
+        for version, at in ((OURS, mine), (THEIRS, other)):
+            of = self._of[version]
+            before.append(next((of[n] for n in range(at - 1, -1, -1) if of[n] >= 0), -1))
+        return before[0] == before[1]
 
     def _add(self, at: list[int | None]) -> None:
         for version, place in enumerate(at):
@@ -197,6 +210,7 @@ class _Merging:
             slot.segments = [added.text]
         elif ours is None and theirs is None:
             slot.kept = False
+            self._notes.shared.note(base.text, b"", b"")
         else:
             left = ours or theirs
             assert left is not None
@@ -212,13 +226,13 @@ class _Merging:
         """The slots of the result, in order."""
         kept = {n for n, slot in enumerate(self._slots) if slot.kept}
         common = {n for n in kept if None not in self._slots[n].at}
-        base, ours, theirs = ([n for n in one if n in common] for one in self._of)
-        if ours == base:
-            spine, other = (THEIRS, OURS) if theirs != base else (OURS, THEIRS)
-        elif theirs in (base, ours):
-            spine, other = OURS, THEIRS
-        else:
+        spine = self._spine(common)
+        if spine is None:
+            # The order of imports is taken from one side, if the rest allows it.
+            spine = self._spine({n for n in common if not self._imports(n)})
+        if spine is None:
             return None
+        other = THEIRS if spine == OURS else OURS
         order = [n for n in self._of[spine] if n in kept]
         placed = set(order)
         last = -1
@@ -238,6 +252,17 @@ class _Merging:
             last = at
         tails = [n for n in order if self._kind(n) == "tail"]
         return [n for n in order if n not in tails] + tails
+
+    def _spine(self, among: set[int]) -> int | None:
+        """The side that gives the order; None where both moved some of these, differently."""
+        base, ours, theirs = ([n for n in one if n in among] for one in self._of)
+        if ours == base:
+            return THEIRS if theirs != base else OURS
+        return OURS if theirs in (base, ours) else None
+
+    def _imports(self, n: int) -> bool:
+        at = self._slots[n].at[OURS]
+        return at is not None and self._versions[OURS][at].key.startswith("i:")
 
     def _kind(self, n: int) -> str:
         item = next(one for one in (self._item(self._slots[n], v) for v in (1, 2, 0)) if one)

@@ -275,7 +275,7 @@ class _Making:
     def _follows(self, at: int) -> int | None:
         """Where the next line begins, if it is not blank."""
         begin = self._line_end(at, len(self._data))
-        line = self._data[begin:self._line_end(begin, len(self._data))]
+        line = self._data[begin:self._data.find(b"\n", begin) + 1 or None]
         if self._data[at:begin].strip() or not line.strip():
             return None
         return begin

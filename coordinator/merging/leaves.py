@@ -41,7 +41,9 @@ def both(
         base: None where both sides have added it.
         container: merges lists of items.
     """
+    was = base.text if base is not None else b""
     if ours.text == theirs.text:
+        notes.shared.note(was, ours.text, theirs.text)
         return [ours.text]
     if base is None:
         joined = imported(None, ours, theirs)
@@ -61,6 +63,7 @@ def both(
     if joined is not None:
         notes.imports = True
         return [joined]
+    notes.shared.note(was, ours.text, theirs.text)
     merged = lines(base.text, ours.text, theirs.text)
     if not merged.conflicts:
         return [merged.data]

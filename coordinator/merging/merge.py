@@ -144,7 +144,7 @@ class _Regions:
         without: list[Sequence[Item] | None] = [None] * 4
         if noted.imports:
             without = [*listed, items(data, result)]
-        return faults + checks.complete(self._texts, data, without)
+        return faults + checks.complete(self._texts, data, without, noted.shared)
 
     def _formed(self, data: bytes) -> bytes:
         form = self._form

@@ -16,7 +16,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 
-from coordinator.regions.reading import PythonNames
+from coordinator.regions.reading import ClassNames, PythonNames
 
 _GIVEN = frozenset(dir(builtins)) | frozenset({
     "__file__", "__name__", "__doc__", "__path__", "__package__", "__spec__", "__loader__",
@@ -38,17 +38,8 @@ def read(data: bytes) -> PythonNames | None:
             tree = ast.parse(data)
             # Bytes, as the parser takes them; the stubs know of text only.
             table = symtable.symtable(data, "<file>", "exec")  # type: ignore[arg-type]
-        used: Counter[str] = Counter()
-        star = False
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                used[node.id] += 1
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                used[node.attr] += 1
-                if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
-                    used[f"self.{node.attr}"] += 1
-            elif isinstance(node, ast.ImportFrom):
-                star = star or any(alias.name == "*" for alias in node.names)
+        star = any(isinstance(node, ast.ImportFrom) and any(one.name == "*" for one in node.names)
+                   for node in ast.walk(tree))
         bound = {one.get_name() for one in table.get_symbols()
                  if one.is_assigned() or one.is_imported() or one.is_namespace()}
         scopes = list(_scopes(table))
@@ -59,11 +50,35 @@ def read(data: bytes) -> PythonNames | None:
             if one.is_referenced() and one.is_global()
         } - bound - _GIVEN
         return PythonNames(True, sorted(unbound), sorted(_Order(tree, bound).early), sorted(bound),
-                           dict(used))
+                           {node.name: _class(node) for node in tree.body
+                            if isinstance(node, ast.ClassDef)})
     except (SyntaxError, ValueError):
         return PythonNames(False)
     except (RecursionError, MemoryError):
         return None
+
+
+def _class(node: ast.ClassDef) -> ClassNames:
+    used: Counter[str] = Counter()
+    members: set[str] = set()
+    for one in node.body:
+        if isinstance(one, (*_FUNCTIONS, ast.ClassDef)):
+            members.add(one.name)
+            continue
+        members |= {inner.id for inner in ast.walk(one)
+                    if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)}
+        members |= {inner.name for inner in ast.walk(one)
+                    if isinstance(inner, (*_FUNCTIONS, ast.ClassDef))}
+    for inner in ast.walk(node):
+        if (isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name)
+                and inner.value.id in ("self", "cls")):
+            if isinstance(inner.ctx, ast.Load):
+                used[inner.attr] += 1
+            else:
+                members.add(inner.attr)
+    bases = [one for one in node.bases if not (isinstance(one, ast.Name) and one.id == "object")]
+    return ClassNames(bool(bases or node.keywords or node.decorator_list), sorted(members),
+                      dict(used))
 
 
 def _scopes(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:

@@ -40,7 +40,11 @@ def read(data: bytes, language: str | None) -> Reading:
             continue
         bodies.append(Body(inner.start_byte, body.start_byte, mark.end))
         if mark.kind in ("class", "namespace"):
-            pieces += [_piece(child, imports, body.start_byte) for child in body.named_children]
+            # Comments above the first statement may stand outside of the body.
+            inside = [one for one in inner.named_children
+                      if "comment" in one.type and one.end_byte <= body.start_byte]
+            pieces += [_piece(child, imports, body.start_byte)
+                       for child in (*inside, *body.named_children)]
     return Reading(
         found, sum(1 for _ in _faults(root)) if root.has_error else 0, pieces, bodies,
         python_names.read(data) if language == "python" else None,

@@ -42,6 +42,20 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
     end: int
 
 
+class ClassNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A class of a Python file.
+
+    Attributes:
+        bases: whether it has any, from which it may have more members.
+        members: what it binds: in its body, or by assigning to `self.NAME`.
+        used: how often its functions read `self.NAME` or `cls.NAME`.
+    """
+
+    bases: bool
+    members: list[str]
+    used: dict[str, int]
+
+
 class PythonNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What Python's own parser says of a file.
 
@@ -50,15 +64,14 @@ class PythonNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
         unbound: global names that are used and that nothing in the file binds.
         early: names of the module that are used, when it is imported, before they are bound.
         bound: names that the module binds.
-        used: how often each name is read, as a name or behind a dot; behind `self` or `cls` also as
-            `self.NAME`.
+        classes: those directly in the file, by name.
     """
 
     parsed: bool
     unbound: list[str] = []
     early: list[str] = []
     bound: list[str] = []
-    used: dict[str, int] = {}
+    classes: dict[str, ClassNames] = {}
 
 
 class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
