@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coordinator.cli.app import AsJson, app, fail, print_json
+from coordinator.cli.app import AsJson, app, fail, print_json, say
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
 
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 #: What was not merged at all; git's own `merge-file` ends so. Lower codes count conflicts.
 FAILED = 255
+driver = typer.Typer(help="Let plain git merge by region.", no_args_is_help=True)
+app.add_typer(driver, name="merge-driver")
+ForUser = Annotated[
+    bool, typer.Option("--global", help="For all of this user's repositories, not for this one.")
+]
 #: Larger files (bytes) are not read.
 READ_BYTES_MAX = 256 << 20
 
@@ -161,3 +166,35 @@ def _write(typed: str, data: bytes) -> None:
         raise Refusal(Code.STORAGE, f"{file_names.shown(typed)} could not be written "
                       f"({bad.strerror or bad}). It is as it was.") from None
 
+
+
+@driver.command("install")
+def install(for_user: ForUser = False, as_json: AsJson = False) -> None:
+    """Let `git merge`, `rebase`, `cherry-pick` and the like merge by region, git's own merge first.
+
+    Writes into git's configuration and into the attributes of this clone (`info/attributes`), not
+    into the project's `.gitattributes`, which count above it.
+    """
+    from coordinator.merging import installing
+
+    _say(installing.install(Path.cwd(), for_user=for_user), "git merges by region here already.",
+         "coord merge-driver remove takes it out again", as_json)
+
+
+@driver.command("remove")
+def remove(for_user: ForUser = False, as_json: AsJson = False) -> None:
+    """Take out what `install` put in; nothing of it stays."""
+    from coordinator.merging import installing
+
+    _say(installing.remove(Path.cwd(), for_user=for_user),
+         "There is nothing of coord's merge in git's settings here.", "", as_json)
+
+
+def _say(told: list[str], otherwise: str, following: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"items": told, "next": None})
+        return
+    for one in told or [otherwise]:
+        say(one)
+    if following:
+        say(f"next: {following}")

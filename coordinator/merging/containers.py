@@ -310,8 +310,9 @@ class _Merging:
         out: list[int] = []
         while all(queues):
             (mine, other) = queues
-            takes = 1 if _needs(mine[0][1], other) and not _needs(other[0][1], mine) else 0
-            out.append(queues[takes].pop(0)[0])
+            ranks = [queue[0][1].kind != "first" for queue in queues]
+            needs = [_needs(mine[0][1], other), _needs(other[0][1], mine)]
+            out.append(queues[(ranks[1], needs[1]) < (ranks[0], needs[0])].pop(0)[0])
         return out + [n for queue in queues for n, _ in queue]
 
     def _joined(self, order: list[int]) -> Segments:

@@ -64,6 +64,9 @@ def merge(
         faults = checks.sound(readings, read(git.data))
         if not faults:
             return own
+    if any(one.python is None or not one.python.parsed for one in readings
+           if one.outline.language == "python"):
+        return replace(own, notes=("not all three are Python, so nothing could be shown right",))
     found = _Regions(versions, readings, lines, read, sides).merge()
     notes = tuple(f"git's merge is clean, but {one.why}" for one in faults) + tuple(found.notes)
     if found.by == "regions":
