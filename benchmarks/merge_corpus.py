@@ -389,7 +389,7 @@ def fetched(package: str, version: str, cache: Path) -> dict[str, str]:
     found = [*cache.glob(pattern), *cache.glob(pattern.capitalize())]
     if not found:
         subprocess.run(
-            [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
+            [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
              "--no-deps", "--only-binary", ":all:", "--dest", str(cache),
              f"{package}=={version}"], check=True)
         found = [*cache.glob(pattern), *cache.glob(pattern.capitalize())]

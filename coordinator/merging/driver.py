@@ -2,8 +2,9 @@
 
 Called as `python -P -m coordinator.merging.driver BASE OURS THEIRS MARKER_SIZE PATH [LABELS]`, in
 the directory that git merges in. Writes the result into OURS, as git wants it, and ends with
-`CLEAN` or `CONFLICT`. With whatever else it ends, a fault of ours or of the machine's, OURS is as it was, and
-the line that git was given merges by `git merge-file` itself: nothing becomes worse than without.
+`CLEAN` or `CONFLICT`. With whatever else it ends, a fault of ours or of the machine's, OURS is as
+it was, and the line that git was given merges by `git merge-file` itself: nothing becomes worse
+than without.
 
 What the project says of merging a file in its own `.gitattributes` stands above coord: union, none
 at all, a driver of its own.

@@ -83,7 +83,7 @@ def lines(data: str | bytes) -> Counter[str]:
     return Counter(one.strip() for one in raw.split("\n") if one.strip())
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(versions())
 def test_one_side_alone(three: tuple[str, str, str]) -> None:
     """What only one side changed is taken as it is; what both changed alike, too."""
@@ -93,7 +93,7 @@ def test_one_side_alone(three: tuple[str, str, str]) -> None:
     assert merged(base, ours, ours).data.decode() == ours
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(versions())
 def test_nothing_is_lost_or_doubled(three: tuple[str, str, str]) -> None:
     base, ours, theirs = three
@@ -123,7 +123,7 @@ def test_nothing_is_lost_or_doubled(three: tuple[str, str, str]) -> None:
         assert done.markers == done.data.count(b"\n<<<<<<< ") + done.data.startswith(b"<<<<<<< ") > 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(versions())
 def test_the_sides_may_change_places(three: tuple[str, str, str]) -> None:
     """The same outcome, but for the order of additions."""
@@ -138,7 +138,7 @@ def _names(found: Counter[str]) -> Counter[str]:
     return Counter({" ".join(sorted(line.replace(",", " ").split())): count for line, count in found.items()})
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(versions())
 def test_never_more_conflicts_than_git(three: tuple[str, str, str]) -> None:
     base, ours, theirs = three
@@ -151,7 +151,7 @@ def test_never_more_conflicts_than_git(three: tuple[str, str, str]) -> None:
 
 
 @pytest.mark.parametrize("language", sorted(SAMPLES))
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_items_are_the_file(language: str, data: st.DataObject) -> None:
     """Also of what is broken: no byte is lost between items, or in two of them."""
@@ -168,7 +168,7 @@ def test_items_are_the_file(language: str, data: st.DataObject) -> None:
             assert b"".join(inner.text + inner.blank for inner in one.items) == one.text
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(st.binary(max_size=60), st.binary(max_size=60), st.binary(max_size=60))
 def test_whatever_the_bytes_there_is_an_answer(base: bytes, ours: bytes, theirs: bytes) -> None:
     assume(b"\0" not in base + ours + theirs)  # git refuses what is no text
