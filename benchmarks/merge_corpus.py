@@ -83,9 +83,9 @@ def _of(
     body: list[ast.stmt], lines: list[str], first: int, last: int, *, deep: bool,
 ) -> tuple[str, list[Unit]]:
     starts = []
-    floor = first
+    documented, floor = 0, first
     if ast.get_docstring(ast.Module(body, [])) is not None:  # it belongs to the head
-        floor = body[0].end_lineno or 0
+        documented = floor = body[0].end_lineno or 0
         body = body[1:]
     for node in body:
         start = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))]) - 1
@@ -113,8 +113,12 @@ def _of(
             if unit.members and unit.members[0].text.strip() == "":
                 unit.members = []
         found += _with_banners(unit, lines, (node.end_lineno or 0), end)
-    head_end = begins[0] if begins else last
-    return "\n".join(lines[first:head_end]) + ("\n" if head_end > first else ""), found
+    head = Unit("", "".join(f"{line}\n" for line in lines[first:begins[0] if begins else last]))
+    if documented:
+        until = begins[0] if begins else last
+        head, *banners = _with_banners(head, lines, documented, until)
+        found[:0] = banners
+    return head.text, found
 
 
 def _with_banners(unit: Unit, lines: list[str], behind: int, end: int) -> list[Unit]:
@@ -295,11 +299,10 @@ def _same(made: list[Unit], wanted: list[Unit], path: str) -> str:
     if have != due:
         missing, extra = due - have, have - due
         return f"{path}: missing {list(missing)[:1]}, too many {list(extra)[:1]}"
-    for named in (False, True):
-        left = [_order(unit) for unit in made if _counts(unit, named, due)]
-        other = [_order(unit) for unit in wanted if _counts(unit, named, due)]
-        if left != other:
-            return f"{path}: another order of statements"
+    for key in ["", *(key for key, n in Counter(unit.key for unit in wanted).items() if n > 1)]:
+        left = [unit.bare() for unit in made if unit.key == key and _counts(unit)]
+        if left != [unit.bare() for unit in wanted if unit.key == key and _counts(unit)]:
+            return f"{path}{key}: another order of statements"
     waiting: dict[str, list[Unit]] = {}
     for unit in wanted:
         if unit.members:
@@ -317,17 +320,11 @@ def _same(made: list[Unit], wanted: list[Unit], path: str) -> str:
     return ""
 
 
-def _counts(unit: Unit, named: bool, due: Counter[tuple[str, str]]) -> bool:
-    """Whether its order counts: of statements that do something; of several with one name."""
-    if named:
-        return bool(unit.key) and sum(n for (key, _), n in due.items() if key == unit.key) > 1
+def _counts(unit: Unit) -> bool:
+    """Whether its order counts among those of its name: not that of imports and of comments."""
     text = unit.bare().lstrip()
     code = next((line for line in text.split("\n") if not line.lstrip().startswith("#")), "")
-    return not unit.key and bool(code) and not code.startswith(("import ", "from "))
-
-
-def _order(unit: Unit) -> str:
-    return unit.bare()
+    return bool(code) and not code.startswith(("import ", "from "))
 
 
 def used_early(source: str) -> set[str]:
@@ -393,8 +390,8 @@ def fetched(package: str, version: str, cache: Path) -> dict[str, str]:
     if not found:
         subprocess.run(
             [sys.executable, "-P", "-m", "pip", "download", "--quiet",
-             "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--dest", str(cache),
-             f"{package}=={version}"], check=True)
+             "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--dest",
+             str(cache), f"{package}=={version}"], check=True)
         found = [*cache.glob(pattern), *cache.glob(pattern.capitalize())]
     files = {}
     with zipfile.ZipFile(found[0]) as wheel:

@@ -171,10 +171,16 @@ def kept(versions: Sequence[Reading], result: Reading) -> list[Fault]:
     """What is wrong with a merge by region that renamed nothing: a region that should be there is
     not, or one is that should not."""
     was, mine, other, made = (
-        {_NUMBER.sub("", one.name) for one in reading.outline.regions if one.kind != "block"}
-        for reading in (*versions, result))
-    due = {name for name in mine | other if name not in was or (name in mine and name in other)}
-    wrong = sorted(made ^ due)
+        Counter(_NUMBER.sub("", one.name) for one in reading.outline.regions
+                if one.kind != "block") for reading in (*versions, result))
+    wrong = []
+    for name in was | mine | other | made:
+        both = mine[name] + other[name] - was[name]
+        alike = min(mine[name] - was[name], other[name] - was[name])
+        gone = min(was[name] - mine[name], was[name] - other[name])
+        if not both - max(0, alike) <= made[name] <= both + max(0, gone):
+            wrong.append(name)
+    wrong.sort()
     return [Fault(f"{_listed(wrong)} lost or kept against one side", tuple(wrong))] if wrong else []
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from coordinator.merging import leaves
 from coordinator.merging.checks import Changes
-from coordinator.merging.items import Item, told_apart
+from coordinator.merging.items import Item, bound_by, told_apart
 from coordinator.merging.matching import pairs, renamed
 from coordinator.merging.model import Clash, LineMerge, Segments
 
@@ -71,8 +71,6 @@ class _Merging:
         self._of: list[list[int]] = [[-1] * len(one) for one in versions]
 
     def merge(self) -> Segments | None:
-        if self._ambiguous():
-            return None
         self._match()
         if self._rewritten():
             return None
@@ -81,27 +79,11 @@ class _Merging:
         order = self._order()
         if order is None:
             return None
-        return self._joined(self._unordered(order))
+        return self._joined(self._unordered(self._settled(order)))
 
     def _item(self, slot: Slot, version: int) -> Item | None:
         at = slot.at[version]
         return None if at is None else self._versions[version][at]
-
-    def _ambiguous(self) -> bool:
-        """Whether one name stands in several places, and not in as many of each version: then
-        `name#2` is not the same everywhere."""
-        counts: list[dict[str, int]] = []
-        for version in self._versions:
-            count: dict[str, int] = {}
-            for item in version:
-                base = item.key.partition("#")[0]
-                if base and not base.startswith("i:"):
-                    count[base] = count.get(base, 0) + 1
-            counts.append(count)
-        for name in {name for count in counts for name, times in count.items() if times > 1}:
-            if len({count.get(name, 0) for count in counts}) > 1:
-                return True
-        return False
 
     def _match(self) -> None:
         base, ours, theirs = self._versions
@@ -271,6 +253,34 @@ class _Merging:
     def _added_by(self, n: int, version: int) -> bool:
         at = self._slots[n].at
         return at[BASE] is None and at[version] is not None and at[3 - version] is None
+
+    def _settled(self, order: list[int]) -> list[int]:
+        """With what one side added behind what it needs, where only the other side brought that:
+        neither can have meant an order of the two."""
+        out = list(order)
+        for n in reversed(order):
+            version = next((v for v in (OURS, THEIRS) if self._added_by(n, v)), None)
+            if version is None:
+                continue
+            item = self._versions[version][self._slots[n].at[version] or 0]
+            if item.kind in ("function", "method", "import", "first", "comment") and not (
+                    item.text.lstrip().startswith(b"@")):
+                continue
+            words = {word.decode("utf-8", "replace") for word in _WORDS.findall(item.text)}
+            at = out.index(n)
+            late = [place for place in range(at + 1, len(out))
+                    if words & self._brought(out[place], version)]
+            if late:
+                out.insert(late[-1], out.pop(at))
+        return out
+
+    def _brought(self, n: int, version: int) -> set[str]:
+        """The names that the other side binds in this item, and this side does not."""
+        other = self._item(self._slots[n], 3 - version)
+        own = self._item(self._slots[n], version)
+        if other is None or other.kind == "block":
+            return set()
+        return bound_by(other) - (bound_by(own) if own is not None else set())
 
     def _unordered(self, order: list[int]) -> list[int]:
         """Put in conflict what both sides added at one place, where the order counts."""

@@ -26,6 +26,10 @@ _ORDERED_MEMBERS = frozenset({"c", "cpp", "go", "rust"})
 _BLANK_END = re.compile(rb"(?:[ \t\r\f\v]*\n)*[ \t\r\f\v]*\Z")
 _NUMBER = re.compile(r"#\d+\Z")
 _ANNOTATED = re.compile(rb"\s*\w+\s*:")
+#: Classes whose annotated fields may be given by position.
+_POSITIONAL = re.compile(
+    rb"^\s*@|\b(?:NamedTuple|Struct|Structure|Tuple|Row|Record)\b", re.MULTILINE)
+_NO_COMMENT = re.compile(rb"^[ \t]*(?:$|[^\s#/*;-])", re.MULTILINE)
 _FUTURE = re.compile(rb"\s*from\s+__future__\s")
 _FROM = re.compile(rb"from\s+([.\w\s]+?)\s+import\b")
 
@@ -89,18 +93,40 @@ def items(data: bytes, reading: Reading) -> tuple[Item, ...] | None:
 
 
 def told_apart(versions: Sequence[Sequence[Item]]) -> list[tuple[Item, ...]]:
-    """The same versions; where one of them imports from one place in several statements, these are
-    known by their whole text in all of them."""
-    several = {
-        item.key.partition("#")[0] for version in versions for item in version
-        if item.key.startswith("i:") and "#" in item.key
-    }
-    return [
-        tuple(
-            replace(item, key="i:" + " ".join(item.text.decode("utf-8", "surrogateescape").split()))
-            if item.key.partition("#")[0] in several else item for item in version
-        ) for version in versions
-    ] if several else [tuple(version) for version in versions]
+    """The same versions, with no name that means another item in one than in the others.
+
+    Where one of them imports from one place in several statements, these are known by their whole
+    text; where a name stands in several places, and not in as many of each version, those are known
+    by what they are like, and their order counts.
+    """
+    counts = [Counter(item.key.partition("#")[0] for item in version) for version in versions]
+    several = {name for count in counts for name, times in count.items() if name and times > 1}
+    uneven = {name for name in several if len({count[name] for count in counts}) > 1}
+    if not several:
+        return [tuple(version) for version in versions]
+
+    def told(item: Item) -> Item:
+        name = item.key.partition("#")[0]
+        if name not in several:
+            return item
+        if name.startswith("i:"):
+            text = " ".join(item.text.decode("utf-8", "surrogateescape").split())
+            return replace(item, key=f"i:{text}")
+        return replace(item, key="", kind="statement") if name in uneven else item
+
+    return [tuple(told(item) for item in version) for version in versions]
+
+
+def bound_by(item: Item) -> set[str]:
+    """The names that a definition, an assignment or an import of Python binds."""
+    if item.key[:2] in ("r:", "a:"):
+        return {item.key[2:].partition("#")[0]}
+    if not item.key.startswith("i:"):
+        return set()
+    text = item.text.decode("utf-8", "replace")
+    _, _, names = text.rpartition(" import ") if " import " in text else text.partition("import ")
+    return {one.split()[-1].partition(".")[0]
+            for one in re.sub(r"#.*|[()]", "", names).split(",") if one.split()}
 
 
 def walk(all_: Iterable[Item]) -> Iterator[Item]:
@@ -138,7 +164,7 @@ class _Making:
         cuts = self._cuts(first, last, members, prefix, within)
         if cuts is None or (within >= 0 and not cuts):
             return None
-        begin = self._of_head(cuts) if self._language == "python" else 0
+        begin = self._of_head(cuts)
         begins = [one.first for one in cuts[begin:]]
         head_end = begins[0] if begins else last
         tail_from = last
@@ -148,21 +174,24 @@ class _Making:
         for at, cut in enumerate(cuts[begin:]):
             until = begins[at + 1] if at + 1 < len(begins) else tail_from
             made.append(self._item(cut, until))
+        if self._language == "python" and not _POSITIONAL.search(made[0].text):
+            made = [replace(item, parts=None) if item.kind == "attribute" else item
+                    for item in made]
         if tail_from < last:
             made.append(self._plain("<tail>", "tail", tail_from, last, name))
         return _numbered(made)
 
     def _of_head(self, cuts: list[_Cut]) -> int:
-        """How many comments belong to the head: those before a docstring. Mark it, and what must
-        stand right behind it."""
-        at = next((n for n, cut in enumerate(cuts) if cut.kind != "comment"), 0)
-        begin = 0
-        if cuts and cuts[at].kind == "text":
-            begin = at
-            cuts[at].key, cuts[at].kind, cuts[at].name = "<text>", "first", "its docstring"
-        for cut in cuts[at:]:
-            if cut.kind == "import" and _FUTURE.match(self._data, cut.first):
-                cut.kind = "first"
+        """How many comments belong to the head: those before all else. Mark a docstring, and what
+        else must stand right behind the head."""
+        begin = next((n for n, cut in enumerate(cuts) if cut.kind != "comment"), 0)
+        if self._language == "python":
+            if cuts and cuts[begin].kind == "text":
+                first = cuts[begin]
+                first.key, first.kind, first.name = "<text>", "first", "its docstring"
+            for cut in cuts[begin:]:
+                if cut.kind == "import" and _FUTURE.match(self._data, cut.first):
+                    cut.kind = "first"
         return begin
 
     def _cuts(
@@ -200,7 +229,8 @@ class _Making:
             if start < first or data[start:piece.start].strip():
                 continue  # it goes on with what stands before it
             if piece.kind == "comment":
-                follows = self._follows(piece.end)
+                # A licence, an interpreter, an encoding are the file's.
+                follows = None if self._opens(piece) else self._follows(piece.end)
                 if follows is not None and any(
                         self._line_start(one.start) == follows and one.kind != "text"
                         for one in own):
@@ -213,6 +243,10 @@ class _Making:
             if after.first < before.last:
                 return None
         return cuts
+
+    def _opens(self, piece: Piece) -> bool:
+        """Whether a comment is of the block that a file begins with."""
+        return piece.within < 0 and not _NO_COMMENT.search(self._data, 0, piece.start)
 
     def _cut(self, piece: Piece, begin: int) -> _Cut:
         key, kind, shown = "", piece.kind, ""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _FROM = re.compile(rb"(?P<head>from\s+[.\w\s]+?\s+import\s*)(?P<open>\(?)(?P<names>[\w\s,]*?)"
                    rb"(?P<close>,?\s*\)?)(?P<end>\s*)\Z")
+_GUARDED = re.compile(rb"[ \t]+(?:from[ \t]+[.\w]+[ \t]+)?import[ \t]+[\w., \t]+")
 #: Where an import would grow longer than this (characters), it gets a line for each name.
 LINE_MAX = 88
 
@@ -46,7 +47,7 @@ def both(
         notes.shared.note(was, ours.text, theirs.text)
         return [ours.text]
     if base is None:
-        joined = imported(None, ours, theirs)
+        joined = imported(None, ours, theirs) or guarded(None, ours, theirs)
         if joined is not None:
             notes.imports = True
             return [joined]
@@ -59,7 +60,7 @@ def both(
         inner = container((base.items, ours.items, theirs.items), lines, notes, ours.name)
         if inner is not None:
             return inner
-    joined = imported(base, ours, theirs)
+    joined = imported(base, ours, theirs) or guarded(base, ours, theirs)
     if joined is not None:
         notes.imports = True
         return [joined]
@@ -123,6 +124,26 @@ def imported(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
     elif _folded(one) and _folded(two):
         names.sort(key=lambda name: name.lower())
     return _written(mine, other, names)
+
+
+def guarded(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
+    """An `if` around nothing but imports, a line each: those lines as a set. None for others."""
+    found = [_guard(one.text) if one is not None else None for one in (base, ours, theirs)]
+    was, one, two = found
+    if one is None or two is None or (base is not None and was is None) or one[0] != two[0]:
+        return None
+    before = was[1] if was is not None else []
+    gone = {line for line in before if line not in one[1] or line not in two[1]}
+    lines = [line for line in one[1] if line not in gone]
+    lines += [line for line in two[1] if line not in gone and line not in lines]
+    return b"\n".join([one[0], *lines]) + b"\n" if lines else None
+
+
+def _guard(text: bytes) -> tuple[bytes, list[bytes]] | None:
+    head, *lines = text.removesuffix(b"\n").split(b"\n")
+    if not head.startswith(b"if ") or not all(_GUARDED.fullmatch(line) for line in lines):
+        return None
+    return (head, lines) if len(set(lines)) == len(lines) > 0 else None
 
 
 def _sign(name: bytes) -> bytes:

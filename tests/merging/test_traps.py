@@ -198,10 +198,35 @@ def test_statements_at_one_place_are_a_conflict() -> None:
     base = "import app\n\napp.start()\n"
     done = conflict(base, base + "app.one()\n", base + "app.two()\n")
     assert "order" in done.conflicts[0].why
-    fields = "class A:\n    x: int\n"
-    conflict(fields, fields + "    y: int\n", fields + "    z: int\n")
-    plain = "class A:\n    x = 1\n"
-    assert by_regions(plain, plain + "    y = 2\n", plain + "    z = 3\n") == plain + "    y = 2\n    z = 3\n"
+    plain = "class A:\n    x: int\n    y = 1\n"
+    assert by_regions(plain, plain + "    p: int\n", plain + "    q: int\n") == plain + "    p: int\n    q: int\n"
+    for fields in ("@dataclass\n" + plain, plain.replace("A", "A(typing.NamedTuple)")):
+        conflict(fields, fields + "    p: int\n", fields + "    q: int\n")
+
+
+def test_what_a_file_begins_with_stays_first() -> None:
+    base = "#!/usr/bin/env python\n# Licence.\nimport os\n\nA = 1\n"
+    for ours in (base.replace("import os", "from __future__ import annotations\nimport os"),
+                 base.replace("import os", '"""About."""\nimport os')):
+        theirs = base.replace("import os", "import abc\nimport os")
+        done = by_regions(base, ours, theirs)
+        assert done.startswith(ours.partition("import os")[0]) and "import abc\nimport os" in done
+
+
+def test_a_name_in_more_places_than_before() -> None:
+    base = "A = 1\n\n\ndef f():\n    return A\n\n\nB = 2\n"
+    ours = base + "A = 3\n"  # the same name again, further down
+    theirs = base.replace("A = 1\n", "A = 1\nC = 4\n").replace("B = 2\n", "B = 2\nD = 4\n")
+    done = by_regions(base, ours, theirs)
+    assert [line for line in done.split("\n") if line[:1] in "ABCD" and line] in (
+        ["A = 1", "C = 4", "B = 2", "A = 3", "D = 4"], ["A = 1", "C = 4", "B = 2", "D = 4", "A = 3"])
+
+
+def test_imports_for_the_type_checker() -> None:
+    base = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from a import A\n    from b import B\n\nx = 1\n"
+    ours = base.replace("    from b import B\n", "    from b import B\n    from c import C\n")
+    theirs = base.replace("    from b import B\n", "    from d import D\n")
+    assert "if TYPE_CHECKING:\n    from a import A\n    from c import C\n    from d import D\n\n" in by_regions(base, ours, theirs)
 
 
 def test_equal_comments_at_two_places_are_two() -> None:
