@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents battery regions-corpus bench bench-growth screenshot clean
+.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents battery regions-corpus bench bench-growth screenshot clean merge-corpus
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -77,3 +77,6 @@ screenshot: setup  ## draw the dashboard's picture in the README
 
 clean:           ## remove what was made
 	rm -rf $(VENV) mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+
+merge-corpus: setup  ## merge two releases of real packages, dealt to two sides, and judge what comes out (OPTIONS=-v)
+	@$(BIN)/python benchmarks/merge_corpus.py $(OPTIONS)

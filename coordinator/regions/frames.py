@@ -13,9 +13,11 @@ FILE_BYTES_MAX = 5_000_000
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One file's bytes. `seconds` bounds the answer, also when nobody waits for it any more."""
+    """One file's bytes. `seconds` bounds the answer, also when nobody waits for it any more.
+    `merging` asks for a `Reading` in place of an `Outline`."""
 
     data: bytes
     language: str
     nested: bool
     seconds: float
+    merging: bool = False

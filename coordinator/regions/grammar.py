@@ -59,7 +59,7 @@ def outline(data: bytes, language: str | None, *, nested: bool = False) -> Outli
     except ImportError:
         return whole(data, language, f"the grammar for {language} is not installed")
     tree = parse(data, language)
-    marks, leads = _marked(tree.root_node, query)
+    marks, leads = marked(tree.root_node, query)
     if len(marks) > MARKS_MAX:
         return whole(data, language, f"more than {MARKS_MAX:,} definitions")
     found = divide(data, language, marks, leads, nested=nested, broken=tree.root_node.has_error)
@@ -68,8 +68,9 @@ def outline(data: bytes, language: str | None, *, nested: bool = False) -> Outli
     return found
 
 
-def _marked(root: Node, query: Query) -> tuple[list[Mark], list[tuple[int, int]]]:
-    """What the query marks, the widest for each name, and what is attached to what follows."""
+def marked(root: Node, query: Query) -> tuple[list[Mark], list[tuple[int, int]]]:
+    """What the query marks, the widest for each name, and what is attached to what follows: (start,
+    end) of it."""
     best: dict[tuple[int, ...], tuple[int, int, Mark]] = {}
     leads: list[tuple[int, int]] = []
     for pattern, captures in QueryCursor(query).matches(root):

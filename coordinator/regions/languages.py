@@ -25,6 +25,7 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     grammar: str
     query: str
     programs: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
 
     def query_text(self) -> str:
         """Its query file."""

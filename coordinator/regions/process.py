@@ -14,19 +14,22 @@ import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from types import TracebackType
+from typing import TypeVar
 
 import msgspec
 
 from coordinator.regions.frames import FILE_BYTES_MAX, HEAD, Question
 from coordinator.regions.languages import languages
 from coordinator.regions.outline import Outline, whole
+from coordinator.regions.reading import Reading, unread
 
 #: A file that takes longer (seconds) is not divided. A file of the largest size takes less.
 SECONDS_MAX = 10.0
 TRIES = 2
+A = TypeVar("A", Outline, Reading)
 _COMMAND = (sys.executable, "-P", "-m", "coordinator.regions.worker")
 
 
@@ -55,26 +58,38 @@ class Outlines:
             language: a name of the table, or None: one region of kind `file`, and nobody is asked.
             nested: also the definitions inside of functions.
         """
+        return self._ask(data, language, nested, Outline, whole)
+
+    def read(self, data: bytes, language: str | None) -> Reading:
+        """What a merge asks of these bytes (`reader.read`); never raises for what they are."""
+        return self._ask(data, language, False, Reading, unread)
+
+    def _ask(
+        self, data: bytes, language: str | None, nested: bool, kind: type[A],
+        undivided: Callable[[bytes, str | None, str], A],
+    ) -> A:
         if language not in languages():
-            return whole(data, None, "no language of the table")
+            return undivided(data, None, "no language of the table")
         assert language is not None
         if len(data) > FILE_BYTES_MAX:
-            return whole(data, language, f"larger than {FILE_BYTES_MAX:,} bytes")
-        body = msgspec.msgpack.encode(Question(data, language, nested, self._seconds + 1))
+            return undivided(data, language, f"larger than {FILE_BYTES_MAX:,} bytes")
+        body = msgspec.msgpack.encode(
+            Question(data, language, nested, self._seconds + 1, kind is Reading)
+        )
         frame = HEAD.pack(len(body)) + body
         with self._lock:
             for _ in range(TRIES):
                 try:
-                    return msgspec.msgpack.decode(self._answer(frame), type=Outline)
+                    return msgspec.msgpack.decode(self._answer(frame), type=kind)
                 except TimeoutError:
                     self._end()
-                    return whole(data, language, f"dividing it took over {self._seconds:g} s")
+                    return undivided(data, language, f"dividing it took over {self._seconds:g} s")
                 except (OSError, EOFError, msgspec.MsgspecError):
                     self._end()
                 except BaseException:
                     self._end()  # half an answer may still be in the pipe
                     raise
-        return whole(data, language, f"the grammar for {language} failed on it")
+        return undivided(data, language, f"the grammar for {language} failed on it")
 
     def close(self) -> None:
         """End the worker, if there is one."""

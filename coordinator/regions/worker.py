@@ -4,7 +4,7 @@ Started as `python -P -m coordinator.regions.worker` by `process`. A grammar is 
 in one, or a text that it never comes to an end with, ends this process and no other. It opens no
 file and keeps nothing from one question to the next.
 
-One `Question` in, one `Outline` out (`frames`), until the input ends.
+One `Question` in, one `Outline` or `Reading` out (`frames`), until the input ends.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import msgspec
 
 from coordinator.regions.frames import HEAD, Question
 from coordinator.regions.grammar import outline
+from coordinator.regions.reader import read
 
 #: Memory that it may take (bytes): a tree takes some hundred times its text at worst.
 MEMORY_BYTES_MAX = 3 << 30
@@ -34,7 +35,8 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
         asked = msgspec.msgpack.decode(source.read(HEAD.unpack(head)[0]), type=Question)
         signal.setitimer(signal.ITIMER_REAL, asked.seconds)
         answer = msgspec.msgpack.encode(
-            outline(asked.data, asked.language, nested=asked.nested)
+            read(asked.data, asked.language) if asked.merging
+            else outline(asked.data, asked.language, nested=asked.nested)
         )
         signal.setitimer(signal.ITIMER_REAL, 0)
         sink.write(HEAD.pack(len(answer)) + answer)

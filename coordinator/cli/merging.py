@@ -1,0 +1,200 @@
+"""`coord merge-file` and `coord merge-driver`: the merge by region, for a person and for git.
+
+Ask no coordinator, and start none: what a merge comes to follows from three texts.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coordinator.cli.app import AsJson, app, fail, print_json, say
+from coordinator.words import file_names
+from coordinator.words.refusals import Code, Refusal
+
+if TYPE_CHECKING:
+    from coordinator.merging.model import Merged
+
+#: What was not merged at all; git's own `merge-file` ends so. Lower codes count conflicts.
+FAILED = 255
+driver = typer.Typer(help="Let plain git merge by region.", no_args_is_help=True)
+app.add_typer(driver, name="merge-driver")
+ForUser = Annotated[
+    bool, typer.Option("--global", help="For all of this user's repositories, not for this one.")
+]
+#: Larger files (bytes) are not read.
+READ_BYTES_MAX = 256 << 20
+
+
+@app.command("merge-file")
+def merge_file(
+    base: Annotated[str, typer.Argument(help="The version that both sides began with.")],
+    ours: Annotated[str, typer.Argument(help="Our version; the result is written into it.")],
+    theirs: Annotated[str, typer.Argument(help="The other version.")],
+    stdout: Annotated[
+        bool, typer.Option("--stdout", "-p", help="Print the result; write nothing.")
+    ] = False,
+    path: Annotated[
+        str, typer.Option("--path", help="The file's name, which tells its language "
+                          "(default: OURS).")
+    ] = "",
+    label: Annotated[
+        list[str] | None, typer.Option("--label", "-L", help="What stands behind the markers of "
+                                       "ours, base and theirs: up to three times.")
+    ] = None,
+    marker_size: Annotated[
+        int, typer.Option("--marker-size", min=1, max=100, help="How many signs a marker has.")
+    ] = 7,
+    style: Annotated[
+        str, typer.Option("--style", help="merge, diff3 or zdiff3 (default: as git is set up).")
+    ] = "",
+    as_json: AsJson = False,
+) -> int:
+    """Merge three versions of a file by its regions, git's own merge first.
+
+    Exits with 0 where the result is clean, with the number of conflicts (127 at most) where it is
+    not, and with 255 where nothing was merged.
+    """
+    try:
+        done = _merged((base, ours, theirs), path or ours, label or [], marker_size, style)
+        if not stdout:
+            _write(ours, done.data)
+    except Refusal as refusal:
+        if as_json:
+            print_json({"error": refusal.body()})
+        fail(refusal)
+        return FAILED
+    if as_json:
+        print_json(_told(done))
+    elif stdout:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(done.data)
+        sys.stdout.buffer.flush()
+    if not as_json:
+        for note in done.notes:
+            sys.stderr.write(f"coord: note: {_line(note)}\n")
+        for clash in done.conflicts:
+            sys.stderr.write(f"coord: conflict in {_line(clash.name)}: {_line(clash.why)}\n")
+    return min(done.markers, 127)
+
+
+def _line(text: str) -> str:
+    from coordinator.words import texts
+
+    return texts.harmless(" ".join(text.split()))
+
+
+def _merged(
+    files: tuple[str, str, str], path: str, labels: list[str], marker_size: int, style: str,
+) -> Merged:
+    from coordinator.merging.act import Manner, merge_texts  # each start of `coord` would pay
+    from coordinator.merging.git_merge import STYLES, GitFailed
+    from coordinator.merging.model import Side
+
+    if style and style not in STYLES:
+        raise Refusal(Code.INVALID, f"There is no style {style!r}: {', '.join(STYLES)}.")
+    if len(labels) > 3:
+        raise Refusal(Code.INVALID, "Three labels at most: of ours, base and theirs.")
+    base, ours, theirs = (_bytes(one) for one in files)
+    named = [*labels, *[(files[1], files[0], files[2])[n] for n in range(len(labels), 3)]]
+    manner = Manner(Side(named[0]), named[1], Side(named[2]), marker_size, style or None)
+    try:
+        return merge_texts(base, ours, theirs, path, manner)
+    except GitFailed as bad:
+        raise Refusal(
+            Code.INVALID, f"git would not merge them: {bad}. {files[1]} is as it was.",
+            next="What is not text is taken from one side: copy the one you want.",
+        ) from None
+
+
+def _told(done: Merged) -> dict[str, Any]:
+    return {
+        "by": done.by, "markers": done.markers, "notes": list(done.notes),
+        "conflicts": [{"region": one.name, "why": one.why} for one in done.conflicts],
+        "merged": done.data.decode("utf-8", "replace"),
+    }
+
+
+def _bytes(typed: str) -> bytes:
+    """A file's bytes.
+
+    Raises:
+        Refusal: INVALID, LIMIT, STORAGE.
+    """
+    shown = file_names.shown(typed)
+    try:
+        with open(typed, "rb", opener=_opener) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise Refusal(Code.INVALID, f"{shown} is no file of bytes. Nothing was merged.",
+                              next="Name three files: `coord merge-file BASE OURS THEIRS`.")
+            if status.st_size > READ_BYTES_MAX:
+                raise Refusal(
+                    Code.LIMIT, f"{shown} has more than {READ_BYTES_MAX:,} bytes. Nothing was "
+                    "merged.", next=f"`git merge-file {shlex.quote(typed)} BASE THEIRS` tries.")
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise Refusal(Code.INVALID, f"There is no file {shown}. Nothing was merged.",
+                      next="Name three files: `coord merge-file BASE OURS THEIRS`.") from None
+    except OSError as bad:
+        raise Refusal(Code.STORAGE, f"{shown} could not be read ({bad.strerror or bad}). Nothing "
+                      "was merged.") from None
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _write(typed: str, data: bytes) -> None:
+    """Replace a file's bytes, and keep its mode.
+
+    Raises:
+        Refusal: STORAGE.
+    """
+    from coordinator.files.content import write_atomic
+
+    try:
+        path = Path(typed).resolve()
+        write_atomic(path, data, path.stat().st_mode & 0o7777)
+    except OSError as bad:
+        raise Refusal(Code.STORAGE, f"{file_names.shown(typed)} could not be written "
+                      f"({bad.strerror or bad}). It is as it was.") from None
+
+
+
+@driver.command("install")
+def install(for_user: ForUser = False, as_json: AsJson = False) -> None:
+    """Let `git merge`, `rebase`, `cherry-pick` and the like merge by region, git's own merge first.
+
+    Writes into git's configuration and into the attributes of this clone (`info/attributes`), not
+    into the project's `.gitattributes`, which count above it.
+    """
+    from coordinator.merging import installing
+
+    _say(installing.install(Path.cwd(), for_user=for_user), "git merges by region here already.",
+         "coord merge-driver remove takes it out again", as_json)
+
+
+@driver.command("remove")
+def remove(for_user: ForUser = False, as_json: AsJson = False) -> None:
+    """Take out what `install` put in; nothing of it stays."""
+    from coordinator.merging import installing
+
+    _say(installing.remove(Path.cwd(), for_user=for_user),
+         "There is nothing of coord's merge in git's settings here.", "", as_json)
+
+
+def _say(told: list[str], otherwise: str, following: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"items": told, "next": None})
+        return
+    for one in told or [otherwise]:
+        say(one)
+    if following:
+        say(f"next: {following}")

@@ -1,0 +1,190 @@
+"""What must hold of a merge's result, whoever made it.
+
+Owns the checks: each compares the result with the three versions that it was made from, and gives a
+sentence for what it found. What was wrong in a version already is no fault of the merge. Pure: the
+readings come from the worker.
+
+The first three hold of git's own clean merges, too: git knows lines, and a name that is used on one
+side and gone on the other is on no line that both changed. The others are for merges by region,
+which could do what lines cannot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coordinator.merging.items import Item, walk
+from coordinator.regions.reading import PythonNames, Reading
+
+_NUMBER = re.compile(r"#\d+(?=\.|\Z)")
+_WORD = re.compile(rb"\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a check found: a sentence, and the names that it is about."""
+
+    why: str
+    names: tuple[str, ...] = ()
+
+
+def sound(versions: Sequence[Reading], result: Reading) -> list[Fault]:
+    """What is wrong with a result as text of its language, by any merge.
+
+    Args:
+        versions: base, ours, theirs.
+    """
+    base, ours, theirs = versions
+    return [*_parsed(ours, theirs, result), *_bound(versions, result),
+            *_doubled(base, ours, theirs, result)]
+
+
+def _parsed(ours: Reading, theirs: Reading, result: Reading) -> list[Fault]:
+    mine, other, made = ours.python, theirs.python, result.python
+    if mine and other and mine.parsed and other.parsed and made and not made.parsed:
+        return [Fault("the result is no Python")]
+    if result.outline.note and not (ours.outline.note or theirs.outline.note):
+        return [Fault("the result could not be read")]
+    if result.errors > max(ours.errors, theirs.errors):
+        return [Fault("the grammar finds faults in the result that neither side has")]
+    return []
+
+
+def _bound(versions: Sequence[Reading], result: Reading) -> list[Fault]:
+    was, mine, other, made = (one.python for one in (*versions, result))
+    if not (mine and other and made and mine.parsed and other.parsed and made.parsed):
+        return []
+    out = []
+    unbound = sorted(set(made.unbound) - set(mine.unbound) - set(other.unbound))
+    if unbound:
+        out.append(Fault(f"{_listed(unbound)} used, and bound nowhere", tuple(unbound)))
+    early = sorted(set(made.early) - set(mine.early) - set(other.early))
+    if early:
+        out.append(Fault(f"{_listed(early)} used before it is bound", tuple(early)))
+    if was is not None and was.parsed:
+        for gone, using in ((mine, other), (other, mine)):
+            names = _gone(was, gone, using, made)
+            if names:
+                out.append(Fault(
+                    f"{_listed(names)} gone on one side and newly used on the other", names))
+    return out
+
+
+def _gone(
+    was: PythonNames, gone: PythonNames, using: PythonNames, made: PythonNames,
+) -> tuple[str, ...]:
+    """Members of classes that one side took away, and that the other uses in more places than
+    before. Not of classes with bases: they may have them from there."""
+    found = []
+    for name, made_class in made.classes.items():
+        before, without, after = (one.classes.get(name) for one in (was, gone, using))
+        if before is None or without is None or after is None or made_class.bases:
+            continue
+        missing = set(before.members) - set(without.members) - set(made_class.members)
+        found += [
+            f"{name}.{member}" for member in sorted(missing)
+            if after.used.get(member, 0) > before.used.get(member, 0)
+            and made_class.used.get(member, 0)
+        ]
+    return tuple(found)
+
+
+def _doubled(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> list[Fault]:
+    counts = [_named(one) for one in (base, ours, theirs, result)]
+    names = sorted(name for name, count in counts[3].items()
+                   if count > 1 and count > max(one[name] for one in counts[:3]))
+    return [Fault(f"{_listed(names)} there more than once", tuple(names))] if names else []
+
+
+def _named(reading: Reading) -> Counter[str]:
+    """How many of each name there are. Those that stand next to each other count as one: what is
+    overloaded, a property and its setter."""
+    count: Counter[str] = Counter()
+    before = ""
+    for region in reading.outline.regions:
+        if region.kind not in ("function", "method", "class", "constants"):
+            before = ""
+            continue
+        name = _NUMBER.sub("", region.name)
+        if name != before:
+            count[name] += 1
+        before = name
+    return count
+
+
+def complete(
+    versions: Sequence[bytes], result: bytes, imports: Sequence[Sequence[Item] | None],
+    shared: Changes,
+) -> list[Fault]:
+    """What is wrong with a merge by region: a line that one side added or took out is not so often
+    there as both sides together make it.
+
+    Args:
+        versions: base, ours, theirs.
+        imports: the items of the four texts, where imports were merged as sets: their lines are
+            left out.
+        shared: what both sides changed alike, and which therefore may count once.
+    """
+    counts = []
+    for data, items in zip((*versions, result), imports, strict=True):
+        count = lines_of(data)
+        for item in walk(items or ()):
+            if item.key.startswith("i:"):
+                count.subtract(lines_of(item.text))
+        counts.append(count)
+    base, ours, theirs, made = counts
+    wrong = []
+    for line in base.keys() | ours.keys() | theirs.keys() | made.keys():
+        both = ours[line] + theirs[line] - base[line]
+        if not both - shared.added[line] <= made[line] <= both + shared.removed[line]:
+            wrong.append(line)
+    if not wrong:
+        return []
+    shown = min(wrong).decode("utf-8", "replace")[:60]
+    return [Fault(f"{len(wrong)} lines are not as often there as they should be (as {shown!r})")]
+
+
+def lines_of(data: bytes) -> Counter[bytes]:
+    """How often each line is there, without white space at its ends; only those with words."""
+    return Counter(line for raw in data.split(b"\n") if _WORD.search(line := raw.strip()))
+
+
+class Changes:
+    """Lines that both sides added, and that both took out, in one and the same item."""
+
+    def __init__(self) -> None:
+        self.added: Counter[bytes] = Counter()
+        self.removed: Counter[bytes] = Counter()
+
+    def note(self, base: bytes, ours: bytes, theirs: bytes) -> None:
+        """Count what is alike in these changes of one item."""
+        was = lines_of(base)
+        mine, other = lines_of(ours), lines_of(theirs)
+        self.added += (mine - was) & (other - was)
+        self.removed += (was - mine) & (was - other)
+
+
+def kept(versions: Sequence[Reading], result: Reading) -> list[Fault]:
+    """What is wrong with a merge by region that renamed nothing: a region that should be there is
+    not, or one is that should not."""
+    was, mine, other, made = (
+        Counter(_NUMBER.sub("", one.name) for one in reading.outline.regions
+                if one.kind != "block") for reading in (*versions, result))
+    wrong = []
+    for name in was | mine | other | made:
+        both = mine[name] + other[name] - was[name]
+        alike = min(mine[name] - was[name], other[name] - was[name])
+        gone = min(was[name] - mine[name], was[name] - other[name])
+        if not both - max(0, alike) <= made[name] <= both + max(0, gone):
+            wrong.append(name)
+    wrong.sort()
+    return [Fault(f"{_listed(wrong)} lost or kept against one side", tuple(wrong))] if wrong else []
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    verb = "is" if len(names) == 1 else "are"
+    return f"{shown} and {len(names) - 3} more {verb}" if len(names) > 3 else f"{shown} {verb}"

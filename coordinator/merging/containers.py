@@ -1,0 +1,369 @@
+"""Merging lists of items: a file's, a class's.
+
+Owns which items are in the result, in which order, and how many blank lines stand between them.
+What becomes of one item that both sides changed is `leaves`' business.
+
+**The rule.** Items are matched over the three versions. What one side changed, moved, renamed,
+added or deleted is taken. What both changed is merged inside; what one deleted and the other
+changed is in conflict. The side that moved items gives the order; where both did, differently, the
+whole list is in conflict. What the other side added stands behind what it stood behind there; of
+two additions at one place ours is first. Two additions whose order counts (statements, annotated
+fields) are in conflict. Pure. """
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from coordinator.merging import leaves
+from coordinator.merging.checks import Changes
+from coordinator.merging.items import Item, bound_by, told_apart
+from coordinator.merging.matching import pairs, renamed
+from coordinator.merging.model import Clash, LineMerge, Segments
+
+BASE, OURS, THEIRS = 0, 1, 2
+_WORDS = re.compile(rb"\w+")
+#: What both sides took away was renamed by one of them if so much of it is left.
+GONE_MIN = 0.75
+
+
+@dataclass(slots=True)
+class Slot:
+    """One item over the three versions, by its positions there, and what becomes of it."""
+
+    at: list[int | None]
+    segments: Segments = field(default_factory=list)
+    kept: bool = True
+
+
+@dataclass(slots=True)
+class Notes:
+    """What the checks afterwards should know."""
+
+    renames: list[tuple[str, str]] = field(default_factory=list)
+    imports: bool = False
+    shared: Changes = field(default_factory=Changes)
+
+
+def merge(
+    versions: Sequence[Sequence[Item]], lines: LineMerge, notes: Notes, name: str,
+) -> Segments | None:
+    """The merged list; None where it cannot be said what belongs to what.
+
+    Args:
+        versions: base, ours, theirs; each begins with its head.
+        name: the region's, for conflicts.
+    """
+    return _Merging(told_apart(versions), lines, notes, name).merge()
+
+
+class _Merging:
+    def __init__(
+        self, versions: Sequence[Sequence[Item]], lines: LineMerge, notes: Notes, name: str,
+    ) -> None:
+        self._versions = versions
+        self._lines = lines
+        self._notes = notes
+        self._name = name
+        self._slots: list[Slot] = []
+        #: Of each version: position -> slot.
+        self._of: list[list[int]] = [[-1] * len(one) for one in versions]
+
+    def merge(self) -> Segments | None:
+        self._match()
+        if self._rewritten():
+            return None
+        for slot in self._slots:
+            self._decide(slot)
+        order = self._order()
+        if order is None:
+            return None
+        return self._joined(self._unordered(self._settled(order)))
+
+    def _item(self, slot: Slot, version: int) -> Item | None:
+        at = slot.at[version]
+        return None if at is None else self._versions[version][at]
+
+    def _match(self) -> None:
+        base, ours, theirs = self._versions
+        to_ours, to_theirs = pairs(base, ours), pairs(base, theirs)
+        self._renames(to_ours, to_theirs, OURS)
+        self._renames(to_theirs, to_ours, THEIRS)
+        self._both_gone(to_ours, to_theirs)
+        for at in range(len(base)):
+            self._add([at, to_ours.get(at), to_theirs.get(at)])
+        new_ours = [at for at in range(len(ours)) if self._of[OURS][at] < 0]
+        new_theirs = [at for at in range(len(theirs)) if self._of[THEIRS][at] < 0]
+        both = pairs([ours[at] for at in new_ours], [theirs[at] for at in new_theirs])
+        both = {mine: other for mine, other in both.items()
+                if ours[new_ours[mine]].key
+                or self._at_one_place(new_ours[mine], new_theirs[other])}
+        for index, at in enumerate(new_ours):
+            other = both.get(index)
+            self._add([None, at, None if other is None else new_theirs[other]])
+        for at in new_theirs:
+            if self._of[THEIRS][at] < 0:
+                self._add([None, None, at])
+
+    def _at_one_place(self, mine: int, other: int) -> bool:
+        """Whether what both sides added, of one text and without a name, is one addition."""
+        if (self._versions[OURS][mine].text.strip()
+                != self._versions[THEIRS][other].text.strip()):
+            return False
+        before = []
+        for version, at in ((OURS, mine), (THEIRS, other)):
+            of = self._of[version]
+            before.append(next((of[n] for n in range(at - 1, -1, -1) if of[n] >= 0), -1))
+        return before[0] == before[1]
+
+    def _add(self, at: list[int | None]) -> None:
+        for version, place in enumerate(at):
+            if place is not None:
+                self._of[version][place] = len(self._slots)
+        self._slots.append(Slot(at))
+
+    def _renames(self, mine: dict[int, int], other: dict[int, int], version: int) -> None:
+        """Find what a side gave another name, where the other side changed it: else there is
+        nothing to merge."""
+        base, side = self._versions[BASE], self._versions[version]
+        far = self._versions[OURS + THEIRS - version]
+        taken = set(mine.values())
+        known = {item.key for item in far}
+        new = [at for at, item in enumerate(side)
+               if at not in taken and item.key and item.key not in known]
+        for at, item in enumerate(base):
+            if at in mine or not item.key or item.kind == "import":
+                continue
+            theirs = other.get(at)
+            if theirs is None or far[theirs].text == item.text:
+                continue
+            found = renamed(item, [side[one] for one in new])
+            if found is not None:
+                mine[at] = new.pop(found)
+                self._notes.renames.append((item.name, side[mine[at]].name))
+
+    def _both_gone(self, to_ours: dict[int, int], to_theirs: dict[int, int]) -> None:
+        """Find what both sides took away, and one of them only gave another name."""
+        base, ours, theirs = self._versions
+        for at, item in enumerate(base):
+            if at in to_ours or at in to_theirs or not item.key or item.kind == "import":
+                continue
+            for side, found in ((ours, to_ours), (theirs, to_theirs)):
+                taken = set(found.values())
+                new = [n for n, one in enumerate(side) if n not in taken and one.key]
+                one = renamed(item, [side[n] for n in new], GONE_MIN)
+                if one is not None:
+                    found[at] = new[one]
+                    self._notes.renames.append((item.name, side[new[one]].name))
+
+    def _rewritten(self) -> bool:
+        """Whether both sides took away a statement without a name, and one put another in its
+        place: that may be the same one, changed past knowing."""
+        gone: set[int] = set()
+        before = -1
+        for n in self._of[BASE]:
+            slot = self._slots[n]
+            if slot.at[OURS] is None and slot.at[THEIRS] is None:
+                if not self._versions[BASE][slot.at[BASE] or 0].key:
+                    gone.add(before)
+            else:
+                before = n
+        if not gone:
+            return False
+        for version in (OURS, THEIRS):
+            before = -1
+            for at, n in enumerate(self._of[version]):
+                slot = self._slots[n]
+                if slot.at[BASE] is not None:
+                    before = n
+                elif (before in gone and not self._versions[version][at].key
+                        and None in slot.at[OURS:]):
+                    return True
+        return False
+
+    def _decide(self, slot: Slot) -> None:
+        base, ours, theirs = (self._item(slot, version) for version in (BASE, OURS, THEIRS))
+        if ours is not None and theirs is not None:
+            slot.segments = leaves.both(base, ours, theirs, self._lines, self._notes, merge)
+        elif base is None:
+            added = ours or theirs
+            assert added is not None
+            slot.segments = [added.text]
+        elif ours is None and theirs is None:
+            slot.kept = False
+            self._notes.shared.note(base.text, b"", b"")
+        else:
+            left = ours or theirs
+            assert left is not None
+            if left.text == base.text:
+                slot.kept = False
+                return
+            who = "ours deleted it, theirs changed it" if ours is None else (
+                "ours changed it, theirs deleted it")
+            slot.segments = [Clash(left.name, who, base.text, ours.text if ours else b"",
+                                   theirs.text if theirs else b"")]
+
+    def _order(self) -> list[int] | None:
+        """The slots of the result, in order."""
+        kept = {n for n, slot in enumerate(self._slots) if slot.kept}
+        common = {n for n in kept if None not in self._slots[n].at}
+        spine = self._spine(common)
+        if spine is None:
+            # The order of imports is taken from one side, if the rest allows it.
+            spine = self._spine({n for n in common if not self._imports(n)})
+        if spine is None:
+            return None
+        other = THEIRS if spine == OURS else OURS
+        order = [n for n in self._of[spine] if n in kept]
+        placed = set(order)
+        last = -1
+        for n in self._of[other]:
+            if n not in kept:
+                continue
+            if n in placed:
+                last = order.index(n)
+                continue
+            at = last + 1
+            if self._kind(n) != "first":
+                while at < len(order) and (self._kind(order[at]) == "first" or (
+                        other == THEIRS and self._added_by(order[at], OURS))):
+                    at += 1
+            order.insert(at, n)
+            placed.add(n)
+            last = at
+        tails = [n for n in order if self._kind(n) == "tail"]
+        return [n for n in order if n not in tails] + tails
+
+    def _spine(self, among: set[int]) -> int | None:
+        """The side that gives the order; None where both moved some of these, differently."""
+        base, ours, theirs = ([n for n in one if n in among] for one in self._of)
+        if ours == base:
+            return THEIRS if theirs != base else OURS
+        return OURS if theirs in (base, ours) else None
+
+    def _imports(self, n: int) -> bool:
+        at = self._slots[n].at[OURS]
+        return at is not None and self._versions[OURS][at].key.startswith("i:")
+
+    def _kind(self, n: int) -> str:
+        item = next(one for one in (self._item(self._slots[n], v) for v in (1, 2, 0)) if one)
+        return item.kind
+
+    def _added_by(self, n: int, version: int) -> bool:
+        at = self._slots[n].at
+        return at[BASE] is None and at[version] is not None and at[3 - version] is None
+
+    def _settled(self, order: list[int]) -> list[int]:
+        """With what one side added behind what it needs, where only the other side brought that:
+        neither can have meant an order of the two."""
+        out = list(order)
+        for n in reversed(order):
+            version = next((v for v in (OURS, THEIRS) if self._added_by(n, v)), None)
+            if version is None:
+                continue
+            item = self._versions[version][self._slots[n].at[version] or 0]
+            if item.kind in ("function", "method", "import", "first", "comment") and not (
+                    item.text.lstrip().startswith(b"@")):
+                continue
+            words = {word.decode("utf-8", "replace") for word in _WORDS.findall(item.text)}
+            at = out.index(n)
+            late = [place for place in range(at + 1, len(out))
+                    if words & self._brought(out[place], version)]
+            if late:
+                out.insert(late[-1], out.pop(at))
+        return out
+
+    def _brought(self, n: int, version: int) -> set[str]:
+        """The names that the other side binds in this item, and this side does not."""
+        other = self._item(self._slots[n], 3 - version)
+        own = self._item(self._slots[n], version)
+        if other is None or other.kind == "block":
+            return set()
+        return bound_by(other) - (bound_by(own) if own is not None else set())
+
+    def _unordered(self, order: list[int]) -> list[int]:
+        """Put in conflict what both sides added at one place, where the order counts."""
+        out: list[int] = []
+        run: list[int] = []
+        for n in [*order, None]:
+            if n is not None and (self._added_by(n, OURS) or self._added_by(n, THEIRS)):
+                run.append(n)
+                continue
+            out += self._run(run)
+            run = []
+            if n is not None:
+                out.append(n)
+        return out
+
+    def _run(self, run: list[int]) -> list[int]:
+        sides = [[n for n in run if self._added_by(n, version)] for version in (OURS, THEIRS)]
+        items = [[self._versions[version][self._slots[n].at[version] or 0] for n in side]
+                 for version, side in zip((OURS, THEIRS), sides, strict=True)]
+        if not all(any(item.ordered for item in side) for side in items):
+            return self._needed_first(sides, items) if all(sides) else run
+        texts = [b"".join(item.text + (item.blank if at + 1 < len(side) else b"")
+                          for at, item in enumerate(side)) for side in items]
+        first = self._slots[sides[0][0]]
+        first.segments = [Clash(
+            self._name, "both added statements at one place, and their order may count", b"",
+            texts[0], texts[1],
+        )]
+        return [sides[0][0]]
+
+    def _needed_first(
+        self, sides: Sequence[list[int]], items: Sequence[Sequence[Item]],
+    ) -> list[int]:
+        """What both sides added at one place: ours first, but what one of them needs before it.
+        Each side's own order stays."""
+        queues = [list(zip(side, of, strict=True)) for side, of in zip(sides, items, strict=True)]
+        out: list[int] = []
+        while all(queues):
+            (mine, other) = queues
+            ranks = [queue[0][1].kind != "first" for queue in queues]
+            needs = [_needs(mine[0][1], other), _needs(other[0][1], mine)]
+            out.append(queues[(ranks[1], needs[1]) < (ranks[0], needs[0])].pop(0)[0])
+        return out + [n for queue in queues for n, _ in queue]
+
+    def _joined(self, order: list[int]) -> Segments:
+        out: Segments = []
+        for index, n in enumerate(order):
+            out += self._slots[n].segments
+            if index + 1 < len(order):
+                out.append(self._blank(n, order[index + 1]))
+        return out
+
+    def _blank(self, n: int, following: int) -> bytes:
+        """The blank lines between two items: as in a version where the two are neighbours."""
+        near: list[bytes | None] = [None, None, None]
+        for version, items in enumerate(self._versions):
+            at, then = self._slots[n].at[version], self._slots[following].at[version]
+            if at is not None and then == at + 1:
+                near[version] = items[at].blank
+        base, ours, theirs = near
+        if ours is not None and theirs is not None:
+            if base is not None and ours == base:
+                return theirs
+            return ours if theirs == base or len(ours) >= len(theirs) else theirs
+        for one in (ours, theirs, base):
+            if one is not None:
+                return one
+        new = self._slots[following].at
+        for version in (OURS, THEIRS):  # as it was put behind something else
+            then = new[version]
+            if new[BASE] is None and then is not None and then > 0:
+                return self._versions[version][then - 1].blank
+        around = []
+        for version, items in enumerate(self._versions):
+            at, then = self._slots[n].at[version], self._slots[following].at[version]
+            if at is not None and at + 1 < len(items):
+                around.append(items[at].blank)
+            if then is not None and then > 0:
+                around.append(items[then - 1].blank)
+        return max(around, key=len, default=b"")
+
+
+def _needs(item: Item, others: Sequence[tuple[int, Item]]) -> bool:
+    """Whether a text speaks of what one of these defines."""
+    names = {one.key[2:].partition("#")[0] for _, one in others if one.key[:2] in ("r:", "a:")}
+    return any(word.decode("utf-8", "replace") in names for word in _WORDS.findall(item.text))

@@ -1,0 +1,129 @@
+"""What plain git runs for a file that both sides changed: `merge.coord.driver` (`installing`).
+
+Called as `python -P -m coordinator.merging.driver BASE OURS THEIRS MARKER_SIZE PATH [LABELS]`, in
+the directory that git merges in. Writes the result into OURS, as git wants it, and ends with
+`CLEAN` or `CONFLICT`. With whatever else it ends, a fault of ours or of the machine's, OURS is as
+it was, and the line that git was given merges by `git merge-file` itself: nothing becomes worse
+than without.
+
+What the project says of merging a file in its own `.gitattributes` stands above coord: union, none
+at all, a driver of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from coordinator.files.git import TIMEOUT_S
+
+#: Exit codes that no other failure of a process gives.
+CLEAN, CONFLICT = 40, 41
+_ATTRIBUTES = ".gitattributes"
+
+
+def main(arguments: list[str]) -> int:
+    """Merge; the exit code. Raises whatever goes wrong: the caller falls back to git."""
+    base, ours, theirs, size, path = arguments[:5]
+    said = project_says(path)
+    if said not in ("unspecified", "set", "text", "coord"):
+        return _as_the_project_says(said, arguments[:5])
+    from coordinator.merging.act import Manner, merge_texts
+    from coordinator.merging.model import Side
+
+    before, mine, other = (
+        one if one and not one.startswith("%") else instead for one, instead in zip(
+            [*arguments[5:8], "", "", ""], ("base", "ours", "theirs"), strict=False))
+    done = merge_texts(
+        Path(base).read_bytes(), Path(ours).read_bytes(), Path(theirs).read_bytes(), path,
+        Manner(Side(mine), before, Side(other), int(size)),
+    )
+    _replace(Path(ours), done.data)
+    for clash in done.conflicts:
+        sys.stderr.write(_line(f"coord: {path}: conflict in {clash.name}: {clash.why}"))
+    if done.by == "regions":
+        sys.stderr.write(_line(f"coord: {path}: merged by region"))
+    if done.by == "conflict":
+        for note in done.notes:
+            sys.stderr.write(_line(f"coord: {path}: {note}"))
+    return CONFLICT if done.by == "conflict" else CLEAN
+
+
+def _line(text: str) -> str:
+    from coordinator.words import texts
+
+    return texts.harmless(" ".join(text.split())) + "\n"
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write git's temporary file in one step: half a result must not pass for one."""
+    with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=".merge_file_coord", delete=False) as new:
+        new.write(data)
+    try:
+        Path(new.name).chmod(path.stat().st_mode & 0o7777)
+        Path(new.name).replace(path)
+    except BaseException:
+        Path(new.name).unlink(missing_ok=True)
+        raise
+
+
+def project_says(path: str) -> str:
+    """What the project's own `.gitattributes` say of merging this file: git's word for it,
+    without what stands in this clone's own attributes, which is what called us."""
+    folders = [Path(), *list(Path(path).parents)[-2::-1]]
+    if not any(_speaks(folder / _ATTRIBUTES) for folder in folders):
+        return "unspecified"
+    with tempfile.TemporaryDirectory(prefix="coord-merge-") as place:
+        bare = Path(place)  # a repository that has no attributes of its own
+        (bare / "objects").mkdir()
+        (bare / "refs").mkdir()
+        (bare / "HEAD").write_text("ref: refs/heads/main\n")
+        said = subprocess.run(
+            ["git", "check-attr", "-z", "merge", "--", path], check=True, capture_output=True,
+            stdin=subprocess.DEVNULL, timeout=TIMEOUT_S,
+            env={**os.environ, "GIT_DIR": place, "GIT_WORK_TREE": str(Path.cwd()),
+                 "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
+                 "GIT_INDEX_FILE": str(bare / "index")},
+        ).stdout
+    return os.fsdecode(said.split(b"\0")[2])
+
+
+def _speaks(file: Path) -> bool:
+    try:
+        text = file.read_bytes()
+    except OSError:
+        return False
+    return b"merge" in text or b"binary" in text or b"[attr]" in text
+
+
+def _as_the_project_says(said: str, arguments: list[str]) -> int:
+    base, ours, theirs, size, path = arguments
+    if said in ("unset", "binary"):
+        return CONFLICT  # ours is left as it is; git tells of the conflict
+    if said == "union":
+        done = subprocess.run(
+            ["git", "merge-file", "-p", "-q", "--union", ours, base, theirs], check=True,
+            capture_output=True, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
+        _replace(Path(ours), done.stdout)
+        return CLEAN
+    command = subprocess.run(
+        ["git", "config", f"merge.{said}.driver"], check=False, capture_output=True, text=True,
+        stdin=subprocess.DEVNULL, timeout=TIMEOUT_S).stdout.removesuffix("\n")
+    if not command:
+        raise LookupError(f"no driver {said}")
+    for sign, value in (("%O", base), ("%A", ours), ("%B", theirs), ("%L", size),
+                        ("%P", shlex.quote(path))):
+        command = command.replace(sign, value)
+    code = subprocess.run(command.replace("%%", "%"), shell=True, check=False).returncode
+    if 0 <= code < 128:
+        return CONFLICT if code else CLEAN
+    raise OSError(f"the driver {said} ended with {code}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

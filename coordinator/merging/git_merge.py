@@ -1,0 +1,98 @@
+"""git's merge by lines, asked of git itself: the edge that `merge` is handed.
+
+Runs `git merge-file` on files of its own in a temporary folder. Decides nothing, and touches no
+file of anybody else.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+from coordinator.files.git import TIMEOUT_S
+from coordinator.merging.model import Lines
+
+MARKER_SIZE = 7
+#: git tells at most so many conflicts by its exit code; more is a failure.
+CONFLICTS_MAX = 127
+STYLES = ("merge", "diff3", "zdiff3")
+
+
+class GitFailed(Exception):
+    """git would not merge: what it said."""
+
+
+class GitMerge:
+    """`git merge-file`, with its settings; a folder of its own until `close` or the end of `with`.
+
+    Args:
+        marker_size: how many signs a marker has.
+        style: `merge`, `diff3` or `zdiff3`; None: as git is set up where it runs.
+        place: the directory that git runs in.
+    """
+
+    def __init__(
+        self, marker_size: int = MARKER_SIZE, style: str | None = None, place: Path | None = None,
+    ) -> None:
+        self.marker_size = marker_size
+        self._style = style
+        self._place = place
+        self._folder = tempfile.TemporaryDirectory(prefix="coord-merge-")
+        self._default = ("ours", "base", "theirs")
+
+    @property
+    def shows_base(self) -> bool:
+        """Whether the base stands between the markers, too."""
+        if self._style is None:
+            said = subprocess.run(
+                ["git", "config", "merge.conflictStyle"], cwd=self._place, capture_output=True,
+                text=True, check=False, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S,
+            ).stdout.strip()
+            self._style = said if said in STYLES else "merge"
+        return self._style != "merge"
+
+    def __enter__(self) -> GitMerge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the folder away."""
+        self._folder.cleanup()
+
+    def named(self, ours: str, base: str, theirs: str) -> None:
+        """What stands behind markers where a call says nothing else."""
+        self._default = (ours, base, theirs)
+
+    def __call__(
+        self, base: bytes, ours: bytes, theirs: bytes, labels: tuple[str, str, str] | None = None,
+    ) -> Lines:
+        """git's merge of three texts.
+
+        Raises:
+            GitFailed: it would not: not text, or git could not be run.
+        """
+        folder = Path(self._folder.name)
+        for name, data in (("ours", ours), ("base", base), ("theirs", theirs)):
+            (folder / name).write_bytes(data)
+        words = ["git", "merge-file", "-p", "-q", f"--marker-size={self.marker_size}"]
+        if self._style in ("diff3", "zdiff3"):
+            words.append(f"--{self._style}")
+        for label in labels or self._default:
+            words += ["-L", " ".join(label.split()) or "-"]
+        words += [str(folder / name) for name in ("ours", "base", "theirs")]
+        try:
+            done = subprocess.run(words, cwd=self._place, capture_output=True, check=False,
+                                  stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
+        except (OSError, subprocess.TimeoutExpired) as bad:
+            raise GitFailed(str(bad)) from None
+        if not 0 <= done.returncode <= CONFLICTS_MAX:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise GitFailed(said[-1] if said else f"exit code {done.returncode}")
+        return Lines(done.stdout, done.returncode)

@@ -1,0 +1,359 @@
+"""A file as a merge sees it: items one after the other, some with items of their own.
+
+Owns the step from bytes and a `Reading` to items. An item is a region, or a statement or comment
+that is in none, with what is attached above it; the blank lines below it are kept apart. A file and
+a class are lists of items, the first of which is their head (what comes before all others), the
+last perhaps their tail (a closing brace).
+
+Pure. Where items do not begin on lines of their own, there are none: the text is merged by lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from coordinator.regions.outline import Region
+from coordinator.regions.reading import Body, Piece, Reading
+
+#: What a person calls a file's own part.
+FILE = "<file>"
+#: Languages in which the order of what a class declares counts for whoever uses it.
+_ORDERED_MEMBERS = frozenset({"c", "cpp", "go", "rust"})
+_BLANK_END = re.compile(rb"(?:[ \t\r\f\v]*\n)*[ \t\r\f\v]*\Z")
+_NUMBER = re.compile(r"#\d+\Z")
+_ANNOTATED = re.compile(rb"\s*\w+\s*:")
+#: Classes whose annotated fields may be given by position.
+_POSITIONAL = re.compile(
+    rb"^\s*@|\b(?:NamedTuple|Struct|Structure|Tuple|Row|Record)\b", re.MULTILINE)
+_NO_COMMENT = re.compile(rb"^[ \t]*(?:$|[^\s#/*;-])", re.MULTILINE)
+_FUTURE = re.compile(rb"\s*from\s+__future__\s")
+_FROM = re.compile(rb"from\s+([.\w\s]+?)\s+import\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item.
+
+    Attributes:
+        key: what it is known by in all three versions; empty if only by its text.
+        kind: of a region, or `import`, `comment`, `text`, `statement`, `attribute`, `head`, `tail`;
+            `first` is what nothing may come before but the head.
+        text: its bytes, without the blank lines below; ends with a line's end, unless empty.
+        blank: these blank lines.
+        name: what a person calls it.
+        parts: where in `text` a function itself and its body begin.
+        items: its own items, if it has any; together they are `text`.
+    """
+
+    key: str
+    kind: str
+    text: bytes
+    blank: bytes
+    name: str
+    parts: tuple[int, int] | None = None
+    items: tuple[Item, ...] | None = None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether what it does may depend on what stands before it."""
+        return self.kind == "statement" or (self.kind == "attribute" and self.parts == (0, 0))
+
+
+@dataclass(slots=True)
+class _Cut:
+    """Where an item begins, and which."""
+
+    first: int
+    last: int
+    key: str
+    kind: str
+    name: str
+    region: _Node | None = None
+
+
+@dataclass(slots=True)
+class _Node:
+    region: Region
+    members: list[_Node]
+
+
+def items(data: bytes, reading: Reading) -> tuple[Item, ...] | None:
+    """The items of a file; None where it is not divided.
+
+    Args:
+        data: what `reading` was made from. Its last line should have an end.
+    """
+    if reading.outline.note:
+        return None
+    return _Making(data, reading).file()
+
+
+def told_apart(versions: Sequence[Sequence[Item]]) -> list[tuple[Item, ...]]:
+    """The same versions, with no name that means another item in one than in the others.
+
+    Where one of them imports from one place in several statements, these are known by their whole
+    text; where a name stands in several places, and not in as many of each version, those are known
+    by what they are like, and their order counts.
+    """
+    counts = [Counter(item.key.partition("#")[0] for item in version) for version in versions]
+    several = {name for count in counts for name, times in count.items() if name and times > 1}
+    uneven = {name for name in several if len({count[name] for count in counts}) > 1}
+    if not several:
+        return [tuple(version) for version in versions]
+
+    def told(item: Item) -> Item:
+        name = item.key.partition("#")[0]
+        if name not in several:
+            return item
+        if name.startswith("i:"):
+            text = " ".join(item.text.decode("utf-8", "surrogateescape").split())
+            return replace(item, key=f"i:{text}")
+        return replace(item, key="", kind="statement") if name in uneven else item
+
+    return [tuple(told(item) for item in version) for version in versions]
+
+
+def bound_by(item: Item) -> set[str]:
+    """The names that a definition, an assignment or an import of Python binds."""
+    if item.key[:2] in ("r:", "a:"):
+        return {item.key[2:].partition("#")[0]}
+    if not item.key.startswith("i:"):
+        return set()
+    text = item.text.decode("utf-8", "replace")
+    _, _, names = text.rpartition(" import ") if " import " in text else text.partition("import ")
+    return {one.split()[-1].partition(".")[0]
+            for one in re.sub(r"#.*|[()]", "", names).split(",") if one.split()}
+
+
+def walk(all_: Iterable[Item]) -> Iterator[Item]:
+    """All items, those of items too."""
+    for item in all_:
+        yield item
+        if item.items is not None:
+            yield from walk(item.items)
+
+
+class _Making:
+    def __init__(self, data: bytes, reading: Reading) -> None:
+        self._data = data
+        self._language = reading.outline.language or ""
+        self._pieces = sorted(reading.pieces, key=lambda one: (one.start, -one.end))
+        self._bodies = sorted(reading.bodies, key=lambda one: one.start)
+        self._regions = [one for one in reading.outline.regions if one.kind != "header"]
+
+    def file(self) -> tuple[Item, ...] | None:
+        top: list[_Node] = []
+        open_: list[_Node] = []
+        for region in sorted(self._regions, key=lambda one: (one.start, -one.end)):
+            while open_ and open_[-1].region.end <= region.start:
+                open_.pop()
+            node = _Node(region, [])
+            (open_[-1].members if open_ else top).append(node)
+            open_.append(node)
+        return self._inside(0, len(self._data), top, FILE, "", -1)
+
+    def _inside(
+        self, first: int, last: int, members: list[_Node], name: str, prefix: str,
+        within: int,
+    ) -> tuple[Item, ...] | None:
+        """The items between two bytes; None where they are not on lines of their own."""
+        cuts = self._cuts(first, last, members, prefix, within)
+        if cuts is None or (within >= 0 and not cuts):
+            return None
+        begin = self._of_head(cuts)
+        begins = [one.first for one in cuts[begin:]]
+        head_end = begins[0] if begins else last
+        tail_from = last
+        if cuts[begin:] and self._data[(end := self._line_end(cuts[-1].last, last)):last].strip():
+            tail_from = end
+        made = [self._plain("<head>", "head", first, head_end, name)]
+        for at, cut in enumerate(cuts[begin:]):
+            until = begins[at + 1] if at + 1 < len(begins) else tail_from
+            made.append(self._item(cut, until))
+        if self._language == "python" and not _POSITIONAL.search(made[0].text):
+            made = [replace(item, parts=None) if item.kind == "attribute" else item
+                    for item in made]
+        if tail_from < last:
+            made.append(self._plain("<tail>", "tail", tail_from, last, name))
+        return _numbered(made)
+
+    def _of_head(self, cuts: list[_Cut]) -> int:
+        """How many comments belong to the head: those before all else. Mark a docstring, and what
+        else must stand right behind the head."""
+        begin = next((n for n, cut in enumerate(cuts) if cut.kind != "comment"), 0)
+        if self._language == "python":
+            if cuts and cuts[begin].kind == "text":
+                first = cuts[begin]
+                first.key, first.kind, first.name = "<text>", "first", "its docstring"
+            for cut in cuts[begin:]:
+                if cut.kind == "import" and _FUTURE.match(self._data, cut.first):
+                    cut.kind = "first"
+        return begin
+
+    def _cuts(
+        self, first: int, last: int, members: list[_Node], prefix: str, within: int,
+    ) -> list[_Cut] | None:
+        """Where items begin, in order."""
+        data = self._data
+        cuts: list[_Cut] = []
+        own = [one for one in self._pieces if one.within == within]
+        around = [one for one in own if any(
+            one.start < node.region.start < one.end for node in members)]
+        if len(around) == 1 and all(one.kind == "comment" for one in own if one is not around[0]):
+            own.remove(around[0])  # it wraps all: an include guard, the braces of JSON
+        else:
+            members = [node for node in members if not any(
+                one.start < node.region.start < one.end for one in around)]
+        for node in members:
+            region = node.region
+            if data[self._line_start(region.start):region.start].strip():
+                return None
+            name = _NUMBER.sub("", region.name.removeprefix(prefix))
+            cuts.append(_Cut(region.start, self._text_end(region.start, region.end), f"r:{name}",
+                             region.kind, region.name, node))
+        begins = [one.region.start for one in members]
+        ends = [one.region.end for one in members]
+        lead: int | None = None
+        at = 0
+        for piece in own:
+            while at < len(ends) and ends[at] <= piece.start:
+                at += 1
+            if at < len(begins) and begins[at] <= piece.start:
+                lead = None
+                continue  # it is in a region
+            start = self._line_start(piece.start)
+            if start < first or data[start:piece.start].strip():
+                continue  # it goes on with what stands before it
+            if piece.kind == "comment":
+                # A licence, an interpreter, an encoding are the file's.
+                follows = None if self._opens(piece) else self._follows(piece.end)
+                if follows is not None and any(
+                        self._line_start(one.start) == follows and one.kind != "text"
+                        for one in own):
+                    lead = start if lead is None else lead
+                    continue
+            begin, lead = (start if lead is None else lead), None
+            cuts.append(self._cut(piece, begin))
+        cuts.sort(key=lambda one: one.first)
+        for before, after in pairwise(cuts):
+            if after.first < before.last:
+                return None
+        return cuts
+
+    def _opens(self, piece: Piece) -> bool:
+        """Whether a comment is of the block that a file begins with."""
+        return piece.within < 0 and not _NO_COMMENT.search(self._data, 0, piece.start)
+
+    def _cut(self, piece: Piece, begin: int) -> _Cut:
+        key, kind, shown = "", piece.kind, ""
+        text = self._data[piece.start:piece.end]
+        if kind == "import":
+            key = "i:" + self._imported(text)
+            shown = " ".join(text.decode("utf-8", "replace").split())[:60]
+        elif kind == "statement" and piece.name:
+            kind = "attribute"
+            key, shown = "a:" + piece.name, piece.name
+        else:
+            shown = " ".join(text.decode("utf-8", "replace").split())[:40]
+        return _Cut(begin, self._text_end(piece.start, piece.end), key, kind, shown)
+
+    def _imported(self, text: bytes) -> str:
+        if self._language == "python":
+            found = _FROM.match(text)
+            if found:
+                return "from " + b"".join(found[1].split()).decode("utf-8", "replace")
+        return " ".join(text.decode("utf-8", "surrogateescape").split())
+
+    def _item(self, cut: _Cut, until: int) -> Item:
+        node = cut.region
+        if node is None:
+            made = self._plain(cut.key, cut.kind, cut.first, until, cut.name)
+            ordered = cut.kind == "attribute" and (
+                self._language in _ORDERED_MEMBERS
+                or (self._language == "python" and _annotated(made.text)))
+            return replace(made, parts=(0, 0)) if ordered else made
+        made = self._plain(cut.key, cut.kind, cut.first, until, cut.name)
+        if self._data[node.region.end:until].strip():
+            return made  # something goes on behind it that is in no region
+        end = cut.first + len(made.text)
+        found = next((one for one in self._bodies if cut.first <= one.start < one.end <= end), None)
+        if node.members or cut.kind == "class":
+            inner = self._inside(cut.first, min(end, len(self._data)), node.members, cut.name,
+                                 node.region.name + ".", found.body if found else len(self._data))
+            return made if inner is None else replace(made, items=inner)
+        if found is not None and cut.kind in ("function", "method"):
+            start, body = self._line_start(found.start), self._body(found)
+            if cut.first <= start < body < end:
+                return replace(made, parts=(start - cut.first, body - cut.first))
+        return made
+
+    def _body(self, found: Body) -> int:
+        """Where the lines of a body begin; before the function, if it has none of its own."""
+        if self._data[found.body:found.body + 1] == b"{":
+            return self._line_end(found.body, len(self._data))
+        body = self._line_start(found.body)
+        return -1 if self._data[body:found.body].strip() else body
+
+    def _plain(self, key: str, kind: str, first: int, last: int, name: str) -> Item:
+        raw = self._data[first:last]
+        text, blank = apart(raw)
+        return Item(key, kind, text, blank, name)
+
+    def _text_end(self, first: int, last: int) -> int:
+        return first + len(self._data[first:last].rstrip())
+
+    def _follows(self, at: int) -> int | None:
+        """Where the next line begins, if it is not blank."""
+        begin = self._line_end(at, len(self._data))
+        line = self._data[begin:self._data.find(b"\n", begin) + 1 or None]
+        if self._data[at:begin].strip() or not line.strip():
+            return None
+        return begin
+
+    def _line_start(self, at: int) -> int:
+        return self._data.rfind(b"\n", 0, at) + 1
+
+    def _line_end(self, at: int, most: int) -> int:
+        if at and self._data[at - 1:at] == b"\n":
+            return min(at, most)
+        found = self._data.find(b"\n", at)
+        return most if found < 0 else min(found + 1, most)
+
+
+def apart(raw: bytes) -> tuple[bytes, bytes]:
+    """A text, and the blank lines at its end."""
+    body = raw.rstrip()
+    if not body:
+        return b"", raw
+    found = raw.find(b"\n", len(body))
+    end = len(raw) if found < 0 else found + 1
+    return raw[:end], raw[end:]
+
+
+def _annotated(text: bytes) -> bool:
+    line = next((one for one in text.split(b"\n") if not one.strip().startswith(b"#")), b"")
+    return bool(_ANNOTATED.match(line))
+
+
+def _numbered(made: list[Item]) -> tuple[Item, ...]:
+    """With those of one name next to each other made one, and the others told apart."""
+    joined: list[Item] = []
+    for item in made:
+        before = joined[-1] if joined else None
+        if before is not None and before.key and before.key == item.key and item.key[0] != "i":
+            joined[-1] = Item(item.key, before.kind, before.text + before.blank + item.text,
+                              item.blank, before.name)
+            continue
+        joined.append(item)
+    seen: Counter[str] = Counter()
+    for at, item in enumerate(joined):
+        if not item.key:
+            continue
+        seen[item.key] += 1
+        if seen[item.key] > 1:
+            joined[at] = replace(item, key=f"{item.key}#{seen[item.key]}")
+    return tuple(joined)

@@ -1,0 +1,176 @@
+"""Merging one item that is on both sides.
+
+Owns the ways that are tried, in this order: one side left it as it was; its own items, if it has
+any; names that are imported, as a set; git's merge by lines; of a function, what is attached to it,
+its signature and its body each by itself. What none of them decides is a conflict. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from coordinator.merging.items import Item
+from coordinator.merging.model import Clash, LineMerge, Segments
+
+if TYPE_CHECKING:
+    from coordinator.merging.containers import Notes
+
+_FROM = re.compile(rb"(?P<head>from\s+[.\w\s]+?\s+import\s*)(?P<open>\(?)(?P<names>[\w\s,]*?)"
+                   rb"(?P<close>,?\s*\)?)(?P<end>\s*)\Z")
+_GUARDED = re.compile(rb"[ \t]+(?:from[ \t]+[.\w]+[ \t]+)?import[ \t]+[\w., \t]+")
+#: Where an import would grow longer than this (characters), it gets a line for each name.
+LINE_MAX = 88
+
+
+class Container(Protocol):
+    """`containers.merge`, which calls this module and is handed in."""
+
+    def __call__(
+        self, versions: Sequence[Sequence[Item]], lines: LineMerge, notes: Notes, name: str,
+    ) -> Segments | None: ...
+
+
+def both(
+    base: Item | None, ours: Item, theirs: Item, lines: LineMerge, notes: Notes,
+    container: Container,
+) -> Segments:
+    """The merged text of one item.
+
+    Args:
+        base: None where both sides have added it.
+        container: merges lists of items.
+    """
+    was = base.text if base is not None else b""
+    if ours.text == theirs.text:
+        notes.shared.note(was, ours.text, theirs.text)
+        return [ours.text]
+    if base is None:
+        joined = imported(None, ours, theirs) or guarded(None, ours, theirs)
+        if joined is not None:
+            notes.imports = True
+            return [joined]
+        return [Clash(ours.name, "both added it, and not the same", b"", ours.text, theirs.text)]
+    if ours.text == base.text:
+        return [theirs.text]
+    if theirs.text == base.text:
+        return [ours.text]
+    if base.items is not None and ours.items is not None and theirs.items is not None:
+        inner = container((base.items, ours.items, theirs.items), lines, notes, ours.name)
+        if inner is not None:
+            return inner
+    joined = imported(base, ours, theirs) or guarded(base, ours, theirs)
+    if joined is not None:
+        notes.imports = True
+        return [joined]
+    notes.shared.note(was, ours.text, theirs.text)
+    merged = lines(base.text, ours.text, theirs.text)
+    if not merged.conflicts:
+        return [merged.data]
+    if base.parts and ours.parts and theirs.parts and base.parts != (0, 0):
+        return _in_parts(base, ours, theirs, lines)
+    return [Clash(ours.name, "both changed it", base.text, ours.text, theirs.text)]
+
+
+def _in_parts(base: Item, ours: Item, theirs: Item, lines: LineMerge) -> Segments:
+    """A function's lead, signature and body, each merged by itself."""
+    out: Segments = []
+    cut = [_parts(one) for one in (base, ours, theirs)]
+    for what, (was, mine, other) in zip(
+            ("what is attached to it", "its signature", "its body"),
+            zip(*cut, strict=True), strict=True):
+        if mine == other or other == was:
+            out.append(mine)
+        elif mine == was:
+            out.append(other)
+        else:
+            merged = lines(was, mine, other)
+            if merged.conflicts:
+                out.append(Clash(ours.name, f"both changed {what}", was, mine, other))
+            else:
+                out.append(merged.data)
+    return out
+
+
+def _parts(item: Item) -> tuple[bytes, bytes, bytes]:
+    assert item.parts is not None
+    start, body = item.parts
+    return item.text[:start], item.text[start:body], item.text[body:]
+
+
+def imported(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
+    """`from x import a, b` with the names that either side added, without those that either took
+    out; None where it is written in a way that this would lose something of."""
+    if not ours.key.startswith("i:") or not theirs.key.startswith("i:"):
+        return None
+    found = [_FROM.match(one.text) if one is not None else None for one in (base, ours, theirs)]
+    _, mine, other = found
+    if mine is None or other is None or (base is not None and found[0] is None):
+        return None
+    if mine["head"].split() != other["head"].split():
+        return None
+    was, one, two = (_names(match) if match is not None else [] for match in found)
+    gone = {name for name in was if name not in one or name not in two}
+    names = [name for name in one if name not in gone]
+    names += [name for name in two if name not in gone and name not in names]
+    if not names:
+        return None
+    for match, present in ((mine, one), (other, two)):
+        if set(present) == set(names):
+            return match.string
+    if one == sorted(one, key=_sign) and two == sorted(two, key=_sign):
+        names.sort(key=_sign)
+    elif _folded(one) and _folded(two):
+        names.sort(key=lambda name: name.lower())
+    return _written(mine, other, names)
+
+
+def guarded(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
+    """An `if` around nothing but imports, a line each: those lines as a set. None for others."""
+    found = [_guard(one.text) if one is not None else None for one in (base, ours, theirs)]
+    was, one, two = found
+    if one is None or two is None or (base is not None and was is None) or one[0] != two[0]:
+        return None
+    before = was[1] if was is not None else []
+    gone = {line for line in before if line not in one[1] or line not in two[1]}
+    lines = [line for line in one[1] if line not in gone]
+    lines += [line for line in two[1] if line not in gone and line not in lines]
+    return b"\n".join([one[0], *lines]) + b"\n" if lines else None
+
+
+def _guard(text: bytes) -> tuple[bytes, list[bytes]] | None:
+    head, *lines = text.removesuffix(b"\n").split(b"\n")
+    if not head.startswith(b"if ") or not all(_GUARDED.fullmatch(line) for line in lines):
+        return None
+    return (head, lines) if len(set(lines)) == len(lines) > 0 else None
+
+
+def _sign(name: bytes) -> bytes:
+    return name
+
+
+def _folded(names: list[bytes]) -> bool:
+    return names == sorted(names, key=lambda name: name.lower())
+
+
+def _names(match: re.Match[bytes]) -> list[bytes]:
+    return [b" ".join(one.split()) for one in match["names"].split(b",") if one.strip()]
+
+
+def _written(mine: re.Match[bytes], other: re.Match[bytes], names: list[bytes]) -> bytes:
+    """In the way of the side that has more lines."""
+    like = max((mine, other), key=lambda one: one.string.count(b"\n"))
+    head = b" ".join(like["head"].split()) + b" "
+    if b"\n" in like["names"].strip(b" ") or b"\n" in like["close"]:
+        line = next((one for one in like["names"].split(b"\n") if one.strip()), b"")
+        indent = line[:len(line) - len(line.lstrip())] or b"    "
+        if line and like["names"].startswith(line):
+            indent = b"    "
+        return head + b"(\n" + b"".join(indent + one + b",\n" for one in names) + b")" + b"\n"
+    flat = head + b", ".join(names)
+    if like["open"]:
+        flat = head + b"(" + b", ".join(names) + b")"
+    if len(flat) > LINE_MAX:
+        return head + b"(\n" + b"".join(b"    " + one + b",\n" for one in names) + b")\n"
+    return flat + b"\n"

@@ -1,0 +1,115 @@
+"""Which items of two versions are one and the same.
+
+Known by name where they have one; else by their text, by what stands around them, by likeness.
+Pure; decides nothing about what is to be kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+from coordinator.merging.items import Item
+
+#: What was renamed has at least so much of its text left; what only changed, so much.
+RENAMED_MIN, CHANGED_MIN = 0.6, 0.5
+#: Longer texts (words) are compared by which words they have, in any order.
+WORDS_MAX = 3000
+_WORDS = re.compile(rb"\w+|[^\w\s]")
+
+
+def likeness(one: bytes, other: bytes) -> float:
+    """How much two texts have in common: 0 nothing, 1 all."""
+    a, b = _WORDS.findall(one), _WORDS.findall(other)
+    if not a or not b:
+        return float(a == b)
+    if max(len(a), len(b)) > WORDS_MAX:
+        return 2 * (Counter(a) & Counter(b)).total() / (len(a) + len(b))
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    if matcher.real_quick_ratio() < CHANGED_MIN or matcher.quick_ratio() < CHANGED_MIN:
+        return 0.0
+    return matcher.ratio()
+
+
+def pairs(base: Sequence[Item], side: Sequence[Item]) -> dict[int, int]:
+    """Positions in `base` -> positions in `side` of what is the same item, without renames."""
+    found: dict[int, int] = {}
+    named = {item.key: at for at, item in enumerate(side) if item.key}
+    for at, item in enumerate(base):
+        if item.key and item.key in named:
+            found[at] = named[item.key]
+    mine = [item.key or item.text.strip() for item in base]
+    theirs = [item.key or item.text.strip() for item in side]
+    taken = set(found.values())
+    for block in SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
+        for step in range(block.size):
+            a, b = block.a + step, block.b + step
+            if a not in found and b not in taken and not base[a].key and not side[b].key:
+                found[a] = b
+                taken.add(b)
+    _by_text(base, side, found, taken)
+    _between(base, side, found, taken)
+    return found
+
+
+def _by_text(
+    base: Sequence[Item], side: Sequence[Item], found: dict[int, int], taken: set[int],
+) -> None:
+    """What moved and has no name: its text is there once on both sides."""
+    left: dict[bytes, list[int]] = {}
+    right: dict[bytes, list[int]] = {}
+    for at, item in enumerate(base):
+        if at not in found and not item.key:
+            left.setdefault(item.text.strip(), []).append(at)
+    for at, item in enumerate(side):
+        if at not in taken and not item.key:
+            right.setdefault(item.text.strip(), []).append(at)
+    for text, places in left.items():
+        if len(places) == 1 and len(right.get(text, ())) == 1:
+            found[places[0]] = right[text][0]
+            taken.add(right[text][0])
+
+
+def _between(
+    base: Sequence[Item], side: Sequence[Item], found: dict[int, int], taken: set[int],
+) -> None:
+    """What has no name and changed: it is like what stands between the same neighbours."""
+    free: list[int] = []
+    for at in range(len(base) + 1):
+        if at < len(base) and at not in found:
+            if not base[at].key:
+                free.append(at)
+            continue
+        if free:
+            before = found.get(free[0] - 1, -1)
+            after = found[at] if at < len(base) else len(side)
+            last = before
+            for mine in free:
+                best, best_like = -1, CHANGED_MIN
+                for other in range(last + 1, after):
+                    if other in taken or side[other].key or side[other].kind != base[mine].kind:
+                        continue
+                    like = likeness(base[mine].text, side[other].text)
+                    if like >= best_like:
+                        best, best_like = other, like
+                        break
+                if best >= 0:
+                    found[mine] = last = best
+                    taken.add(best)
+        free = []
+
+
+def renamed(item: Item, candidates: Sequence[Item], least: float = RENAMED_MIN) -> int | None:
+    """Which of these an item has become; None if none of them, or if it could be two."""
+    scored = sorted(
+        ((likeness(item.text, other.text), at) for at, other in enumerate(candidates)
+         if other.kind == item.kind and (other.items is None) == (item.items is None)),
+        reverse=True,
+    )
+    if not scored or scored[0][0] <= least:
+        return None
+    if len(scored) > 1 and scored[1][0] > scored[0][0] - 0.1:
+        return None
+    return scored[0][1]

@@ -1,0 +1,266 @@
+"""The act: three versions of a file, and git's merge of them, to one.
+
+Owns the order in which things are tried. git's own merge comes first. Where it is clean and sound
+it is the result. Else the regions are merged, by `containers`, and that is the result where it is
+sound and complete. Else there are conflicts: those of the merge by region where it has fewer and
+the rest of it is sound; those that git marked; and where git marked none, around what is wrong.
+
+Pure but for what is handed in: git's merge by lines, and the reading of bytes (in a process of its
+own). Line ends, a byte order mark, and whether the last line has an end are merged as what they
+are, each by itself, so that no line differs for these alone. """
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from coordinator.merging import checks, containers
+from coordinator.merging.checks import Fault
+from coordinator.merging.items import FILE, Item, items
+from coordinator.merging.model import Clash, LineMerge, Lines, Merged, Read, Segments, Side
+from coordinator.regions.frames import FILE_BYTES_MAX
+from coordinator.regions.reading import Reading
+
+_BOM = b"\xef\xbb\xbf"
+#: As git has it: a NUL among the first bytes (that many) makes a file no text.
+_BINARY_BYTES = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a file is written, apart from what is in it."""
+
+    bom: bool
+    crlf: bool
+    ended: bool
+
+
+def merge(
+    base: bytes, ours: bytes, theirs: bytes, *, git: Lines, lines: LineMerge, read: Read,
+    sides: tuple[Side, Side] = (Side("ours"), Side("theirs")),
+) -> Merged:
+    """Merge three versions of one file.
+
+    Args:
+        git: git's own merge of the three, with its markers.
+        lines: the same act for parts of them.
+        read: what the merge asks of a text's bytes.
+        sides: whom conflicts name: ours, theirs.
+    """
+    for same, taken in ((ours == theirs, ours), (ours == base, theirs), (theirs == base, ours)):
+        if same:
+            return Merged(taken, "git")
+    own = _own(git)
+    versions = (base, ours, theirs)
+    if any(b"\0" in one[:_BINARY_BYTES] or len(one) > FILE_BYTES_MAX for one in versions):
+        return own
+    readings = [read(one) for one in versions]
+    note = next((one.outline.note for one in readings if one.outline.note), "")
+    if note:
+        return replace(own, notes=(f"not divided: {note}",)) if git.conflicts else own
+    faults: list[Fault] = []
+    if not git.conflicts:
+        faults = checks.sound(readings, read(git.data))
+        if not faults:
+            return own
+    if any(one.python is None or not one.python.parsed for one in readings
+           if one.outline.language == "python"):
+        return replace(own, notes=("not all three are Python, so nothing could be shown right",))
+    found = _Regions(versions, readings, lines, read, sides).merge()
+    notes = tuple(f"git's merge is clean, but {one.why}" for one in faults) + tuple(found.notes)
+    if found.by == "regions":
+        return replace(found, notes=notes)
+    if faults:
+        return _marked(git.data, versions, faults, lines, read, sides, notes)
+    if found.markers and found.markers <= git.conflicts:
+        return replace(found, notes=notes)
+    return replace(own, conflicts=found.conflicts, notes=notes)
+
+
+def _own(git: Lines) -> Merged:
+    return Merged(git.data, "conflict" if git.conflicts else "git", markers=git.conflicts)
+
+
+class _Regions:
+    """The merge by region of texts that are all divided."""
+
+    def __init__(
+        self, versions: tuple[bytes, bytes, bytes], readings: Sequence[Reading],
+        lines: LineMerge, read: Read, sides: tuple[Side, Side],
+    ) -> None:
+        forms = [_form(one) for one in versions]
+        self._uniform = None not in forms
+        self._form = _Form(False, False, True)
+        self._texts: Sequence[bytes] = versions
+        self._readings = readings
+        self._lines = lines
+        self._read = read
+        self._sides = sides
+        if self._uniform:
+            was, mine, other = (form for form in forms if form is not None)
+            self._form = _Form(
+                _pick(was.bom, mine.bom, other.bom), _pick(was.crlf, mine.crlf, other.crlf),
+                _pick(was.ended, mine.ended, other.ended),
+            )
+            self._texts = [_plain(one) for one in versions]
+            self._readings = [
+                reading if text == raw else read(text)
+                for text, raw, reading in zip(self._texts, versions, readings, strict=True)
+            ]
+
+    def merge(self) -> Merged:
+        """Clean, or with conflicts and their markers, or `conflict` without markers: nothing can
+        be said of the file."""
+        if not self._uniform:
+            return Merged(b"", "conflict", notes=("its lines do not all end alike",))
+        made = [items(text, reading)
+                for text, reading in zip(self._texts, self._readings, strict=True)]
+        listed = [one for one in made if one is not None]
+        if len(listed) < 3:
+            return Merged(b"", "conflict", notes=("its regions are not on lines of their own",))
+        noted = containers.Notes()
+        segments = containers.merge(listed, self._lines, noted, FILE)
+        if segments is None:
+            return Merged(b"", "conflict", notes=("both sides arranged the file anew",))
+        clashes = [one for one in segments if isinstance(one, Clash)]
+        if not clashes:
+            data = _resolved(segments, "ours")
+            faults = self._faults(data, noted, listed)
+            if faults:
+                return Merged(b"", "conflict", notes=tuple(
+                    f"merged by region {one.why}" for one in faults))
+            return Merged(self._formed(data), "regions")
+        for side in ("ours", "theirs"):
+            if checks.sound(self._readings, self._read(_resolved(segments, side))):
+                return Merged(b"", "conflict", clashes)
+        data, markers = render(segments, self._lines, self._sides)
+        return Merged(self._formed(data), "conflict", clashes, markers)
+
+    def _faults(
+        self, data: bytes, noted: containers.Notes, listed: Sequence[Sequence[Item]],
+    ) -> list[Fault]:
+        result = self._read(data)
+        faults = checks.sound(self._readings, result)
+        if not noted.renames:
+            faults += checks.kept(self._readings, result)
+        without: list[Sequence[Item] | None] = [None] * 4
+        if noted.imports:
+            without = [*listed, items(data, result)]
+        return faults + checks.complete(self._texts, data, without, noted.shared)
+
+    def _formed(self, data: bytes) -> bytes:
+        form = self._form
+        if not form.ended:
+            data = data.removesuffix(b"\n")
+        if form.crlf:
+            data = data.replace(b"\n", b"\r\n")
+        return _BOM + data if form.bom else data
+
+
+def _resolved(segments: Segments, side: str) -> bytes:
+    return b"".join(one if isinstance(one, bytes) else getattr(one, side) for one in segments)
+
+
+def render(segments: Segments, lines: LineMerge, sides: tuple[Side, Side]) -> tuple[bytes, int]:
+    """The text with markers around what is in conflict, and how many conflicts are marked."""
+    out: list[bytes] = []
+    count = 0
+    for one in segments:
+        if isinstance(one, bytes):
+            out.append(one)
+            continue
+        labels = (f"{sides[0].told()}: {one.name}", f"base: {one.name}",
+                  f"{sides[1].told()}: {one.name}: {one.why}")
+        merged = lines(one.base, one.ours, one.theirs, labels)
+        if merged.conflicts:
+            out.append(merged.data)
+            count += merged.conflicts
+        else:
+            out.append(_by_hand(one, lines, labels))
+            count += 1
+    return b"".join(out), count
+
+
+def _by_hand(clash: Clash, lines: LineMerge, labels: tuple[str, str, str]) -> bytes:
+    size = lines.marker_size
+    ours, base, theirs = (one.encode("utf-8", "surrogateescape") for one in labels)
+    out = [b"<" * size + b" " + ours + b"\n", clash.ours]
+    if lines.shows_base:
+        out += [b"|" * size + b" " + base + b"\n", clash.base]
+    out += [b"=" * size + b"\n", clash.theirs, b">" * size + b" " + theirs + b"\n"]
+    return b"".join(out)
+
+
+def _marked(
+    data: bytes, versions: Sequence[bytes], faults: Sequence[Fault], lines: LineMerge, read: Read,
+    sides: tuple[Side, Side], notes: tuple[str, ...],
+) -> Merged:
+    """git's clean result with markers around what a check found wrong in it."""
+    forms = [_form(one) for one in (*versions, data)]
+    why = faults[0].why
+    whole = Clash(FILE, why, *versions)
+    made: list[Sequence[Item] | None] = [None]
+    texts: list[bytes] = []
+    form = forms[3]
+    if form is not None and None not in forms:
+        texts = [_plain(one) for one in (*versions, data)]
+        made = [items(text, read(text)) for text in texts]
+    listed = [one for one in made if one is not None]
+    words = [name for fault in faults for name in fault.names]
+    if len(listed) == 4 and words:
+        pattern = re.compile("|".join(rf"(?<!\w){re.escape(_last(one))}(?!\w)" for one in words)
+                             .encode())
+        segments = _blamed(listed, pattern, why)
+        if segments is not None and form is not None:
+            clashes = [one for one in segments if isinstance(one, Clash)]
+            text, count = render(segments, lines, sides)
+            if form.crlf:
+                text = text.replace(b"\n", b"\r\n")
+            return Merged(_BOM + text if form.bom else text, "conflict", clashes, count, notes)
+    ended = [one if one.endswith(b"\n") or not one else one + b"\n" for one in versions]
+    text = _by_hand(Clash(FILE, why, *ended), lines,
+                    (sides[0].told(), "base", f"{sides[1].told()}: {why}"))
+    return Merged(text, "conflict", (whole,), 1, notes)
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _blamed(
+    listed: Sequence[Sequence[Item]], pattern: re.Pattern[bytes], why: str,
+) -> Segments | None:
+    """The items of a result, those in conflict that have one of these names in them and that are
+    not the same on both sides; None if there are none."""
+    by_name = [{item.key or item.text: item for item in one} for one in listed[:3]]
+    segments: Segments = []
+    found = False
+    for item in listed[3]:
+        base, ours, theirs = (names.get(item.key or item.text) for names in by_name)
+        same = ours is not None and theirs is not None and ours.text == theirs.text
+        if not same and pattern.search(item.text):
+            found = True
+            segments.append(Clash(item.name, why, *(
+                one.text if one is not None else b"" for one in (base, ours, theirs))))
+        else:
+            segments.append(item.text)
+        segments.append(item.blank)
+    return segments if found else None
+
+
+def _form(data: bytes) -> _Form | None:
+    """How a file is written; None if its lines do not all end alike."""
+    crlf, all_ = data.count(b"\r\n"), data.count(b"\n")
+    if crlf not in (0, all_):
+        return None
+    return _Form(data.startswith(_BOM), bool(crlf), data.endswith(b"\n") or not data)
+
+
+def _plain(data: bytes) -> bytes:
+    data = data.removeprefix(_BOM).replace(b"\r\n", b"\n")
+    return data if data.endswith(b"\n") or not data else data + b"\n"
+
+
+def _pick(base: bool, ours: bool, theirs: bool) -> bool:
+    return theirs if ours == base else ours

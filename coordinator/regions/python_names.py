@@ -1,0 +1,218 @@
+"""What names a Python file binds and uses, by Python's own parser and its tables of symbols.
+
+Runs where grammars do, in the worker: a parser has limits that a hostile text finds. Imports
+nothing of what it reads, and runs none of it.
+
+Order is judged in the reader's favour: what any branch binds counts as bound, and what is called
+when the module is imported is followed only into functions of the module that are called by name.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import symtable
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+
+from coordinator.regions.reading import ClassNames, PythonNames
+
+_GIVEN = frozenset(dir(builtins)) | frozenset({
+    "__file__", "__name__", "__doc__", "__path__", "__package__", "__spec__", "__loader__",
+    "__builtins__", "__dict__", "__annotations__", "__module__", "__qualname__", "__class__",
+    "WindowsError", "reveal_type", "__cached__",
+})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+#: Calls are followed so deep.
+CALLS_MAX = 20
+
+
+def read(data: bytes) -> PythonNames | None:
+    """The names of these bytes; None where the parser gives up on them for other reasons than
+    that they are no Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(data)
+            # Bytes, as the parser takes them; the stubs know of text only.
+            table = symtable.symtable(data, "<file>", "exec")  # type: ignore[arg-type]
+        star = any(isinstance(node, ast.ImportFrom) and any(one.name == "*" for one in node.names)
+                   for node in ast.walk(tree))
+        bound = {one.get_name() for one in table.get_symbols()
+                 if one.is_assigned() or one.is_imported() or one.is_namespace()}
+        scopes = list(_scopes(table))
+        bound |= {one.get_name() for scope in scopes for one in scope.get_symbols()
+                  if one.is_declared_global() and one.is_assigned()}
+        unbound = set() if star else {
+            one.get_name() for scope in scopes for one in scope.get_symbols()
+            if one.is_referenced() and one.is_global()
+        } - bound - _GIVEN
+        return PythonNames(True, sorted(unbound), sorted(_Order(tree, bound).early), sorted(bound),
+                           {node.name: _class(node) for node in tree.body
+                            if isinstance(node, ast.ClassDef)})
+    except (SyntaxError, ValueError):
+        return PythonNames(False)
+    except (RecursionError, MemoryError):
+        return None
+
+
+def _class(node: ast.ClassDef) -> ClassNames:
+    used: Counter[str] = Counter()
+    members: set[str] = set()
+    for one in node.body:
+        if isinstance(one, (*_FUNCTIONS, ast.ClassDef)):
+            members.add(one.name)
+            continue
+        members |= {inner.id for inner in ast.walk(one)
+                    if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)}
+        members |= {inner.name for inner in ast.walk(one)
+                    if isinstance(inner, (*_FUNCTIONS, ast.ClassDef))}
+    for inner in ast.walk(node):
+        if (isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name)
+                and inner.value.id in ("self", "cls")):
+            if isinstance(inner.ctx, ast.Load):
+                used[inner.attr] += 1
+            else:
+                members.add(inner.attr)
+    bases = [one for one in node.bases if not (isinstance(one, ast.Name) and one.id == "object")]
+    return ClassNames(bool(bases or node.keywords or node.decorator_list), sorted(members),
+                      dict(used))
+
+
+def _scopes(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    open_ = [table]
+    while open_:
+        scope = open_.pop()
+        yield scope
+        open_ += scope.get_children()
+
+
+class _Order:
+    """Goes through a module as its import does. `early` has the names used before they are bound,
+    that the module binds later."""
+
+    def __init__(self, tree: ast.Module, names: set[str]) -> None:
+        self._names = names
+        self._bound: set[str] = set()
+        self._functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        self._calling: list[str] = []
+        self._lazy = any(
+            isinstance(node, ast.ImportFrom) and node.module == "__future__"
+            and any(alias.name == "annotations" for alias in node.names) for node in tree.body
+        )
+        self.early: set[str] = set()
+        self._body(tree.body, None)
+
+    def _body(self, body: list[ast.stmt], local: set[str] | None) -> None:
+        for node in body:
+            self._run(node, local)
+
+    def _bind(self, name: str, local: set[str] | None) -> None:
+        (self._bound if local is None else local).add(name)
+
+    def _run(self, node: ast.AST, local: set[str] | None) -> None:
+        if isinstance(node, _FUNCTIONS):
+            for one in node.decorator_list:
+                self._run(one, local)
+                self._called(one, local)
+            self._signature(node.args, local)
+            if node.returns is not None and not self._lazy:
+                self._run(node.returns, local)
+            self._bind(node.name, local)
+            if local is None:
+                self._functions[node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            for part in (*node.decorator_list, *node.bases, *(k.value for k in node.keywords)):
+                self._run(part, local)
+            for one in node.decorator_list:
+                self._called(one, local)
+            self._body(node.body, set(local or ()))
+            self._bind(node.name, local)
+        elif isinstance(node, ast.Lambda):
+            self._signature(node.args, local)
+        elif isinstance(node, _COMPREHENSIONS):
+            inner = set(local or ()) | {
+                one.id for part in node.generators for one in ast.walk(part.target)
+                if isinstance(one, ast.Name)
+            }
+            for child in ast.iter_child_nodes(node):
+                self._run(child, inner)
+        elif isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                self._read(node.id, local)
+            else:
+                self._bind(node.id, local)
+        elif isinstance(node, ast.alias):
+            self._bind(node.asname or node.name.partition(".")[0], local)
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+            if node.name:
+                self._bind(node.name, local)
+            self._children(node, local)
+        elif isinstance(node, ast.MatchMapping):
+            if node.rest:
+                self._bind(node.rest, local)
+            self._children(node, local)
+        elif isinstance(node, ast.Assign | ast.AugAssign | ast.NamedExpr):
+            self._run(node.value, local)
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                self._read(node.target.id, local)
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self._run(target, local)
+        elif isinstance(node, ast.AnnAssign):
+            if not self._lazy:
+                self._run(node.annotation, local)
+            if node.value is not None:
+                self._run(node.value, local)
+                self._run(node.target, local)
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            self._run(node.iter, local)
+            self._run(node.target, local)
+            self._body([*node.body, *node.orelse], local)
+        else:
+            self._children(node, local)
+            if isinstance(node, ast.Call):
+                self._called(node.func, local)
+
+    def _children(self, node: ast.AST, local: set[str] | None) -> None:
+        for child in ast.iter_child_nodes(node):
+            self._run(child, local)
+
+    def _signature(self, args: ast.arguments, local: set[str] | None) -> None:
+        for default in (*args.defaults, *(one for one in args.kw_defaults if one is not None)):
+            self._run(default, local)
+        if self._lazy:
+            return
+        for one in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
+            if one is not None and one.annotation is not None:
+                self._run(one.annotation, local)
+
+    def _read(self, name: str, local: set[str] | None) -> None:
+        if (name in self._names and name not in self._bound and name not in (local or ())
+                and name not in _GIVEN):
+            self.early.add(name)
+
+    def _called(self, function: ast.expr, local: set[str] | None) -> None:
+        """What a function of the module reads that is called while the module is imported."""
+        if isinstance(function, ast.Call):
+            function = function.func
+        if not isinstance(function, ast.Name) or function.id in (local or ()):
+            return
+        found = self._functions.get(function.id)
+        if found is None or function.id in self._calling or len(self._calling) >= CALLS_MAX:
+            return
+        self._calling.append(function.id)
+        own = {one.id for one in ast.walk(found)
+               if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+        own |= {one.arg for one in ast.walk(found) if isinstance(one, ast.arg)}
+        own |= {one.asname or one.name.partition(".")[0] for one in ast.walk(found)
+                if isinstance(one, ast.alias)}
+        own |= {one.name for one in ast.walk(found)
+                if isinstance(one, (*_FUNCTIONS, ast.ClassDef)) and one is not found}
+        for one in ast.walk(found):
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+                self._read(one.id, own)
+            elif isinstance(one, ast.Call):
+                self._called(one.func, own)
+        self._calling.pop()

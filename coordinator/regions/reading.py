@@ -1,0 +1,94 @@
+"""What a merge asks of a file beside its regions: statements, parts of definitions, faults.
+
+Owns the shapes only. `reader` makes them, in the worker; all offsets are bytes of the file that was
+asked about and outlive nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from coordinator.regions.outline import Outline, whole
+
+
+class Piece(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A statement that is in no region of its own: directly in the file, or in a class.
+
+    Attributes:
+        kind: `import`, `comment`, `text` (a statement that is a string alone) or `statement`.
+        name: what it assigns or declares, if that is one name; else empty.
+        within: the first byte of the body that it is in (`Body.body`); -1 directly in the file.
+    """
+
+    start: int
+    end: int
+    kind: str
+    name: str
+    within: int
+
+
+class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where the parts of a function or a class begin. What is before `start` is attached to it:
+    comments, decorators.
+
+    Attributes:
+        start: its own first byte (`def`, `async`, `function`, …).
+        body: the first byte of its body.
+        end: the byte after its last.
+    """
+
+    start: int
+    body: int
+    end: int
+
+
+class ClassNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A class of a Python file.
+
+    Attributes:
+        bases: whether it has any, from which it may have more members.
+        members: what it binds: in its body, or by assigning to `self.NAME`.
+        used: how often its functions read `self.NAME` or `cls.NAME`.
+    """
+
+    bases: bool
+    members: list[str]
+    used: dict[str, int]
+
+
+class PythonNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What Python's own parser says of a file.
+
+    Attributes:
+        parsed: whether it is Python, for this interpreter.
+        unbound: global names that are used and that nothing in the file binds.
+        early: names of the module that are used, when it is imported, before they are bound.
+        bound: names that the module binds.
+        classes: those directly in the file, by name.
+    """
+
+    parsed: bool
+    unbound: list[str] = []
+    early: list[str] = []
+    bound: list[str] = []
+    classes: dict[str, ClassNames] = {}
+
+
+class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One file, read for a merge.
+
+    Attributes:
+        errors: how many places the grammar could not make sense of.
+        python: None for other languages, and where Python's parser did not come to an end.
+    """
+
+    outline: Outline
+    errors: int = 0
+    pieces: list[Piece] = []
+    bodies: list[Body] = []
+    python: PythonNames | None = None
+
+
+def unread(data: bytes, language: str | None, note: str) -> Reading:
+    """A file that is not divided, for this reason."""
+    return Reading(whole(data, language, note))
