@@ -152,6 +152,11 @@ class _Judge:
     def _look_at(self, file: str, names: set[str], home: bool) -> None:
         facts = self._world_of(file).facts(file)
         self._imports(file, facts, names)
+        names = names | {
+            other for scope in facts.scopes.values() if scope.kind == "function"
+            for other, bound in scope.bindings.items() for one in bound
+            if one.kind == "value" and last_name(one.text) in names
+        }
         for site in facts.sites:
             name = site.name()
             if name in names or (home and name in ("cls", "__class__", *_CONSTRUCTORS)):
@@ -164,8 +169,6 @@ class _Judge:
                 for one in bound:
                     if one.kind != "import" or one.name == "*":
                         continue
-                    if file == self.path and one.text.strip("."):
-                        pass
                     target = self._gone_import(file, one.text, one.name, names)
                     if target is not None:
                         what = one.name or one.text
@@ -190,8 +193,10 @@ class _Judge:
         through = Place(was, "", name)
         if not touched and through not in self.changes.places:
             return None
-        if now is not None and self.new.members(Value("module", now), name)[0]:
-            return None
+        if now is not None:
+            module = Value("module", now)
+            if self.new.members(module, name)[0] or self.new.answers(module, name):
+                return None
         return touched[0] if touched else through
 
     def _site(self, file: str, facts: Facts, site: Site) -> None:
@@ -199,9 +204,10 @@ class _Judge:
         one = term(site.text)
         if one.kind == "name":
             at = one.scope if one.scope is not None else site.scope
-            self._compared(file, facts, site, one, None,
-                           self._named(self.old, file, at, one.name),
-                           self._named(self.new, file, at, one.name))
+            was = self._named(self.old, file, at, one.name)
+            now = self._named(self.new, file, at, one.name)
+            if was and now is not None:
+                self._compared(file, facts, site, one, None, was, now)
             return
         if one.kind != "attribute" or one.of is None:
             return
@@ -209,16 +215,18 @@ class _Judge:
         if not values and file == self.path:
             values = self.old.evaluate(file, site.scope, one.of.text)
         for value in sorted(values, key=str):
-            self._compared(file, facts, site, one, value, self.old.members(value, one.name)[0],
-                           self.new.members(value, one.name)[0])
+            now = self.new.members(value, one.name)[0]
+            if now or not self.new.answers(value, one.name):
+                self._compared(
+                    file, facts, site, one, value, self.old.members(value, one.name)[0], now)
         if not values:
             self._guessed(file, facts, site, one)
 
-    def _named(self, resolver: Resolver, file: str, at: str, name: str) -> list[Hit]:
+    def _named(self, resolver: Resolver, file: str, at: str, name: str) -> list[Hit] | None:
         scopes = resolver.world.facts(file).scopes
         while at and at not in scopes:
             at = at.rpartition(".")[0]
-        return resolver.names(file, at, name) or []
+        return resolver.names(file, at, name)
 
     def _guessed(self, file: str, facts: Facts, site: Site, one: Term) -> None:
         """A receiver that is not known, with a name that only one class has."""
@@ -390,7 +398,7 @@ class _Judge:
             elif marker.kind in ("eval", "exec"):
                 reached = [place for place in gone if not place.scope and any(
                     hit.place == place
-                    for hit in self._named(self.old, file, marker.scope, place.name))]
+                    for hit in self._named(self.old, file, marker.scope, place.name) or [])]
                 if reached:
                     self._unclear(
                         file, facts, marker.line,

@@ -8,6 +8,7 @@ an empty set of values is "unknown", never "nothing".
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Iterable
 
 from coordinator.meaning.facts import Binding, Facts, Param, Scope
@@ -49,6 +50,7 @@ class Resolver:
         self.world = world
         self._values: dict[tuple[str, str, str], Values] = {}
         self._open: set[tuple[str, str, str]] = set()
+        self._places: set[Hit] = set()
         self._depth = 0
         self._steps = 0
         self._cuts = 0
@@ -90,12 +92,29 @@ class Resolver:
                     of = value.of if value.kind == "super" and value.of is not None else value
                     hits = self.follow(Place(one.path, one.scope, name))
                     return [Hit(hit.place, of) for hit in hits or []], hits is not None
-            dynamic = any(
-                "__getattr__" in found.bindings or "__getattribute__" in found.bindings
-                for one in order if (found := self.scope(one.path, one.scope)) is not None
-            )
-            return [], complete and not dynamic and not hasattr(object, name)
+            return [], complete and not self.answers(value, name)
         return [], False
+
+    def answers(self, value: Value, name: str) -> bool:
+        """Whether a value may have an attribute that no file here defines: by `__getattr__`, or from
+        one of Python's own types."""
+        if value.kind == "module":
+            module = self.scope(value.path, "")
+            return module is not None and "__getattr__" in module.bindings
+        if hasattr(object, name):
+            return True
+        for one in self.order(value.path, value.scope)[0]:
+            scope = self.scope(one.path, one.scope)
+            if scope is None:
+                continue
+            if "__getattr__" in scope.bindings or "__getattribute__" in scope.bindings:
+                return True
+            for base in scope.bases:
+                for found in self.evaluate(one.path, scope.above or "", base.partition("[")[0]):
+                    kind = vars(builtins).get(found.scope) if found.kind == "type" else None
+                    if kind is not None and hasattr(kind, name):
+                        return True
+        return False
 
     def follow(self, place: Place) -> list[Hit] | None:
         """Through imports, to where a name is defined; None if one of them leads outside."""
@@ -112,30 +131,25 @@ class Resolver:
         found: list[Hit] = []
         outside = False
         for one in bound:
-            if one.name == "*":
-                continue
-            value = self._module_value(one.text, place.path)
-            if not one.name:
-                if value is None:
-                    outside = True
-                elif value.kind == "module":
-                    found.append(Hit(Place(value.path, "", "")))
-                else:
-                    found.append(Hit(Place(value.path, "/", "")))
-                continue
-            if value is None:
-                outside = True
-                continue
-            if value.kind == "folder":
-                inner = self.world.in_folder(value.path, one.name)
-                if inner:
-                    found.append(Hit(Place(inner, "", "")))
-                else:
-                    outside = True
-                continue
-            hits, _ = self._of_module(value.path, one.name, seen)
-            found += hits
+            hits = self._imported(place.path, one, seen)
+            outside = outside or hits is None
+            found += hits or []
         return None if outside and not found else found
+
+    def _imported(self, path: str, one: Binding, seen: set[Place]) -> list[Hit] | None:
+        """What one import leads to; None if outside."""
+        if one.name == "*":
+            return []  # `import a.b` beside the name `a` that it makes
+        value = self._module_value(one.text, path)
+        if value is None:
+            return None
+        if not one.name:
+            return [Hit(Place(value.path, "" if value.kind == "module" else "/", ""))]
+        if value.kind == "folder":
+            inner = self.world.in_folder(value.path, one.name)
+            return [Hit(Place(inner, "", ""))] if inner else None
+        hits, known = self._of_module(value.path, one.name, seen)
+        return hits if hits or known else None
 
     def _of_module(
         self, path: str, name: str, seen: set[Place] | None = None,
@@ -350,7 +364,14 @@ class Resolver:
             return NOTHING
         bound = scope.bindings.get(place.name, [])
         declared = [one for one in bound if one.kind == "type"]
-        return _union(self._bound(place, scope, one, of) for one in declared or bound)
+        if hit in self._places:
+            self._cuts += 1
+            return NOTHING
+        self._places.add(hit)
+        try:
+            return _union(self._bound(place, scope, one, of) for one in declared or bound)
+        finally:
+            self._places.discard(hit)
 
     def _bound(self, place: Place, scope: Scope, one: Binding, of: Value | None) -> Values:
         path = place.path
@@ -368,7 +389,8 @@ class Resolver:
                     return self.called(value) if owned else NOTHING
                 return frozenset({value})
             case "import":
-                return _union(self.value_at(hit) for hit in self.follow(place) or [])
+                return _union(
+                    self.value_at(hit) for hit in self._imported(path, one, {place}) or [])
             case "value":
                 if one.text.startswith("$alias("):
                     return frozenset({Value("typevar", path, at, of=None)})

@@ -48,15 +48,15 @@ def misfit(params: Sequence[Param], shape: Shape) -> str:
 def swapped(old: Sequence[Param], new: Sequence[Param], shape: Shape) -> str:
     """Why a call that fits both gives its arguments to others, as the end of a sentence; or empty.
 
-    A parameter that has another name at its place is taken for renamed, unless its old name stands
-    at another place now.
+    A parameter that has another name at its place is taken for renamed, unless one of the two names
+    stands at another place in the other version.
     """
     before = [one.name for one in old if one.kind in _PLACED]
     after = [one.name for one in new if one.kind in _PLACED]
     for place, (was, is_now) in enumerate(zip(before, after, strict=False)):
         if place >= shape.positional:
             break
-        if was != is_now and was in {one.name for one in new}:
+        if was != is_now and (was in {one.name for one in new} or is_now in before):
             return f"its argument {place + 1} was {was!r} and is {is_now!r} now"
     return ""
 
@@ -77,7 +77,8 @@ def narrower(old: Sequence[Param], new: Sequence[Param]) -> bool:
                 if meant.name != one.name and one.kind == "" and one.name not in by_name:
                     if "**" not in kinds:
                         return True
-                elif meant.name != one.name and one.name in {new_one.name for new_one in new}:
+                elif meant.name != one.name and (
+                        one.name in {other.name for other in new} or meant.name in was):
                     return True
             elif "*" not in kinds:
                 return True
