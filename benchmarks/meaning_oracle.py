@@ -165,6 +165,8 @@ def main() -> int:
     asked.add_argument("--only", help="one package")
     asked.add_argument("--dir", type=Path, default=None, help="where to keep the packages")
     asked.add_argument("--show", action="store_true", help="each place that was missed or extra")
+    asked.add_argument("--control", action="store_true",
+                       help="score a judge that reports each call of that name, to see that this can fail")
     given = asked.parse_args()
     folder = given.dir or Path(tempfile.mkdtemp(prefix="meaning-oracle-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -176,7 +178,8 @@ def main() -> int:
             if given.only and name != given.only:
                 continue
             package = Package(_fetched(folder, name, version), folder / f"{name}.cache")
-            counts, made, wrong = _run(package, given.changes, given.compatible, given.seed, given.show)
+            counts, made, wrong = _run(package, given.changes, given.compatible, given.seed, given.show,
+                                       given.control)
             print(f"{name} {version}: {len(package.text)} files, {sum(package.baseline.values())} errors "
                   f"before, {made} changes, {wrong} false alarms on compatible changes", flush=True)
             _print(counts)
@@ -222,7 +225,7 @@ def _fetched(folder: Path, name: str, version: str) -> Path:
 
 
 def _run(
-    package: Package, changes: int, compatible: int, seed: int, show: bool,
+    package: Package, changes: int, compatible: int, seed: int, show: bool, control: bool,
 ) -> tuple[dict[str, Counts], int, int]:
     rng = random.Random(seed)
     targets = _targets(package)
@@ -235,7 +238,7 @@ def _run(
             continue
         target, data = found
         made += 1
-        _score(package, target, kind, data, counts, show)
+        _score(package, target, kind, data, counts, show, control)
     for number in range(compatible):
         kind = COMPATIBLE[number % len(COMPATIBLE)]
         found = _drawn(package, rng, targets, kind)
@@ -441,6 +444,7 @@ def _with_arguments(lines: list[str], node: Function, text: str) -> bytes | None
 
 def _score(
     package: Package, target: Target, kind: str, data: bytes, counts: dict[str, Counts], show: bool,
+    control: bool,
 ) -> None:
     errors = package.new_errors(target.path, data)
     before = package.text[target.path]
@@ -450,9 +454,10 @@ def _score(
     theirs: dict[tuple[str, int], str] = {}
     broken_imports: set[str] = set()
     for path, line, text, code in errors:
-        if path == target.path and line in own and code in ("name-defined", "used-before-def", "misc"):
-            continue
         place = _place(package, path, line, names, target, code)
+        if (place in ("other", "reference") and path == target.path and line in own
+                and code in ("name-defined", "used-before-def", "misc")):
+            continue  # its own body, which uses what was taken away
         theirs[path, line] = place
         if place == "import":
             broken_imports.add(path)
@@ -462,6 +467,8 @@ def _score(
     moved = {(one.path, one.line) for one in said.breaks if "and is '" in one.why}
     for one in said.breaks:
         mine.setdefault((one.path, one.line), one.kind)
+    if control:
+        mine, moved = _by_name(package, names), set()
     if kind == "remove":  # what stood in it is gone, too
         mine = {key: value for key, value in mine.items()
                 if not (key[0] == target.path and key[1] in own)}
@@ -478,12 +485,16 @@ def _score(
                 text = package.text[key[0]].decode().split("\n")[key[1] - 1].strip()
                 print(f"   MISSED {place} [{kind}] {target.owner}.{target.name}: {key[0]}:{key[1]} {text[:90]}")
     for key, my_kind in mine.items():
-        if key in theirs or key[0] in broken_imports:
+        if key in theirs:
+            continue
+        if key[0] in broken_imports:
+            counts["(not scored: import)"].extra += 1
             continue
         if key in moved:
-            counts["(moved arguments)"].extra += 1
+            counts["(not scored: moved)"].extra += 1
             continue
         if package.passes_over(*key):
+            counts["(not scored: passed)"].extra += 1
             continue
         place = _place(package, *key, names, target, "")
         if place == "other":
@@ -492,6 +503,14 @@ def _score(
         if show:
             text = package.text[key[0]].decode().split("\n")[key[1] - 1].strip()
             print(f"   EXTRA {place} [{kind}] {target.owner}.{target.name}: {key[0]}:{key[1]} {text[:90]}")
+
+
+def _by_name(package: Package, names: set[str]) -> dict[tuple[str, int], str]:
+    """The control: whatever calls something of these names."""
+    return {
+        (path, node.lineno): "control" for path, tree in package.trees.items()
+        for node in ast.walk(tree) if isinstance(node, ast.Call) and _callee(node) in names
+    }
 
 
 def _names(package: Package, target: Target) -> set[str]:

@@ -25,7 +25,7 @@ import msgspec
 from coordinator.meaning.facts import Facts, last_name
 
 #: Changes with the shape of the facts: an index of another version is built anew.
-VERSION = 3
+VERSION = 1
 #: So many files' facts are kept decoded, at most so many bytes of them (as stored).
 KEPT_FILES = 400
 KEPT_BYTES = 4 << 20
@@ -34,6 +34,7 @@ CREATE TABLE IF NOT EXISTS files (
   id     INTEGER PRIMARY KEY,
   path   TEXT NOT NULL UNIQUE,
   hash   BLOB NOT NULL,           -- of the bytes that the facts are of
+  stamp  TEXT NOT NULL,           -- of the file when they were read; empty: look at its bytes
   module TEXT NOT NULL,           -- its dotted name from the root, its last part first
   facts  BLOB NOT NULL            -- MessagePack, compressed
 ) STRICT;
@@ -83,14 +84,18 @@ class Index:
         with self._db:
             yield
 
-    def put(self, path: str, hash_: bytes, facts: Facts) -> None:
-        """Replace what is known of a file."""
+    def put(self, path: str, name: bytes, facts: Facts, stamp: str = "") -> None:
+        """Replace what is known of a file.
+
+        Args:
+            name: a hash of its bytes. `stamp`: what tells this state of it without reading it.
+        """
         with self._db:
             self._forget(path)
             packed = zlib.compress(msgspec.msgpack.encode(facts), 1)
             self._db.execute(
-                "INSERT INTO files (path, hash, module, facts) VALUES (?, ?, ?, ?)",
-                (path, hash_, module_of(path), packed),
+                "INSERT INTO files (path, hash, stamp, module, facts) VALUES (?, ?, ?, ?, ?)",
+                (path, name, stamp, module_of(path), packed),
             )
             number = self._db.last_insert_rowid()
             self._db.executemany(
@@ -103,14 +108,18 @@ class Index:
         with self._db:
             self._forget(path)
 
-    def hashes(self) -> dict[str, bytes]:
-        """Of all files, the hash of what the facts are of."""
-        return dict(self._db.execute("SELECT path, hash FROM files"))
+    def restamp(self, path: str, stamp: str) -> None:
+        """Note that a file has this stamp, and the same bytes as before."""
+        self._db.execute("UPDATE files SET stamp = ? WHERE path = ?", (stamp, path))
 
-    def hash_of(self, path: str) -> bytes | None:
-        """The hash of what is known of a file; None if it is not there."""
-        row = self._db.execute("SELECT hash FROM files WHERE path = ?", (path,)).fetchone()
-        return row[0] if row else None
+    def paths(self) -> list[str]:
+        """All files."""
+        return [row[0] for row in self._db.execute("SELECT path FROM files")]
+
+    def known(self, path: str) -> tuple[bytes, str] | None:
+        """The hash and the stamp of what is known of a file; None if it is not there."""
+        row = self._db.execute("SELECT hash, stamp FROM files WHERE path = ?", (path,)).fetchone()
+        return (row[0], row[1]) if row else None
 
     def facts(self, path: str) -> Facts | None:
         """What is known of a file; None if it is not there."""

@@ -6,7 +6,7 @@ Python's reference, "Calls"; a call with `*more` fits wherever some `more` would
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from coordinator.meaning.facts import Param, Shape
 
@@ -63,43 +63,26 @@ def swapped(old: Sequence[Param], new: Sequence[Param], shape: Shape) -> str:
 
 def narrower(old: Sequence[Param], new: Sequence[Param]) -> bool:
     """Whether some call that fits `old` does not fit `new`, or means something else there."""
-    kinds = {one.kind for one in new}
-    placed = [one for one in new if one.kind in _PLACED]
-    by_name = {one.name: one for one in new if one.kind in ("", "=")}
-    was = {one.name: one for one in old}
-    place = 0
-    for one in old:
-        if one.kind in _PLACED:
-            if place < len(placed):
-                meant = placed[place]
-                if meant.required and not one.required:
-                    return True
-                if meant.name != one.name and one.kind == "" and one.name not in by_name:
-                    if "**" not in kinds:
-                        return True
-                elif meant.name != one.name and (
-                        one.name in {other.name for other in new} or meant.name in was):
-                    return True
-            elif "*" not in kinds:
-                return True
-            place += 1
-        if one.kind in ("", "="):
-            kept = by_name.get(one.name)
-            if kept is None and "**" not in kinds:
-                return True
-            if kept is not None and kept.required and not one.required:
-                return True
-        if one.kind in ("*", "**") and one.kind not in kinds:
-            return True
-    for at, one in enumerate(placed):
-        if one.required and at >= place and not (one.name in was and was[one.name].required):
-            return True
-    for one in new:
-        if one.kind == "=" and one.required:
-            before = was.get(one.name)
-            if before is None or not before.required or before.kind != "=":
-                return True
-    return False
+    return any(
+        not misfit(old, shape) and (misfit(new, shape) or swapped(old, new, shape))
+        for shape in _witnesses(old, new)
+    )
+
+
+def _witnesses(old: Sequence[Param], new: Sequence[Param]) -> Iterator[Shape]:
+    """Calls of which one is refused if any is: each number of arguments by place, the fewest names
+    that go with it, and these with each other name. (A call is refused for its number, for one
+    name, or for what is missing; the fewest names miss the most.)"""
+    placed = [one for one in old if one.kind in _PLACED]
+    most = max(len(placed), sum(one.kind in _PLACED for one in new)) + 1
+    names = {one.name for one in (*old, *new) if one.kind not in ("*", "**")} | {"\0"}
+    for count in range(most + 1):
+        filled = {one.name for one in placed[:count]}
+        fewest = [one.name for one in old
+                  if one.required and one.kind in ("", "=") and one.name not in filled]
+        yield Shape(count, tuple(fewest))
+        for name in sorted(names.difference(fewest)):
+            yield Shape(count, (*fewest, name))
 
 
 def overrides(base: Sequence[Param], sub: Sequence[Param]) -> bool:
