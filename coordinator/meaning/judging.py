@@ -63,6 +63,11 @@ class _Judge:
         self.note = ""
         self._definers: dict[str, bool] = {}
         self._below: dict[Place, list[Value]] = {}
+        #: What an import that changed led to -> that import.
+        self._through = {
+            hit.place: place for place in self.changes.places if not place.scope
+            for hit in old.follow(place) or [] if hit.place != place
+        }
 
     def outcome(self, held: Collection[str]) -> Outcome:
         changes = self.changes
@@ -283,6 +288,8 @@ class _Judge:
         """Which of the changes a use leads to."""
         if hit.place in self.changes.places or hit.place in self.changes.inherited:
             return hit.place
+        if hit.place in self._through:
+            return self._through[hit.place]
         for made in before:
             if made.place in self.changes.places:
                 return made.place
