@@ -1,12 +1,12 @@
 """What a change breaks, judged by `coordinator.meaning` and by mypy: `make meaning-oracle`.
 
-Fetches pure-Python packages, changes one interface at a time (seeded), and asks both which places break
-by it. mypy runs before and after each change, each time on a copy of the same cache, in a process of its
-own. Lines stay where they are, so a place is (file, line). What kind a place is follows from Python's own
-tree, not from what is judged here.
+Fetches pure-Python packages, changes one interface at a time (seeded), and asks both which places
+break by it. mypy runs before and after each change, each time on a copy of the same cache, in a
+process of its own. Lines stay where they are, so a place is (file, line). What kind a place is
+follows from Python's own tree, not from what is judged here.
 
-Not scored: lines that mypy does not analyse (another platform, `type: ignore`), and, after a name is gone,
-uses in a file whose import of it mypy has reported already (it says nothing of them then).
+Not scored: lines that mypy does not analyse (another platform, `type: ignore`), and, after a name
+is gone, uses in a file whose import of it mypy has reported already (it says nothing of them then).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What can be called, and with what: the signatures behind values.
 
-Owns the finding of a constructor's parameters (its own, or those that a dataclass or a named tuple is
-given), and what binding takes away. None for what is not known: that is never judged.
+Owns the finding of a constructor's parameters (its own, or those that a dataclass or a named tuple
+is given), and what binding takes away. None for what is not known: that is never judged.
 """
 
 from __future__ import annotations

@@ -155,17 +155,19 @@ class Index:
 
     def has(self, path: str) -> bool:
         """Whether there is such a file."""
-        return self._db.execute("SELECT 1 FROM files WHERE path = ?", (path,)).fetchone() is not None
+        found = self._db.execute("SELECT 1 FROM files WHERE path = ?", (path,)).fetchone()
+        return found is not None
 
     def has_below(self, folder: str) -> bool:
         """Whether there is a file in this directory, or below it."""
         return self._db.execute(
-            "SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1", (folder + "/", folder + "0"),
+            "SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1",
+            (folder + "/", folder + "0"),
         ).fetchone() is not None
 
     def count(self) -> int:
         """How many files there are."""
-        return int(self._db.execute("SELECT count(*) FROM files").fetchone()[0])
+        return sum(1 for _ in self._db.execute("SELECT 1 FROM files"))
 
     def settle(self) -> None:
         """Write what is in the log into the file itself."""
@@ -232,9 +234,9 @@ def _opened(path: str) -> apsw.Connection:
     try:
         db.set_busy_timeout(5000)
         db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000")
-        found = db.execute("PRAGMA user_version").fetchone()[0]
+        (found,) = db.execute("PRAGMA user_version").fetchall()[0]
         if found != VERSION:
-            if db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            if db.execute("SELECT 1 FROM sqlite_schema").fetchone() is not None:
                 raise _OtherVersionError
             db.execute(f"PRAGMA user_version = {VERSION}")
         db.execute(_SCHEMA)

@@ -1,17 +1,19 @@
 """Judging a change: who breaks by it, from the index and the file's two versions.
 
-Owns the search for callers, and the sentence that says why one breaks. A use counts as broken when it
-leads to what changed in the files as they were, and no longer fits in the files as they would be. So
-what fits both, or fitted neither, is never reported.
+Owns the search for callers, and the sentence that says why one breaks. A use counts as broken when
+it leads to what changed in the files as they were, and no longer fits in the files as they would
+be. So what fits both, or fitted neither, is never reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 
+from coordinator.meaning import sentences as words
 from coordinator.meaning.callables import Signature, signatures
-from coordinator.meaning.changes import Changes, compare
-from coordinator.meaning.facts import Facts, Shape, Site, last_name
+from coordinator.meaning.changes import compare
+from coordinator.meaning.dynamic import named, through_markers
+from coordinator.meaning.facts import Facts, Param, Shape, Site, last_name
 from coordinator.meaning.outcomes import Break, BreakKind, Outcome, Unseen, concluded
 from coordinator.meaning.reading import read
 from coordinator.meaning.resolving import Resolver
@@ -38,6 +40,8 @@ def judge(
         old, new: the file's bytes before and after; None where it is not there.
         held: what the asker has leases on (`outcomes.concluded`).
     """
+    if not path.endswith(".py"):
+        return Outcome("ALLOW", path, note="no meaning is known of files of its kind")
     before = Facts() if old is None else read(old)
     after = Facts() if new is None else read(new)
     if before.note and not after.note:
@@ -79,7 +83,8 @@ class _Judge:
             for file in self._files(names, made):
                 self._look_at(file, names, file in homes)
             self._overridden()
-        changed = [(f"{self.path}::{_spelt(place)}", why) for place, why in changes.places.items()]
+        changed = [(f"{self.path}::{words.spelt(place)}", why)
+                   for place, why in changes.places.items()]
         changed += [
             (f"{self.path}::{at}", "it is made in another way") for at in changes.constructors
             if Place(self.path, at, "__init__") not in changes.places
@@ -166,7 +171,8 @@ class _Judge:
             name = site.name()
             if name in names or (home and name in ("cls", "__class__", *_CONSTRUCTORS)):
                 self._site(file, facts, site)
-        self._markers(file, facts, names)
+        self.unseen += through_markers(
+            file, facts, list(self.changes.places), self.old, self._resolver(file))
 
     def _imports(self, file: str, facts: Facts, names: set[str]) -> None:
         for scope in facts.scopes.values():
@@ -179,7 +185,7 @@ class _Judge:
                         what = one.name or one.text
                         self._broken(
                             file, facts, one.line, "import", target,
-                            f"{_where(facts, one.line, file)} imports {what!r}; it is gone")
+                            f"{words.where(facts, one.line, file)} imports {what!r}; it is gone")
 
     def _gone_import(
         self, file: str, written: str, name: str, names: set[str],
@@ -209,8 +215,8 @@ class _Judge:
         one = term(site.text)
         if one.kind == "name":
             at = one.scope if one.scope is not None else site.scope
-            was = self._named(self.old, file, at, one.name)
-            now = self._named(self.new, file, at, one.name)
+            was = named(self.old, file, at, one.name)
+            now = named(self.new, file, at, one.name)
             if was and now is not None:
                 self._compared(file, facts, site, one, None, was, now)
             return
@@ -226,12 +232,6 @@ class _Judge:
                     file, facts, site, one, value, self.old.members(value, one.name)[0], now)
         if not values:
             self._guessed(file, facts, site, one)
-
-    def _named(self, resolver: Resolver, file: str, at: str, name: str) -> list[Hit] | None:
-        scopes = resolver.world.facts(file).scopes
-        while at and at not in scopes:
-            at = at.rpartition(".")[0]
-        return resolver.names(file, at, name)
 
     def _guessed(self, file: str, facts: Facts, site: Site, one: Term) -> None:
         """A receiver that is not known, with a name that only one class has."""
@@ -273,7 +273,7 @@ class _Judge:
                 continue
             kind = _kind(site, one, value)
             if not now:
-                self._lines(file, facts, site, kind, target, _gone(one), sure)
+                self._lines(file, facts, site, kind, target, "it is gone", sure)
                 continue
             if site.shape is None:
                 continue
@@ -282,7 +282,7 @@ class _Judge:
             if why:
                 self._lines(file, facts, site, kind, target, why, sure)
             elif site.shape.star or site.shape.stars:
-                self._starred(file, facts, site, target)
+                self._starred(file, facts, site)
 
     def _touched(self, hit: Hit, before: list[Signature]) -> Place | None:
         """Which of the changes a use leads to."""
@@ -353,13 +353,13 @@ class _Judge:
         line = bound[-1].line if bound else 1
         above, below = self._name_of(base), self._name_of(sub)
         self._broken(file, facts, line, "override", place,
-                     f"{below}.{place.name}() in {_file(file)} takes the place of "
+                     f"{below}.{place.name}() in {words.file_name(file)} takes the place of "
                      f"{above}.{place.name}(), and the two no longer take the same arguments")
 
     def _pair(
         self, resolver: Resolver, base: Value, sub: Value, name: str,
-    ) -> tuple[tuple[()] | tuple, tuple[()] | tuple] | None:  # type: ignore[type-arg]
-        pair = []
+    ) -> tuple[tuple[Param, ...], tuple[Param, ...]] | None:
+        pair: list[tuple[Param, ...]] = []
         for value in (base, sub):
             scope = resolver.scope(value.path, value.scope)
             if scope is None or name not in scope.bindings:
@@ -374,43 +374,13 @@ class _Judge:
 
     # What cannot be seen through
 
-    def _starred(self, file: str, facts: Facts, site: Site, target: Place) -> None:
-        if target.name in _CONSTRUCTORS and site.text.startswith("super()"):
-            pass
+    def _starred(self, file: str, facts: Facts, site: Site) -> None:
         for line in site.lines:
-            self._unclear(file, facts, line,
-                          f"{_where(facts, line, file)} calls {_called(site)} with arguments "
-                          "that are known at run time only")
-
-    def _markers(self, file: str, facts: Facts, names: set[str]) -> None:
-        gone = {place for place, why in self.changes.places.items()}
-        for marker in facts.markers:
-            if marker.kind in ("getattr", "setattr"):
-                prefix = marker.prefix
-                meant = [place for place in gone if place.name.startswith(prefix)]
-                if not meant:
-                    continue
-                values = self._resolver(file).evaluate(file, marker.scope, marker.text)
-                reached = [
-                    place for place in meant for value in values
-                    if any(hit.place == place for hit in self.old.members(value, place.name)[0])
-                ]
-                if not values and len(prefix) >= 3:
-                    reached = meant
-                if reached and not marker.kind == "setattr":
-                    self._unclear(
-                        file, facts, marker.line,
-                        f"{_where(facts, marker.line, file)} looks up a computed name, and may "
-                        f"mean {_spelt(reached[0])}")
-            elif marker.kind in ("eval", "exec"):
-                reached = [place for place in gone if not place.scope and any(
-                    hit.place == place
-                    for hit in self._named(self.old, file, marker.scope, place.name) or [])]
-                if reached:
-                    self._unclear(
-                        file, facts, marker.line,
-                        f"{_where(facts, marker.line, file)} runs text by {marker.kind}(), and "
-                        f"may mean {_spelt(reached[0])}")
+            self.unseen.append(Unseen(
+                f"{file}::{facts.region(line)}", file, line,
+                f"{words.where(facts, line, file)} calls {words.called(site)} with arguments that "
+                "are known at run time only",
+            ))
 
     # Words
 
@@ -418,18 +388,15 @@ class _Judge:
                why: str, sure: bool) -> None:
         for line in site.lines:
             self._broken(file, facts, line, kind, target,
-                         f"{_where(facts, line, file)} {_does(site)}; {why}", sure)
+                         f"{words.where(facts, line, file)} {words.does(site)}; {why}", sure)
 
     def _broken(self, file: str, facts: Facts, line: int, kind: BreakKind, target: Place,
                 why: str, sure: bool = True) -> None:
         region = facts.region(line)
         self.breaks.append(Break(
             f"{file}::{region}", file, region, line, kind,
-            f"{target.path}::{_spelt(target)}", why, sure,
+            f"{target.path}::{words.spelt(target)}", why, sure,
         ))
-
-    def _unclear(self, file: str, facts: Facts, line: int, why: str) -> None:
-        self.unseen.append(Unseen(f"{file}::{facts.region(line)}", file, line, why))
 
 
 def _kind(site: Site, one: Term, value: Value | None) -> BreakKind:
@@ -442,54 +409,3 @@ def _kind(site: Site, one: Term, value: Value | None) -> BreakKind:
 
 def _waits(one: Signature) -> bool:
     return "async" in one.marks and "yields" not in one.marks
-
-
-def _gone(one: Term) -> str:
-    return "it is gone"
-
-
-def _spelt(place: Place) -> str:
-    return ".".join(one for one in (place.scope, place.name) if one)
-
-
-def _file(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-def _where(facts: Facts, line: int, file: str) -> str:
-    region = facts.region(line)
-    scope = next((one for one in facts.scopes.values()
-                  if one.line <= line <= one.last and one.kind == "function"), None)
-    name = region if region.startswith("<") else f"{region}()" if scope is not None else region
-    return f"{name} in {_file(file)}"
-
-
-def _called(site: Site) -> str:
-    return f"{site.text.rpartition(':')[2][-80:]}()"
-
-
-def _does(site: Site) -> str:
-    """What a use does, in words."""
-    if site.shape is None:
-        return f"uses {site.text.rpartition(':')[2][-80:]}"
-    count = site.shape.positional
-    said = [f"{_number(count)} argument{'s' * (count != 1)}"] if count else []
-    said += [f"{name}=" for name in site.shape.keywords]
-    if site.shape.star:
-        said.append("*more")
-    if site.shape.stars:
-        said.append("**more")
-    return f"calls {_called(site)} with {', '.join(said) or 'no arguments'}"
-
-
-def _number(count: int) -> str:
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return words[count] if count < len(words) else str(count)
-
-
-def uses(places: Iterable[Place]) -> Iterator[str]:
-    """The names of places."""
-    return (place.name for place in places)
-
-
-__all__ = ["Changes", "judge"]

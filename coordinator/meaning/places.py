@@ -1,7 +1,7 @@
 """Which region a line of a Python file belongs to, from Python's own tree.
 
-Owns nothing of the rule: that is `coordinator.regions.outline`, and a test holds the two against each
-other. It is here so that an index of many files need not parse each of them twice.
+Owns nothing of the rule: that is `coordinator.regions.outline`, and a test holds the two against
+each other. It is here so that an index of many files need not parse each of them twice.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Asking for judgements: starts the worker, waits for it no longer than it may take, ends it.
 
-Owns the process, and the first reading of a repository, in pieces, so that a judgement waits for one
-piece at most. A file that the worker ends on, or comes to no end with, is noted as unreadable and
-passed over from then on. Used from any thread, one question at a time; blocking, so from a thread
-where a loop runs.
+Owns the process, and the first reading of a repository, in pieces, so that a judgement waits for
+one piece at most. A file that the worker ends on, or comes to no end with, is noted as unreadable
+and passed over from then on. Used from any thread, one question at a time; blocking, so from a
+thread where a loop runs.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from coordinator.regions.process import exchange
 
 #: A judgement, and the reading of one piece, may take so long (seconds).
 SECONDS_MAX = 20.0
-#: The listing of a repository's files may.
-LISTING_SECONDS_MAX = 60.0
+#: The listing of a repository's files may take so many times as long.
+LISTING_TIMES = 3
 #: Files in one piece.
 PIECE_FILES = 32
 T = TypeVar("T", Listed, Updated, Judged)
@@ -116,7 +116,7 @@ class Meaning:
         """
         self._progress = Progress("listing")
         try:
-            listed = self._asked(Listing(), Listed, LISTING_SECONDS_MAX)
+            listed = self._asked(Listing(), Listed, LISTING_TIMES * self._seconds)
             self._progress = Progress("reading", 0, listed.files)
             for piece in _pieces(listed.paths):
                 if self._stop.is_set():

@@ -10,10 +10,11 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 from coordinator.meaning.facts import Param, Shape
+from coordinator.meaning.heads import parameters
 from coordinator.meaning.index import Index
 from coordinator.meaning.judging import judge
 from coordinator.meaning.outcomes import Outcome
-from coordinator.meaning.reading import parameters, read
+from coordinator.meaning.reading import read
 
 ORDER = ("/", "", "*", "=", "**")
 NAMES = ("a", "b", "c", "d", "e")
