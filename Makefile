@@ -74,3 +74,7 @@ screenshot: setup  ## draw the dashboard's picture in the README
 
 clean:           ## remove what was made
 	rm -rf $(VENV) mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+
+.PHONY: meaning-oracle
+meaning-oracle: setup  ## hundreds of changed interfaces in real packages: who breaks, by coord and by mypy (ORACLE="--seed 2 --show")
+	@$(BIN)/python -P benchmarks/meaning_oracle.py $(ORACLE)

@@ -31,11 +31,15 @@ from coordinator.meaning.reading import read
 
 TUNED = {"rich": "15.0.0", "click": "8.5.1", "httpx": "0.28.1"}
 HELD_OUT = {"jinja2": "3.1.6", "packaging": "26.3", "websockets": "17.4", "urllib3": "2.8.0"}
-BREAKING = ("remove parameter", "add required", "rename", "keyword-only", "remove default", "remove")
+BREAKING = (
+    "remove parameter", "add required", "rename", "keyword-only", "remove default", "remove",
+)
 COMPATIBLE = ("add optional", "add optional by name", "give default", "body", "reorder by name",
               "rename local")
-_OPTIONS = ("--no-site-packages", "--ignore-missing-imports", "--check-untyped-defs", "--config-file=",
-            "--no-error-summary", "--show-error-codes", "--hide-error-context", "--no-pretty")
+_OPTIONS = (
+    "--no-site-packages", "--ignore-missing-imports", "--check-untyped-defs", "--config-file=",
+    "--no-error-summary", "--show-error-codes", "--hide-error-context", "--no-pretty",
+)
 _LINE = re.compile(r"(.+?):(\d+): error: (.*?)  \[([\w-]+)\]$")
 #: Codes of errors that stand where something is used; others are what follows from them elsewhere.
 _DIRECT = frozenset({
@@ -75,7 +79,8 @@ class Counts:
         was = self.right + self.missed
         recall = f"{self.right / was:.3f}" if was else "-"
         precision = f"{self.right / said:.3f}" if said else "-"
-        return f"{self.right:5} of {was:5}  recall {recall:5}   extra {self.extra:4}  precision {precision:5}"
+        return (f"{self.right:5} of {was:5}  recall {recall:5}   extra {self.extra:4}  "
+                f"precision {precision:5}")
 
 
 class Package:
@@ -159,14 +164,14 @@ def _errors(said: str) -> list[Error]:
 def main() -> int:
     """Run it; the exit code is 1 where a compatible change was reported."""
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--changes", type=int, default=60, help="changes that break, for each package")
+    asked.add_argument("--changes", type=int, default=60, help="changes that break, of each")
     asked.add_argument("--compatible", type=int, default=15, help="compatible changes for each")
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--only", help="one package")
     asked.add_argument("--dir", type=Path, default=None, help="where to keep the packages")
     asked.add_argument("--show", action="store_true", help="each place that was missed or extra")
     asked.add_argument("--control", action="store_true",
-                       help="score a judge that reports each call of that name, to see that this can fail")
+                       help="score a judge that reports each call of that name instead")
     given = asked.parse_args()
     folder = given.dir or Path(tempfile.mkdtemp(prefix="meaning-oracle-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -178,10 +183,10 @@ def main() -> int:
             if given.only and name != given.only:
                 continue
             package = Package(_fetched(folder, name, version), folder / f"{name}.cache")
-            counts, made, wrong = _run(package, given.changes, given.compatible, given.seed, given.show,
-                                       given.control)
-            print(f"{name} {version}: {len(package.text)} files, {sum(package.baseline.values())} errors "
-                  f"before, {made} changes, {wrong} false alarms on compatible changes", flush=True)
+            counts, made, wrong = _run(package, given)
+            print(f"{name} {version}: {len(package.text)} files, "
+                  f"{sum(package.baseline.values())} errors before, {made} changes, {wrong} false "
+                  "alarms on compatible changes", flush=True)
             _print(counts)
             for kind, one in counts.items():
                 total[kind].right += one.right
@@ -212,8 +217,10 @@ def _fetched(folder: Path, name: str, version: str) -> Path:
     root = folder / f"{name}-{version}"
     if not root.exists():
         subprocess.run(
-            [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps",
-             "--only-binary", ":all:", "-d", str(folder), f"{name}=={version}"], check=True)
+            [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check",
+             "--no-deps", "--only-binary", ":all:", "-d", str(folder), f"{name}=={version}"],
+            check=True,
+        )
         (wheel,) = folder.glob(f"{name}-{version}-*.whl")
         with zipfile.ZipFile(wheel) as packed:
             packed.extractall(root)
@@ -225,21 +232,21 @@ def _fetched(folder: Path, name: str, version: str) -> Path:
 
 
 def _run(
-    package: Package, changes: int, compatible: int, seed: int, show: bool, control: bool,
+    package: Package, given: argparse.Namespace,
 ) -> tuple[dict[str, Counts], int, int]:
-    rng = random.Random(seed)
+    rng = random.Random(given.seed)
     targets = _targets(package)
     counts: dict[str, Counts] = defaultdict(Counts)
     made = wrong = 0
-    for number in range(changes):
+    for number in range(given.changes):
         kind = BREAKING[number % len(BREAKING)]
         found = _drawn(package, rng, targets, kind)
         if found is None:
             continue
         target, data = found
         made += 1
-        _score(package, target, kind, data, counts, show, control)
-    for number in range(compatible):
+        _score(package, target, kind, data, counts, given.show, given.control)
+    for number in range(given.compatible):
         kind = COMPATIBLE[number % len(COMPATIBLE)]
         found = _drawn(package, rng, targets, kind)
         if found is None:
@@ -280,7 +287,7 @@ def _targets(package: Package) -> list[Target]:
             if any(hidden in one for one in marks for hidden in _HIDDEN):
                 continue
             name = owner.rpartition(".")[2] if node.name == "__init__" else node.name
-            same = sum(1 for other, one in _functions(tree) if (other, one.name) == (owner, node.name))
+            same = sum((other, one.name) == (owner, node.name) for other, one in _functions(tree))
             if mentioned[name] and same == 1:
                 found.append(Target(path, owner, node))
     return found
@@ -454,7 +461,7 @@ def _score(
     theirs: dict[tuple[str, int], str] = {}
     broken_imports: set[str] = set()
     for path, line, text, code in errors:
-        place = _place(package, path, line, names, target, code)
+        place = _place(package, path, line, names, code)
         if (place in ("other", "reference") and path == target.path and line in own
                 and code in ("name-defined", "used-before-def", "misc")):
             continue  # its own body, which uses what was taken away
@@ -482,8 +489,7 @@ def _score(
         else:
             counts[place].missed += 1
             if show:
-                text = package.text[key[0]].decode().split("\n")[key[1] - 1].strip()
-                print(f"   MISSED {place} [{kind}] {target.owner}.{target.name}: {key[0]}:{key[1]} {text[:90]}")
+                print(f"   MISSED {place} {_shown(package, target, kind, key)}")
     for key, my_kind in mine.items():
         if key in theirs:
             continue
@@ -496,13 +502,17 @@ def _score(
         if package.passes_over(*key):
             counts["(not scored: passed)"].extra += 1
             continue
-        place = _place(package, *key, names, target, "")
+        place = _place(package, *key, names, "")
         if place == "other":
             place = "override" if my_kind == "override" else "reference"
         counts[place].extra += 1
         if show:
-            text = package.text[key[0]].decode().split("\n")[key[1] - 1].strip()
-            print(f"   EXTRA {place} [{kind}] {target.owner}.{target.name}: {key[0]}:{key[1]} {text[:90]}")
+            print(f"   EXTRA {place} {_shown(package, target, kind, key)}")
+
+
+def _shown(package: Package, target: Target, kind: str, key: tuple[str, int]) -> str:
+    text = package.text[key[0]].decode().split("\n")[key[1] - 1].strip()
+    return f"[{kind}] {target.owner}.{target.name}: {key[0]}:{key[1]} {text[:90]}"
 
 
 def _by_name(package: Package, names: set[str]) -> dict[tuple[str, int], str]:
@@ -537,7 +547,7 @@ def _names(package: Package, target: Target) -> set[str]:
     return start
 
 
-def _place(package: Package, path: str, line: int, names: set[str], target: Target, code: str) -> str:
+def _place(package: Package, path: str, line: int, names: set[str], code: str) -> str:
     """What stands at a line, by Python's own tree."""
     best = "other"
     modules = {
@@ -551,9 +561,9 @@ def _place(package: Package, path: str, line: int, names: set[str], target: Targ
     if code and code not in _DIRECT:
         return "other"
     for node in ast.walk(package.trees[path]):
-        if getattr(node, "lineno", 0) != line:
-            if not (isinstance(node, ast.ImportFrom) and node.lineno <= line <= (node.end_lineno or 0)):
-                continue
+        if getattr(node, "lineno", 0) != line and not (
+                isinstance(node, ast.ImportFrom) and node.lineno <= line <= (node.end_lineno or 0)):
+            continue
         if isinstance(node, ast.Call) and _callee(node) in names:
             function = node.func
             if isinstance(function, ast.Name):

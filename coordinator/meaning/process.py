@@ -154,6 +154,11 @@ class Meaning:
         except MeaningError as bad:
             return Outcome("ESCALATION_REQUIRED", path, note=str(bad))
 
+    def worker_id(self) -> int | None:
+        """The process id of the worker; None while there is none."""
+        process = self._process
+        return process.pid if process is not None else None
+
     def close(self) -> None:
         """End the reading and the worker, if there are."""
         self._stop.set()
