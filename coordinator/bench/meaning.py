@@ -16,6 +16,7 @@ from statistics import median
 import msgspec
 
 from coordinator.bench.measure import exponent
+from coordinator.meaning.index import Index
 from coordinator.meaning.process import Meaning
 
 #: Files of one directory.
@@ -88,9 +89,11 @@ def _size(count: int, rounds: int, folder: Path | None) -> Size:
                 judged.append((time.perf_counter() - began) * 1000)
                 breaks = len(found.breaks)
             peak = _peak_mb(meaning.worker_id())
+        with Index(index) as kept:
+            kept.settle()
         return Size(
             count, len(made(0, count)), first, median(updates), median(judged), breaks,
-            sum(one.stat().st_size for one in root.glob(".index*")) // count, peak,
+            index.stat().st_size // count, peak,
         )
 
 

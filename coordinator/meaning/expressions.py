@@ -132,11 +132,16 @@ def annotation(node: ast.expr | None) -> str:
     if node is None:
         return ""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value.strip()[:EXPRESSION_MAX]
+        return encodable(node.value.strip()[:EXPRESSION_MAX])
     if isinstance(node, ast.Name):
         return node.id
     text = ast.unparse(node)
     return text if len(text) <= 2 * EXPRESSION_MAX else ""
+
+
+def encodable(text: str) -> str:
+    """A text from a file without what no encoding has (half of a surrogate pair)."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _item(node: ast.expr) -> str:

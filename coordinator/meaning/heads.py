@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from coordinator.meaning.expressions import annotation
+from coordinator.meaning.expressions import annotation, encodable
 from coordinator.meaning.facts import Param, ParamKind
 
 Text = Callable[[ast.AST], str]
@@ -83,7 +83,7 @@ def classes(node: ast.expr) -> list[ast.expr]:
 def texts(node: ast.expr) -> list[str] | None:
     if not isinstance(node, ast.List | ast.Tuple):
         return None
-    return [one.value for one in node.elts
+    return [encodable(one.value) for one in node.elts
             if isinstance(one, ast.Constant) and isinstance(one.value, str)]
 
 
@@ -94,5 +94,5 @@ def prefix(node: ast.expr) -> str:
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
         node = node.left
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value.partition("%")[0].partition("{")[0]
+        return encodable(node.value).partition("%")[0].partition("{")[0]
     return ""

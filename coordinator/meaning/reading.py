@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from coordinator.meaning import heads
 from coordinator.meaning.binding import Binder
-from coordinator.meaning.expressions import alias, annotation
+from coordinator.meaning.expressions import alias, annotation, encodable
 from coordinator.meaning.facts import UNKNOWN, Facts, Marker, Scope, Shape, last_name
 from coordinator.meaning.places import regions_of
 
@@ -363,7 +363,7 @@ class _Reader(Binder):
             self.markers.append(Marker("eval" if text == "eval" else "exec", self.at, line))
         elif text == "__import__" or name == "import_module":
             given = args[0].value if args and isinstance(args[0], ast.Constant) else UNKNOWN
-            self.markers.append(Marker("__import__", self.at, line, str(given)))
+            self.markers.append(Marker("__import__", self.at, line, encodable(str(given))))
 
     def _attribute(self, node: ast.AST) -> None:
         assert isinstance(node, ast.Attribute)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -61,10 +62,13 @@ def test_ignored_files_links_and_what_is_outside_are_not_read(meaning: Meaning, 
     (tree / "link.py").symlink_to(away)
     (tree / "folder").symlink_to(away.parent)
     (tree / "broken.py").write_bytes(b"def f(:\n\xff")
+    with open(os.fsencode(tree) + b"/\xff\xfe.py", "wb") as odd:
+        odd.write(b"from a import f\nf(1)\n")
     (tree / "large.py").write_bytes(b"f(1)\n" * 500_000)
     meaning.read_all()
     assert meaning.update(["folder/d.py"]) == 0
-    assert required(meaning, tree) == ["pkg/b.py::g"]
+    found = required(meaning, tree)
+    assert "pkg/b.py::g" in found and len(found) == 2 and found[0 if found[1] == "pkg/b.py::g" else 1].endswith(".py::<header>")
 
 
 def test_the_index_outlives_the_worker(tree: Path) -> None:
@@ -102,10 +106,10 @@ def test_reading_in_the_background_lets_judgements_pass(tree: Path) -> None:
     ("import os; os.abort()", "failed on it"),
     ("import sys; sys.stdin.buffer.read(9); sys.exit()", "failed on it"),
     ("import os; os.write(1, bytes(4) + b'x' * 9)", "failed on it"),
-    ("import os, signal; os.write(1, b'\\0\\1\\0\\0abc'); signal.pause()", "took over 0.5 s"),
+    ("import os, signal; os.write(1, b'\\0\\1\\0\\0abc'); signal.pause()", "took over 0.3 s"),
 ])
 def test_a_worker_that_fails_is_ended_and_somebody_has_to_look(tree: Path, does: str, note: str) -> None:
-    with Meaning(str(tree), ":memory:", 0.5, [sys.executable, "-P", "-c", does]) as failing:
+    with Meaning(str(tree), ":memory:", 0.3, [sys.executable, "-P", "-c", does]) as failing:
         found = failing.judge("a.py", b"x=1\n" * 50_000, b"")
         assert found.outcome == "ESCALATION_REQUIRED" and note in found.note
         with pytest.raises(MeaningError):
