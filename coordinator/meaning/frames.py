@@ -7,9 +7,6 @@ import msgspec
 
 from coordinator.meaning.outcomes import Outcome
 
-#: A question or an answer may be so large (bytes).
-FRAME_BYTES_MAX = 64 << 20
-
 
 class Listing(msgspec.Struct, frozen=True, tag=True):
     """Which files of the repository are to be in the index, and which are in it and gone?"""

@@ -44,9 +44,9 @@ def judge(
         return Outcome("ALLOW", path, note="no meaning is known of files of its kind")
     before = Facts() if old is None else read(old)
     after = Facts() if new is None else read(new)
-    if before.note and not after.note:
+    if before.note:
         return Outcome("ALLOW", path, note=f"what it was could not be read: {before.note}")
-    if after.note and not before.note:
+    if after.note:
         return concluded(path, [], [], [], held, f"it could not be read: {after.note}")
     return _Judge(
         path,

@@ -304,7 +304,10 @@ def test_a_file_that_goes_or_cannot_be_read() -> None:
         gone = judge(index, "a.py", files["a.py"].encode(), None)
         assert {one.region for one in gone.breaks} >= {"<header>"}
         assert judge(index, "a.py", files["a.py"].encode(), b"def f(:\n").outcome == "ESCALATION_REQUIRED"
-        assert judge(index, "a.py", b"def f(:\n", b"def f(x): ...\n").outcome == "ALLOW"
+        for new in (b"def f(x): ...\n", b"def f(:\n", None):
+            unknown = judge(index, "a.py", b"def f(:\n", new)
+            assert unknown.outcome == "ALLOW" and "could not be read" in unknown.note
+        assert judge(index, "a.txt", b"f()\n", b"").note
         assert judge(index, "new.py", None, b"def f(x): ...\n").outcome == "ALLOW"
 
 

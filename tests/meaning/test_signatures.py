@@ -28,14 +28,14 @@ def bound(params: list[Param], shape: Shape) -> bool:
     return True
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(signatures(), SHAPES)
 def test_a_call_fits_where_python_takes_it(params: list[Param], shape: Shape) -> None:
     assert parsed(written(params)) == params
     assert (misfit(params, shape) == "") == (bound(params, shape))
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(signatures(), SHAPES, st.integers(0, 3), st.lists(st.sampled_from(NAMES), unique=True, max_size=3))
 def test_a_starred_call_that_is_refused_fits_in_no_way(
     params: list[Param], shape: Shape, more: int, names: list[str],
@@ -46,7 +46,7 @@ def test_a_starred_call_that_is_refused_fits_in_no_way(
         assert not bound(params, whole)
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 @given(signatures(), signatures())
 def test_what_is_no_narrower_takes_all_that_fitted_and_means_the_same(old: list[Param], new: list[Param]) -> None:
     taken_away = [
@@ -58,7 +58,7 @@ def test_what_is_no_narrower_takes_all_that_fitted_and_means_the_same(old: list[
     assert not narrower(old, old)
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(signatures(), st.data())
 def test_what_only_adds_is_no_narrower(params: list[Param], data: st.DataObject) -> None:
     """A new optional parameter, by place at the end or by name, a default more, names in another order."""
@@ -74,7 +74,7 @@ def test_what_only_adds_is_no_narrower(params: list[Param], data: st.DataObject)
     assert not narrower(params, eased) and overrides(params, eased)
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(signatures())
 def test_one_required_parameter_more_is_narrower(params: list[Param]) -> None:
     at = next((at for at, one in enumerate(params) if one.kind == "**"), len(params))
