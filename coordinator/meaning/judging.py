@@ -222,9 +222,9 @@ class _Judge:
             return
         if one.kind != "attribute" or one.of is None:
             return
-        values = here.evaluate(file, site.scope, one.of.text) if one.of.text != "?" else frozenset()
+        values = here.term(file, site.scope, one.of)
         if not values and file == self.path:
-            values = self.old.evaluate(file, site.scope, one.of.text)
+            values = self.old.term(file, site.scope, one.of)
         for value in sorted(values, key=str):
             now = self.new.members(value, one.name)[0]
             if now or not self.new.answers(value, one.name):

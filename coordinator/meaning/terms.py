@@ -70,6 +70,8 @@ def _term(text: str, at: int, depth: int) -> tuple[Term, int]:
         raise ValueError
     start = at
     found, at = _primary(text, at, depth)
+    if found.kind != "unknown":
+        found = found._replace(text=text[start:at])
     while at < len(text):
         sign = _SIGNS.match(text, at)
         if sign is None:
