@@ -462,9 +462,8 @@ def _score(
     broken_imports: set[str] = set()
     for path, line, text, code in errors:
         place = _place(package, path, line, names, code)
-        if (place in ("other", "reference") and path == target.path and line in own
-                and code in ("name-defined", "used-before-def", "misc")):
-            continue  # its own body, which uses what was taken away
+        if path == target.path and line in own and _of_own_body(place, code, text, names):
+            continue
         theirs[path, line] = place
         if place == "import":
             broken_imports.add(path)
@@ -508,6 +507,13 @@ def _score(
         counts[place].extra += 1
         if show:
             print(f"   EXTRA {place} {_shown(package, target, kind, key)}")
+
+
+def _of_own_body(place: str, code: str, text: str, names: set[str]) -> bool:
+    """Whether an error in what was changed is only that its body names a parameter that is gone."""
+    if code in ("name-defined", "used-before-def"):
+        return text.partition('"')[2].partition('"')[0] not in names
+    return code == "misc" and place in ("other", "reference")
 
 
 def _shown(package: Package, target: Target, kind: str, key: tuple[str, int]) -> str:

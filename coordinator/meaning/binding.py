@@ -145,7 +145,7 @@ class Binder(ABC):
                 self.target(target.elts[0], "'int", line, None, seen)
                 self.items(target.elts[1], source.args[0], line, seen)
                 return
-            if source.func.id == "zip" and len(source.args) == len(target.elts):
+            if source.func.id in ("zip", "zip_longest") and len(source.args) == len(target.elts):
                 for one, given in zip(target.elts, source.args, strict=True):
                     self.items(one, given, line, seen)
                 return

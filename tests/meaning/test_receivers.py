@@ -69,7 +69,7 @@ RECEIVERS = [
     "async with waited() as y:\n    y.act(1)", "for y in Box():\n    y.act(1)", "for y in Boxes().rows:\n    y.act(1)",
     "for n, y in enumerate(Boxes().rows):\n    y.act(1)", "for n, y in table().items():\n    y.act(1)",
     "for y in table().values():\n    y.act(1)", "for a, y in zip([1], Boxes().rows):\n    y.act(1)",
-    "[y.act(1) for y in Boxes().rows]", "{n: y.act(1) for n, y in table().items()}", "[z.act(1) for y in nested().values() for z in y]",
+    "for y, a in zip_longest(Boxes().rows, [1], fillvalue=0):\n    y.act(1)", "[y.act(1) for y in Boxes().rows]", "{n: y.act(1) for n, y in table().items()}", "[z.act(1) for y in nested().values() for z in y]",
     "for y in [Box(), Small()]:\n    y.act(1)", "ys = [Box() for _ in x]\nys[0].act(1)", "n, y = pair()\ny.act(1)",
     "y, z = Box(), 1\ny.act(1)", "(y := Box()).act(1)", "y: Box = x\ny.act(1)", "y: 'Box'\ny.act(1)", "y: BoxLike = x\ny.act(1)",
     "if isinstance(x, Box):\n    x.act(1)", "if isinstance(x.y, (int, Box)):\n    x.y.act(1)",
