@@ -17,6 +17,7 @@ import typer
 
 from coordinator.bench import growth, guarded, hook_peers, pypi_peers
 from coordinator.bench import locks as locks_bench
+from coordinator.bench import meaning as meaning_bench
 from coordinator.bench import one_file as one_file_bench
 from coordinator.bench import regions as regions_bench
 from coordinator.bench import rest as resting
@@ -251,6 +252,27 @@ def one_file(
         "as long")
     say(f"one commit in {report.lines:,} lines takes {report.commit_ms:.1f} ms, "
         f"{report.commit_ratio:.2f} times a bare parse and an fsync of the file")
+
+
+@bench_app.command("meaning")
+def meaning(
+    files: Annotated[str, typer.Option(help="Sizes of repositories.")] = "100,1000,10000",
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Updates of each.")] = 25,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """The index of what files define and use: its first reading, an update, a judgement."""
+    report = meaning_bench.run(_numbers(files), rounds, folder)
+    if as_json:
+        print_json(report)
+        return
+    say(f"{'files':>7} {'first reading s':>16} {'update ms':>10} {'judgement ms':>13} "
+        f"{'breaks':>7} {'index bytes/file':>17} {'peak MB':>8}")
+    for one in report.sizes:
+        say(f"{one.files:7,} {one.first_s:16.2f} {one.update_ms:10.2f} {one.judge_ms:13.2f} "
+            f"{one.breaks:7} {one.index_bytes:17,} {one.peak_mb:8.1f}")
+    say(f"growth exponents: update {report.update_exponent:.2f}, "
+        f"judgement {report.judge_exponent:.2f}")
 
 
 @bench_app.command("rest")

@@ -51,8 +51,8 @@ def regions(
     as_json: AsJson = False,
 ) -> None:
     """What a file is divided into, by name: what can be leased alone, `FILE::NAME`."""
-    path, name = _placed(file)
-    data = _bytes(path, file)
+    path, name, _ = placed(file, "regions")
+    data = text_of(path, file, "regions")
     with _asking() as outlines:
         outline = _outline(outlines, name, data, nested=nested)
     if as_json:
@@ -119,7 +119,7 @@ def commit_region(
 def _from_root(resource: str) -> str:
     """A region as typed here, named from the repository's root."""
     path, found, name = resource.rpartition("::")
-    return f"{_placed(path)[1]}::{name}" if found else resource
+    return f"{placed(path, 'commit-region')[1]}::{name}" if found else resource
 
 
 def _text(source: str) -> str:
@@ -168,30 +168,31 @@ def _lines(region: Region) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _placed(typed: str) -> tuple[str, str]:
-    """The real path of what was typed, and its name from the root.
+def placed(typed: str, command: str) -> tuple[str, str, str]:
+    """The real path of what was typed, its name from the root, and that root: of the repository,
+    or of the worktree that the command stands in.
 
     Raises:
         Refusal: INVALID, OUTSIDE_REPO.
     """
     if not typed or "\0" in typed:
-        raise Refusal(Code.INVALID, "Name a file.", next="`coord regions FILE`")
+        raise Refusal(Code.INVALID, "Name a file.", next=f"`coord {command} FILE`")
     path = os.path.realpath(typed)
     root = locate_root()
     here = checkout(os.getcwd())  # noqa: PTH109
     for top in [str(root), *([here.top] if here is not None else [])]:
         base = os.path.realpath(top).rstrip("/") + "/"
         if path.startswith(base):
-            return path, path[len(base):]
+            return path, path[len(base):], base.rstrip("/") or "/"
     if os.path.isdir(path):  # noqa: PTH112
-        return path, typed
+        return path, typed, str(root)
     raise Refusal(
         Code.OUTSIDE_REPO, f"{file_names.shown(typed)} is not below {root}. Nothing was read.",
         next=f"`cd {shlex.quote(os.path.dirname(path))}`, and ask there.",  # noqa: PTH120
     )
 
 
-def _bytes(path: str, typed: str) -> bytes:
+def text_of(path: str, typed: str, command: str) -> bytes:
     """The file's bytes.
 
     Raises:
@@ -218,7 +219,7 @@ def _bytes(path: str, typed: str) -> bytes:
     except IsADirectoryError:
         raise Refusal(
             Code.INVALID, f"{shown} is a directory; it has files, and these have regions.",
-            next="`coord regions FILE`, with a file in it.",
+            next=f"`coord {command} FILE`, with a file in it.",
         ) from None
     except OSError as bad:
         raise Refusal(

@@ -57,6 +57,11 @@ class StateDir:
         return self.path / "archive.sqlite3"
 
     @property
+    def meaning(self) -> Path:
+        """The index of what files define and use (derived, may be deleted)."""
+        return self.path / "meaning.sqlite3"
+
+    @property
     def lock(self) -> Path:
         """Held (flock) by the one daemon; contains its pid."""
         return self.path / "daemon.lock"

@@ -110,11 +110,7 @@ class Outlines:
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, bufsize=0,
             )
-        assert process.stdin is not None and process.stdout is not None
-        os.set_blocking(process.stdin.fileno(), False)
-        _send(process.stdin.fileno(), frame, until)
-        (length,) = HEAD.unpack(_receive(process.stdout.fileno(), HEAD.size, until))
-        return _receive(process.stdout.fileno(), length, until)
+        return exchange(process, frame, until)
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -126,6 +122,22 @@ class Outlines:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
+
+
+def exchange(process: subprocess.Popen[bytes], frame: bytes, until: float) -> bytes:
+    """Send a frame to a worker, and read the one that it answers with, without its head.
+
+    Args:
+        until: on the monotonic clock.
+
+    Raises:
+        TimeoutError; EOFError: the worker ended; OSError.
+    """
+    assert process.stdin is not None and process.stdout is not None
+    os.set_blocking(process.stdin.fileno(), False)
+    _send(process.stdin.fileno(), frame, until)
+    (length,) = HEAD.unpack(_receive(process.stdout.fileno(), HEAD.size, until))
+    return _receive(process.stdout.fileno(), length, until)
 
 
 def _send(descriptor: int, frame: bytes, until: float) -> None:

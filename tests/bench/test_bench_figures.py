@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.bench import growth, guarded, locks, regions, sessions
+from coordinator.bench import growth, guarded, locks, meaning, regions, sessions
 from coordinator.bench.measure import exponent, paired, percentile
 from coordinator.namespaces import kernel
 from tests.waiting import until
@@ -89,6 +89,14 @@ def test_a_benchmark_that_is_ended_leaves_no_coordinator_behind(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
     assert run.returncode == 128 + signal.SIGTERM
     assert said == b""
+
+
+def test_meaning_tells_the_same_breaks_at_each_size(tmp_path: Path) -> None:
+    report = meaning.run([5, 40], 3, tmp_path)
+    assert [one.files for one in report.sizes] == [5, 40]
+    assert [one.breaks for one in report.sizes] == [3, 3]
+    assert all(one.peak_mb > 0 < one.index_bytes for one in report.sizes)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_regions_tells_ratios_over_the_bare_parse() -> None:

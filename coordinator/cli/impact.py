@@ -1,0 +1,161 @@
+"""`coord impact FILE`: who breaks by a change of a file, as it lies there, against what it was.
+
+Asks no coordinator. Reads the repository's Python files, and writes nothing but the index of what
+they define and use, where the repository has a coordinator; else that index lasts as long as the
+command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from coordinator.cli.app import AsJson, app, complain, print_json, say, width
+from coordinator.cli.regions import placed, text_of
+from coordinator.cli.render import columns
+from coordinator.files.git import Git, GitError
+from coordinator.files.state import StateDir
+from coordinator.words import file_names
+from coordinator.words.refusals import Code, Refusal
+
+if TYPE_CHECKING:
+    from coordinator.meaning.outcomes import Outcome
+    from coordinator.meaning.process import Progress
+
+#: In a list for people, so many places are named.
+SHOWN_MAX = 50
+
+
+@app.command("impact")
+def impact(
+    file: Annotated[str, typer.Argument(help="A Python file, as it is now.")],
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="OLDFILE", help="A file of what it was.")
+    ] = None,
+    git: Annotated[
+        str | None, typer.Option("--git", metavar="REV", help="What it was in this commit "
+                                 "(default: HEAD).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What a change of a Python file breaks, and where: callers that no longer fit, by region."""
+    if against is not None and git is not None:
+        raise Refusal(Code.INVALID, "A file has one past: give --against or --git.",
+                      next="`coord impact FILE --against OLDFILE`")
+    path, name, root = placed(file, "impact")
+    if not name.endswith(".py"):
+        raise Refusal(Code.INVALID, f"{file_names.shown(file)} is no Python file; of others no "
+                      "meaning is known yet.", next=f"`coord regions {shlex.quote(file)}`")
+    new = text_of(path, file, "impact") if os.path.lexists(path) else None
+    if against is not None:
+        old: bytes | None = text_of(os.path.realpath(against), against, "impact")
+        past = file_names.shown(against)
+    else:
+        past = git or "HEAD"
+        old = _committed(path, file, past)
+    if new is None and old is None:
+        raise Refusal(Code.INVALID, f"There is no file {file_names.shown(file)}, now or in {past}.",
+                      next="`ls` shows what is here.")
+    found = _judged(root, name, old, new, quiet=as_json)
+    if as_json:
+        print_json({**msgspec.to_builtins(found), "against": past})
+        return
+    _tell(found, past)
+
+
+def _judged(root: str, name: str, old: bytes | None, new: bytes | None, *, quiet: bool) -> Outcome:
+    from coordinator.meaning.process import Meaning, MeaningError  # not for each start of `coord`
+
+    shows = sys.stderr.isatty() and not quiet
+
+    def told(now: Progress) -> None:
+        if shows and now.read:
+            sys.stderr.write(f"\rreading {now.done:,} of {now.files:,} files ")
+
+    with Meaning(root, _index_of(root)) as meaning:
+        try:
+            done = meaning.read_all(told)
+        except MeaningError as bad:
+            raise Refusal(Code.STORAGE, f"The files could not be read ({bad}).") from None
+        if shows and done.read:
+            sys.stderr.write("\r\x1b[K")
+        return meaning.judge(name, old, new)
+
+
+def _index_of(root: str) -> str:
+    """Where the index is kept: beside this user's own coordinator, else nowhere."""
+    state = StateDir(Path(root))
+    with contextlib.suppress(Refusal, OSError):
+        if state.path.is_dir():
+            state.check_ours()
+            return str(state.meaning)
+    return ":memory:"
+
+
+def _committed(path: str, typed: str, commit: str) -> bytes | None:
+    """What the file was in a commit; None if it was not there.
+
+    Raises:
+        Refusal: INVALID: no such commit, or no git repository.
+    """
+    folder = Path(path).parent
+    while not folder.is_dir():
+        folder = folder.parent
+    git = Git(folder)
+    try:
+        if commit.startswith("-"):
+            raise GitError(["rev-parse"], 128, "")
+        known = git.text("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}").strip()
+    except GitError:
+        raise Refusal(
+            Code.INVALID, f"git knows no commit {commit!r} here.",
+            next=f"`coord impact {shlex.quote(typed)} --against OLDFILE` compares with a file.",
+        ) from None
+    try:
+        return git.blob(f"{known}:./{os.path.relpath(path, folder)}")
+    except GitError:
+        return None
+
+
+def _tell(found: Outcome, past: str) -> None:
+    name = file_names.shown(found.path)
+    if not found.changed:
+        say(f"{name} against {past}: nothing that others use takes less than before.")
+    else:
+        say(f"{name} against {past}: {_count(len(found.changed), 'name')} no longer what "
+            f"{'it was' if len(found.changed) == 1 else 'they were'}")
+        for line in columns(
+            ("name", "why"),
+            [(what.partition("::")[2], why) for what, why in found.changed[:SHOWN_MAX]],
+            "/=", width(),
+        ):
+            say(line)
+    if found.breaks:
+        say(f"{_count(len(found.breaks), 'place')} in "
+            f"{_count(len({one.path for one in found.breaks}), 'file')} break:")
+    for one in found.breaks[:SHOWN_MAX]:
+        guess = "" if one.sure else " (taken for it by its name alone)"
+        say(f"  {file_names.shown(one.path)}:{one.line}: {one.why}{guess}")
+    if len(found.breaks) > SHOWN_MAX:
+        say(f"  and {len(found.breaks) - SHOWN_MAX} more (`--json` has all)")
+    if found.unseen:
+        say("What cannot be seen through:")
+    for unclear in found.unseen[:SHOWN_MAX]:
+        say(f"  {file_names.shown(unclear.path)}:{unclear.line}: {unclear.why}")
+    if found.note:
+        say(f"Note: {found.note}.")
+    say(found.outcome)
+    if found.required:
+        asked = " ".join(shlex.quote(one) for one in found.required[:20])
+        complain(f"  next: coord lock {asked}{' …' if len(found.required) > 20 else ''}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"

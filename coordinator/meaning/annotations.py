@@ -1,0 +1,259 @@
+"""What something with an annotation may be.
+
+Owns the reading of annotations: containers, unions, type variables, `Self`, aliases. What it does
+not know it leaves out.
+"""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Iterable
+
+from coordinator.meaning.facts import Scope
+from coordinator.meaning.following import Following
+from coordinator.meaning.terms import Term, annotation_tree, term
+from coordinator.meaning.values import (
+    BUILTINS,
+    DICTS,
+    INNER,
+    LISTS,
+    MANAGERS,
+    NOTHING,
+    OUTSIDE,
+    Hit,
+    Value,
+    Values,
+    builtin,
+    listed,
+)
+
+#: Annotations within one another are followed so deep.
+NESTED_MAX = 12
+
+
+class Annotations(Following):
+    """Reads annotations. `resolving` completes it."""
+
+    @abstractmethod
+    def value_at(self, hit: Hit) -> Values:
+        """What stands at a place."""
+
+    @abstractmethod
+    def term(self, path: str, at: str, one: Term) -> Values:
+        """What an expression may stand for, seen from a scope."""
+
+    def annotated(
+        self, path: str, at: str, node: ast.expr, of: Value | None = None, depth: int = 0,
+    ) -> Values:
+        """What something with this annotation may be, seen from a scope.
+
+        Args:
+            of: whose member it is: what type variables and `Self` stand for.
+        """
+        if depth > NESTED_MAX:
+            return NOTHING
+        again = depth + 1
+        match node:
+            case ast.Constant(value=str() as said):
+                tree = annotation_tree(said.strip())
+                return self.annotated(path, at, tree, of, again) if tree is not None else NOTHING
+            case ast.Constant():
+                return NOTHING
+            case ast.BinOp():
+                return (self.annotated(path, at, node.left, of, again)
+                        | self.annotated(path, at, node.right, of, again))
+            case ast.Name() | ast.Attribute():
+                return self._annotated_name(path, at, node, of, again)
+            case ast.Subscript():
+                parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+                return self._annotated_with(path, at, node.value, parts, of, again)
+        return NOTHING
+
+    def _annotated_name(
+        self, path: str, at: str, node: ast.expr, of: Value | None, depth: int,
+    ) -> Values:
+        name = _last_of(node)
+        if name == "Self" and of is not None and of.path:
+            return frozenset({Value("object", of.path, of.scope, of.args)})
+        hits = self._spelt(path, at, node)
+        if hits is None:
+            return _known_outside(name)
+        if not hits:
+            return _known_outside(name) if name in BUILTINS else NOTHING
+        return union(self._instance(hit, of, depth) for hit in hits)
+
+    def _instance(self, hit: Hit, of: Value | None, depth: int) -> Values:
+        scope = self.scope(hit.place.path, hit.place.scope)
+        found = NOTHING
+        for one in scope.bindings.get(hit.place.name, []) if scope is not None else ():
+            at = one.at if one.at is not None else hit.place.scope
+            if one.kind == "def":
+                made = self.scope(hit.place.path, one.text)
+                if made is not None and made.kind == "class":
+                    found |= {Value("object", hit.place.path, one.text)}
+            elif one.kind == "value":
+                inner = term(one.text)
+                if inner.kind == "typevar" and of is not None:
+                    found |= self._stands_for(of, hit.place.name)
+                if inner.kind in ("alias", "typevar") and inner.name:
+                    tree = annotation_tree(inner.name)
+                    if tree is not None and not (inner.kind == "typevar" and found):
+                        found |= self.annotated(hit.place.path, at, tree, of, depth)
+                elif inner.kind in ("name", "attribute", "any"):
+                    found |= frozenset(
+                        Value("object", value.path, value.scope)
+                        for value in self.term(hit.place.path, at, inner)
+                        if value.kind == "class"
+                    )
+            elif one.kind == "type" and "TypeAlias" in one.text:
+                continue
+        return found
+
+    def _stands_for(self, of: Value, name: str) -> Values:
+        """What a type variable stands for in a member of this object."""
+        if of.kind not in ("object", "super"):
+            return NOTHING
+        scope = self.scope(of.path, of.scope)
+        if scope is None:
+            return NOTHING
+        names = self._variables(scope)
+        if name in names and names.index(name) < len(of.args):
+            return of.args[names.index(name)]
+        for base in scope.bases:  # class Boxes(Base[Box]): what Base's variable is here
+            tree = annotation_tree(base) if "[" in base and not base.endswith("[]") else None
+            if not isinstance(tree, ast.Subscript) or _last_of(tree.value) in (
+                    "Generic", "Protocol"):
+                continue
+            parts = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
+            for one in self.base(of.path, scope, base):
+                args = tuple(self.annotated(of.path, scope.above or "", part, of) for part in parts)
+                found = self._stands_for(Value("object", one.path, one.scope, args), name)
+                if found:
+                    return found
+        return NOTHING
+
+    def _variables(self, scope: Scope) -> list[str]:
+        """The type variables of a class, in order."""
+        found: list[str] = []
+        for base in scope.bases:
+            tree = annotation_tree(base) if "[" in base and not base.endswith("[]") else None
+            if isinstance(tree, ast.Subscript):
+                names = [one.id for one in ast.walk(tree.slice) if isinstance(one, ast.Name)]
+                if _last_of(tree.value) in ("Generic", "Protocol"):
+                    return names
+                found += [one for one in names if one not in found]
+        return found
+
+    def _annotated_with(
+        self, path: str, at: str, head: ast.expr, parts: list[ast.expr], of: Value | None,
+        depth: int,
+    ) -> Values:
+        name = _last_of(head)
+        hits = self._spelt(path, at, head)
+        if hits:
+            args = tuple(self.annotated(path, at, part, of, depth) for part in parts)
+            return frozenset(
+                value._replace(args=args) if value.kind == "object" else value
+                for hit in hits for value in self._instance(hit, of, depth)
+            )
+        kinds = [self.annotated(path, at, part, of, depth) for part in parts]
+        if name in ("Annotated", "Final", "ClassVar"):
+            return kinds[0]
+        if name in INNER:
+            return union(kinds)
+        if name in ("Type", "type"):
+            return frozenset(Value("class", one.path, one.scope) for one in kinds[0]
+                             if one.kind == "object")
+        if name in LISTS:
+            return listed(kinds[0])
+        if name in DICTS:
+            return builtin("dict", *kinds) if len(kinds) == 2 else builtin("dict")
+        if name in ("Tuple", "tuple"):
+            if any(isinstance(part, ast.Constant) and part.value is ... for part in parts):
+                return listed(kinds[0])
+            return builtin("tuple", *kinds)
+        if name in ("Awaitable", "Coroutine"):
+            return builtin("coroutine", kinds[-1])
+        if name in MANAGERS:
+            return builtin("manager", kinds[0])
+        if name == "Callable":
+            return frozenset({Value("callable", args=(kinds[-1],))})
+        return builtin("str") if name == "Literal" else OUTSIDE
+
+    def _spelt(self, path: str, at: str, node: ast.expr) -> list[Hit] | None:
+        """What a dotted name leads to; None if outside."""
+        if isinstance(node, ast.Name):
+            return self.names(path, at, node.id)
+        if isinstance(node, ast.Attribute):
+            above = self._spelt(path, at, node.value)
+            if above is None:
+                return None
+            found: list[Hit] = []
+            for hit in above:
+                for value in self.value_at(hit):
+                    found += self.members(value, node.attr)[0]
+            return found
+        return []
+
+    def own_kind(self, scope: Scope, of: Value | None, tree: ast.expr) -> Values | None:
+        """The result where a method gives one of the kind that it is called on."""
+        if of is None or of.kind not in ("object", "class", "super"):
+            return None
+        said = tree
+        while isinstance(said, ast.Subscript) and _last_of(said.value) in (
+                "Optional", "Iterator", "Generator", "Awaitable"):
+            said = said.slice.elts[0] if isinstance(said.slice, ast.Tuple) else said.slice
+        if not isinstance(said, ast.Name | ast.Attribute):
+            return None
+        name = _last_of(said)
+        first = scope.params[0].annotation if scope.params else ""
+        if name != "Self" and not (first and name in (first, *_inner_names(first))):
+            return None
+        if name != "Self" and name != first and not first.lower().startswith("type["):
+            return None
+        if name == first and not self._is_typevar(of, scope, name):
+            return None
+        own = frozenset({Value("object", of.path, of.scope, of.args)})
+        return listed(own) if said is not tree and _last_of_head(tree) in LISTS else own
+
+    def _is_typevar(self, of: Value, scope: Scope, name: str) -> bool:
+        order, _ = self.order(of.path, of.scope)
+        for one in order:
+            hits = self.names(one.path, "", name)
+            for hit in hits or []:
+                found = self.scope(hit.place.path, hit.place.scope)
+                bound = found.bindings.get(hit.place.name, []) if found is not None else []
+                if any(made.text.startswith("$typevar(") for made in bound):
+                    return True
+        return False
+
+
+def union(parts: Iterable[Values]) -> Values:
+    """All of them together."""
+    return frozenset().union(*parts)
+
+
+def _last_of(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _last_of_head(node: ast.expr) -> str:
+    return _last_of(node.value) if isinstance(node, ast.Subscript) else _last_of(node)
+
+
+def _inner_names(annotation: str) -> list[str]:
+    tree = annotation_tree(annotation)
+    return [one.id for one in ast.walk(tree) if isinstance(one, ast.Name)] if tree else []
+
+
+def _known_outside(name: str) -> Values:
+    if name in ("Any", "object", "None"):
+        return NOTHING
+    if name in LISTS:
+        return builtin("list")
+    if name in DICTS:
+        return builtin("dict")
+    return builtin(name) if name in BUILTINS else OUTSIDE

@@ -1,0 +1,200 @@
+"""What can be called, and with what: the signatures behind values.
+
+Owns the finding of a constructor's parameters (its own, or those that a dataclass or a named tuple
+is given), and what binding takes away. None for what is not known: that is never judged.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator.meaning.facts import Param, Scope
+from coordinator.meaning.resolving import Resolver
+from coordinator.meaning.values import PLAIN, PROPERTIES, Place, Value
+
+_DATA = frozenset({"dataclass", "define", "frozen", "mutable", "attrs", "s", "pydantic_dataclass"})
+
+
+class Signature(NamedTuple):
+    """What one callable accepts.
+
+    Attributes:
+        params: without what it gets of itself; None: not known.
+        place: what of a file it is made from; a class, where its fields make it.
+        marks: as of `facts.Scope`.
+    """
+
+    params: tuple[Param, ...] | None
+    place: Place
+    marks: tuple[str, ...] = ()
+
+
+def signatures(resolver: Resolver, value: Value) -> list[Signature]:
+    """What a value accepts when it is called: it fits if one of them fits. Empty: not known."""
+    if value.kind == "function":
+        return of_function(resolver, value)
+    if value.kind == "class":
+        return of_class(resolver, value)
+    if value.kind == "object":
+        return [one for made in resolver.attribute(value, "__call__") if made.kind == "function"
+                for one in of_function(resolver, made)]
+    return []
+
+
+def of_function(resolver: Resolver, value: Value) -> list[Signature]:
+    """What a function accepts, bound as the value is."""
+    scope = resolver.scope(value.path, value.scope)
+    if scope is None:
+        return []
+    above = resolver.scope(value.path, scope.above or "")
+    in_class = above is not None and above.kind == "class"
+    place = Place(value.path, scope.above or "", scope.name)
+    marks = tuple(scope.marks)
+    if not is_plain(resolver, value.path, scope):
+        return [Signature(None, place, marks)]
+    params = tuple(scope.params)
+    if in_class and value.of is not None:
+        kind = resolver.binding_kind(scope)
+        bound = kind == "class" or (kind != "static" and (
+            value.of.kind == "object" or (value.of.kind == "super" and value.of.of is not None)))
+        if scope.name == "__new__":
+            bound = False
+        if bound and params and params[0].kind in ("/", ""):
+            params = params[1:]
+    return [Signature(params, place, marks)]
+
+
+def is_plain(resolver: Resolver, path: str, scope: Scope) -> bool:
+    """Whether a function's decorators leave open how it is called."""
+    for text in scope.decorators:
+        name = text.removesuffix("()").rpartition(".")[2]
+        if name in PLAIN or name in PROPERTIES:
+            continue
+        if not _passes_through(resolver, path, scope.above or "", text):
+            return False
+    return True
+
+
+def _passes_through(resolver: Resolver, path: str, at: str, text: str) -> bool:
+    """Whether a decorator of these files gives back what is called as what it was given."""
+    called = text.endswith("()")
+    values = resolver.evaluate(path, at, text.removesuffix("()"))
+    for value in values:
+        scope = resolver.scope(value.path, value.scope) if value.kind == "function" else None
+        if scope is None:
+            return False
+        if called:
+            if "Callable[[" in scope.returns:
+                given, _, back = scope.returns.partition("Callable[[")[2].partition("]")
+                if given.strip() != back.strip(" ,]") or not given.strip():
+                    return False
+                continue
+            inner = [one for one in resolver.world.facts(value.path).scopes.values()
+                     if one.kind == "function" and one.above == value.scope
+                     and one.name in scope.given]
+            if not inner or not all(_is_same(one) for one in inner):
+                return False
+        elif not _is_same(scope):
+            return False
+    return bool(values)
+
+
+def _is_same(scope: Scope) -> bool:
+    first = scope.params[0].annotation if scope.params else ""
+    return bool(first) and first == scope.returns
+
+
+def of_class(resolver: Resolver, value: Value) -> list[Signature]:
+    """What a class accepts when an object of it is made."""
+    order, complete = resolver.order(value.path, value.scope)
+    made = Value("object", value.path, value.scope)
+    for at, one in enumerate(order):
+        scope = resolver.scope(one.path, one.scope)
+        if scope is None:
+            return []
+        if any(text.startswith("metaclass=") and not text.endswith("ABCMeta")
+               for text in scope.options):
+            return []
+        for name in ("__init__", "__new__"):
+            if name == "__init__" and (fields := _data(resolver, order[at:], one, scope)):
+                return [fields]
+            if name in scope.bindings:
+                return _own(resolver, one, scope, name, made)
+        if any(_outside_base(resolver, one.path, scope, base) for base in scope.bases):
+            return []
+    return [Signature((), Place(value.path, value.scope, "__init__"))] if complete else []
+
+
+def _own(
+    resolver: Resolver, one: Value, scope: Scope, name: str, made: Value,
+) -> list[Signature]:
+    found: list[Signature] = []
+    for bound in scope.bindings[name]:
+        function = resolver.scope(one.path, bound.text) if bound.kind == "def" else None
+        if function is None:
+            return []
+        for made_of in of_function(resolver, Value("function", one.path, bound.text, of=made)):
+            params = made_of.params
+            if name == "__new__" and params is not None:
+                made_of = made_of._replace(params=params[1:])
+            found.append(made_of)
+    return found
+
+
+def _outside_base(resolver: Resolver, path: str, scope: Scope, base: str) -> bool:
+    bare = base.partition("[")[0]
+    if bare.rpartition(".")[2] in ("object", "Generic", "Protocol", "ABC"):
+        return False
+    return not resolver.base(path, scope, base)
+
+
+def _data(
+    resolver: Resolver, order: list[Value], one: Value, scope: Scope,
+) -> Signature | None:
+    """The constructor that the fields of a class make; None if it is not of that kind."""
+    place = Place(one.path, one.scope, "<fields>")
+    if any(base.rpartition(".")[2] == "NamedTuple" for base in scope.bases):
+        return Signature(
+            tuple(Param(name, "", not default) for name, _, default in scope.fields), place)
+    if not _is_data(scope) or any("no_init" in text for text in scope.decorators):
+        return None
+    if "__init__" in scope.bindings:
+        return None
+    fields: dict[str, Param] = {}
+    for above in reversed(order):
+        made = resolver.scope(above.path, above.scope)
+        if made is None or not _is_data(made):
+            continue
+        by_name = any(" kw_only" in text for text in made.decorators)
+        for name, said, default in made.fields:
+            kind = said.partition("[")[0].rpartition(".")[2]
+            if kind == "KW_ONLY":
+                by_name = True
+            elif kind != "ClassVar" and "init=False" not in default:
+                only = by_name or "kw_only=True" in default
+                if _is_attrs(made):
+                    name = name.lstrip("_")
+                fields[name] = Param(name, "=" if only else "", not _has_default(default))
+        if not made.fields and _is_attrs(made) and made.bindings:
+            return Signature(None, place)  # fields without annotations: not read
+    return Signature(tuple(fields.values()), place)
+
+
+def _is_data(scope: Scope) -> bool:
+    return any(
+        text.partition(" ")[0].removesuffix("()").rpartition(".")[2] in _DATA
+        for text in scope.decorators
+    )
+
+
+def _is_attrs(scope: Scope) -> bool:
+    return not any("dataclass" in text for text in scope.decorators)
+
+
+def _has_default(default: str) -> bool:
+    if not default:
+        return False
+    head, *marks = default.split(" ")
+    if head.removesuffix("()").rpartition(".")[2] in ("field", "ib", "Factory", "attrib"):
+        return any(one in ("default", "factory", "default_factory") for one in marks)
+    return True

@@ -1,0 +1,140 @@
+"""What of a file's interface a change takes away.
+
+Owns the comparison of two versions of one file. It says what may break somebody; who that is, is
+`judging`'s business. What only adds is no change here.
+"""
+
+from __future__ import annotations
+
+from coordinator.meaning.facts import Facts, Param, Scope
+from coordinator.meaning.resolving import Resolver
+from coordinator.meaning.signatures import narrower
+from coordinator.meaning.values import Place
+
+
+class Changes:
+    """What a change takes away of one file.
+
+    Attributes:
+        places: what is gone, or accepts less: a name of the module, or of a class.
+        constructors: ids of classes that are made in another way.
+        inherited: names that classes of the file had from a base, which they no longer have.
+        names: all names under which these may be used.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.places: dict[Place, str] = {}
+        self.constructors: set[str] = set()
+        self.inherited: set[Place] = set()
+
+    @property
+    def names(self) -> set[str]:
+        """The last names under which what changed is used."""
+        found = {place.name for place in (*self.places, *self.inherited)}
+        return found - {"__init__", "__new__"}
+
+    def __bool__(self) -> bool:
+        return bool(self.places or self.constructors or self.inherited)
+
+
+def compare(path: str, before: Resolver, after: Resolver) -> Changes:
+    """What a change of this file takes away.
+
+    Args:
+        before, after: the same files, but for this one.
+    """
+    old, new = before.world.facts(path), after.world.facts(path)
+    found = Changes(path)
+    for at, scope in old.scopes.items():
+        if scope.kind not in ("module", "class") or _is_local(old, at):
+            continue
+        other = new.scopes.get(at)
+        if other is None or other.kind != scope.kind:
+            if scope.kind == "class":
+                _all_of(found, path, at, scope)
+            continue
+        for name in scope.bindings:
+            why = _taken(old, new, scope, other, name)
+            if why:
+                found.places[Place(path, at, name)] = why
+        if scope.kind == "class":
+            _of_class(found, at, scope, other, before, after)
+    if old.scopes and not new.scopes:
+        _all_of(found, path, "", old.scopes[""])
+    return found
+
+
+def _of_class(
+    found: Changes, at: str, old: Scope, new: Scope, before: Resolver, after: Resolver,
+) -> None:
+    if any(Place(found.path, at, name) in found.places for name in ("__init__", "__new__")):
+        found.constructors.add(at)
+    if (old.fields != new.fields or old.decorators != new.decorators or old.bases != new.bases
+            or ("__init__" in old.bindings) != ("__init__" in new.bindings)
+            or ("__new__" in old.bindings) != ("__new__" in new.bindings)):
+        found.constructors.add(at)
+    if old.bases != new.bases:
+        kept = set(after.order(found.path, at)[0])
+        for one in before.order(found.path, at)[0][1:]:
+            scope = before.scope(one.path, one.scope)
+            if one not in kept and scope is not None:
+                found.inherited |= {Place(one.path, one.scope, name) for name in scope.bindings}
+
+
+def _taken(old: Facts, new: Facts, scope: Scope, other: Scope, name: str) -> str:
+    """Why a name of a scope is less than it was; empty if it is not."""
+    was, now = scope.bindings[name], other.bindings.get(name)
+    if now is None:
+        return "it is gone"
+    if all(one.kind == "import" for one in was):
+        targets = {(one.text, one.name) for one in was}
+        return "" if targets <= {(one.text, one.name) for one in now} or any(
+            one.kind != "import" for one in now) else "it comes from elsewhere"
+    before = [old.scopes[one.text] for one in was if one.kind == "def" and one.text in old.scopes]
+    after = [new.scopes[one.text] for one in now if one.kind == "def" and one.text in new.scopes]
+    if not before:
+        return ""
+    if not after:
+        return "it is no function or class any more"
+    if before[0].kind != after[0].kind:
+        return "it is something else"
+    if before[0].kind == "class":
+        return ""
+    if _said(before) == _said(after):
+        return ""
+    for one in before:
+        if not any(_kept(one, other_one) for other_one in after):
+            return "it is called in another way"
+    for one in after:  # what is called is the last one, whatever the overloads before it say
+        if not any(_kept(other_one, one) for other_one in before):
+            return "it is called in another way"
+    return ""
+
+
+def _kept(old: Scope, new: Scope) -> bool:
+    if ("async" in old.marks and "yields" not in old.marks) != (
+            "async" in new.marks and "yields" not in new.marks):
+        return False
+    return old.decorators == new.decorators and not narrower(old.params, new.params)
+
+
+def _said(scopes: list[Scope]) -> list[tuple[list[Param], list[str], list[str]]]:
+    return [(one.params, one.decorators, one.marks) for one in scopes]
+
+
+def _all_of(found: Changes, path: str, at: str, scope: Scope) -> None:
+    for name in scope.bindings:
+        found.places[Place(path, at, name)] = "it is gone"
+    if scope.kind == "class":
+        found.constructors.add(at)
+
+
+def _is_local(facts: Facts, at: str) -> bool:
+    here: str | None = facts.scopes[at].above
+    while here is not None and here in facts.scopes:
+        if facts.scopes[here].kind not in ("module", "class"):
+            return True
+        here = facts.scopes[here].above
+    return False
+

@@ -1,0 +1,74 @@
+"""What cannot be seen through: computed names, and text that is run.
+
+Owns the judgement which of them may mean what changed. A look-up on something that is known to be
+another thing does not; one on something unknown does only where its name begins with a text that is
+written there, and fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.meaning import sentences as words
+from coordinator.meaning.facts import Facts, Marker
+from coordinator.meaning.outcomes import Unseen
+from coordinator.meaning.resolving import Resolver
+from coordinator.meaning.values import Hit, Place
+
+#: A beginning of a name tells something if it is so long (signs).
+PREFIX_MIN = 3
+
+
+def through_markers(
+    file: str, facts: Facts, gone: Sequence[Place], old: Resolver, here: Resolver,
+) -> list[Unseen]:
+    """The dynamic uses in a file that may mean one of these places.
+
+    Args:
+        old: the files as they were. `here`: as this file is to be seen.
+    """
+    found: list[Unseen] = []
+    for marker in facts.markers:
+        if marker.kind == "getattr":
+            reached, does = _looked_up(file, marker, gone, old, here), "looks up a computed name"
+        elif marker.kind in ("eval", "exec"):
+            reached, does = _run(file, marker, gone, old), f"runs text by {marker.kind}()"
+        else:
+            continue
+        if reached is not None:
+            line = marker.line
+            found.append(Unseen(
+                f"{file}::{facts.region(line)}", file, line,
+                f"{words.where(facts, line, file)} {does}, and may mean {words.spelt(reached)}",
+            ))
+    return found
+
+
+def named(resolver: Resolver, file: str, at: str, name: str) -> list[Hit] | None:
+    """What a bare name leads to, seen from a scope, or the innermost around it that there is."""
+    scopes = resolver.world.facts(file).scopes
+    while at and at not in scopes:
+        at = at.rpartition(".")[0]
+    return resolver.names(file, at, name)
+
+
+def _looked_up(
+    file: str, marker: Marker, gone: Sequence[Place], old: Resolver, here: Resolver,
+) -> Place | None:
+    meant = [place for place in gone if place.name.startswith(marker.prefix)]
+    if not meant:
+        return None
+    values = here.evaluate(file, marker.scope, marker.text)
+    if not values:
+        return meant[0] if len(marker.prefix) >= PREFIX_MIN else None
+    return next(
+        (place for place in meant for value in values
+         if any(hit.place == place for hit in old.members(value, place.name)[0])), None,
+    )
+
+
+def _run(file: str, marker: Marker, gone: Sequence[Place], old: Resolver) -> Place | None:
+    return next(
+        (place for place in gone if not place.scope and any(
+            hit.place == place for hit in named(old, file, marker.scope, place.name) or [])), None,
+    )

@@ -1,0 +1,156 @@
+"""Writing an expression of Python's tree down as the short text that `facts` describes.
+
+Owns what each kind of expression is kept as. Pure; knows no scopes but by the id it is handed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from coordinator.meaning.facts import EXPRESSION_MAX, UNKNOWN
+
+#: Calls whose result holds what their first argument holds.
+_SAME_ITEMS = frozenset({
+    "sorted", "list", "tuple", "set", "frozenset", "reversed", "iter", "deque", "filter",
+})
+#: Calls whose result is one of what their first argument holds.
+_ONE_ITEM = frozenset({"next", "min", "max", "choice"})
+
+
+class Writer:
+    """Expressions of one file. `inner` gives the scope of a loop within an expression, or None."""
+
+    def __init__(self, inner: Callable[[ast.AST], str | None]) -> None:
+        self._inner = inner
+        self._done: dict[ast.AST, str] = {}
+
+    def text(self, node: ast.AST | None) -> str:
+        """The text of an expression; `?` where it is not known, or longer than is kept."""
+        if node is None:
+            return UNKNOWN
+        known = self._done.get(node)
+        if known is None:
+            known = self._text(node)
+            if len(known) > EXPRESSION_MAX:
+                last = f".{node.attr}" if isinstance(node, ast.Attribute) else ""
+                known = UNKNOWN + last
+            self._done[node] = known
+        return known
+
+    def _text(self, node: ast.AST) -> str:
+        match node:
+            case ast.Name():
+                return node.id
+            case ast.Attribute():
+                return f"{self.text(node.value)}.{node.attr}"
+            case ast.Call():
+                return self._call(node)
+            case ast.Constant():
+                return f"'{type(node.value).__name__}"
+            case ast.Await():
+                return self.text(node.value) + "@"
+            case ast.Subscript():
+                return self.text(node.value) + _item(node.slice)
+            case ast.IfExp():
+                return one_of([self.text(node.body), self.text(node.orelse)])
+            case ast.BoolOp():
+                return one_of([self.text(one) for one in node.values])
+            case ast.NamedExpr():
+                return self.text(node.value)
+            case ast.JoinedStr():
+                return "'str"
+            case ast.List() | ast.Set():
+                return one_of([self.text(_bare(one)) for one in node.elts[:6]]) + "&"
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+                inner = self._inner(node)
+                item = self.text(node.elt)
+                return f"$({inner}):{item}&" if inner and item != UNKNOWN else "'list"
+            case ast.Dict() | ast.DictComp():
+                return "'dict"
+            case ast.Tuple():
+                return "'tuple"
+            case ast.Compare():
+                return "'bool"
+            case ast.UnaryOp(op=ast.Not()):
+                return "'bool"
+            case ast.BinOp(op=ast.Mod() | ast.Add(), left=ast.Constant(value=str())):
+                return "'str"
+            case ast.BinOp(op=ast.Mod() | ast.Add(), left=ast.JoinedStr()):
+                return "'str"
+            case ast.Starred():
+                return self.text(node.value) + "*"
+        return UNKNOWN
+
+    def _call(self, node: ast.Call) -> str:
+        function = node.func
+        name = function.id if isinstance(function, ast.Name) else (
+            function.attr if isinstance(function, ast.Attribute) else "")
+        first = node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None
+        if first is not None:
+            if name in _SAME_ITEMS and isinstance(function, ast.Name) and name != "filter":
+                return self.text(first) + "*&"
+            if name == "filter" and len(node.args) == 2:
+                return self.text(node.args[1]) + "*&"
+            if name in _ONE_ITEM and len(node.args) == 1:
+                return self.text(first) + "*"
+            if name == "type" and len(node.args) == 1:
+                return self.text(first) + "%"
+            if name == "cast" and len(node.args) == 2:
+                return f"$cast({annotation(first)})" if annotation(first) else UNKNOWN
+            if name == "TypeVar":
+                bound = next((one.value for one in node.keywords if one.arg == "bound"), None)
+                return f"$typevar({annotation(bound)})"
+            if name in ("copy", "deepcopy") and len(node.args) == 1:
+                return self.text(first)
+            if (name == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
+                    and isinstance(node.args[1].value, str)
+                    and node.args[1].value.isidentifier()):
+                return f"{self.text(first)}.{node.args[1].value}"
+        return self.text(function) + "()"
+
+
+def alias(node: ast.expr) -> str:
+    """What may be a name for a type (`Text = Union[str, bytes]`), else empty."""
+    if isinstance(node, ast.Subscript) or (
+            isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)):
+        said = annotation(node)
+        return f"$alias({said})" if said else ""
+    return ""
+
+
+def one_of(texts: list[str]) -> str:
+    """An expression that is one of these; `?` if none is known."""
+    known = list(dict.fromkeys(one for one in texts if one not in (UNKNOWN, "'NoneType")))
+    if not known:
+        return UNKNOWN
+    return known[0] if len(known) == 1 else "(" + "|".join(known) + ")"
+
+
+def annotation(node: ast.expr | None) -> str:
+    """An annotation as text; one in quotes without them; empty if there is none."""
+    if node is None:
+        return ""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return encodable(node.value.strip()[:EXPRESSION_MAX])
+    if isinstance(node, ast.Name):
+        return node.id
+    text = ast.unparse(node)
+    return text if len(text) <= 2 * EXPRESSION_MAX else ""
+
+
+def encodable(text: str) -> str:
+    """A text from a file without what no encoding has (half of a surrogate pair)."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _item(node: ast.expr) -> str:
+    if isinstance(node, ast.Slice):
+        return "[:]"
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return f"<{node.value}>"
+    return "[]"
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    return node.value if isinstance(node, ast.Starred) else node

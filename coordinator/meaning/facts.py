@@ -1,0 +1,175 @@
+"""Facts of one file: what it defines and what it uses, as values that can be stored.
+
+Owns their shapes, and how an expression is written down. It reads no file and decides nothing.
+
+An expression is kept as a short text, so that it can be followed later, when its file's and the
+other files' facts are known. It is a name and what is done with it, from left to right:
+
+    console.print      an attribute
+    make()             the result of a call (arguments are dropped)
+    rows[]             an item; `rows<1>` the item at a fixed place, `rows[:]` a part of it
+    rows*              what a loop over it gives
+    task@              awaited
+    lock^              what `with` binds
+    row&               a list of such
+    self%              the class of it
+    'str               a value of this built-in type
+    (a|b)              one of them
+    $(f.<1>):x         `x`, as seen from the scope `f.<1>`
+    $cast(int)         a value of this annotation; `$alias(…)` the type itself, `$typevar(…)` a
+                       type variable with this bound
+    ?                  not known
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+#: Longer expressions (signs) are not known: `?`.
+EXPRESSION_MAX = 240
+UNKNOWN = "?"
+
+ParamKind = Literal["/", "", "*", "=", "**"]
+ScopeKind = Literal["module", "class", "function", "lambda", "loop"]
+BindingKind = Literal["def", "import", "value", "type", "param"]
+MarkerKind = Literal["getattr", "setattr", "eval", "exec", "wildcard", "__import__", "starred"]
+
+
+class Param(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A parameter. Its kind: `/` by place only, empty by place or name, `*` the rest, `=` by name
+    only, `**` the rest of the names."""
+
+    name: str
+    kind: ParamKind = ""
+    required: bool = True
+    annotation: str = ""
+
+
+class Shape(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How a call passes its arguments."""
+
+    positional: int = 0
+    keywords: tuple[str, ...] = ()
+    star: bool = False
+    """With `*more` somewhere."""
+    stars: bool = False
+    """With `**more` somewhere."""
+
+
+class Binding(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One way in which a name of a scope gets its value.
+
+    Attributes:
+        kind: `def`: `text` is the scope; `import`: `text` is the module as written, with its dots,
+            and `name` what is taken from it, if not itself; `value`: `text` is an expression;
+            `type`: `text` is an annotation; `param`: `text` is its place.
+        at: from which scope `text` is seen; None: the one that it stands in.
+    """
+
+    kind: BindingKind
+    text: str
+    line: int
+    name: str = ""
+    at: str | None = None
+
+
+class Site(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A place that uses something. What is written on several lines of one scope alike is one."""
+
+    scope: str
+    text: str
+    lines: list[int]
+    shape: Shape | None = None
+    """None: it is not called here."""
+
+    def name(self) -> str:
+        """The last name in it."""
+        return last_name(self.text)
+
+
+class Marker(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What cannot be seen through.
+
+    Attributes:
+        kind: of a call of this name; `wildcard`: `from x import *`; `starred`: `f(*more)`.
+        text: what it is done to: an expression, or the module.
+        prefix: what the name that is looked up begins with, as far as it is written there.
+    """
+
+    kind: MarkerKind
+    scope: str
+    line: int
+    text: str = UNKNOWN
+    prefix: str = ""
+
+
+class Scope(msgspec.Struct, array_like=True):
+    """A module, class, function, lambda, or loop within an expression.
+
+    Attributes:
+        name: its last name; empty for what has none.
+        above: the id of the scope that it is in; None for the module.
+        params, returns, given: of a function; the annotation of its result, or else (some of) the
+            expressions that it returns.
+        decorators, bases: expressions. `options`: the keywords of a class (`metaclass=…`).
+        marks: of `async`, `yields`.
+        bindings: by name. `narrowed`: what an expression may also be, by `isinstance` and `match`.
+        wildcards: modules of which all is imported.
+        fields: of a class, its annotated names in order: (name, annotation, default's expression).
+    """
+
+    kind: ScopeKind
+    name: str
+    above: str | None
+    line: int
+    last: int
+    params: list[Param] = []
+    returns: str = ""
+    given: list[str] = []
+    decorators: list[str] = []
+    bases: list[str] = []
+    options: list[str] = []
+    marks: list[str] = []
+    bindings: dict[str, list[Binding]] = {}
+    narrowed: dict[str, list[str]] = {}
+    wildcards: list[str] = []
+    fields: list[tuple[str, str, str]] = []
+
+
+class Facts(msgspec.Struct, array_like=True):
+    """All of one file.
+
+    Attributes:
+        scopes: by id: the names joined by dots, the second of one name `f#2`, what has no name
+            `<1>`; the module's is empty.
+        exports: what `__all__` lists; None if there is none, or it cannot be read.
+        regions: (first line, last line, name), as `coordinator.regions` names them, in order.
+        note: why there are none, else empty.
+    """
+
+    scopes: dict[str, Scope] = {}
+    sites: list[Site] = []
+    markers: list[Marker] = []
+    exports: list[str] | None = None
+    regions: list[tuple[int, int, str]] = []
+    note: str = ""
+
+    def region(self, line: int) -> str:
+        """The name of the innermost region that this line belongs to."""
+        found = "<header>"
+        for first, last, name in self.regions:
+            if first > line:
+                break
+            if line <= last:
+                found = name
+        return found
+
+
+def last_name(text: str) -> str:
+    """The last name of an expression; empty if it ends otherwise."""
+    at = len(text)
+    while at and (text[at - 1].isalnum() or text[at - 1] == "_"):
+        at -= 1
+    return text[at:] if at == 0 or text[at - 1] in ".:" else ""

@@ -1,0 +1,98 @@
+"""What the heads of definitions tell: parameters, bases, decorators, fields; and other small
+readings of Python's tree. Pure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from coordinator.meaning.expressions import annotation, encodable
+from coordinator.meaning.facts import Param, ParamKind
+
+Text = Callable[[ast.AST], str]
+
+
+def parameters(args: ast.arguments) -> list[Param]:
+    """The parameters of a function, in the order in which they are written."""
+    found: list[Param] = []
+    placed = [*args.posonlyargs, *args.args]
+    needed = len(placed) - len(args.defaults)
+    for place, one in enumerate(placed):
+        kind: ParamKind = "/" if place < len(args.posonlyargs) else ""
+        found.append(Param(one.arg, kind, place < needed, annotation(one.annotation)))
+    if args.vararg is not None:
+        found.append(Param(args.vararg.arg, "*", False, annotation(args.vararg.annotation)))
+    for one, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        found.append(Param(one.arg, "=", default is None, annotation(one.annotation)))
+    if args.kwarg is not None:
+        found.append(Param(args.kwarg.arg, "**", False, annotation(args.kwarg.annotation)))
+    return found
+
+
+def all_annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
+    args = node.args
+    every = [*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs, args.kwarg]
+    found = [one.annotation for one in every if one is not None]
+    return [one for one in [*found, node.returns] if one is not None]
+
+
+def decorator(text: Text, node: ast.expr) -> str:
+    """A class's decorator, with the options that its constructor depends on."""
+    said = text(node)
+    if isinstance(node, ast.Call):
+        said += "".join(
+            f" {one.arg}" for one in node.keywords
+            if one.arg in ("kw_only", "auto_attribs") and isinstance(one.value, ast.Constant)
+            and one.value.value is True
+        ) + "".join(
+            " no_init" for one in node.keywords if one.arg == "init"
+            and isinstance(one.value, ast.Constant) and one.value.value is False
+        )
+    return said
+
+
+def base(text: Text, node: ast.expr) -> str:
+    """A base class; with what it is made for (`Box[int]`) as an annotation."""
+    if isinstance(node, ast.Subscript):
+        return annotation(node) or text(node.value)
+    return text(node)
+
+
+def field_default(node: ast.expr, text: Text) -> str:
+    """The default of a class's field: what tells whether its constructor takes it."""
+    if isinstance(node, ast.Call):
+        said = {one.arg: one.value for one in node.keywords}
+        names = ("default", "factory", "default_factory")
+        marks: list[str] = [name for name in names if name in said]
+        for option in ("init", "kw_only"):
+            value = said.get(option)
+            if isinstance(value, ast.Constant):
+                marks.append(f"{option}={value.value!r}")
+        return " ".join([text(node), *marks])
+    return text(node)
+
+
+def classes(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.Tuple):
+        return [inner for one in node.elts for inner in classes(one)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [*classes(node.left), *classes(node.right)]
+    return [node]
+
+
+def texts(node: ast.expr) -> list[str] | None:
+    if not isinstance(node, ast.List | ast.Tuple):
+        return None
+    return [encodable(one.value) for one in node.elts
+            if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+
+
+def prefix(node: ast.expr) -> str:
+    """What a computed name is known to begin with."""
+    if isinstance(node, ast.JoinedStr) and node.values:
+        node = node.values[0]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
+        node = node.left
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return encodable(node.value).partition("%")[0].partition("{")[0]
+    return ""

@@ -1,0 +1,246 @@
+"""The index: facts of many files in one SQLite file, found by name.
+
+Owns that file. It is a cache: it may be deleted at any time, and is built again; nothing that the
+coordinator has promised is in it. A file's rows are replaced together, and what an update costs
+follows from that file alone. It parses nothing.
+
+`names` says which files have something to do with a name, and what: `d` something of this name is
+defined there, `u` it is used, `a` it is brought in under another one, `b` a class there has a base
+of this name, `m` the file imports this module (by its last part).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import apsw
+import msgspec
+
+from coordinator.meaning.facts import Facts, last_name
+
+#: Changes with the shape of the facts: an index of another version is built anew.
+VERSION = 1
+#: So many files' facts are kept decoded, at most so many bytes of them (as stored).
+KEPT_FILES = 400
+KEPT_BYTES = 4 << 20
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS files (
+  id     INTEGER PRIMARY KEY,
+  path   TEXT NOT NULL UNIQUE,
+  hash   BLOB NOT NULL,           -- of the bytes that the facts are of
+  stamp  TEXT NOT NULL,           -- of the file when they were read; empty: look at its bytes
+  module TEXT NOT NULL,           -- its dotted name from the root, its last part first
+  facts  BLOB NOT NULL            -- MessagePack, compressed
+) STRICT;
+CREATE INDEX IF NOT EXISTS files_by_module ON files (module);
+CREATE TABLE IF NOT EXISTS names (
+  name TEXT NOT NULL, role TEXT NOT NULL, file INTEGER NOT NULL,
+  PRIMARY KEY (name, role, file)
+) STRICT, WITHOUT ROWID;
+"""
+
+
+class Index:
+    """The index in one file, for one process. Not safe from several threads at once.
+
+    Raises (by every method):
+        apsw.Error: the disk refused.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = str(path)
+        try:
+            self._db = _opened(self._path)
+        except (apsw.NotADBError, apsw.CorruptError, _OtherVersionError):
+            for ending in ("", "-wal", "-shm", "-journal"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self._path + ending)  # noqa: PTH108
+            self._db = _opened(self._path)
+        self._kept: OrderedDict[str, tuple[Facts | None, int]] = OrderedDict()
+        self._kept_bytes = 0
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[None]:
+        """What is changed within is written together."""
+        with self._db:
+            yield
+
+    def put(self, path: str, name: bytes, facts: Facts, stamp: str = "") -> None:
+        """Replace what is known of a file.
+
+        Args:
+            name: a hash of its bytes. `stamp`: what tells this state of it without reading it.
+        """
+        with self._db:
+            self._forget(path)
+            packed = zlib.compress(msgspec.msgpack.encode(facts), 1)
+            self._db.execute(
+                "INSERT INTO files (path, hash, stamp, module, facts) VALUES (?, ?, ?, ?, ?)",
+                (path, name, stamp, module_of(path), packed),
+            )
+            number = self._db.last_insert_rowid()
+            self._db.executemany(
+                "INSERT INTO names VALUES (?, ?, ?)",
+                [(name, role, number) for name, role in sorted(rows_of(facts))],
+            )
+
+    def drop(self, path: str) -> None:
+        """Forget a file; nothing happens if it is not there."""
+        with self._db:
+            self._forget(path)
+
+    def restamp(self, path: str, stamp: str) -> None:
+        """Note that a file has this stamp, and the same bytes as before."""
+        self._db.execute("UPDATE files SET stamp = ? WHERE path = ?", (stamp, path))
+
+    def paths(self) -> list[str]:
+        """All files."""
+        return [row[0] for row in self._db.execute("SELECT path FROM files")]
+
+    def known(self, path: str) -> tuple[bytes, str] | None:
+        """The hash and the stamp of what is known of a file; None if it is not there."""
+        row = self._db.execute("SELECT hash, stamp FROM files WHERE path = ?", (path,)).fetchone()
+        return (row[0], row[1]) if row else None
+
+    def facts(self, path: str) -> Facts | None:
+        """What is known of a file; None if it is not there."""
+        kept = self._kept.get(path)
+        if kept is not None:
+            self._kept.move_to_end(path)
+            return kept[0]
+        row = self._db.execute("SELECT facts FROM files WHERE path = ?", (path,)).fetchone()
+        found, size = None, 0
+        if row is not None:
+            found, size = _unpacked(row[0]), len(row[0])
+        self._kept[path] = (found, size)
+        self._kept_bytes += size
+        while len(self._kept) > KEPT_FILES or self._kept_bytes > KEPT_BYTES:
+            self._kept_bytes -= self._kept.popitem(last=False)[1][1]
+        return found
+
+    def files_with(self, name: str, role: str, limit: int) -> list[str]:
+        """The files that have this to do with a name, at most so many, in the order of paths."""
+        return sorted(row[0] for row in self._db.execute(
+            "SELECT f.path FROM names n JOIN files f ON f.id = n.file "
+            "WHERE n.name = ? AND n.role = ? LIMIT ?", (name, role, limit),
+        ))
+
+    def modules(self, dotted: str, limit: int = 64) -> list[str]:
+        """The files whose dotted name ends in this one."""
+        turned = ".".join(reversed(dotted.split(".")))
+        return [row[0] for row in self._db.execute(
+            "SELECT path FROM files WHERE module = ?1 "
+            "UNION ALL SELECT path FROM files WHERE module >= ?1 || '.' AND module < ?1 || '/' "
+            "LIMIT ?2", (turned, limit),
+        )]
+
+    def has(self, path: str) -> bool:
+        """Whether there is such a file."""
+        found = self._db.execute("SELECT 1 FROM files WHERE path = ?", (path,)).fetchone()
+        return found is not None
+
+    def has_below(self, folder: str) -> bool:
+        """Whether there is a file in this directory, or below it."""
+        return self._db.execute(
+            "SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1",
+            (folder + "/", folder + "0"),
+        ).fetchone() is not None
+
+    def count(self) -> int:
+        """How many files there are."""
+        return sum(1 for _ in self._db.execute("SELECT 1 FROM files"))
+
+    def settle(self) -> None:
+        """Write what is in the log into the file itself."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _forget(self, path: str) -> None:
+        if path in self._kept:
+            self._kept_bytes -= self._kept.pop(path)[1]
+        row = self._db.execute("SELECT id, facts FROM files WHERE path = ?", (path,)).fetchone()
+        if row is None:
+            return
+        self._db.executemany(
+            "DELETE FROM names WHERE name = ? AND role = ? AND file = ?",
+            [(name, role, row[0]) for name, role in rows_of(_unpacked(row[1]))],
+        )
+        self._db.execute("DELETE FROM files WHERE id = ?", (row[0],))
+
+
+def module_of(path: str) -> str:
+    """The dotted name of a file from the root, its last part first: `a/b.py` is `b.a`."""
+    parts = path.removesuffix(".py").removesuffix(".pyi").split("/")
+    if parts[-1] == "__init__" and len(parts) > 1:
+        parts.pop()
+    return ".".join(reversed(parts))
+
+
+def rows_of(facts: Facts) -> set[tuple[str, str]]:
+    """The names of a file, and what it has to do with each."""
+    rows = {(site.name(), "u") for site in facts.sites}
+    for key, scope in facts.scopes.items():
+        if scope.kind in ("module", "class"):
+            rows |= {(name, "d") for name, bound in scope.bindings.items()
+                     if any(one.kind != "import" for one in bound)}
+        elif scope.name and key:
+            rows.add((scope.name, "d"))
+        for name, bound in scope.bindings.items():
+            for one in bound:
+                if one.kind == "import":
+                    rows.add((one.text.rpartition(".")[2], "m"))
+                    if one.name not in ("", "*"):
+                        rows.add((one.name, "u"))
+                        rows.add((one.name, "m"))
+                        if one.name != name:
+                            rows.add((one.name, "a"))
+                elif one.kind == "value" and scope.kind in ("module", "class"):
+                    given = last_name(one.text)
+                    if given and given != name:
+                        rows.add((given, "a"))
+        rows |= {(last_name(base.partition("[")[0]), "b") for base in scope.bases}
+        rows |= {(module.rpartition(".")[2], "m") for module in scope.wildcards}
+    return {(name, role) for name, role in rows if name}
+
+
+def _unpacked(packed: bytes) -> Facts:
+    return msgspec.msgpack.decode(zlib.decompress(packed), type=Facts)
+
+
+class _OtherVersionError(Exception):
+    """The file is an index of another version of the program, or something else."""
+
+
+def _opened(path: str) -> apsw.Connection:
+    db = apsw.Connection(path)
+    try:
+        db.set_busy_timeout(5000)
+        db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000")
+        (found,) = db.execute("PRAGMA user_version").fetchall()[0]
+        if found != VERSION:
+            if db.execute("SELECT 1 FROM sqlite_schema").fetchone() is not None:
+                raise _OtherVersionError
+            db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute(_SCHEMA)
+    except BaseException:
+        db.close()
+        raise
+    return db

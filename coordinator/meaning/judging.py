@@ -1,0 +1,411 @@
+"""Judging a change: who breaks by it, from the index and the file's two versions.
+
+Owns the search for callers, and the sentence that says why one breaks. A use counts as broken when
+it leads to what changed in the files as they were, and no longer fits in the files as they would
+be. So what fits both, or fitted neither, is never reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from coordinator.meaning import sentences as words
+from coordinator.meaning.callables import Signature, signatures
+from coordinator.meaning.changes import compare
+from coordinator.meaning.dynamic import named, through_markers
+from coordinator.meaning.facts import Facts, Param, Shape, Site, last_name
+from coordinator.meaning.outcomes import Break, BreakKind, Outcome, Unseen, concluded
+from coordinator.meaning.reading import read
+from coordinator.meaning.resolving import Resolver
+from coordinator.meaning.signatures import misfit, overrides, swapped
+from coordinator.meaning.terms import Term, term
+from coordinator.meaning.values import COMMON, Hit, Place, Value
+from coordinator.meaning.world import Stored, World
+
+#: Files that use a name are looked at up to so many; more are for a person.
+FILES_MAX = 2000
+#: So many classes are followed down from one whose constructor or method changed.
+SUBCLASSES_MAX = 500
+_CONSTRUCTORS = ("__init__", "__new__")
+
+
+def judge(
+    stored: Stored, path: str, old: bytes | None, new: bytes | None,
+    held: Collection[str] = (),
+) -> Outcome:
+    """What a change of one file breaks.
+
+    Args:
+        path: from the root, as the index has it.
+        old, new: the file's bytes before and after; None where it is not there.
+        held: what the asker has leases on (`outcomes.concluded`).
+    """
+    if not path.endswith(".py"):
+        return Outcome("ALLOW", path, note="no meaning is known of files of its kind")
+    before = Facts() if old is None else read(old)
+    after = Facts() if new is None else read(new)
+    if before.note:
+        return Outcome("ALLOW", path, note=f"what it was could not be read: {before.note}")
+    if after.note:
+        return concluded(path, [], [], [], held, f"it could not be read: {after.note}")
+    return _Judge(
+        path,
+        Resolver(World(stored, {path: before if old is not None else None})),
+        Resolver(World(stored, {path: after if new is not None else None})),
+    ).outcome(held)
+
+
+class _Judge:
+    """One change. `old` and `new` see the files before and after it."""
+
+    def __init__(self, path: str, old: Resolver, new: Resolver) -> None:
+        self.path = path
+        self.old, self.new = old, new
+        self.changes = compare(path, old, new)
+        self.breaks: list[Break] = []
+        self.unseen: list[Unseen] = []
+        self.note = ""
+        self._definers: dict[str, bool] = {}
+        self._below: dict[Place, list[Value]] = {}
+        #: What an import that changed led to -> that import.
+        self._through = {
+            hit.place: place for place in self.changes.places if not place.scope
+            for hit in old.follow(place) or [] if hit.place != place
+        }
+
+    def outcome(self, held: Collection[str]) -> Outcome:
+        changes = self.changes
+        if changes:
+            made = {one for at in changes.constructors for one in self._made_by(at)}
+            names = self._aliases(changes.names | {
+                self._name_of(one) for one in made} - {""})
+            homes = {one.path for one in made}
+            for file in self._files(names, made):
+                self._look_at(file, names, file in homes)
+            self._overridden()
+        changed = [(f"{self.path}::{words.spelt(place)}", why)
+                   for place, why in changes.places.items()]
+        changed += [
+            (f"{self.path}::{at}", "it is made in another way") for at in changes.constructors
+            if Place(self.path, at, "__init__") not in changes.places
+        ]
+        return concluded(self.path, changed, self.breaks, self.unseen, held, self.note)
+
+    # Where to look
+
+    def _made_by(self, at: str) -> list[Value]:
+        """The classes that are made by the constructor of this one: it, and those below it."""
+        return [Value("class", self.path, at), *self._subclasses(Place(self.path, at, ""))]
+
+    def _subclasses(self, place: Place) -> list[Value]:
+        if place in self._below:
+            return self._below[place]
+        found: list[Value] = []
+        waiting = [Value("class", place.path, place.scope)]
+        while waiting and len(found) < SUBCLASSES_MAX:
+            above = waiting.pop()
+            for name in self._aliases({self._name_of(above)}):
+                for file in self.old.world.files_with(name, "b", FILES_MAX):
+                    for at, scope in self._world_of(file).facts(file).scopes.items():
+                        one = Value("class", file, at)
+                        if scope.kind == "class" and one not in found and any(
+                            last_name(base.partition("[")[0]) == name
+                            and above in self._resolver(file).base(file, scope, base)
+                            for base in scope.bases
+                        ):
+                            found.append(one)
+                            waiting.append(one)
+        self._below[place] = found
+        return found
+
+    def _name_of(self, one: Value) -> str:
+        scope = self.old.scope(one.path, one.scope) or self.new.scope(one.path, one.scope)
+        return scope.name if scope is not None else ""
+
+    def _resolver(self, file: str) -> Resolver:
+        """Uses in the changed file are those of its new version."""
+        return self.new if file == self.path and self.new.world.has(file) else self.old
+
+    def _world_of(self, file: str) -> World:
+        return self._resolver(file).world
+
+    def _aliases(self, names: set[str]) -> set[str]:
+        """These names, and those under which they are brought in elsewhere."""
+        found = set(names)
+        waiting = list(names)
+        while waiting and len(found) < 2000:
+            name = waiting.pop()
+            for file in self.old.world.files_with(name, "a", FILES_MAX):
+                for scope in self._world_of(file).facts(file).scopes.values():
+                    for other, bound in scope.bindings.items():
+                        if other not in found and any(
+                            one.name == name if one.kind == "import" else
+                            one.kind == "value" and last_name(one.text) == name for one in bound
+                        ):
+                            found.add(other)
+                            waiting.append(other)
+        return found
+
+    def _files(self, names: set[str], made: set[Value]) -> list[str]:
+        found = {one.path for one in made} | {self.path}
+        for name in names:
+            found.update(self.old.world.files_with(name, "u", FILES_MAX + 1))
+        if not self.new.world.has(self.path):
+            module = self.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+            found.update(self.old.world.files_with(module, "m", FILES_MAX + 1))
+        if len(found) > FILES_MAX:
+            self.note = f"its names are used in more than {FILES_MAX} files; not all were looked at"
+        return [one for one in sorted(found)[:FILES_MAX] if self._world_of(one).has(one)]
+
+    # Looking at one file
+
+    def _look_at(self, file: str, names: set[str], home: bool) -> None:
+        facts = self._world_of(file).facts(file)
+        self._imports(file, facts, names)
+        names = names | {
+            other for scope in facts.scopes.values() if scope.kind == "function"
+            for other, bound in scope.bindings.items() for one in bound
+            if one.kind == "value" and last_name(one.text) in names
+        }
+        for site in facts.sites:
+            name = site.name()
+            if name in names or (home and name in ("cls", "__class__", *_CONSTRUCTORS)):
+                self._site(file, facts, site)
+        self.unseen += through_markers(
+            file, facts, list(self.changes.places), self.old, self._resolver(file))
+
+    def _imports(self, file: str, facts: Facts, names: set[str]) -> None:
+        for scope in facts.scopes.values():
+            for bound in scope.bindings.values():
+                for one in bound:
+                    if one.kind != "import" or one.name == "*":
+                        continue
+                    target = self._gone_import(file, one.text, one.name, names)
+                    if target is not None:
+                        what = one.name or one.text
+                        self._broken(
+                            file, facts, one.line, "import", target,
+                            f"{words.where(facts, one.line, file)} imports {what!r}; it is gone")
+
+    def _gone_import(
+        self, file: str, written: str, name: str, names: set[str],
+    ) -> Place | None:
+        """What an import leads to, if it did before the change and does not after it."""
+        if name not in names and self.new.world.has(self.path):
+            return None
+        was, now = (one.world.module(written, file) for one in (self.old, self.new))
+        if not name:
+            return Place(self.path, "", "") if was == self.path and now is None else None
+        if was is None:
+            return None
+        hits, _ = self.old.members(Value("module", was), name)
+        touched = [hit.place for hit in hits if hit.place in self.changes.places
+                   or (hit.place.path == self.path and not hit.place.name)]
+        through = Place(was, "", name)
+        if not touched and through not in self.changes.places:
+            return None
+        if now is not None:
+            module = Value("module", now)
+            if self.new.members(module, name)[0] or self.new.answers(module, name):
+                return None
+        return touched[0] if touched else through
+
+    def _site(self, file: str, facts: Facts, site: Site) -> None:
+        here = self._resolver(file)
+        one = term(site.text)
+        if one.kind == "name":
+            at = one.scope if one.scope is not None else site.scope
+            was = named(self.old, file, at, one.name)
+            now = named(self.new, file, at, one.name)
+            if was and now is not None:
+                self._compared(file, facts, site, one, None, was, now)
+            return
+        if one.kind != "attribute" or one.of is None:
+            return
+        values = here.term(file, site.scope, one.of)
+        if not values and file == self.path:
+            values = self.old.term(file, site.scope, one.of)
+        for value in sorted(values, key=str):
+            now = self.new.members(value, one.name)[0]
+            if now or not self.new.answers(value, one.name):
+                self._compared(
+                    file, facts, site, one, value, self.old.members(value, one.name)[0], now)
+        if not values:
+            self._guessed(file, facts, site, one)
+
+    def _guessed(self, file: str, facts: Facts, site: Site, one: Term) -> None:
+        """A receiver that is not known, with a name that only one class has."""
+        if one.name in COMMON or one.name in _CONSTRUCTORS:
+            return
+        places = [place for place in self.changes.places if place.name == one.name]
+        if len(places) != 1 or not self._is_alone(places[0]):
+            return
+        value = Value("object", self.path, places[0].scope)
+        self._compared(file, facts, site, one, value, [Hit(places[0], value)],
+                       self.new.members(value, one.name)[0], sure=False)
+
+    def _is_alone(self, place: Place) -> bool:
+        """Whether no other class, but for those below it, has a member of this name."""
+        if not place.scope:
+            return False
+        if place.name not in self._definers:
+            family = {Value("class", place.path, place.scope),
+                      *self._subclasses(Place(place.path, place.scope, ""))}
+            self._definers[place.name] = all(
+                Value("class", file, at) in family
+                for file in self.old.world.files_with(place.name, "d", 20)
+                for at, scope in self.old.world.facts(file).scopes.items()
+                if (scope.kind == "class" and place.name in scope.bindings)
+                or (at == "" and place.name in scope.bindings
+                    and any(one.kind == "def" for one in scope.bindings[place.name]))
+            )
+        return self._definers[place.name]
+
+    def _compared(
+        self, file: str, facts: Facts, site: Site, one: Term, value: Value | None,
+        was: list[Hit], now: list[Hit], *, sure: bool = True,
+    ) -> None:
+        """Report a use that led to what changed, and does not fit any more."""
+        for hit in was:
+            before = self._signatures(self.old, hit)
+            target = self._touched(hit, before)
+            if target is None:
+                continue
+            kind = _kind(site, one, value)
+            if not now:
+                self._lines(file, facts, site, kind, target, "it is gone", sure)
+                continue
+            if site.shape is None:
+                continue
+            after = [made for found in now for made in self._signatures(self.new, found)]
+            why = self._unfit(before, after, site.shape, one.name)
+            if why:
+                self._lines(file, facts, site, kind, target, why, sure)
+            elif site.shape.star or site.shape.stars:
+                self._starred(file, facts, site)
+
+    def _touched(self, hit: Hit, before: list[Signature]) -> Place | None:
+        """Which of the changes a use leads to."""
+        if hit.place in self.changes.places or hit.place in self.changes.inherited:
+            return hit.place
+        if hit.place in self._through:
+            return self._through[hit.place]
+        for made in before:
+            if made.place in self.changes.places:
+                return made.place
+            if made.place.path == self.path and made.place.scope in self.changes.constructors and (
+                    made.place.name in (*_CONSTRUCTORS, "<fields>")):
+                return Place(self.path, made.place.scope, "__init__")
+        return None
+
+    def _signatures(self, resolver: Resolver, hit: Hit) -> list[Signature]:
+        return [made for value in sorted(resolver.value_at(hit), key=str)
+                for made in signatures(resolver, value)]
+
+    def _unfit(
+        self, before: list[Signature], after: list[Signature], shape: Shape, name: str,
+    ) -> str:
+        """Why a call does not fit any more; empty if it does, or did not before."""
+        if not before or not after or any(one.params is None for one in (*before, *after)):
+            return ""
+        fitted = [one for one in before if one.params is not None
+                  and not misfit(one.params, shape)]
+        if not fitted:
+            return ""
+        whys = [misfit(one.params or (), shape) for one in after]
+        if all(whys):
+            return whys[-1]
+        if len(before) == len(after) == 1 and before[0].params and after[0].params:
+            found = swapped(before[0].params, after[0].params, shape)
+            if found:
+                return found
+        if not any(_waits(one) for one in before) and all(_waits(one) for one in after):
+            return "it is async now and has to be awaited"
+        return ""
+
+    def _overridden(self) -> None:
+        """Methods that replace one another, where one of them changed."""
+        for place in self.changes.places:
+            scope = self.old.scope(place.path, place.scope)
+            if scope is None or scope.kind != "class" or place.name in _CONSTRUCTORS or (
+                    place.name.startswith("__") and not place.name.endswith("__")):
+                continue
+            mine = Value("object", place.path, place.scope)
+            for one in self._subclasses(Place(place.path, place.scope, "")):
+                theirs = self._resolver(one.path).scope(one.path, one.scope)
+                if theirs is not None and place.name in theirs.bindings:
+                    self._replaced(place, mine, Value("object", one.path, one.scope), one.path)
+            for one in self.new.order(place.path, place.scope)[0][1:]:
+                theirs = self.new.scope(one.path, one.scope)
+                if theirs is not None and place.name in theirs.bindings:
+                    self._replaced(
+                        place, Value("object", one.path, one.scope), mine, self.path)
+                    break
+
+    def _replaced(self, place: Place, base: Value, sub: Value, file: str) -> None:
+        was = self._pair(self.old, base, sub, place.name)
+        now = self._pair(self.new, base, sub, place.name)
+        if was is None or now is None or not overrides(*was) or overrides(*now):
+            return
+        scope = self._resolver(sub.path).scope(sub.path, sub.scope)
+        bound = scope.bindings.get(place.name, []) if scope is not None else []
+        facts = self._world_of(file).facts(file)
+        line = bound[-1].line if bound else 1
+        above, below = self._name_of(base), self._name_of(sub)
+        self._broken(file, facts, line, "override", place,
+                     f"{below}.{place.name}() in {words.file_name(file)} takes the place of "
+                     f"{above}.{place.name}(), and the two no longer take the same arguments")
+
+    def _pair(
+        self, resolver: Resolver, base: Value, sub: Value, name: str,
+    ) -> tuple[tuple[Param, ...], tuple[Param, ...]] | None:
+        pair: list[tuple[Param, ...]] = []
+        for value in (base, sub):
+            scope = resolver.scope(value.path, value.scope)
+            if scope is None or name not in scope.bindings:
+                return None
+            made = [one for found in resolver.value_at(
+                        Hit(Place(value.path, value.scope, name), value))
+                    if found.kind == "function" for one in signatures(resolver, found)]
+            if len(made) != 1 or made[0].params is None:
+                return None
+            pair.append(made[0].params)
+        return pair[0], pair[1]
+
+    # What cannot be seen through
+
+    def _starred(self, file: str, facts: Facts, site: Site) -> None:
+        for line in site.lines:
+            self.unseen.append(Unseen(
+                f"{file}::{facts.region(line)}", file, line,
+                f"{words.where(facts, line, file)} calls {words.called(site)} with arguments that "
+                "are known at run time only",
+            ))
+
+    # Words
+
+    def _lines(self, file: str, facts: Facts, site: Site, kind: BreakKind, target: Place,
+               why: str, sure: bool) -> None:
+        for line in site.lines:
+            self._broken(file, facts, line, kind, target,
+                         f"{words.where(facts, line, file)} {words.does(site)}; {why}", sure)
+
+    def _broken(self, file: str, facts: Facts, line: int, kind: BreakKind, target: Place,
+                why: str, sure: bool = True) -> None:
+        region = facts.region(line)
+        self.breaks.append(Break(
+            f"{file}::{region}", file, region, line, kind,
+            f"{target.path}::{words.spelt(target)}", why, sure,
+        ))
+
+
+def _kind(site: Site, one: Term, value: Value | None) -> BreakKind:
+    if one.of is None:
+        return "name"
+    if one.of.text in ("self", "cls", "super()", "self.__class__"):
+        return "self"
+    return "name" if value is not None and value.kind in ("module", "folder") else "receiver"
+
+
+def _waits(one: Signature) -> bool:
+    return "async" in one.marks and "yields" not in one.marks

@@ -1,0 +1,99 @@
+"""What a judgement says: its shapes, and the rule that makes the outcome of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+import msgspec
+
+Verdict = Literal["ALLOW", "REQUIRE_ADDITIONAL_LOCKS", "ESCALATION_REQUIRED"]
+BreakKind = Literal["name", "self", "receiver", "import", "override", "decorator"]
+#: A change that breaks more places is for a person, or for whoever holds them all.
+BREAKS_MAX = 200
+
+
+class Break(msgspec.Struct, frozen=True):
+    """A place that a change breaks.
+
+    Attributes:
+        resource: `path::Region`, what a lease would have to be on.
+        kind: how it leads to what changed: by a bare `name`, by `self`, `cls` or `super()`, by
+            another `receiver`, as an `import`, as a `decorator`, or because it is an `override`.
+        target: what changed, as `path::Name`.
+        why: one sentence.
+        sure: False where the receiver is not known, and only one class has such a name.
+    """
+
+    resource: str
+    path: str
+    region: str
+    line: int
+    kind: BreakKind
+    target: str
+    why: str
+    sure: bool = True
+
+
+class Unseen(msgspec.Struct, frozen=True):
+    """A place that may use what changed, in a way that cannot be seen through."""
+
+    resource: str
+    path: str
+    line: int
+    why: str
+
+
+class Outcome(msgspec.Struct):
+    """What a change of one file comes to.
+
+    Attributes:
+        outcome: ALLOW: nobody breaks. REQUIRE_ADDITIONAL_LOCKS: these `required` regions break, and
+            are not held. ESCALATION_REQUIRED: somebody has to look; `unseen` and `note` say why.
+        changed: what of the file is less than it was: (`path::Name`, why).
+        breaks: all that break, held or not, by path and line.
+    """
+
+    outcome: Verdict
+    path: str
+    changed: list[tuple[str, str]] = []
+    breaks: list[Break] = []
+    required: list[str] = []
+    unseen: list[Unseen] = []
+    note: str = ""
+
+
+def concluded(
+    path: str, changed: Sequence[tuple[str, str]], breaks: Sequence[Break],
+    unseen: Sequence[Unseen], held: Collection[str], note: str = "",
+) -> Outcome:
+    """The outcome of what was found.
+
+    Args:
+        held: resources that the asker has leases on: a file, `path::Region`, or one that contains
+            it. A break there is the asker's own to mend, and asks for no further lock.
+    """
+    ordered = sorted(set(breaks), key=lambda one: (one.path, one.line, one.target, one.why))
+    required = sorted({one.resource for one in ordered if not _is_held(one.resource, held)})
+    verdict: Verdict = "REQUIRE_ADDITIONAL_LOCKS" if required else "ALLOW"
+    if len(ordered) > BREAKS_MAX:
+        note = note or f"it breaks {len(ordered)} places, more than {BREAKS_MAX}"
+    if unseen or note:
+        verdict = "ESCALATION_REQUIRED"
+    return Outcome(
+        verdict, path, sorted(changed), ordered, required,
+        sorted(set(unseen), key=lambda one: (one.path, one.line, one.why)), note,
+    )
+
+
+def _is_held(resource: str, held: Collection[str]) -> bool:
+    path, _, region = resource.partition("::")
+    if path in held or resource in held:
+        return True
+    if region != "<header>":
+        parts = region.split(".")
+        if any(f"{path}::{'.'.join(parts[:end])}" in held for end in range(1, len(parts))):
+            return True
+    folders = path.split("/")[:-1]
+    return any("/".join(folders[:end]) + "/" in held for end in range(1, len(folders) + 1)) or (
+        "./" in held)

@@ -1,0 +1,239 @@
+"""Asking for judgements: starts the worker, waits for it no longer than it may take, ends it.
+
+Owns the process, and the first reading of a repository, in pieces, so that a judgement waits for
+one piece at most. A file that the worker ends on, or comes to no end with, is noted as unreadable
+and passed over from then on. Used from any thread, one question at a time; blocking, so from a
+thread where a loop runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from threading import Event, Lock, Thread
+from types import TracebackType
+from typing import TypeVar
+
+import msgspec
+
+from coordinator.meaning.frames import (
+    Answer,
+    Asked,
+    Failed,
+    Judged,
+    Judgement,
+    Listed,
+    Listing,
+    Question,
+    Update,
+    Updated,
+)
+from coordinator.meaning.outcomes import Outcome
+from coordinator.regions.frames import HEAD
+from coordinator.regions.process import exchange
+
+#: A judgement, and the reading of one piece, may take so long (seconds).
+SECONDS_MAX = 20.0
+#: The listing of a repository's files may take so many times as long.
+LISTING_TIMES = 3
+#: Files in one piece.
+PIECE_FILES = 32
+T = TypeVar("T", Listed, Updated, Judged)
+
+
+class MeaningError(Exception):
+    """There is no answer: the worker ended on the question, took too long, or the disk refused."""
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far the reading of a repository is.
+
+    Attributes:
+        state: `failed`: it ended early; `why` says why.
+        done, files: files looked at, and how many there are in all; 0 until they are listed.
+        read: how many of them were read anew.
+    """
+
+    state: str = "not begun"
+    done: int = 0
+    files: int = 0
+    read: int = 0
+    why: str = ""
+
+
+class Meaning:
+    """The meaning of one repository.
+
+    Args:
+        root: the real path of its working tree.
+        index: where the index is kept (a cache: it may be deleted while nobody uses it), or
+            `:memory:`: it lasts as long as the worker.
+    """
+
+    def __init__(self, root: str, index: str, seconds: float = SECONDS_MAX,
+                 command: Sequence[str] | None = None) -> None:
+        self._seconds = seconds
+        self._command = command or (
+            sys.executable, "-P", "-m", "coordinator.meaning.worker", root, index)
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stop = Event()
+        self._thread: Thread | None = None
+        self._progress = Progress()
+
+    def __enter__(self) -> Meaning:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Begin to read the repository, in a thread; `progress` tells how far it is. What has not
+        changed since it was read is not read again."""
+        if self._thread is None or not self._thread.is_alive():
+            self._stop.clear()
+            self._thread = Thread(target=self._quietly, name="meaning", daemon=True)
+            self._thread.start()
+
+    def progress(self) -> Progress:
+        """How far the reading is that `start` or `read_all` has begun."""
+        return self._progress
+
+    def read_all(self, told: Callable[[Progress], None] | None = None) -> Progress:
+        """Read all that has changed, and return when that is done.
+
+        Args:
+            told: called after each piece.
+
+        Raises:
+            MeaningError
+        """
+        self._progress = Progress("listing")
+        try:
+            listed = self._asked(Listing(), Listed, LISTING_TIMES * self._seconds)
+            self._progress = Progress("reading", 0, listed.files)
+            for piece in _pieces(listed.paths):
+                if self._stop.is_set():
+                    break
+                read = self.update(piece)
+                now = self._progress
+                self._progress = Progress(
+                    "reading", min(now.done + len(piece), now.files), now.files, now.read + read)
+                if told is not None:
+                    told(self._progress)
+        except MeaningError as bad:
+            self._progress = msgspec.structs.replace(self._progress, state="failed", why=str(bad))
+            raise
+        state = "stopped" if self._stop.is_set() else "done"
+        self._progress = msgspec.structs.replace(self._progress, state=state)
+        return self._progress
+
+    def update(self, paths: Collection[str]) -> int:
+        """Look at these files again: what changed is read, what is gone is forgotten.
+
+        Returns:
+            how many were read.
+
+        Raises:
+            MeaningError: the disk refused, or there is no worker to be had.
+        """
+        return sum(self._piece(piece) for piece in _pieces(sorted(paths)))
+
+    def judge(self, path: str, old: bytes | None, new: bytes | None,
+              held: Collection[str] = ()) -> Outcome:
+        """What a change of one file breaks (`judging.judge`). Never raises for what a file is:
+        where there is no judgement in time, somebody has to look."""
+        try:
+            return self._asked(Judgement(path, old, new, sorted(held)), Judged).outcome
+        except MeaningError as bad:
+            return Outcome("ESCALATION_REQUIRED", path, note=str(bad))
+
+    def worker_id(self) -> int | None:
+        """The process id of the worker; None while there is none."""
+        process = self._process
+        return process.pid if process is not None else None
+
+    def close(self) -> None:
+        """End the reading and the worker, if there are."""
+        self._stop.set()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
+        with self._lock:
+            self._end()
+
+    def _quietly(self) -> None:
+        with contextlib.suppress(MeaningError):  # `progress` says it
+            self.read_all()
+
+    def _piece(self, paths: list[str]) -> int:
+        try:
+            return self._asked(Update(paths), Updated).read
+        except _WorkerEndedError:
+            if len(paths) > 1:
+                return sum(self._piece([one]) for one in paths)
+        try:
+            return self._asked(Update(paths), Updated).read
+        except _WorkerEndedError:
+            self._asked(Update([], paths), Updated)
+            return 1
+
+    def _asked(self, question: Question, kind: type[T], seconds: float | None = None) -> T:
+        """Ask, and have an answer of this kind.
+
+        Raises:
+            MeaningError
+        """
+        most = seconds or self._seconds
+        body = msgspec.msgpack.encode(Asked(question, most + 1))
+        with self._lock:
+            try:
+                process = self._process
+                if process is None or process.poll() is not None:
+                    self._end()
+                    process = self._process = subprocess.Popen(
+                        self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                        stderr=subprocess.DEVNULL, bufsize=0,
+                    )
+                frame = exchange(process, HEAD.pack(len(body)) + body, time.monotonic() + most)
+                answer: Answer = msgspec.msgpack.decode(frame, type=Answer)
+            except TimeoutError:
+                self._end()
+                raise _WorkerEndedError(f"it took over {most:g} s") from None
+            except (OSError, EOFError, msgspec.MsgspecError):
+                self._end()
+                raise _WorkerEndedError("the process that judges failed on it") from None
+            except BaseException:
+                self._end()  # half an answer may still be in the pipe
+                raise
+        if isinstance(answer, Failed):
+            raise MeaningError(answer.why)
+        if not isinstance(answer, kind):
+            raise MeaningError("an answer to something else")
+        return answer
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+class _WorkerEndedError(MeaningError):
+    """The worker ended, or had to be ended."""
+
+
+def _pieces(paths: Sequence[str]) -> Iterator[list[str]]:
+    for at in range(0, len(paths), PIECE_FILES):
+        yield list(paths[at:at + PIECE_FILES])

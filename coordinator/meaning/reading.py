@@ -1,0 +1,377 @@
+"""From the bytes of a Python file to its facts.
+
+Owns what of a file is kept. Pure: the same bytes give the same facts. What Python's own parser does
+not read has none, and says why; broken, huge and hostile files are ordinary here.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable, Iterable
+
+from coordinator.meaning import heads
+from coordinator.meaning.binding import Binder
+from coordinator.meaning.expressions import alias, annotation, encodable
+from coordinator.meaning.facts import UNKNOWN, Facts, Marker, Scope, Shape, last_name
+from coordinator.meaning.places import regions_of
+
+#: Larger files (bytes) have no facts.
+FILE_BYTES_MAX = 2_000_000
+#: Of the expressions that a function returns, so many are kept.
+GIVEN_MAX = 4
+_LOOPS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def read(data: bytes) -> Facts:
+    """The facts of these bytes. Whatever they are, there is an answer."""
+    if len(data) > FILE_BYTES_MAX:
+        return Facts(note=f"larger than {FILE_BYTES_MAX:,} bytes")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(data)
+        reader = _Reader()
+        reader.module(tree)
+        return Facts(
+            reader.scopes, reader.used(), reader.markers, reader.exports, regions_of(tree, data),
+        )
+    except SyntaxError as bad:
+        return Facts(note=f"no Python that can be read (line {bad.lineno or 1})")
+    except (RecursionError, MemoryError):
+        return Facts(note="nested too deeply")
+    except (ValueError, LookupError):
+        return Facts(note="no Python that can be read")
+
+
+class _Reader(Binder):
+    """One walk over a tree."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._visits: dict[type[ast.AST], Callable[[ast.AST], None]] = {
+            kind: getattr(self, f"_{name}")
+            for kind, name in (
+                (ast.FunctionDef, "function"), (ast.AsyncFunctionDef, "function"),
+                (ast.ClassDef, "class"), (ast.Lambda, "lambda"), (ast.Import, "import"),
+                (ast.ImportFrom, "import_from"), (ast.Assign, "assign"), (ast.AnnAssign, "declare"),
+                (ast.AugAssign, "augment"), (ast.For, "for"), (ast.AsyncFor, "for"),
+                (ast.With, "with"), (ast.AsyncWith, "with"), (ast.ExceptHandler, "except"),
+                (ast.NamedExpr, "named"), (ast.Call, "call"), (ast.Attribute, "attribute"),
+                (ast.Name, "name"), (ast.Return, "return"), (ast.Yield, "yield"),
+                (ast.YieldFrom, "yield"), (ast.Global, "global"), (ast.match_case, "case"),
+                (ast.Match, "match"), *((loop, "loop") for loop in _LOOPS),
+            )
+        }
+
+    def module(self, tree: ast.Module) -> None:
+        self.scopes[""] = Scope("module", "", None, 1, 1 << 30)
+        self._walk(tree.body)
+
+    def _walk(self, nodes: Iterable[ast.AST | None]) -> None:
+        for node in nodes:
+            if node is not None:
+                self.visit(node)
+
+    def visit(self, node: ast.AST) -> None:
+        act = self._visits.get(type(node))
+        if act is not None:
+            act(node)
+            return
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, list):
+                for one in value:
+                    if isinstance(one, ast.AST):
+                        self.visit(one)
+            elif isinstance(value, ast.AST):
+                self.visit(value)
+
+    def _function(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        self._decorated(node.decorator_list)
+        self._defaults(node.args)
+        for one in heads.all_annotations(node):
+            self._annotation(one)
+        scope = Scope(
+            "function", node.name, self.at, node.lineno, node.end_lineno or node.lineno,
+            params=heads.parameters(node.args), returns=annotation(node.returns),
+            given=[], marks=["async"] if isinstance(node, ast.AsyncFunctionDef) else [],
+            decorators=[self.text(one) for one in node.decorator_list],
+            bindings={}, narrowed={},
+        )
+        name = self.open(scope)
+        self.bind(node.name, "def", name, node.lineno)
+        outer, self.at = self.at, name
+        for place, param in enumerate(scope.params):
+            self.bind(param.name, "param", str(place), node.lineno)
+        self._walk(node.body)
+        self.at = outer
+
+    def _class(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.ClassDef)
+        self._decorated(node.decorator_list)
+        self._walk(node.bases)
+        self._walk(one.value for one in node.keywords)
+        scope = Scope(
+            "class", node.name, self.at, node.lineno, node.end_lineno or node.lineno,
+            decorators=[heads.decorator(self.text, one) for one in node.decorator_list],
+            bases=[heads.base(self.text, one) for one in node.bases],
+            options=[f"{one.arg}={self.text(one.value)}" for one in node.keywords if one.arg],
+            bindings={}, narrowed={}, fields=[], wildcards=[],
+        )
+        name = self.open(scope)
+        self.bind(node.name, "def", name, node.lineno)
+        outer, self.at = self.at, name
+        self._walk(node.body)
+        self.at = outer
+
+    def _lambda(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.Lambda)
+        self._defaults(node.args)
+        name = self.open(Scope(
+            "lambda", "", self.at, node.lineno, node.end_lineno or node.lineno,
+            params=heads.parameters(node.args), bindings={}, narrowed={},
+        ))
+        outer, self.at = self.at, name
+        for param in self.scopes[name].params:
+            self.bind(param.name, "value", UNKNOWN, node.lineno)
+        self.visit(node.body)
+        self.at = outer
+
+    def _loop(self, node: ast.AST) -> None:
+        assert isinstance(node, _LOOPS)
+        self.visit(node.generators[0].iter)
+        name = self.open(Scope(
+            "loop", "", self.at, node.lineno, node.end_lineno or node.lineno,
+            bindings={}, narrowed={},
+        ))
+        self._loops[node] = name
+        outer, self.at = self.at, name
+        for place, part in enumerate(node.generators):
+            if place:
+                self.visit(part.iter)
+            self.items(part.target, part.iter, part.iter.lineno, seen=outer if not place else name)
+            self._walk(part.ifs)
+        if isinstance(node, ast.DictComp):
+            self._walk([node.key, node.value])
+        else:
+            self.visit(node.elt)
+        self.at = outer
+
+    def _decorated(self, decorators: Iterable[ast.expr]) -> None:
+        for one in decorators:
+            if isinstance(one, ast.Name | ast.Attribute):
+                self._inside_call.add(one)
+                self.site(self.text(one), one.lineno, Shape(1))
+            self.visit(one)
+
+    def _defaults(self, args: ast.arguments) -> None:
+        self._walk([*args.defaults, *args.kw_defaults])
+
+    def _annotation(self, node: ast.expr) -> None:
+        """What an annotation names is used, also where it stands in quotes."""
+        for one in ast.walk(node):
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                try:
+                    inner = ast.parse(one.value.strip(), mode="eval")
+                except (SyntaxError, ValueError, RecursionError, MemoryError):
+                    continue
+                for name in ast.walk(inner):
+                    if isinstance(name, ast.Name | ast.Attribute):
+                        self.site(self.text(name), one.lineno)
+            elif isinstance(one, ast.Name | ast.Attribute):
+                self.site(self.text(one), one.lineno)
+
+    def _import(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.Import)
+        for one in node.names:
+            first = one.name.partition(".")[0]
+            if one.asname:
+                self.bind(one.asname, "import", one.name, one.lineno)
+            else:
+                self.bind(first, "import", first, one.lineno)
+                if first != one.name:
+                    self.bind(first, "import", one.name, one.lineno, what="*")
+
+    def _import_from(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.ImportFrom)
+        module = "." * node.level + (node.module or "")
+        for one in node.names:
+            if one.name == "*":
+                self.scopes[self.at].wildcards = [*self.scopes[self.at].wildcards, module]
+                self.markers.append(Marker("wildcard", self.at, node.lineno, module))
+            else:
+                self.bind(one.asname or one.name, "import", module, node.lineno, what=one.name)
+
+    def _global(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.Global)
+        self._globals.setdefault(self.at, set()).update(node.names)
+
+    def _assign(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.Assign)
+        self.visit(node.value)
+        plain = self.scopes[self.at].kind in ("module", "class")
+        text = (alias(node.value) if plain else "") or self.text(node.value)
+        for target in node.targets:
+            self.target(target, text, node.lineno, node.value)
+            if self.at == "" and isinstance(target, ast.Name) and target.id == "__all__":
+                self.exports = heads.texts(node.value)
+
+    def _declare(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.AnnAssign)
+        self._annotation(node.annotation)
+        self._walk([node.value])
+        said = annotation(node.annotation)
+        if said in ("Final", "ClassVar", "typing.Final", "typing.ClassVar") and node.value:
+            self.target(node.target, self.text(node.value), node.lineno, node.value)
+        elif isinstance(node.target, ast.Name):
+            self.bind(node.target.id, "type", said, node.lineno)
+            here = self.scopes[self.at]
+            if here.kind == "class":
+                default = ""
+                if node.value is not None:
+                    default = heads.field_default(node.value, self.text)
+                here.fields.append((node.target.id, said, default))
+        elif isinstance(node.target, ast.Attribute):
+            self._own(node.target, "type", said, node.lineno)
+            self.visit(node.target.value)
+
+    def _augment(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.AugAssign)
+        self.visit(node.value)
+        if isinstance(node.target, ast.Name):
+            if self.at == "" and node.target.id == "__all__" and self.exports is not None:
+                self.exports += heads.texts(node.value) or []
+            self.site(node.target.id, node.target.lineno)
+        else:
+            self.visit(node.target)
+
+    def _named(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.NamedExpr)
+        self.visit(node.value)
+        self.target(node.target, self.text(node.value), node.lineno, node.value)
+
+    def _for(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.For | ast.AsyncFor)
+        self.visit(node.iter)
+        self.items(node.target, node.iter, node.lineno)
+        self._walk([*node.body, *node.orelse])
+
+    def _with(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.With | ast.AsyncWith)
+        for one in node.items:
+            self.visit(one.context_expr)
+            if one.optional_vars is not None:
+                self.target(one.optional_vars, self.text(one.context_expr) + "^",
+                             one.context_expr.lineno)
+        self._walk(node.body)
+
+    def _except(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.ExceptHandler)
+        if node.type is not None:
+            self.visit(node.type)
+            if node.name:
+                for one in heads.classes(node.type):
+                    self.bind(node.name, "value", self.text(one) + "()", node.lineno)
+        self._walk(node.body)
+
+    def _match(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.Match)
+        self.visit(node.subject)
+        subject = self.text(node.subject)
+        for case in node.cases:
+            for one in ast.walk(case.pattern):
+                if isinstance(one, ast.MatchClass):
+                    made = self.text(one.cls) + "()"
+                    self.scopes[self.at].narrowed.setdefault(subject, []).append(made)
+                elif isinstance(one, ast.MatchAs) and one.name:
+                    inner = one.pattern
+                    self.bind(one.name, "value",
+                               self.text(inner.cls) + "()" if isinstance(inner, ast.MatchClass)
+                               else UNKNOWN, one.lineno)
+                elif isinstance(one, ast.MatchStar | ast.MatchMapping):
+                    rest = one.name if isinstance(one, ast.MatchStar) else one.rest
+                    if rest:
+                        self.bind(rest, "value", UNKNOWN, one.lineno)
+            self.visit(case)
+
+    def _case(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.match_case)
+        for one in ast.walk(node.pattern):
+            if isinstance(one, ast.MatchClass):
+                self.visit(one.cls)
+            elif isinstance(one, ast.MatchValue):
+                self.visit(one.value)
+        self._walk([node.guard, *node.body])
+
+    def _return(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.Return)
+        scope = self.scopes[self.at]
+        if node.value is not None:
+            self.visit(node.value)
+            text = self.text(node.value)
+            if (scope.kind == "function" and not scope.returns and len(scope.given) < GIVEN_MAX
+                    and text not in (UNKNOWN, "'NoneType") and text not in scope.given):
+                scope.given.append(text)
+
+    def _yield(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.Yield | ast.YieldFrom)
+        if "yields" not in self.scopes[self.at].marks:
+            self.scopes[self.at].marks = [*self.scopes[self.at].marks, "yields"]
+        self._walk([node.value])
+
+    def _call(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.Call)
+        function = node.func
+        self._inside_call.add(function)
+        shape = Shape(
+            sum(not isinstance(one, ast.Starred) for one in node.args),
+            tuple(one.arg for one in node.keywords if one.arg is not None),
+            any(isinstance(one, ast.Starred) for one in node.args),
+            any(one.arg is None for one in node.keywords),
+        )
+        text = self.text(function)
+        self.site(text, node.lineno, shape)
+        if isinstance(function, ast.Name | ast.Attribute):
+            self._seen_through(node, last_name(text), shape)
+        self.visit(function)
+        self._walk(node.args)
+        self._walk(one.value for one in node.keywords)
+
+    def _seen_through(self, node: ast.Call, name: str, shape: Shape) -> None:
+        """What a call of a well-known name tells of what it is given."""
+        line, args = node.lineno, node.args
+        text = self.text(node.func)
+        if shape.star or shape.stars:
+            self.markers.append(Marker("starred", self.at, line, text))
+        if text == "isinstance" and len(args) == 2:
+            subject = self.text(args[0])
+            if subject != UNKNOWN:
+                narrowed = self.scopes[self.at].narrowed.setdefault(subject, [])
+                narrowed += [self.text(one) + "()" for one in heads.classes(args[1])]
+        elif text in ("getattr", "setattr", "hasattr", "delattr") and len(args) > 1:
+            if isinstance(args[1], ast.Constant) and isinstance(args[1].value, str):
+                if text == "getattr" and args[1].value.isidentifier():
+                    self.site(f"{self.text(args[0])}.{args[1].value}", line)
+            elif text in ("getattr", "setattr"):
+                self.markers.append(Marker(
+                    "getattr" if text == "getattr" else "setattr", self.at, line,
+                    self.text(args[0]), heads.prefix(args[1]),
+                ))
+        elif text in ("eval", "exec") and not (args and isinstance(args[0], ast.Constant)):
+            self.markers.append(Marker("eval" if text == "eval" else "exec", self.at, line))
+        elif text == "__import__" or name == "import_module":
+            given = args[0].value if args and isinstance(args[0], ast.Constant) else UNKNOWN
+            self.markers.append(Marker("__import__", self.at, line, encodable(str(given))))
+
+    def _attribute(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.Attribute)
+        if node not in self._inside_call:
+            self.site(self.text(node), node.lineno)
+        self.visit(node.value)
+
+    def _name(self, node: ast.AST) -> None:
+        assert isinstance(node, ast.Name)
+        if node not in self._inside_call and isinstance(node.ctx, ast.Load):
+            self.site(node.id, node.lineno)

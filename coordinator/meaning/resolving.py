@@ -1,0 +1,355 @@
+"""What an expression may stand for: through assignments, calls, containers, `with` and `await`.
+
+Owns the evaluation, over the files of one `World`. It is asked for single expressions and looks
+only at what these lead through; nothing is worked out in advance. What it does not know it leaves
+out: an empty set of values is "unknown", never "nothing".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator.meaning.annotations import Annotations, union
+from coordinator.meaning.facts import Binding, Scope
+from coordinator.meaning.terms import Term, annotation_tree, term
+from coordinator.meaning.values import (
+    BUILTINS,
+    LISTS,
+    NOTHING,
+    OUTSIDE,
+    PLAIN,
+    PROPERTIES,
+    Hit,
+    Place,
+    Value,
+    Values,
+    builtin,
+    container_call,
+    each_of,
+    item_of,
+    listed,
+)
+from coordinator.meaning.world import World
+
+#: Expressions within one another are followed so deep.
+DEPTH_MAX = 60
+#: For one expression, so many others are followed.
+STEPS_MAX = 20_000
+#: An expression may stand for so many things; more are unknown.
+VALUES_MAX = 40
+
+
+class Resolver(Annotations):
+    """Evaluates expressions in one world. Keeps what it has found: for one question or a few."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._values: dict[tuple[str, str, str], Values] = {}
+        self._open: set[tuple[str, str, str]] = set()
+        self._places: set[Hit] = set()
+        self._depth = 0
+        self._steps = 0
+        self._cuts = 0
+
+    def evaluate(self, path: str, at: str, text: str) -> Values:
+        """What an expression may stand for, seen from a scope."""
+        return self.term(path, at, term(text))
+
+    def term(self, path: str, at: str, one: Term) -> Values:
+        if one.kind in ("unknown", "alias", "typevar"):
+            return NOTHING
+        key = (path, at, one.text if one.scope is None else f"{one.scope}:{one.text}")
+        plain = one.kind not in ("any", "cast", "builtin") and one.scope is None
+        if plain and key in self._values:
+            return self._values[key]
+        if not self._depth:
+            self._steps = 0
+        self._steps += 1
+        if self._depth > DEPTH_MAX or key in self._open or self._steps > STEPS_MAX:
+            self._cuts += 1
+            return NOTHING
+        cuts = self._cuts
+        if plain:
+            self._open.add(key)
+        self._depth += 1
+        try:
+            found = self._once(path, at, one)
+            if one.kind in ("name", "attribute"):
+                found |= self._narrowed(path, at, one.text)
+        finally:
+            self._depth -= 1
+            self._open.discard(key)
+        if len(found) > VALUES_MAX:
+            found = NOTHING
+        if plain and (cuts == self._cuts or not self._depth):
+            self._values[key] = found  # what was cut short within a circle is not kept
+        return found
+
+    def _narrowed(self, path: str, at: str, text: str) -> Values:
+        found = NOTHING
+        scopes = self.world.facts(path).scopes
+        here: str | None = at
+        while here is not None and (scope := scopes.get(here)) is not None:
+            for made in scope.narrowed.get(text, ()):
+                found |= self.evaluate(path, here, made)
+            if scope.kind in ("function", "class"):
+                break
+            here = scope.above
+        return found
+
+    def _once(self, path: str, at: str, one: Term) -> Values:
+        match one.kind:
+            case "name":
+                return self._name(path, one.scope if one.scope is not None else at, one.name)
+            case "any":
+                return union(self.term(path, at, part) for part in one.parts)
+            case "builtin":
+                return NOTHING if one.name == "NoneType" else builtin(one.name)
+            case "cast":
+                tree = annotation_tree(one.name)
+                return self.annotated(path, at, tree) if tree is not None else NOTHING
+        assert one.of is not None
+        if one.kind == "call" and one.of.kind == "name" and one.of.name == "super":
+            return self._super(path, at)
+        values = self.term(path, at, one.of)
+        match one.kind:
+            case "attribute":
+                return union(self.attribute(value, one.name) for value in values)
+            case "list":
+                return listed(values)
+            case "class":
+                return frozenset(Value("class", value.path, value.scope) for value in values
+                                 if value.kind == "object")
+        does: dict[str, Callable[[Value], Values]] = {
+            "call": self.called, "each": self._each, "await": self._awaited,
+            "enter": self._entered, "part": lambda value: frozenset({value}),
+            "item": lambda value: self._item(value, one.name),
+        }
+        return union(does[one.kind](value) for value in values)
+
+    def _name(self, path: str, at: str, name: str) -> Values:
+        hits = self.names(path, at, name)
+        if hits is None:
+            return OUTSIDE
+        if not hits:
+            return frozenset({Value("type", scope=name)}) if name in BUILTINS else NOTHING
+        return union(self.value_at(hit) for hit in hits)
+
+    def _super(self, path: str, at: str) -> Values:
+        here: str | None = at
+        scopes = self.world.facts(path).scopes
+        method: Scope | None = None
+        while here is not None and (scope := scopes.get(here)) is not None:
+            if scope.kind == "class" and method is not None:
+                kind = self.binding_kind(method)
+                of = Value("class" if kind != "object" or method.name == "__new__" else "object",
+                           path, here)
+                return frozenset({Value("super", path, here, of=of)})
+            if scope.kind == "function":
+                method = scope
+            here = scope.above
+        return NOTHING
+
+    def attribute(self, value: Value, name: str) -> Values:
+        """What an attribute of a value may stand for."""
+        if value.kind == "outside":
+            return OUTSIDE
+        if value.kind in ("builtin", "type"):
+            return frozenset({Value("method", scope=name, of=value)})
+        if name == "__class__" and value.kind == "object":
+            return frozenset({Value("class", value.path, value.scope)})
+        if name == "__dict__" or value.kind in ("callable", "method"):
+            return NOTHING
+        hits, _ = self.members(value, name)
+        return union(self.value_at(hit) for hit in hits)
+
+    def value_at(self, hit: Hit) -> Values:
+        """What stands at a place; of a member, as its owner has it."""
+        place, of = hit
+        if place.name == "":
+            return frozenset({Value("folder" if place.scope == "/" else "module", place.path)})
+        scope = self.scope(place.path, place.scope)
+        if scope is None:
+            return NOTHING
+        bound = scope.bindings.get(place.name, [])
+        declared = [one for one in bound if one.kind == "type"]
+        if hit in self._places:
+            self._cuts += 1
+            return NOTHING
+        self._places.add(hit)
+        try:
+            return union(self._bound(place, scope, one, of) for one in declared or bound)
+        finally:
+            self._places.discard(hit)
+
+    def _bound(self, place: Place, scope: Scope, one: Binding, of: Value | None) -> Values:
+        path = place.path
+        at = one.at if one.at is not None else place.scope
+        match one.kind:
+            case "def":
+                made = self.scope(path, one.text)
+                if made is None:
+                    return NOTHING
+                if made.kind == "class":
+                    return frozenset({Value("class", path, one.text)})
+                value = Value("function", path, one.text, of=of)
+                if self.binding_kind(made) == "property":
+                    owned = of is not None and of.kind in ("object", "super")
+                    return self.called(value) if owned else NOTHING
+                return frozenset({value})
+            case "import":
+                return union(
+                    self.value_at(hit) for hit in self._imported(path, one, {place}) or [])
+            case "value":
+                if one.text.startswith(("$alias(", "$typevar(")):
+                    return frozenset({Value("typevar", path, at)})
+                return self.evaluate(path, at, one.text)
+            case "type":
+                tree = annotation_tree(one.text)
+                return self.annotated(path, at, tree, of) if tree is not None else NOTHING
+        return self._param(path, place.scope, scope, int(one.text))
+
+    def _param(self, path: str, at: str, scope: Scope, number: int) -> Values:
+        param = scope.params[number]
+        above = scope.above or ""
+        owner = self.scope(path, above)
+        if number == 0 and owner is not None and owner.kind == "class" and param.kind in ("", "/"):
+            match self.binding_kind(scope):
+                case "object" | "property":
+                    return frozenset({Value("object", path, above)})
+                case "class":
+                    return frozenset({Value("class", path, above)})
+        if not param.annotation:
+            return NOTHING
+        tree = annotation_tree(param.annotation)
+        found = self.annotated(path, above, tree) if tree is not None else NOTHING
+        if param.kind == "*":
+            return listed(found)
+        return builtin("dict", builtin("str"), found) if param.kind == "**" else found
+
+    def binding_kind(self, function: Scope) -> str:
+        """What a function in a class is bound to: `object`, `class`, nothing (`static`); or
+        `property`, if reading it calls it."""
+        names = {_last(text) for text in function.decorators}
+        if "staticmethod" in names or "abstractstaticmethod" in names:
+            return "static"
+        if "classmethod" in names or "abstractclassmethod" in names or function.name in (
+                "__new__", "__init_subclass__", "__class_getitem__"):
+            return "class"
+        return "property" if names & PROPERTIES else "object"
+
+    def called(self, value: Value) -> Values:
+        """What calling a value gives."""
+        match value.kind:
+            case "class":
+                return frozenset({Value("object", value.path, value.scope, value.args)})
+            case "type":
+                return _made(value.scope)
+            case "method":
+                assert value.of is not None
+                if value.of.kind == "builtin":
+                    return container_call(value.scope, value.of)
+                return builtin(value.of.scope)
+            case "callable":
+                return value.args[0] if value.args else NOTHING
+            case "outside":
+                return OUTSIDE
+            case "object":
+                return union(
+                    self.called(made) for made in self.attribute(value, "__call__")
+                    if made.kind == "function"
+                )
+            case "function":
+                return self._returned(value)
+        return NOTHING
+
+    def _returned(self, value: Value) -> Values:
+        scope = self.scope(value.path, value.scope)
+        if scope is None:
+            return NOTHING
+        names = {_last(text) for text in scope.decorators}
+        above = scope.above or ""
+        if not scope.returns:
+            found = union(self.evaluate(value.path, value.scope, text) for text in scope.given)
+            if "yields" in scope.marks:
+                return listed(NOTHING)
+        else:
+            tree = annotation_tree(scope.returns)
+            own = self.own_kind(scope, value.of, tree) if tree is not None else None
+            if own is not None:
+                found = own
+            elif tree is not None:
+                found = self.annotated(value.path, above, tree, value.of)
+            else:
+                found = NOTHING
+        if names & {"contextmanager", "asynccontextmanager"}:
+            return builtin("manager", union(
+                each_of(one) for one in found if one.kind == "builtin" and one.scope == "list"))
+        if "async" in scope.marks and "yields" not in scope.marks:
+            return builtin("coroutine", found)
+        if names - PLAIN - PROPERTIES and not found:
+            return NOTHING
+        return found
+
+    def _each(self, value: Value) -> Values:
+        if value.kind == "builtin":
+            return each_of(value)
+        if value.kind == "object":
+            for name in ("__iter__", "__aiter__"):
+                made = self.attribute(value, name)
+                if made:
+                    return union(
+                        self._each(one) if one != value else self._next(value)
+                        for function in made for one in self.called(function)
+                    )
+            return union(self.called(one) for one in self.attribute(value, "__getitem__"))
+        if value.kind == "class":  # of an Enum
+            return frozenset({Value("object", value.path, value.scope)})
+        return OUTSIDE if value.kind == "outside" else NOTHING
+
+    def _next(self, value: Value) -> Values:
+        found = union(self.called(one) for one in self.attribute(value, "__next__"))
+        return found or union(
+            self._awaited(given) for one in self.attribute(value, "__anext__")
+            for given in self.called(one)
+        )
+
+    def _awaited(self, value: Value) -> Values:
+        if value.kind == "builtin" and value.scope == "coroutine":
+            return value.args[0] if value.args else NOTHING
+        return OUTSIDE if value.kind == "outside" else NOTHING
+
+    def _entered(self, value: Value) -> Values:
+        if value.kind == "builtin":
+            if value.scope == "manager":
+                return value.args[0] if value.args else NOTHING
+            return frozenset({value})
+        if value.kind == "object":
+            given = union(self.called(one) for one in self.attribute(value, "__enter__"))
+            return given or union(
+                self._awaited(made) for one in self.attribute(value, "__aenter__")
+                for made in self.called(one)
+            )
+        return OUTSIDE if value.kind == "outside" else NOTHING
+
+    def _item(self, value: Value, place: str) -> Values:
+        if value.kind == "builtin":
+            return item_of(value, place)
+        if value.kind == "object":
+            return union(self.called(one) for one in self.attribute(value, "__getitem__"))
+        if value.kind in ("class", "type"):
+            return frozenset({value})
+        return OUTSIDE if value.kind == "outside" else NOTHING
+
+
+def _last(text: str) -> str:
+    """The last name of a decorator: `functools.lru_cache()` is `lru_cache`."""
+    return text.partition(" ")[0].removesuffix("()").rpartition(".")[2]
+
+
+def _made(name: str) -> Values:
+    if name in LISTS:
+        return builtin("list")
+    if name in ("dict", "str", "bytes", "int", "float", "bool", "tuple"):
+        return builtin(name)
+    return OUTSIDE

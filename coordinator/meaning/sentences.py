@@ -1,0 +1,49 @@
+"""The sentences of a judgement: who does what, in words that stand alone. Pure."""
+
+from __future__ import annotations
+
+from coordinator.meaning.facts import Facts, Site
+from coordinator.meaning.values import Place
+
+
+def spelt(place: Place) -> str:
+    """A place as it is written behind `path::`."""
+    return ".".join(one for one in (place.scope, place.name) if one)
+
+
+def file_name(path: str) -> str:
+    """The last part of a path."""
+    return path.rpartition("/")[2]
+
+
+def where(facts: Facts, line: int, file: str) -> str:
+    """Who does it: `a() in orders.py`."""
+    region = facts.region(line)
+    scope = next((one for one in facts.scopes.values()
+                  if one.line <= line <= one.last and one.kind == "function"), None)
+    name = region if region.startswith("<") else f"{region}()" if scope is not None else region
+    return f"{name} in {file_name(file)}"
+
+
+def called(site: Site) -> str:
+    """What a use calls."""
+    return f"{site.text.rpartition(':')[2][-80:]}()"
+
+
+def does(site: Site) -> str:
+    """What a use does, in words."""
+    if site.shape is None:
+        return f"uses {site.text.rpartition(':')[2][-80:]}"
+    count = site.shape.positional
+    said = [f"{_number(count)} argument{'s' * (count != 1)}"] if count else []
+    said += [f"{name}=" for name in site.shape.keywords]
+    if site.shape.star:
+        said.append("*more")
+    if site.shape.stars:
+        said.append("**more")
+    return f"calls {called(site)} with {', '.join(said) or 'no arguments'}"
+
+
+def _number(count: int) -> str:
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[count] if count < len(words) else str(count)

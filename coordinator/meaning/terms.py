@@ -1,0 +1,150 @@
+"""Taking apart the texts that expressions and annotations are kept as.
+
+Owns their grammar (`facts` tells of it). Pure; what is not well formed is not known.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from coordinator.meaning.facts import UNKNOWN
+
+TermKind = Literal[
+    "name", "attribute", "call", "item", "part", "each", "await", "enter", "list", "class",
+    "builtin", "any", "cast", "typevar", "alias", "unknown",
+]
+_NAME = re.compile(r"\w+")
+_POSTFIX: dict[str, TermKind] = {
+    "()": "call", "[]": "item", "[:]": "part", "*": "each", "@": "await", "^": "enter",
+    "&": "list", "%": "class",
+}
+_SIGNS = re.compile(r"\(\)|\[:?\]|[*@^&%]|<-?\d+>|\.(\w+)")
+
+
+class Term(NamedTuple):
+    """An expression, taken apart.
+
+    Attributes:
+        name: of a name, attribute or built-in type; of an item, its place if it is fixed; of the
+            kinds `cast`, `typevar`, `alias`, the annotation.
+        of: what it is applied to. `parts`: of `any`, all of them.
+        scope: from where a name is seen, if not from where the whole is.
+        text: how it is written.
+    """
+
+    kind: TermKind
+    name: str = ""
+    of: Term | None = None
+    parts: tuple[Term, ...] = ()
+    scope: str | None = None
+    text: str = UNKNOWN
+
+
+_NOTHING = Term("unknown")
+
+
+@lru_cache(maxsize=20_000)
+def term(text: str) -> Term:
+    """The expression that is written so."""
+    try:
+        found, at = _term(text, 0, 0)
+    except (ValueError, IndexError):
+        return _NOTHING
+    return found if at == len(text) else _NOTHING
+
+
+@lru_cache(maxsize=20_000)
+def annotation_tree(text: str) -> ast.expr | None:
+    """The tree of an annotation; None if it cannot be read."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _term(text: str, at: int, depth: int) -> tuple[Term, int]:
+    if depth > 20:
+        raise ValueError
+    start = at
+    found, at = _primary(text, at, depth)
+    if found.kind != "unknown":
+        found = found._replace(text=text[start:at])
+    while at < len(text):
+        sign = _SIGNS.match(text, at)
+        if sign is None:
+            break
+        at = sign.end()
+        whole = text[start:at]
+        if sign[1]:
+            found = Term("attribute", sign[1], found, text=whole)
+        elif sign[0][0] == "<":
+            found = Term("item", sign[0][1:-1], found, text=whole)
+        else:
+            found = Term(_POSTFIX[sign[0]], "", found, text=whole)
+    return found, at
+
+
+def _primary(text: str, at: int, depth: int) -> tuple[Term, int]:
+    sign = text[at]
+    if sign == "(":
+        parts: list[Term] = []
+        while text[at] in "(|":
+            one, at = _term(text, at + 1, depth + 1)
+            parts.append(one)
+        if text[at] != ")":
+            raise ValueError
+        return Term("any", parts=tuple(parts)), at + 1
+    if sign == "?":
+        return _NOTHING, at + 1
+    if sign == "'":
+        name = _NAME.match(text, at + 1)
+        if name is None:
+            raise ValueError
+        return Term("builtin", name[0]), name.end()
+    if sign == "$":
+        begin = text.index("(", at)
+        end = _closing(text, begin)
+        word, inner = text[at + 1:begin], text[begin + 1:end]
+        if word == "":
+            if text[end + 1] != ":":
+                raise ValueError
+            found, after = _primary(text, end + 2, depth + 1)
+            return _seen_from(found, inner), after
+        if word not in ("cast", "typevar", "alias"):
+            raise ValueError
+        kind: TermKind = "cast" if word == "cast" else "alias" if word == "alias" else "typevar"
+        return Term(kind, inner), end + 1
+    name = _NAME.match(text, at)
+    if name is None:
+        raise ValueError
+    return Term("name", name[0], text=name[0]), name.end()
+
+
+def _seen_from(one: Term, scope: str) -> Term:
+    if one.kind == "name":
+        return one._replace(scope=one.scope if one.scope is not None else scope)
+    return one._replace(
+        of=_seen_from(one.of, scope) if one.of is not None else None,
+        parts=tuple(_seen_from(part, scope) for part in one.parts),
+    )
+
+
+def _closing(text: str, begin: int) -> int:
+    """Where the bracket closes that opens here; brackets in quotes are passed over."""
+    depth, quote = 0, ""
+    for at in range(begin, len(text)):
+        sign = text[at]
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'" and depth and text[begin - 1] != "$":
+            quote = sign
+        elif sign == "(":
+            depth += 1
+        elif sign == ")":
+            depth -= 1
+            if not depth:
+                return at
+    raise ValueError

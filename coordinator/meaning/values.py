@@ -1,0 +1,159 @@
+"""What a name may stand for, and where it comes from: the values that `resolving` works with.
+
+Owns their shapes, and what is known of Python's own containers. Pure.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+from typing import Literal, NamedTuple
+
+ValueKind = Literal[
+    "module", "folder", "class", "object", "function", "super", "builtin", "type", "method",
+    "callable", "outside", "typevar",
+]
+
+
+class Value(NamedTuple):
+    """One thing that a name may stand for.
+
+    Attributes:
+        kind: `object`: of the class at `path` and `scope`; `super`: what `super()` gives there;
+            `builtin`: an object of one of Python's own types; `type`: that type itself; `method`:
+            one of its methods; `outside`: something that no file here defines.
+        scope: the scope's id; of `builtin`, `type` and `method`, the name.
+        args: what a container holds; what a callable returns; of an object, (by the order of its
+            class's type variables) what these stand for.
+        of: whom a method belongs to; None if it belongs to nobody yet.
+    """
+
+    kind: ValueKind
+    path: str = ""
+    scope: str = ""
+    args: tuple[frozenset[Value], ...] = ()
+    of: Value | None = None
+
+
+class Place(NamedTuple):
+    """A name of a scope: what can be changed."""
+
+    path: str
+    scope: str
+    name: str
+
+
+class Hit(NamedTuple):
+    """What a use leads to: a place, and whose member it is there."""
+
+    place: Place
+    of: Value | None = None
+
+
+Values = frozenset[Value]
+NOTHING: Values = frozenset()
+OUTSIDE: Values = frozenset({Value("outside")})
+BUILTINS = frozenset(vars(builtins))
+#: Names that some built-in type has: a call of one on something unknown tells nothing.
+COMMON = frozenset(
+    name for kind in (
+        str, bytes, list, dict, set, int, float, tuple, object, BaseException, io.TextIOWrapper,
+        io.BytesIO, type, property, memoryview,
+    ) for name in dir(kind)
+)
+LISTS = frozenset({
+    "list", "List", "Sequence", "MutableSequence", "Iterable", "Iterator", "Set", "set",
+    "FrozenSet", "frozenset", "AbstractSet", "MutableSet", "Collection", "Container", "Deque",
+    "deque", "Generator", "AsyncIterator", "AsyncIterable", "AsyncGenerator", "Reversible",
+    "KeysView", "ValuesView", "Queue",
+})
+DICTS = frozenset({
+    "dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "DefaultDict", "OrderedDict",
+    "ChainMap", "WeakKeyDictionary", "WeakValueDictionary", "MappingProxyType",
+})
+INNER = frozenset({
+    "Optional", "Union", "Annotated", "ClassVar", "Final", "Required", "NotRequired", "ReadOnly",
+    "InitVar", "TypeGuard", "Unpack",
+})
+MANAGERS = frozenset({
+    "ContextManager", "AbstractContextManager", "AsyncContextManager",
+    "AbstractAsyncContextManager",
+})
+#: Decorators that leave a callable as it is.
+PLAIN = frozenset({
+    "lru_cache", "cache", "abstractmethod", "override", "final", "overload", "deprecated",
+    "wraps", "runtime_checkable", "total_ordering", "no_type_check", "typechecked", "unique",
+    "coroutine", "abstractclassmethod", "abstractstaticmethod", "staticmethod", "classmethod",
+    "contextmanager", "asynccontextmanager", "skip", "skipif", "parametrize",
+})
+PROPERTIES = frozenset({
+    "property", "cached_property", "abstractproperty", "setter", "getter", "deleter",
+    "functools.cached_property", "locked_cached_property", "classproperty",
+})
+
+
+def builtin(name: str, *args: Values) -> Values:
+    """An object of one of Python's own types."""
+    return frozenset({Value("builtin", scope=name, args=args)})
+
+
+def listed(item: Values) -> Values:
+    """A list of these."""
+    return builtin("list", item)
+
+
+def container_call(name: str, holder: Value) -> Values:
+    """What a method of a container gives."""
+    args = holder.args
+    if holder.scope == "dict" and len(args) == 2:
+        match name:
+            case "values":
+                return listed(args[1])
+            case "keys":
+                return listed(args[0])
+            case "items":
+                return listed(builtin("tuple", *args))
+            case "get" | "pop" | "setdefault" | "__getitem__":
+                return args[1]
+            case "popitem":
+                return builtin("tuple", *args)
+            case "copy":
+                return frozenset({holder})
+    if holder.scope == "list" and args:
+        match name:
+            case "pop" | "popleft" | "__next__" | "__getitem__" | "get" | "get_nowait" | "send":
+                return args[0]
+            case "copy" | "union" | "intersection" | "difference" | "__iter__":
+                return frozenset({holder})
+    if holder.scope == "str" and name in ("split", "splitlines", "rsplit"):
+        return listed(builtin("str"))
+    if holder.scope == "str":
+        return builtin("str")
+    return OUTSIDE
+
+
+def item_of(value: Value, place: str) -> Values:
+    """An item of a container; of a fixed place, if it is a number."""
+    args = value.args
+    if value.scope == "dict":
+        return args[1] if len(args) == 2 else NOTHING
+    if value.scope == "list":
+        return args[0] if args else NOTHING
+    if value.scope == "tuple":
+        if place and args:
+            try:
+                return args[int(place)]
+            except IndexError:
+                return NOTHING
+        return frozenset().union(*args)
+    return builtin(value.scope) if value.scope in ("str", "bytes") else OUTSIDE
+
+
+def each_of(value: Value) -> Values:
+    """What a loop over a container gives."""
+    args = value.args
+    if value.scope in ("dict", "list"):
+        return args[0] if args else NOTHING
+    if value.scope == "tuple":
+        return frozenset().union(*args)
+    return builtin("str") if value.scope == "str" else OUTSIDE

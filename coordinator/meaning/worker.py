@@ -1,0 +1,153 @@
+"""The process that meaning is worked out in: reads files, keeps the index, answers questions.
+
+Started as `python -P -m coordinator.meaning.worker ROOT INDEX` by `process`. Files are of anybody's
+making, and a judgement may take long; both end here and nowhere else. It reads below the root and
+writes the index alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import hashlib
+import os
+import resource as limits
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+import apsw
+import msgspec
+
+from coordinator.files.beneath import Root
+from coordinator.files.canonical import Tree
+from coordinator.files.ignore import Ignore, manifest
+from coordinator.meaning.facts import Facts
+from coordinator.meaning.frames import (
+    Answer,
+    Asked,
+    Failed,
+    Judged,
+    Judgement,
+    Listed,
+    Listing,
+    Question,
+    Update,
+    Updated,
+)
+from coordinator.meaning.index import Index
+from coordinator.meaning.judging import judge
+from coordinator.meaning.reading import FILE_BYTES_MAX, read
+from coordinator.regions.frames import HEAD
+from coordinator.words.resource_names import resource
+
+#: Memory that it may take (bytes).
+MEMORY_BYTES_MAX = 2 << 30
+#: More files are not indexed.
+FILES_MAX = 100_000
+#: A file that changed so lately (seconds) may change again within one tick of its clock.
+_FRESH_S = 2.0
+
+
+class Worker:
+    """Answers questions about one repository.
+
+    Raises:
+        OSError: the root is not there.
+        apsw.Error: the index cannot be kept there.
+    """
+
+    def __init__(self, root: str, index: str) -> None:
+        self._root = root
+        self._files = Root(root)
+        self._index = Index(index)
+
+    def answer(self, question: Question) -> Answer:
+        """The answer; what the disk refused is one, too."""
+        try:
+            match question:
+                case Listing():
+                    return self._list()
+                case Update():
+                    return self._update(question)
+                case Judgement():
+                    return Judged(judge(self._index, question.path, question.old, question.new,
+                                        frozenset(question.held)))
+        except (OSError, apsw.Error) as bad:
+            return Failed(str(bad))
+
+    def _list(self) -> Listed:
+        wanted = resource("**/*.py", "glob")
+        there = manifest(self._root, wanted, Ignore(Tree(Path(self._root))), FILES_MAX)
+        gone = set(self._index.paths()) - set(there)
+        return Listed(sorted([*there, *gone]), len(there))
+
+    def _update(self, asked: Update) -> Updated:
+        count = 0
+        with self._index.batch():
+            for path in asked.failed:
+                self._index.put(path, b"", Facts(note="reading it failed"))
+            for path in asked.paths:
+                count += self._one(path)
+        return Updated(count)
+
+    def _one(self, path: str) -> bool:
+        """Bring one file up to date; whether it was read."""
+        known = self._index.known(path)
+        stamp = self._stamp(path)
+        if known is not None and stamp is not None and known[1] == stamp:
+            return False
+        content = self._files.snapshot(path, FILE_BYTES_MAX)
+        if content.kind not in ("file", "large"):
+            self._index.drop(path)
+            return False
+        if content.data is None:
+            self._index.put(path, b"", Facts(note=f"larger than {FILE_BYTES_MAX:,} bytes"))
+            return True
+        name = hashlib.blake2b(content.data, digest_size=16).digest()
+        if known is not None and known[0] == name:
+            self._index.restamp(path, stamp or "")
+            return False
+        self._index.put(path, name, read(content.data), stamp or "")
+        return True
+
+    def _stamp(self, path: str) -> str | None:
+        """What tells one state of a file from another; None while that is not sure."""
+        found = self._files.stat(path)
+        if found is None or time.time() - found.st_mtime < _FRESH_S:
+            return None
+        return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
+
+
+def serve(worker: Worker, source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer questions until there are no more."""
+    while True:
+        head = source.read(HEAD.size)
+        if len(head) < HEAD.size:
+            return
+        asked = msgspec.msgpack.decode(source.read(HEAD.unpack(head)[0]), type=Asked)
+        signal.setitimer(signal.ITIMER_REAL, asked.seconds)
+        answer = msgspec.msgpack.encode(worker.answer(asked.question))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sink.write(HEAD.pack(len(answer)) + answer)
+        sink.flush()
+
+
+def main() -> None:
+    """What `process` starts."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: for the command, not for this
+    for what, most in ((limits.RLIMIT_AS, MEMORY_BYTES_MAX), (limits.RLIMIT_CORE, 0)):
+        with contextlib.suppress(OSError, ValueError):
+            limits.setrlimit(what, (most, most))
+    os.nice(5)
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+    with contextlib.suppress(BrokenPipeError):
+        serve(Worker(sys.argv[1], sys.argv[2]), sys.stdin.buffer, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()

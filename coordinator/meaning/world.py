@@ -1,0 +1,154 @@
+"""The files as they are, or would be: the index with one file's facts in the place of its own.
+
+Owns the finding of files by modules' names, and of files that have to do with a name. It follows no
+name itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Protocol
+
+from coordinator.meaning.facts import Facts
+from coordinator.meaning.index import module_of, rows_of
+
+_EMPTY = Facts()
+_CONVENTIONAL = ("", "src", "lib", "python")
+
+
+class Stored(Protocol):
+    """What is asked of the index."""
+
+    def facts(self, path: str) -> Facts | None:
+        """The facts of a file; None if it is not there."""
+    def files_with(self, name: str, role: str, limit: int) -> list[str]:
+        """The files that have this to do with a name."""
+    def modules(self, dotted: str, limit: int = 64) -> list[str]:
+        """The files whose dotted name ends in this one."""
+    def has(self, path: str) -> bool:
+        """Whether there is such a file."""
+    def has_below(self, folder: str) -> bool:
+        """Whether there is a file below this directory."""
+
+
+class World:
+    """The index, seen through some files' other facts; None for a file that is not there."""
+
+    def __init__(self, stored: Stored, other: Mapping[str, Facts | None]) -> None:
+        self._stored = stored
+        self._other = dict(other)
+        self._rows = {path: rows_of(facts) for path, facts in other.items() if facts is not None}
+        self._modules: dict[tuple[str, str], str | None] = {}
+        self._held: dict[str, Facts] = {}
+
+    def facts(self, path: str) -> Facts:
+        """The facts of a file; empty ones if it is not there."""
+        if path in self._other:
+            return self._other[path] or _EMPTY
+        found = self._held.get(path)
+        if found is None:
+            if len(self._held) > 600:
+                self._held.clear()
+            found = self._held[path] = self._stored.facts(path) or _EMPTY
+        return found
+
+    def has(self, path: str) -> bool:
+        """Whether there is such a file."""
+        if path in self._other:
+            return self._other[path] is not None
+        return self._stored.has(path)
+
+    def files_with(self, name: str, role: str, limit: int) -> list[str]:
+        """The files that have this to do with a name (`index`), at most about so many."""
+        found = [one for one in self._stored.files_with(name, role, limit)
+                 if one not in self._other]
+        return sorted(found + [path for path, rows in self._rows.items() if (name, role) in rows])
+
+    def module(self, written: str, importer: str) -> str | None:
+        """The file of a module, as a file imports it; None if it lies outside, or is a bare
+        directory."""
+        key = (written, importer.rpartition("/")[0])
+        if key not in self._modules:
+            self._modules[key] = self._module(written, importer)
+        return self._modules[key]
+
+    def submodule(self, path: str, name: str) -> str | None:
+        """The file of a module in the package that `path` is the `__init__.py` of."""
+        folder, _, last = path.rpartition("/")
+        if last not in ("__init__.py", "__init__.pyi"):
+            return None
+        return self._file(f"{folder}/{name}" if folder else name)
+
+    def folder(self, written: str, importer: str) -> str | None:
+        """The directory of a package that has no `__init__.py`, as a file imports it."""
+        if not written.startswith("."):
+            folder = written.replace(".", "/")
+            for root in _CONVENTIONAL:
+                whole = f"{root}/{folder}" if root else folder
+                if self._stored.has_below(whole):
+                    return whole
+            return None
+        return _relative(written, importer)
+
+    def in_folder(self, folder: str, name: str) -> str | None:
+        """The file of a module in a directory."""
+        return self._file(f"{folder}/{name}" if folder else name)
+
+    def _file(self, stem: str) -> str | None:
+        for ending in ("/__init__.py", ".py", ".pyi", "/__init__.pyi"):
+            if self.has(stem + ending):
+                return stem + ending
+        return None
+
+    def _module(self, written: str, importer: str) -> str | None:
+        if written.startswith("."):
+            folder = _relative(written, importer)
+            return None if folder is None else self._file(folder) if folder else None
+        found = [one for one in self._stored.modules(written) if one not in self._other]
+        turned = ".".join(reversed(written.split(".")))
+        for path, facts in self._other.items():
+            name = module_of(path)
+            if facts is not None and (name == turned or name.startswith(turned + ".")):
+                found.append(path)
+        depth = written.count(".") + 1
+        best: tuple[tuple[int, int, int, str], str] | None = None
+        for path in found:
+            parts = path.split("/")[:-1]
+            if path.rpartition("/")[2].startswith("__init__."):
+                parts = parts[:-1]
+            root = "/".join(parts[: len(parts) - (depth - 1)])
+            if root and self._file_is_package(root):
+                continue
+            around = importer.startswith(root + "/") or not root
+            if not around and root not in _CONVENTIONAL and (
+                    written.partition(".")[0] in sys.stdlib_module_names):
+                continue
+            shared = _shared(root, importer)
+            rank = (0 if around or root in _CONVENTIONAL else 1, -shared, len(path), path)
+            if best is None or rank < best[0]:
+                best = (rank, path)
+        return best[1] if best is not None else None
+
+    def _file_is_package(self, folder: str) -> bool:
+        return self.has(folder + "/__init__.py") or self.has(folder + "/__init__.pyi")
+
+
+def _relative(written: str, importer: str) -> str | None:
+    """The path, without ending, that a relative import names."""
+    bare = written.lstrip(".")
+    parts = importer.split("/")[:-1]
+    up = len(written) - len(bare) - 1
+    if up > len(parts):
+        return None
+    kept = parts[: len(parts) - up]
+    return "/".join([*kept, *(bare.split(".") if bare else [])])
+
+
+def _shared(root: str, importer: str) -> int:
+    count = 0
+    for one, other in zip(root.split("/"), importer.split("/"), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
