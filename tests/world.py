@@ -117,6 +117,8 @@ class World:
         self.db.close()
         self.service.archive.close()
         self.service.regions.close()
+        if self.service.impact is not None:
+            self.service.impact.close()
 
     def ask(self, request: rq.Request[Any], token: str | None = None) -> Any:
         """Serve a request as the daemon would; a refusal is raised."""

@@ -47,10 +47,12 @@ from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir, database_seal
 from coordinator.files.tracked_state import check_untracked
 from coordinator.looking.looker import Budget, Looker
+from coordinator.meaning.process import Meaning
 from coordinator.resources import program_version
 from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.holders import notices
+from coordinator.service.impact import Impact
 from coordinator.service.leasing import sweep
 from coordinator.service.review import verdicts
 from coordinator.settings import Loaded, load
@@ -140,6 +142,7 @@ class Daemon:
         self.service = Service(
             settings=self.settings, tree=tree, ignore=Ignore(tree),
             archive=self._open_archive(), secret=secret,
+            impact=Impact(Meaning(str(self.state.root), str(self.state.meaning))),
         )
         self._ledger = Ledger(self._db, self.state.database)
         self._go_on_above(coordinators.find(self.state.root))
@@ -254,6 +257,8 @@ class Daemon:
             # Once the lock is free nothing of ours touches a file there any more.
             self.service.archive.close()
             self.service.regions.close()
+            if self.service.impact is not None:
+                self.service.impact.close()
             self._reader.close()
             close_writer(self._db)
             log.info("stopped")

@@ -86,6 +86,8 @@ class WatchBridge:
         for change in changes:
             if change.kind == "overflow":
                 log.warning("more changes at once than could be told one by one")
+                if self._service.impact is not None:
+                    self._service.impact.note_all()
                 continue
             path = change.to if change.kind == "moved" and change.to else change.path
             moved = change.path if change.kind == "moved" else None
@@ -98,6 +100,9 @@ class WatchBridge:
                                          is_new=change.kind == "created"))
         if seen:
             self._loop.call_soon_threadsafe(self._tell, seen)
+        if self._service.impact is not None:
+            self._service.impact.note(
+                path for one in seen for path in (one.path, one.moved_from or one.path))
         if any(one.path.startswith(self._folders) for one in seen):
             self._loop.call_soon_threadsafe(self._archive_changed)
 

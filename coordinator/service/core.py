@@ -18,6 +18,7 @@ from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.looking.file_regions import FileRegions
+from coordinator.service.impact import Impact
 from coordinator.settings import Settings
 from coordinator.store.rows import AgentRow
 from coordinator.words import file_names
@@ -69,6 +70,8 @@ class Service:
     at_work: set[str] = field(default_factory=set)
     #: Divides files for commits of regions, by a process of its own.
     regions: FileRegions = field(default_factory=FileRegions)
+    #: Tells what they break elsewhere; None: nobody does.
+    impact: Impact | None = None
     #: Long circles of waiting agents, and when they were found (ms): what is said, never decided.
     circles: list[tuple[int, Circle]] = field(default_factory=list)
     _sealing: Any = field(init=False, repr=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from coordinator.files.content import digest, is_executable
@@ -22,6 +22,7 @@ from coordinator.service import repository_files
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement.proposed_edits import window
 from coordinator.service.holders import agents
+from coordinator.service.impact import SUFFIX, refused
 from coordinator.service.leasing import grant
 from coordinator.service.leasing.leases import stale
 from coordinator.service.leasing.overlapping import near
@@ -82,6 +83,7 @@ class Plan:
     keeps: list[Bytes]
     hashes: dict[str, str | None]
     """Region -> the name of its content when all is written."""
+    warnings: list[str] = field(default_factory=list)
 
 
 def course(svc: Service, request: rq.CommitRegion) -> Course:
@@ -95,7 +97,7 @@ def course(svc: Service, request: rq.CommitRegion) -> Course:
         return opened
     name, rights = opened
     svc.at_work.add(name)
-    made = yield Aside(lambda beside: _plan(svc, beside.view, rights))
+    made = yield Aside(lambda beside: _plan(svc, beside.view, request.agent, rights))
     begun = made if isinstance(made, Refusal) else (
         yield AsWho(partial(_begin, svc, request, name, rights, made)))
     svc.at_work.discard(name)
@@ -105,7 +107,7 @@ def course(svc: Service, request: rq.CommitRegion) -> Course:
     answer = yield from verdicts.finish(svc, begun, after_crash=False)
     if isinstance(answer, Refusal):
         return answer
-    return rq.RegionsCommitted(commit=name, warnings=answer, regions=[
+    return rq.RegionsCommitted(commit=name, warnings=[*made.warnings, *answer], regions=[
         rq.CommittedRegion(resource=one, content_hash=now) for one, now in made.hashes.items()])
 
 
@@ -204,7 +206,7 @@ def _lease(tx: Tx, agent: str, asked: Resource) -> LeaseRow:
     )
 
 
-def _plan(svc: Service, view: View, rights: Sequence[Right]) -> Plan:
+def _plan(svc: Service, view: View, agent: str, rights: Sequence[Right]) -> Plan:
     """Read the files anew, and put the texts in. In a worker.
 
     Raises:
@@ -228,6 +230,7 @@ def _plan(svc: Service, view: View, rights: Sequence[Right]) -> Plan:
             part = parts[region_of(one.name)]
             out.hashes[one.name] = digest(part) if part else None
         svc.regions.prepare(path, made)
+        out.warnings += _judge(svc, view, agent, path, now.data, made)
         new = digest(made, executable=is_executable(now.hash))
         if new == now.hash:
             continue
@@ -238,6 +241,26 @@ def _plan(svc: Service, view: View, rights: Sequence[Right]) -> Plan:
             aside=f".coord-commit-{n}-{secrets.token_hex(4)}.tmp",
         ))
     return out
+
+
+def _judge(svc: Service, view: View, agent: str, path: str, before: bytes,
+           after: bytes) -> list[str]:
+    """Refuse what breaks regions that the agent does not hold; why that is not known.
+
+    Raises:
+        Refusal: REQUIRE_ADDITIONAL_LOCKS, ESCALATION_REQUIRED.
+    """
+    if svc.impact is None or svc.settings.leases.meaning == "off" or not path.endswith(SUFFIX):
+        return []
+    held = {row.file_path for row in (LeaseRow(*raw) for raw in view.rows(
+        "leases_of_holder", agent)) if row.mode == "exclusive" and row.expires_at > view.now}
+    found = svc.impact.judge(path, before, after, held)
+    if isinstance(found, str):
+        return [f"{file_names.shown(path)}: {found}."]
+    refusal = refused(found, held)
+    if refusal is not None:
+        raise refusal
+    return []
 
 
 def _begin(svc: Service, request: rq.CommitRegion, name: str, rights: Sequence[Right], plan: Plan,
@@ -252,7 +275,7 @@ def _begin(svc: Service, request: rq.CommitRegion, name: str, rights: Sequence[R
     for content in plan.keeps:
         repository_files.keep(tx, content)
     if not plan.steps:
-        return rq.RegionsCommitted(commit=name, regions=[
+        return rq.RegionsCommitted(commit=name, warnings=plan.warnings, regions=[
             rq.CommittedRegion(resource=one, content_hash=now)
             for one, now in plan.hashes.items()])
     tx.record(ev.VerdictBegun(review=name, agent=request.agent, task=None, what="commit",

@@ -42,6 +42,8 @@ class Code(StrEnum):
     REGION_CHANGED = "REGION_CHANGED"
     PARSE_INVALID = "PARSE_INVALID"
     OUT_OF_SCOPE_EDIT = "OUT_OF_SCOPE_EDIT"
+    REQUIRE_ADDITIONAL_LOCKS = "REQUIRE_ADDITIONAL_LOCKS"
+    ESCALATION_REQUIRED = "ESCALATION_REQUIRED"
     SHUTTING_DOWN = "SHUTTING_DOWN"
     DAEMON_DOWN = "DAEMON_DOWN"
     VERSION_SKEW = "VERSION_SKEW"
@@ -159,6 +161,14 @@ CATALOGUE: dict[Code, Row] = {
     Code.OUT_OF_SCOPE_EDIT: Row(
         422, 2, False, "The text changes more than the region that it was given for; it was not "
         "written.", "Lease what else it changes, or keep to the region.",
+    ),
+    Code.REQUIRE_ADDITIONAL_LOCKS: Row(
+        409, 8, False, "The text breaks regions that use what it changes, and that the agent does "
+        "not hold; it was not written.", "Lease those, too, and commit all in one.",
+    ),
+    Code.ESCALATION_REQUIRED: Row(
+        409, 8, False, "Nobody can tell whom the text breaks, for what uses it cannot be seen "
+        "through; it was not written.", "Lease the whole file, or ask a person.",
     ),
     Code.SHUTTING_DOWN: Row(
         503, 5, True, "The coordinator is draining; the request was not begun.",

@@ -11,10 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.meaning.process import Meaning
+from coordinator.service.impact import Impact
+from coordinator.settings import Leases, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.effort import examples
 from tests.files.faults import Crash, FaultyKernel
+from tests.waiting import until
 from tests.world import World
 
 TEXT = "import os\n\n\ndef f():\n    return 1\n\n\nclass C:\n    x = 1\n\n    def m(self):\n        return 2\n\n\ndef g():\n    return 3\n"
@@ -213,3 +217,65 @@ def test_while_another_writes_the_file_a_commit_waits(world: World) -> None:
         world.ask(commit("ann", ("a.py::f", f(2))))
     assert refused.value.code is Code.LOCKED and bob.name in refused.value.message
     assert read(world) == TEXT
+
+
+# ---------------------------------------------------------------- whom a commit breaks
+
+PAY = "def charge(account, amount):\n    return amount\n\n\ndef spread(things):\n    return charge(*things)\n"
+ORDERS = "from pay import charge\n\n\ndef a(account):\n    return charge(account, 1)\n\n\ndef b():\n    return 2\n"
+
+
+@pytest.fixture
+def judged(world: World) -> World:
+    """With the repository's files read."""
+    world.write("pay.py", PAY.partition("\n\n\ndef spread")[0] + "\n")
+    world.write("orders.py", ORDERS)
+    meaning = Meaning(str(world.root), ":memory:")
+    world.service.impact = Impact(meaning)
+    world.acquire("ann", "pay.py::charge")
+    done = world.ask(commit("ann", ("pay.py::charge", "def charge(account, amount):\n    return amount + 0\n")))
+    assert "not known yet" in done.warnings[0]
+    until(lambda: meaning.progress().state == "done")
+    world.service.impact.note(["pay.py"])
+    return world
+
+
+def charge(signature: str) -> str:
+    return f"def charge({signature}):\n    return amount\n"
+
+
+def test_who_breaks_others_is_told_whom_and_what_to_lease(judged: World) -> None:
+    for fits in ("account, amount, note=''", "account, amount, *, note=''"):
+        judged.ask(commit("ann", ("pay.py::charge", charge(fits))))
+        judged.service.impact.note(["pay.py"])  # type: ignore[union-attr]
+    refusal = judged.refused(commit("ann", ("pay.py::charge", charge("account, amount, currency"))))
+    assert refusal.code is Code.REQUIRE_ADDITIONAL_LOCKS and refusal.facts["required"] == ["orders.py::a"]
+    assert "a() in orders.py calls charge() with two arguments" in refusal.message and "Nothing was written" in refusal.message
+    judged.acquire("ann", "orders.py::a")
+    judged.ask(commit("ann", ("pay.py::charge", charge("account, amount, currency")),
+                      ("orders.py::a", "def a(account):\n    return charge(account, 1, 'CHF')\n")))
+    assert "CHF" in read(judged, "orders.py") and "currency" in read(judged, "pay.py")
+
+
+def test_what_cannot_be_seen_through_is_for_whoever_has_the_whole_file(judged: World) -> None:
+    judged.ask(rq.Release(agent="ann", resources=["pay.py::charge"]))
+    judged.write("pay.py", PAY)
+    judged.clock.advance(1_000)
+    judged.acquire("ann", "pay.py::charge")
+    judged.write("orders.py", "b = 2\n")
+    judged.service.impact.note(["pay.py", "orders.py"])  # type: ignore[union-attr]
+    asked = commit("ann", ("pay.py::charge", charge("account, amount, currency")))
+    judged.acquire("ann", "pay.py::spread")
+    refusal = judged.refused(asked)
+    assert refusal.code is Code.ESCALATION_REQUIRED and "spread" in str(refusal.facts["unseen"])
+    judged.acquire("ann", "pay.py")
+    judged.ask(asked)
+
+
+def test_a_policy_has_nobody_judge(tmp_path: Path) -> None:
+    world = World(tmp_path / "repo", Settings(leases=Leases(meaning="off")))
+    world.write("pay.py", PAY)
+    world.service.impact = Impact(Meaning(str(world.root), ":memory:"))
+    world.acquire("ann", "pay.py::charge")
+    assert world.ask(commit("ann", ("pay.py::charge", charge("account")))).warnings == []
+    world.close()
