@@ -148,7 +148,7 @@ class Package:
 
     def _said(self, cache: Path) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "mypy", "--cache-dir", str(cache), *_OPTIONS, "."],
+            [sys.executable, "-P", "-m", "mypy", "--cache-dir", str(cache), *_OPTIONS, "."],
             cwd=self.root, capture_output=True, text=True, check=False,
         )
         if done.returncode > 1:
@@ -217,7 +217,7 @@ def _fetched(folder: Path, name: str, version: str) -> Path:
     root = folder / f"{name}-{version}"
     if not root.exists():
         subprocess.run(
-            [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check",
+            [sys.executable, "-P", "-m", "pip", "download", "-q", "--disable-pip-version-check",
              "--no-deps", "--only-binary", ":all:", "-d", str(folder), f"{name}=={version}"],
             check=True,
         )
