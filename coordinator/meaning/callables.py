@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from coordinator.meaning.facts import Param, Scope
 from coordinator.meaning.resolving import Resolver
-from coordinator.meaning.values import PLAIN, PROPERTIES, Place, Value
+from coordinator.meaning.values import PLAIN, PROPERTIES, Hit, Place, Value
 
 _DATA = frozenset({"dataclass", "define", "frozen", "mutable", "attrs", "s", "pydantic_dataclass"})
 
@@ -28,6 +28,11 @@ class Signature(NamedTuple):
     place: Place
     marks: tuple[str, ...] = ()
 
+    @property
+    def waits(self) -> bool:
+        """Whether what a call gives has to be awaited."""
+        return "async" in self.marks and "yields" not in self.marks
+
 
 def signatures(resolver: Resolver, value: Value) -> list[Signature]:
     """What a value accepts when it is called: it fits if one of them fits. Empty: not known."""
@@ -39,6 +44,26 @@ def signatures(resolver: Resolver, value: Value) -> list[Signature]:
         return [one for made in resolver.attribute(value, "__call__") if made.kind == "function"
                 for one in of_function(resolver, made)]
     return []
+
+
+def both(
+    resolver: Resolver, base: Value, sub: Value, name: str,
+) -> tuple[tuple[Param, ...], tuple[Param, ...]] | None:
+    """What a method takes in two classes that both have one of this name; None if that is not
+    known, or one has several."""
+    found: list[tuple[Param, ...]] = []
+    for value in (base, sub):
+        scope = resolver.scope(value.path, value.scope)
+        if scope is None or name not in scope.bindings:
+            return None
+        made = [
+            one for method in resolver.value_at(Hit(Place(value.path, value.scope, name), value))
+            if method.kind == "function" for one in signatures(resolver, method)
+        ]
+        if len(made) != 1 or made[0].params is None:
+            return None
+        found.append(made[0].params)
+    return found[0], found[1]
 
 
 def of_function(resolver: Resolver, value: Value) -> list[Signature]:

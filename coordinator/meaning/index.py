@@ -22,6 +22,7 @@ from types import TracebackType
 import apsw
 import msgspec
 
+from coordinator.meaning import statements as sql
 from coordinator.meaning.facts import Facts, last_name
 
 #: Changes with the shape of the facts: an index of another version is built anew.
@@ -29,23 +30,6 @@ VERSION = 1
 #: So many files' facts are kept decoded, at most so many bytes of them (as stored).
 KEPT_FILES = 400
 KEPT_BYTES = 4 << 20
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS files (
-  id     INTEGER PRIMARY KEY,
-  path   TEXT NOT NULL UNIQUE,
-  hash   BLOB NOT NULL,           -- of the bytes that the facts are of
-  stamp  TEXT NOT NULL,           -- of the file when they were read; empty: look at its bytes
-  module TEXT NOT NULL,           -- its dotted name from the root, its last part first
-  facts  BLOB NOT NULL            -- MessagePack, compressed
-) STRICT;
-CREATE INDEX IF NOT EXISTS files_by_module ON files (module);
-CREATE TABLE IF NOT EXISTS names (
-  name TEXT NOT NULL, role TEXT NOT NULL, file INTEGER NOT NULL,
-  PRIMARY KEY (name, role, file)
-) STRICT, WITHOUT ROWID;
-"""
-
-
 class Index:
     """The index in one file, for one process. Not safe from several threads at once.
 
@@ -94,12 +78,12 @@ class Index:
             self._forget(path)
             packed = zlib.compress(msgspec.msgpack.encode(facts), 1)
             self._db.execute(
-                "INSERT INTO files (path, hash, stamp, module, facts) VALUES (?, ?, ?, ?, ?)",
+                sql.PUT_FILE,
                 (path, name, stamp, module_of(path), packed),
             )
             number = self._db.last_insert_rowid()
             self._db.executemany(
-                "INSERT INTO names VALUES (?, ?, ?)",
+                sql.PUT_NAME,
                 [(name, role, number) for name, role in sorted(rows_of(facts))],
             )
 
@@ -110,15 +94,15 @@ class Index:
 
     def restamp(self, path: str, stamp: str) -> None:
         """Note that a file has this stamp, and the same bytes as before."""
-        self._db.execute("UPDATE files SET stamp = ? WHERE path = ?", (stamp, path))
+        self._db.execute(sql.RESTAMP, (stamp, path))
 
     def paths(self) -> list[str]:
         """All files."""
-        return [row[0] for row in self._db.execute("SELECT path FROM files")]
+        return [row[0] for row in self._db.execute(sql.PATHS)]
 
     def known(self, path: str) -> tuple[bytes, str] | None:
         """The hash and the stamp of what is known of a file; None if it is not there."""
-        row = self._db.execute("SELECT hash, stamp FROM files WHERE path = ?", (path,)).fetchone()
+        row = self._db.execute(sql.KNOWN, (path,)).fetchone()
         return (row[0], row[1]) if row else None
 
     def facts(self, path: str) -> Facts | None:
@@ -127,7 +111,7 @@ class Index:
         if kept is not None:
             self._kept.move_to_end(path)
             return kept[0]
-        row = self._db.execute("SELECT facts FROM files WHERE path = ?", (path,)).fetchone()
+        row = self._db.execute(sql.FACTS, (path,)).fetchone()
         found, size = None, 0
         if row is not None:
             found, size = _unpacked(row[0]), len(row[0])
@@ -140,34 +124,31 @@ class Index:
     def files_with(self, name: str, role: str, limit: int) -> list[str]:
         """The files that have this to do with a name, at most so many, in the order of paths."""
         return sorted(row[0] for row in self._db.execute(
-            "SELECT f.path FROM names n JOIN files f ON f.id = n.file "
-            "WHERE n.name = ? AND n.role = ? LIMIT ?", (name, role, limit),
+            sql.WITH_NAME, (name, role, limit),
         ))
 
     def modules(self, dotted: str, limit: int = 64) -> list[str]:
         """The files whose dotted name ends in this one."""
         turned = ".".join(reversed(dotted.split(".")))
         return [row[0] for row in self._db.execute(
-            "SELECT path FROM files WHERE module = ?1 "
-            "UNION ALL SELECT path FROM files WHERE module >= ?1 || '.' AND module < ?1 || '/' "
-            "LIMIT ?2", (turned, limit),
+            sql.MODULES, (turned, limit),
         )]
 
     def has(self, path: str) -> bool:
         """Whether there is such a file."""
-        found = self._db.execute("SELECT 1 FROM files WHERE path = ?", (path,)).fetchone()
+        found = self._db.execute(sql.HAS, (path,)).fetchone()
         return found is not None
 
     def has_below(self, folder: str) -> bool:
         """Whether there is a file in this directory, or below it."""
         return self._db.execute(
-            "SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1",
+            sql.HAS_BELOW,
             (folder + "/", folder + "0"),
         ).fetchone() is not None
 
     def count(self) -> int:
         """How many files there are."""
-        return sum(1 for _ in self._db.execute("SELECT 1 FROM files"))
+        return sum(1 for _ in self._db.execute(sql.COUNTED))
 
     def settle(self) -> None:
         """Write what is in the log into the file itself."""
@@ -176,14 +157,14 @@ class Index:
     def _forget(self, path: str) -> None:
         if path in self._kept:
             self._kept_bytes -= self._kept.pop(path)[1]
-        row = self._db.execute("SELECT id, facts FROM files WHERE path = ?", (path,)).fetchone()
+        row = self._db.execute(sql.FILE, (path,)).fetchone()
         if row is None:
             return
         self._db.executemany(
-            "DELETE FROM names WHERE name = ? AND role = ? AND file = ?",
+            sql.DROP_NAME,
             [(name, role, row[0]) for name, role in rows_of(_unpacked(row[1]))],
         )
-        self._db.execute("DELETE FROM files WHERE id = ?", (row[0],))
+        self._db.execute(sql.DROP_FILE, (row[0],))
 
 
 def module_of(path: str) -> str:
@@ -236,10 +217,10 @@ def _opened(path: str) -> apsw.Connection:
         db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000")
         (found,) = db.execute("PRAGMA user_version").fetchall()[0]
         if found != VERSION:
-            if db.execute("SELECT 1 FROM sqlite_schema").fetchone() is not None:
+            if db.execute(sql.ANYTHING).fetchone() is not None:
                 raise _OtherVersionError
             db.execute(f"PRAGMA user_version = {VERSION}")
-        db.execute(_SCHEMA)
+        db.execute(sql.SCHEMA)
     except BaseException:
         db.close()
         raise

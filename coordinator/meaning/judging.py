@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from coordinator.meaning import sentences as words
-from coordinator.meaning.callables import Signature, signatures
+from coordinator.meaning.callables import Signature, both, signatures
 from coordinator.meaning.changes import compare
 from coordinator.meaning.dynamic import named, through_markers
-from coordinator.meaning.facts import Facts, Param, Shape, Site, last_name
+from coordinator.meaning.facts import Facts, Shape, Site, last_name
 from coordinator.meaning.outcomes import Break, BreakKind, Outcome, Unseen, concluded
 from coordinator.meaning.reading import read
 from coordinator.meaning.resolving import Resolver
@@ -319,7 +319,7 @@ class _Judge:
             found = swapped(before[0].params, after[0].params, shape)
             if found:
                 return found
-        if not any(_waits(one) for one in before) and all(_waits(one) for one in after):
+        if not any(one.waits for one in before) and all(one.waits for one in after):
             return "it is async now and has to be awaited"
         return ""
 
@@ -343,8 +343,8 @@ class _Judge:
                     break
 
     def _replaced(self, place: Place, base: Value, sub: Value, file: str) -> None:
-        was = self._pair(self.old, base, sub, place.name)
-        now = self._pair(self.new, base, sub, place.name)
+        was = both(self.old, base, sub, place.name)
+        now = both(self.new, base, sub, place.name)
         if was is None or now is None or not overrides(*was) or overrides(*now):
             return
         scope = self._resolver(sub.path).scope(sub.path, sub.scope)
@@ -355,22 +355,6 @@ class _Judge:
         self._broken(file, facts, line, "override", place,
                      f"{below}.{place.name}() in {words.file_name(file)} takes the place of "
                      f"{above}.{place.name}(), and the two no longer take the same arguments")
-
-    def _pair(
-        self, resolver: Resolver, base: Value, sub: Value, name: str,
-    ) -> tuple[tuple[Param, ...], tuple[Param, ...]] | None:
-        pair: list[tuple[Param, ...]] = []
-        for value in (base, sub):
-            scope = resolver.scope(value.path, value.scope)
-            if scope is None or name not in scope.bindings:
-                return None
-            made = [one for found in resolver.value_at(
-                        Hit(Place(value.path, value.scope, name), value))
-                    if found.kind == "function" for one in signatures(resolver, found)]
-            if len(made) != 1 or made[0].params is None:
-                return None
-            pair.append(made[0].params)
-        return pair[0], pair[1]
 
     # What cannot be seen through
 
@@ -405,7 +389,3 @@ def _kind(site: Site, one: Term, value: Value | None) -> BreakKind:
     if one.of.text in ("self", "cls", "super()", "self.__class__"):
         return "self"
     return "name" if value is not None and value.kind in ("module", "folder") else "receiver"
-
-
-def _waits(one: Signature) -> bool:
-    return "async" in one.marks and "yields" not in one.marks

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 Verdict = Literal["ALLOW", "REQUIRE_ADDITIONAL_LOCKS", "ESCALATION_REQUIRED"]
-BreakKind = Literal["name", "self", "receiver", "import", "override", "decorator"]
+BreakKind = Literal["name", "self", "receiver", "import", "override"]
 #: A change that breaks more places is for a person, or for whoever holds them all.
 BREAKS_MAX = 200
 
@@ -18,8 +18,8 @@ class Break(msgspec.Struct, frozen=True):
 
     Attributes:
         resource: `path::Region`, what a lease would have to be on.
-        kind: how it leads to what changed: by a bare `name`, by `self`, `cls` or `super()`, by
-            another `receiver`, as an `import`, as a `decorator`, or because it is an `override`.
+        kind: how it leads to what changed: by a bare `name` (or a module's), by `self`, `cls` or
+            `super()`, by another `receiver`, as an `import`, or because it is an `override`.
         target: what changed, as `path::Name`.
         why: one sentence.
         sure: False where the receiver is not known, and only one class has such a name.

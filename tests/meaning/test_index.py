@@ -33,7 +33,7 @@ def content(index: Index) -> Any:
 edits = st.lists(st.tuples(st.sampled_from(PATHS), st.none() | sources()), min_size=1, max_size=8)
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(20))
 @given(edits)
 def test_kept_up_to_date_is_as_made_anew(changes: list[tuple[str, str | None]]) -> None:
     kept = Index(":memory:")

@@ -41,7 +41,7 @@ def held(data: bytes) -> None:
         assert scope.above is None or scope.above in facts.scopes
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(sources())
 def test_of_made_files(text: str) -> None:
     held(text.encode())
@@ -53,7 +53,7 @@ def test_of_made_files(text: str) -> None:
 
 def test_of_files_that_people_wrote() -> None:
     files = python_files()
-    for file in random.Random(75).sample(files, examples(6)):
+    for file in random.Random(75).sample(files, examples(4)):
         if file.stat().st_size < 30_000:
             held(file.read_bytes())
 

@@ -28,7 +28,7 @@ def bound(params: list[Param], shape: Shape) -> bool:
     return True
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(60))
 @given(signatures(), SHAPES)
 def test_a_call_fits_where_python_takes_it(params: list[Param], shape: Shape) -> None:
     assert parsed(written(params)) == params
@@ -46,7 +46,7 @@ def test_a_starred_call_that_is_refused_fits_in_no_way(
         assert not bound(params, whole)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(40))
 @given(signatures(), signatures())
 def test_what_is_no_narrower_takes_all_that_fitted_and_means_the_same(old: list[Param], new: list[Param]) -> None:
     taken_away = [
