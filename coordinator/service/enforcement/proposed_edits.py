@@ -109,40 +109,56 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
 
 
 def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall,
-                 files: Sequence[Located], wait_s: float) -> Refusal | None:
-    """Take the write windows of those of the files that may be leased by region; the refusal, if
-    another's edit of one is in the middle. It comes first: what is half written tells nobody which
-    regions an edit would change.
+                 files: Sequence[Located], wait_s: float) -> Wanted | Refusal:
+    """What this write has to lease, with the write windows of the files of which that is regions;
+    the refusal, if another's edit of one of them is in the middle. What is half written tells
+    nobody which regions an edit would change: so the window comes first.
 
     Raises:
         Unready: a file was not looked at since the last window of it closed.
     """
     edited = {path for path, edits in _edits(heard) if edits and _divided(svc, path)}
-    if not edited:
-        return None
     chosen = [one for one in files if one.worktree is None and one.links == 1
-              and one.inode is not None and one.path is not None
-              and _divided(svc, one.resource.name)]
-    for located in sorted(chosen, key=lambda one: one.resource.name):  # in one order for all
-        content = tx.looked.content(str(located.path))
-        tx.keep_found(content)
-        asked = Located(window(located.resource.name), None, None)
-        for raw in tx.rows("leases_at_scope", asked.resource.scope):
-            row = LeaseRow(*raw)
-            if row.locked_by == agent and row.content_hash != content.hash:
-                # It was taken in line, or another edit of its own is in the middle.
-                tx.record(ev.LeasePlaced(
-                    fencing_token=row.fencing_token, agent=agent, resource=row.file_path,
-                    lease_kind=row.kind, worktree=None, content_hash=content.hash,
-                ))
-        request = rq.Acquire(
-            agent=agent, resources=[asked.resource.name], wait_s=wait_s, retry=wait_s > 0,
-            ttl_s=svc.settings.leases.window_s, description="is writing it",
-        )
-        answer = leases.acquire_located(svc, tx, actor, request, [asked],
-                                        held_before=(content.hash,))
-        if isinstance(answer, Refusal):
-            return answer
+              and one.inode is not None and _divided(svc, one.resource.name)] if edited else []
+    chosen.sort(key=lambda one: one.resource.name)  # in one order for all
+    for located in chosen:
+        asked = window(located.resource.name)
+        if any(row.locked_by != agent and row.expires_at > tx.now for row in (
+                LeaseRow(*raw) for raw in tx.rows("leases_at_scope", asked.scope))):
+            return _open(svc, tx, actor, agent, located, wait_s) or Wanted(list(files))
+        ended = tx.ended_since("key", asked.scope)
+        if ended:
+            tx.looked.fresh(ended)
+    out = wanted(svc, tx, agent, heard, files)
+    for located in chosen:
+        if located.resource.name in out.regions:
+            refusal = _open(svc, tx, actor, agent, located, wait_s)
+            if refusal is not None:
+                return refusal
+    return out
+
+
+def _open(svc: Service, tx: Tx, actor: Actor, agent: str, located: Located,
+          wait_s: float) -> Refusal | None:
+    content = tx.looked.content(str(located.path))
+    asked = Located(window(located.resource.name), None, None)
+    for raw in tx.rows("leases_at_scope", asked.resource.scope):
+        row = LeaseRow(*raw)
+        if row.locked_by == agent and row.content_hash != content.hash:
+            # It was taken in line, or another edit of its own is in the middle.
+            tx.keep_found(content)
+            tx.record(ev.LeasePlaced(
+                fencing_token=row.fencing_token, agent=agent, resource=row.file_path,
+                lease_kind=row.kind, worktree=None, content_hash=content.hash,
+            ))
+    request = rq.Acquire(
+        agent=agent, resources=[asked.resource.name], wait_s=wait_s, retry=wait_s > 0,
+        ttl_s=svc.settings.leases.window_s, description="is writing it",
+    )
+    answer = leases.acquire_located(svc, tx, actor, request, [asked], held_before=(content.hash,))
+    if isinstance(answer, Refusal):
+        return answer
+    tx.keep_found(content)
     return None
 
 

@@ -122,12 +122,11 @@ def _before(
     if call.kind == "write":
         located, refusal = located_in(tx, call.paths, heard.cwd)
         if refusal is None:
-            refusal = proposed_edits.open_windows(svc, tx, actor, heeded.holder, heard, located,
-                                                  window_wait_s)
-            if refusal is not None:
-                wait_s = window_wait_s
+            asked = proposed_edits.open_windows(svc, tx, actor, heeded.holder, heard, located,
+                                                window_wait_s)
+            if isinstance(asked, Refusal):
+                refusal, wait_s = asked, window_wait_s
             else:
-                asked = proposed_edits.wanted(svc, tx, heeded.holder, heard, located)
                 refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s, asked=asked)
                 proposed_edits.drop_windows(tx, heeded.holder, [] if refusal else asked.regions,
                                             writing)
