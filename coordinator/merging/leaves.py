@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from coordinator.merging import lines as near
 from coordinator.merging.items import Item
 from coordinator.merging.model import Clash, LineMerge, Segments
 
@@ -68,6 +69,9 @@ def both(
     merged = lines(base.text, ours.text, theirs.text)
     if not merged.conflicts:
         return [merged.data]
+    nearby = near.merged(base.text, ours.text, theirs.text, listed=ours.kind == "section")
+    if nearby is not None:
+        return [nearby]
     if base.parts and ours.parts and theirs.parts and base.parts != (0, 0):
         return _in_parts(base, ours, theirs, lines)
     return [Clash(ours.name, "both changed it", base.text, ours.text, theirs.text)]
@@ -86,10 +90,11 @@ def _in_parts(base: Item, ours: Item, theirs: Item, lines: LineMerge) -> Segment
             out.append(other)
         else:
             merged = lines(was, mine, other)
-            if merged.conflicts:
+            nearby = near.merged(was, mine, other) if merged.conflicts else merged.data
+            if nearby is None:
                 out.append(Clash(ours.name, f"both changed {what}", was, mine, other))
             else:
-                out.append(merged.data)
+                out.append(nearby)
     return out
 
 

@@ -145,8 +145,11 @@ class _Regions:
         if not noted.renames:
             faults += checks.kept(self._readings, result)
         without: list[Sequence[Item] | None] = [None] * 4
+        made = items(data, result)
+        if result.outline.language == "python":
+            faults += checks.imported_once(listed, made or ())
         if noted.imports:
-            without = [*listed, items(data, result)]
+            without = [*listed, made]
         return faults + checks.complete(self._texts, data, without, noted.shared)
 
     def _formed(self, data: bytes) -> bytes:

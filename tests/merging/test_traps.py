@@ -204,6 +204,28 @@ def test_statements_at_one_place_are_a_conflict() -> None:
         conflict(fields, fields + "    p: int\n", fields + "    q: int\n")
 
 
+def test_neighbouring_lines_of_one_body() -> None:
+    """Conflicts to git, for it knows nothing of lines but that they are near."""
+    base = "def f():\n    a = 1\n    b = 2\n    c = 3\n    return a\n"
+    assert by_regions(base, base.replace("a = 1", "a = 11"), base.replace("b = 2", "b = 12")) == base.replace(
+        "a = 1", "a = 11").replace("b = 2", "b = 12")
+    put = base.replace("    b = 2\n", "    x = 0\n    b = 2\n")
+    assert by_regions(base, put, base.replace("b = 2", "b = 12")) == put.replace("b = 2", "b = 12")
+    assert by_regions(base, put, base.replace("a = 1", "a = 11")) == put.replace("a = 1", "a = 11")
+    conflict(base, put, base.replace("    b = 2\n", "    y = 0\n    b = 2\n"))  # which of the two is first?
+    conflict(base, put, base.replace("    b = 2\n", ""))
+    conflict(base, put, base.replace("    b = 2\n", "    if b:\n        b = 2\n"))  # in whose place is what?
+    conflict(base, base.replace("b = 2", "b = 3"), base.replace("b = 2", "b = 4"))
+
+
+def test_points_of_a_list_in_markdown() -> None:
+    base = "# Changes\n\n## New\n\n* One.\n"
+    ours, theirs = base + "* Two,\n  and more.\n", base + "* Three.\n"
+    assert by_regions(base, ours, theirs, "markdown") == ours + "* Three.\n"
+    conflict(base, base + "\nText.\n", base + "\nOther.\n", "markdown")
+    conflict(base, ours, base + "Other.\n", "markdown")
+
+
 def test_what_a_file_begins_with_stays_first() -> None:
     base = "#!/usr/bin/env python\n# Licence.\nimport os\n\nA = 1\n"
     for ours in (base.replace("import os", "from __future__ import annotations\nimport os"),
@@ -220,6 +242,15 @@ def test_a_name_in_more_places_than_before() -> None:
     done = by_regions(base, ours, theirs)
     assert [line for line in done.split("\n") if line[:1] in "ABCD" and line] in (
         ["A = 1", "C = 4", "B = 2", "A = 3", "D = 4"], ["A = 1", "C = 4", "B = 2", "D = 4", "A = 3"])
+
+
+def test_one_name_from_two_places_is_a_conflict() -> None:
+    """Merged as sets, the later import would silently win."""
+    base = "from x import a\nfrom y import b\n\nz = a, b\n"
+    ours = base.replace("import a", "import a, Word").replace("z = a, b", "z = a, b, Word")
+    theirs = base.replace("import b", "import b, Word").replace("\nz", "\nq = Word\nz")
+    done = conflict(base, ours, theirs)
+    assert "Word is imported from two places" in str(done.notes)
 
 
 def test_imports_for_the_type_checker() -> None:
