@@ -42,11 +42,14 @@ TUNED = {
     "requests": ("2.27.1", "2.32.3"), "attrs": ("21.4.0", "23.2.0"),
     "marshmallow": ("3.13.0", "3.21.3"), "starlette": ("0.20.4", "0.37.2"),
     "networkx": ("2.6.3", "3.2.1"),
-}
-HELD_OUT = {
     "pytest": ("7.0.1", "8.2.2"), "scrapy": ("2.6.1", "2.11.2"), "celery": ("5.2.7", "5.4.0"),
     "urllib3": ("1.26.9", "2.2.1"), "paramiko": ("2.10.4", "3.4.0"),
     "pylint": ("2.13.9", "3.2.3"), "mkdocs": ("1.3.0", "1.6.0"), "fastapi": ("0.75.0", "0.111.0"),
+}
+HELD_OUT = {
+    "sphinx": ("5.0.2", "7.3.7"), "twisted": ("22.4.0", "24.3.0"), "dask": ("2022.6.0", "2024.5.0"),
+    "tqdm": ("4.60.0", "4.66.4"), "markdown": ("3.3.7", "3.6"), "jsonschema": ("4.5.1", "4.22.0"),
+    "pip": ("22.0.4", "24.0"), "nltk": ("3.6.7", "3.8.1"), "textual": ("0.20.1", "0.58.0"),
 }
 #: Files of more lines are passed over, and of each package at most so many files are taken.
 LINES_MAX, FILES_MAX = 6000, 80
@@ -88,6 +91,11 @@ def _of(
         documented = floor = body[0].end_lineno or 0
         body = body[1:]
     for node in body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and starts and (
+                isinstance(node.value.value, str)):
+            starts.append(starts[-1])  # it tells of what stands before it
+            floor = node.end_lineno or 0
+            continue
         start = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))]) - 1
         while start > floor and lines[start - 1].strip().startswith("#"):
             start -= 1

@@ -244,6 +244,14 @@ def test_a_name_in_more_places_than_before() -> None:
         ["A = 1", "C = 4", "B = 2", "A = 3", "D = 4"], ["A = 1", "C = 4", "B = 2", "D = 4", "A = 3"])
 
 
+def test_a_text_below_a_field_goes_with_it() -> None:
+    base = 'class A:\n    """About A."""\n\n    x = 1\n    """About x."""\n    y = 2\n    """About y."""\n'
+    ours = base.replace("    y = 2\n", '    p = 1\n    """About p."""\n    y = 2\n').replace("class A", "class A(B)")
+    theirs = base.replace("    y = 2\n", '    q = 1\n    """About q."""\n    y = 2\n').replace("About A.", "About it.")
+    assert by_regions(base, ours, theirs) == base.replace("class A", "class A(B)").replace("About A.", "About it.").replace(
+        "    y = 2\n", '    p = 1\n    """About p."""\n    q = 1\n    """About q."""\n    y = 2\n')
+
+
 def test_one_name_from_two_places_is_a_conflict() -> None:
     """Merged as sets, the later import would silently win."""
     base = "from x import a\nfrom y import b\n\nz = a, b\n"

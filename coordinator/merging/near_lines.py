@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 #: Longer texts (lines) are left to git.
-LINES_MAX = 4000
+LINES_MAX = 1500
 _BULLET = re.compile(rb"([ \t]*)[*+-][ \t]+\S")
 
 
