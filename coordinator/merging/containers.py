@@ -24,6 +24,8 @@ from coordinator.merging.matching import RENAMED_MIN, pairs, renamed
 from coordinator.merging.model import Clash, LineMerge, Segments
 
 BASE, OURS, THEIRS = 0, 1, 2
+#: Kinds that only bring names in.
+_BRINGS = ("import", "include")
 _WORDS = re.compile(rb"\w+")
 #: Lists of more items, with more of one text and no name, or with more pairs of texts to compare,
 #: are not merged.
@@ -150,7 +152,7 @@ class _Merging:
         new = [at for at, item in enumerate(side)
                if at not in taken and item.key and item.key not in known]
         for at, item in enumerate(base):
-            if at in mine or not item.key or item.kind == "import":
+            if at in mine or not item.key or item.kind in _BRINGS:
                 continue
             theirs = other.get(at)
             if theirs is None or far[theirs].text == item.text:
@@ -170,7 +172,7 @@ class _Merging:
         """Find what both sides took away, and one of them only gave another name."""
         base, ours, theirs = self._versions
         for at, item in enumerate(base):
-            if at in to_ours or at in to_theirs or not item.key or item.kind == "import":
+            if at in to_ours or at in to_theirs or not item.key or item.kind in _BRINGS:
                 continue
             for side, found in ((ours, to_ours), (theirs, to_theirs)):
                 taken = set(found.values())
@@ -188,7 +190,8 @@ class _Merging:
         for n in self._of[BASE]:
             slot = self._slots[n]
             if slot.at[OURS] is None and slot.at[THEIRS] is None:
-                if not self._versions[BASE][slot.at[BASE] or 0].key:
+                item = self._versions[BASE][slot.at[BASE] or 0]
+                if not item.key or item.kind == "include":
                     gone.add(before)
             else:
                 before = n
@@ -200,9 +203,10 @@ class _Merging:
                 slot = self._slots[n]
                 if slot.at[BASE] is not None:
                     before = n
-                elif (before in gone and not self._versions[version][at].key
-                        and None in slot.at[OURS:]):
-                    return True
+                elif before in gone and None in slot.at[OURS:]:
+                    item = self._versions[version][at]
+                    if not item.key or item.kind == "include":
+                        return True
         return False
 
     def _decide(self, slot: Slot) -> None:
@@ -290,7 +294,7 @@ class _Merging:
             if version is None:
                 continue
             item = self._versions[version][self._slots[n].at[version] or 0]
-            if item.kind in ("function", "method", "import", "first", "comment") and not (
+            if item.kind in (*_BRINGS, "function", "method", "first", "comment") and not (
                     item.text.lstrip().startswith(b"@")):
                 continue
             words = {word.decode("utf-8", "replace") for word in _WORDS.findall(item.text)}

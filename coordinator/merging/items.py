@@ -30,6 +30,7 @@ _ANNOTATED = re.compile(rb"\s*\w+\s*:")
 #: Classes whose annotated fields may be given by position.
 _POSITIONAL = re.compile(
     rb"^\s*@|\b(?:NamedTuple|Struct|Structure|Tuple|Row|Record)\b", re.MULTILINE)
+_BRACED = re.compile(rb"[{(]")
 _NO_COMMENT = re.compile(rb"^[ \t]*(?:$|[^\s#/*;-])", re.MULTILINE)
 _FUTURE = re.compile(rb"\s*from\s+__future__\s")
 _FROM = re.compile(rb"from[ \t]+([.\w]+)[ \t]+import\b")
@@ -41,8 +42,9 @@ class Item:
 
     Attributes:
         key: what it is known by in all three versions; empty if only by its text.
-        kind: of a region, or `import`, `comment`, `text`, `statement`, `attribute`, `head`, `tail`;
-            `first` is what nothing may come before but the head.
+        kind: of a region, or `import` (Python's), `include` (others'), `comment`, `text`,
+            `statement`, `attribute`, `head`, `tail`; `first` is what nothing may come before but
+            the head.
         text: its bytes, without the blank lines below; ends with a line's end, unless empty.
         blank: these blank lines.
         name: what a person calls it.
@@ -258,7 +260,13 @@ class _Making:
         key, kind, shown = "", piece.kind, ""
         text = self._data[piece.start:piece.end]
         if kind == "import":
-            key = "i:" + self._imported(text)
+            plain = b"\n" not in text and not _BRACED.search(text)
+            if self._language == "python":
+                key = "i:" + self._imported(text)
+            elif plain:  # else it is known by what it is like, for its names may be others
+                key, kind = "i:" + self._imported(text), "include"
+            else:
+                kind = "include"
             shown = " ".join(text.decode("utf-8", "replace").split())[:60]
         elif kind == "statement" and piece.name:
             kind = "attribute"

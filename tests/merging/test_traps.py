@@ -350,6 +350,20 @@ SAMPLES = {
 }
 
 
+def test_imports_of_other_languages_are_not_there_twice() -> None:
+    """Known by their text, a changed import was one taken out and another put in, on both sides."""
+    base = "import a from 'a';\nimport React from 'react';\nimport { b } from 'b';\n\nfoo();\n"
+    for old, mine, other in (("{ b }", "{ b, c }", "{ b, d }"), ("{ b }", "{ x, y, z, w }", "{ p, q, r, s }"),
+                             ("React", "React, { one }", "React, { two }")):
+        done = conflict(base, base.replace(old, mine), base.replace(old, other), "javascript")
+        assert done.conflicts or done.notes
+    block = "package m\n\nimport (\n\t\"a\"\n)\n\nfunc F() {\n}\n"
+    conflict(block, block.replace('"a"', '"a"\n\t"b"'), block.replace('"a"', '"a"\n\t"c"'), "go")
+    include = "#include <a.h>\n\nint f(void) {\n    return 1;\n}\n"
+    assert by_regions(include, include.replace("<a.h>", "<a.h>\n#include <b.h>"), include.replace("<a.h>", "<a.h>\n#include <c.h>"),
+                      "c") == include.replace("<a.h>", "<a.h>\n#include <b.h>\n#include <c.h>")
+
+
 @pytest.mark.parametrize("language", sorted(SAMPLES))
 def test_other_languages(language: str) -> None:
     base, (before, after), end = SAMPLES[language]
