@@ -132,7 +132,7 @@ def _of(
 def _with_banners(unit: Unit, lines: list[str], behind: int, end: int) -> list[Unit]:
     """A unit, and the comments apart from all statements below it: each block is one of its own."""
     rest = lines[behind:end]
-    if unit.members or not any(line.startswith("#") for line in rest):
+    if unit.members or not any(line.strip().startswith("#") for line in rest):
         return [unit]
     at = next((n for n, line in enumerate(rest) if not line.strip()), len(rest))
     blocks: list[list[str]] = [[]]

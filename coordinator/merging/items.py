@@ -225,6 +225,7 @@ class _Making:
         ends = [one.region.end for one in members]
         lead: int | None = None
         stated = False
+        joins: list[Piece] = []
         at = 0
         for piece in own:
             while at < len(ends) and ends[at] <= piece.start:
@@ -234,7 +235,8 @@ class _Making:
                 continue  # it is in a region
             start = self._line_start(piece.start)
             if piece.kind == "text" and (at or stated):
-                continue  # it tells of what stands before it
+                joins.append(piece)  # it tells of what stands before it
+                continue
             if start < first or data[start:piece.start].strip():
                 continue  # it goes on with what stands before it
             if piece.kind == "comment":
@@ -247,6 +249,9 @@ class _Making:
             stated = stated or piece.kind != "comment"
             cuts.append(self._cut(piece, begin))
         cuts.sort(key=lambda one: one.first)
+        for piece in joins:
+            before_it = cuts[bisect_right(cuts, piece.start, key=lambda one: one.first) - 1]
+            before_it.last = max(before_it.last, self._text_end(piece.start, piece.end))
         for before, after in pairwise(cuts):
             if after.first < before.last:
                 return None

@@ -252,6 +252,14 @@ def test_a_text_below_a_field_goes_with_it() -> None:
         "    y = 2\n", '    p = 1\n    """About p."""\n    q = 1\n    """About q."""\n    y = 2\n')
 
 
+def test_a_text_at_the_end_of_a_class() -> None:
+    """It was taken for a closing brace, and went to the end."""
+    base = "class A:\n    x = 1\n\n\ndef f():\n    return 1\n"
+    ours = base.replace("    x = 1\n", '    x = 1\n    y = 2\n    """About y."""\n')
+    theirs = base.replace("    x = 1\n", "    x = 1\n\n    def m(self):\n        return 1\n")
+    assert 'y = 2\n    """About y."""\n\n    def m(self)' in by_regions(base, ours, theirs)
+
+
 def test_one_name_from_two_places_is_a_conflict() -> None:
     """Merged as sets, the later import would silently win."""
     base = "from x import a\nfrom y import b\n\nz = a, b\n"
