@@ -65,8 +65,12 @@ class Unit:
     head: str = ""
 
     def bare(self) -> str:
-        """Its lines without blank ones, and without the blanks at their ends."""
-        return _bare(self.text)
+        """Its lines without blank ones, without the blanks at their ends, and without comments
+        below it: these belong to nobody."""
+        lines = _bare(self.text).split("\n")
+        while lines and lines[-1].lstrip().startswith("#"):
+            lines.pop()
+        return "\n".join(lines)
 
 
 def _bare(text: str) -> str:
@@ -275,8 +279,9 @@ def deal(old: str, new: str, seed: int, *, turns: bool) -> tuple[str, str] | Non
             head = head_new
         texts.append(head + "".join(unit.text for unit in made))
     try:
-        for text in texts:
-            ast.parse(text)
+        known = used_early(old) | used_early(new)
+        if any(used_early(text) - known for text in texts):
+            return None  # a side that cannot be imported is no work of anybody
     except SyntaxError:
         return None
     return (texts[0], texts[1]) if old not in texts and texts[0] != texts[1] else None
@@ -290,8 +295,11 @@ def right(result: str, new: str) -> str:
         made, wanted = units(result), units(new)
     except (SyntaxError, ValueError) as bad:
         return f"no Python: {bad}"
-    if _bare(made[0]) != _bare(wanted[0]):
+    if _code(made[0]) != _code(wanted[0]):
         return "the head"
+    lines = [Counter(_bare(text).split("\n")) for text in (result, new)]
+    if lines[0] != lines[1]:
+        return f"lines: {list((lines[0] - lines[1]) + (lines[1] - lines[0]))[:2]}"
     said = _same(made[1], wanted[1], "")
     if said:
         return said
@@ -299,10 +307,15 @@ def right(result: str, new: str) -> str:
     return f"used before bound: {sorted(early)[:3]}" if early else ""
 
 
+def _code(head: str) -> str:
+    return "\n".join(line for line in _bare(head).split("\n") if not line.lstrip().startswith("#"))
+
+
 def _same(made: list[Unit], wanted: list[Unit], path: str) -> str:
     def content(unit: Unit) -> tuple[str, str]:
         return unit.key, "" if unit.members else unit.bare()
 
+    made, wanted = ([unit for unit in of if unit.bare()] for of in (made, wanted))
     have, due = Counter(map(content, made)), Counter(map(content, wanted))
     if have != due:
         missing, extra = due - have, have - due
@@ -320,7 +333,7 @@ def _same(made: list[Unit], wanted: list[Unit], path: str) -> str:
             partner = waiting[unit.key].pop(0) if waiting.get(unit.key) else None
             if partner is None:
                 return f"{path}{unit.key}: no such class"
-            if _bare(unit.head) != _bare(partner.head):
+            if _code(unit.head) != _code(partner.head):
                 return f"{path}{unit.key}: its head"
             said = _same(unit.members, partner.members, f"{path}{unit.key}.")
             if said:

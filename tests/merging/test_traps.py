@@ -256,7 +256,7 @@ def test_a_text_at_the_end_of_a_class() -> None:
     """It was taken for a closing brace, and went to the end."""
     base = "class A:\n    x = 1\n\n\ndef f():\n    return 1\n"
     ours = base.replace("    x = 1\n", '    x = 1\n    y = 2\n    """About y."""\n')
-    theirs = base.replace("    x = 1\n", "    x = 1\n\n    def m(self):\n        return 1\n")
+    theirs = base.replace("    x = 1\n", "    x = 9\n\n    def m(self):\n        return 1\n")
     assert 'y = 2\n    """About y."""\n\n    def m(self)' in by_regions(base, ours, theirs)
 
 
