@@ -351,7 +351,7 @@ class _Merging:
         out: list[int] = []
         while all(queues):
             (mine, other) = queues
-            ranks = [queue[0][1].kind != "first" for queue in queues]
+            ranks = [_rank(queue[0][1]) for queue in queues]
             needs = [_needs(mine[0][1], other), _needs(other[0][1], mine)]
             out.append(queues[(ranks[1], needs[1]) < (ranks[0], needs[0])].pop(0)[0])
         return out + [n for queue in queues for n, _ in queue]
@@ -400,3 +400,8 @@ def _needs(item: Item, others: Sequence[tuple[int, Item]]) -> bool:
     """Whether a text speaks of what one of these defines."""
     names = {one.key[2:].partition("#")[0] for _, one in others if one.key[:2] in ("r:", "a:")}
     return any(word.decode("utf-8", "replace") in names for word in _WORDS.findall(item.text))
+
+
+def _rank(item: Item) -> int:
+    """What must stand before what: a docstring, what is to be imported first, all else."""
+    return 2 if item.kind != "first" else int(item.key != "<text>")

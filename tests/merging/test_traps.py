@@ -226,6 +226,16 @@ def test_points_of_a_list_in_markdown() -> None:
     conflict(base, ours, base + "Other.\n", "markdown")
 
 
+def test_a_docstring_and_what_is_imported_first() -> None:
+    """Behind an import a text is no docstring."""
+    base = "# Licence.\n\nimport os\n\nA = 1\n"
+    documented = base.replace("import os", '"""About."""\n\nimport os')
+    future = base.replace("import os", "from __future__ import annotations\n\nimport os")
+    for ours, theirs in ((documented, future), (future, documented)):
+        done = by_regions(base, ours, theirs)
+        assert ast.get_docstring(ast.parse(done)) == "About." and "from __future__" in done
+
+
 def test_what_a_file_begins_with_stays_first() -> None:
     base = "#!/usr/bin/env python\n# Licence.\nimport os\n\nA = 1\n"
     for ours in (base.replace("import os", "from __future__ import annotations\nimport os"),
