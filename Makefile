@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents battery regions-corpus bench bench-growth screenshot clean merge-corpus
+.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents battery regions-corpus bench bench-growth screenshot clean merge-corpus merge-history
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -84,3 +84,6 @@ merge-corpus: setup  ## merge two releases of real packages, dealt to two sides,
 .PHONY: meaning-oracle
 meaning-oracle: setup  ## hundreds of changed interfaces in real packages: who breaks, by coord and by mypy (ORACLE="--seed 2 --show")
 	@$(BIN)/python -P benchmarks/meaning_oracle.py $(ORACLE)
+
+merge-history: setup  ## merge again what was merged in a git repository (REPO=path)
+	@$(BIN)/python benchmarks/merge_history.py -v $(REPO)

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coordinator.merging.items import Item, walk
+from coordinator.merging.items import Item, bound_by, walk
 from coordinator.regions.reading import PythonNames, Reading
 
 _NUMBER = re.compile(r"#\d+(?=\.|\Z)")
@@ -145,6 +145,22 @@ def complete(
         return []
     shown = min(wrong).decode("utf-8", "replace")[:60]
     return [Fault(f"{len(wrong)} lines are not as often there as they should be (as {shown!r})")]
+
+
+def imported_once(versions: Sequence[Sequence[Item]], result: Sequence[Item]) -> list[Fault]:
+    """What is wrong with a merge by region: a name that each side imports from elsewhere."""
+    counts = []
+    for items in (*versions, result):
+        count: Counter[str] = Counter()
+        for item in items:
+            if item.key.startswith("i:"):
+                count.update(bound_by(item))
+        counts.append(count)
+    names = sorted(name for name, times in counts[3].items()
+                   if times > 1 and times > max(count[name] for count in counts[:3]))
+    if not names or "*" in names:
+        return []
+    return [Fault(f"{_listed(names)} imported from two places", tuple(names))]
 
 
 def lines_of(data: bytes) -> Counter[bytes]:

@@ -13,17 +13,23 @@ fields) are in conflict. Pure. """
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from coordinator.merging import leaves
 from coordinator.merging.checks import Changes
 from coordinator.merging.items import Item, bound_by, told_apart
-from coordinator.merging.matching import pairs, renamed
+from coordinator.merging.matching import RENAMED_MIN, pairs, renamed
 from coordinator.merging.model import Clash, LineMerge, Segments
 
 BASE, OURS, THEIRS = 0, 1, 2
+#: Kinds that only bring names in.
+_BRINGS = ("import", "include")
 _WORDS = re.compile(rb"\w+")
+#: Lists of more items, with more of one text and no name, or with more pairs of texts to compare,
+#: are not merged.
+ITEMS_MAX, ALIKE_MAX, COMPARED_MAX = 5_000, 100, 2_000
 #: What both sides took away was renamed by one of them if so much of it is left.
 GONE_MIN = 0.75
 
@@ -43,6 +49,8 @@ class Notes:
 
     renames: list[tuple[str, str]] = field(default_factory=list)
     imports: bool = False
+    #: Whether additions are put behind what they need from the other side.
+    settles: bool = False
     shared: Changes = field(default_factory=Changes)
 
 
@@ -67,25 +75,35 @@ class _Merging:
         self._notes = notes
         self._name = name
         self._slots: list[Slot] = []
+        self._compared = 0
         #: Of each version: position -> slot.
         self._of: list[list[int]] = [[-1] * len(one) for one in versions]
 
     def merge(self) -> Segments | None:
-        self._match()
-        if self._rewritten():
+        if self._too_many() or not self._match() or self._rewritten():
             return None
         for slot in self._slots:
             self._decide(slot)
         order = self._order()
         if order is None:
             return None
-        return self._joined(self._unordered(self._settled(order)))
+        return self._joined(self._unordered(
+            self._settled(order) if self._notes.settles else order))
 
     def _item(self, slot: Slot, version: int) -> Item | None:
         at = slot.at[version]
         return None if at is None else self._versions[version][at]
 
-    def _match(self) -> None:
+    def _too_many(self) -> bool:
+        """Whether matching would take too long: whoever merges waits for it."""
+        for version in self._versions:
+            alike = Counter(item.text.strip() for item in version if not item.key)
+            if len(version) > ITEMS_MAX or max(alike.values(), default=0) > ALIKE_MAX:
+                return True
+        return False
+
+    def _match(self) -> bool:
+        """Find the slots. False where there was too much to compare."""
         base, ours, theirs = self._versions
         to_ours, to_theirs = pairs(base, ours), pairs(base, theirs)
         self._renames(to_ours, to_theirs, OURS)
@@ -105,6 +123,7 @@ class _Merging:
         for at in new_theirs:
             if self._of[THEIRS][at] < 0:
                 self._add([None, None, at])
+        return self._compared <= COMPARED_MAX
 
     def _at_one_place(self, mine: int, other: int) -> bool:
         """Whether what both sides added, of one text and without a name, is one addition."""
@@ -133,26 +152,32 @@ class _Merging:
         new = [at for at, item in enumerate(side)
                if at not in taken and item.key and item.key not in known]
         for at, item in enumerate(base):
-            if at in mine or not item.key or item.kind == "import":
+            if at in mine or not item.key or item.kind in _BRINGS:
                 continue
             theirs = other.get(at)
             if theirs is None or far[theirs].text == item.text:
                 continue
-            found = renamed(item, [side[one] for one in new])
+            found = self._renamed(item, [side[one] for one in new])
             if found is not None:
                 mine[at] = new.pop(found)
                 self._notes.renames.append((item.name, side[mine[at]].name))
+
+    def _renamed(
+        self, item: Item, candidates: Sequence[Item], least: float = RENAMED_MIN,
+    ) -> int | None:
+        self._compared += len(candidates)
+        return renamed(item, candidates, least) if self._compared <= COMPARED_MAX else None
 
     def _both_gone(self, to_ours: dict[int, int], to_theirs: dict[int, int]) -> None:
         """Find what both sides took away, and one of them only gave another name."""
         base, ours, theirs = self._versions
         for at, item in enumerate(base):
-            if at in to_ours or at in to_theirs or not item.key or item.kind == "import":
+            if at in to_ours or at in to_theirs or not item.key or item.kind in _BRINGS:
                 continue
             for side, found in ((ours, to_ours), (theirs, to_theirs)):
                 taken = set(found.values())
                 new = [n for n, one in enumerate(side) if n not in taken and one.key]
-                one = renamed(item, [side[n] for n in new], GONE_MIN)
+                one = self._renamed(item, [side[n] for n in new], GONE_MIN)
                 if one is not None:
                     found[at] = new[one]
                     self._notes.renames.append((item.name, side[new[one]].name))
@@ -165,7 +190,8 @@ class _Merging:
         for n in self._of[BASE]:
             slot = self._slots[n]
             if slot.at[OURS] is None and slot.at[THEIRS] is None:
-                if not self._versions[BASE][slot.at[BASE] or 0].key:
+                item = self._versions[BASE][slot.at[BASE] or 0]
+                if not item.key or item.kind == "include":
                     gone.add(before)
             else:
                 before = n
@@ -177,9 +203,10 @@ class _Merging:
                 slot = self._slots[n]
                 if slot.at[BASE] is not None:
                     before = n
-                elif (before in gone and not self._versions[version][at].key
-                        and None in slot.at[OURS:]):
-                    return True
+                elif before in gone and None in slot.at[OURS:]:
+                    item = self._versions[version][at]
+                    if not item.key or item.kind == "include":
+                        return True
         return False
 
     def _decide(self, slot: Slot) -> None:
@@ -258,20 +285,24 @@ class _Merging:
         """With what one side added behind what it needs, where only the other side brought that:
         neither can have meant an order of the two."""
         out = list(order)
+        brought = {
+            version: {n: names for n in order if (names := self._brought(n, version))}
+            for version in (OURS, THEIRS)
+        }
         for n in reversed(order):
             version = next((v for v in (OURS, THEIRS) if self._added_by(n, v)), None)
             if version is None:
                 continue
             item = self._versions[version][self._slots[n].at[version] or 0]
-            if item.kind in ("function", "method", "import", "first", "comment") and not (
+            if item.kind in (*_BRINGS, "function", "method", "first", "comment") and not (
                     item.text.lstrip().startswith(b"@")):
                 continue
             words = {word.decode("utf-8", "replace") for word in _WORDS.findall(item.text)}
             at = out.index(n)
-            late = [place for place in range(at + 1, len(out))
-                    if words & self._brought(out[place], version)]
+            late = [place for place in map(out.index, brought[version])
+                    if place > at and words & brought[version][out[place]]]
             if late:
-                out.insert(late[-1], out.pop(at))
+                out.insert(max(late), out.pop(at))
         return out
 
     def _brought(self, n: int, version: int) -> set[str]:
@@ -320,7 +351,7 @@ class _Merging:
         out: list[int] = []
         while all(queues):
             (mine, other) = queues
-            ranks = [queue[0][1].kind != "first" for queue in queues]
+            ranks = [_rank(queue[0][1]) for queue in queues]
             needs = [_needs(mine[0][1], other), _needs(other[0][1], mine)]
             out.append(queues[(ranks[1], needs[1]) < (ranks[0], needs[0])].pop(0)[0])
         return out + [n for queue in queues for n, _ in queue]
@@ -348,6 +379,8 @@ class _Merging:
         for one in (ours, theirs, base):
             if one is not None:
                 return one
+        if self._kind(n) == "head":
+            return max((items[0].blank for items in self._versions if len(items) > 1), key=len)
         new = self._slots[following].at
         for version in (OURS, THEIRS):  # as it was put behind something else
             then = new[version]
@@ -367,3 +400,8 @@ def _needs(item: Item, others: Sequence[tuple[int, Item]]) -> bool:
     """Whether a text speaks of what one of these defines."""
     names = {one.key[2:].partition("#")[0] for _, one in others if one.key[:2] in ("r:", "a:")}
     return any(word.decode("utf-8", "replace") in names for word in _WORDS.findall(item.text))
+
+
+def _rank(item: Item) -> int:
+    """What must stand before what: a docstring, what is to be imported first, all else."""
+    return 2 if item.kind != "first" else int(item.key != "<text>")

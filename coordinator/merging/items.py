@@ -11,6 +11,7 @@ Pure. Where items do not begin on lines of their own, there are none: the text i
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,9 +30,10 @@ _ANNOTATED = re.compile(rb"\s*\w+\s*:")
 #: Classes whose annotated fields may be given by position.
 _POSITIONAL = re.compile(
     rb"^\s*@|\b(?:NamedTuple|Struct|Structure|Tuple|Row|Record)\b", re.MULTILINE)
+_BRACED = re.compile(rb"[{(]")
 _NO_COMMENT = re.compile(rb"^[ \t]*(?:$|[^\s#/*;-])", re.MULTILINE)
 _FUTURE = re.compile(rb"\s*from\s+__future__\s")
-_FROM = re.compile(rb"from\s+([.\w\s]+?)\s+import\b")
+_FROM = re.compile(rb"from[ \t]+([.\w]+)[ \t]+import\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,9 @@ class Item:
 
     Attributes:
         key: what it is known by in all three versions; empty if only by its text.
-        kind: of a region, or `import`, `comment`, `text`, `statement`, `attribute`, `head`, `tail`;
-            `first` is what nothing may come before but the head.
+        kind: of a region, or `import` (Python's), `include` (others'), `comment`, `text`,
+            `statement`, `attribute`, `head`, `tail`; `first` is what nothing may come before but
+            the head.
         text: its bytes, without the blank lines below; ends with a line's end, unless empty.
         blank: these blank lines.
         name: what a person calls it.
@@ -143,6 +146,7 @@ class _Making:
         self._language = reading.outline.language or ""
         self._pieces = sorted(reading.pieces, key=lambda one: (one.start, -one.end))
         self._bodies = sorted(reading.bodies, key=lambda one: one.start)
+        self._starts = [one.start for one in self._bodies]
         self._regions = [one for one in reading.outline.regions if one.kind != "header"]
 
     def file(self) -> tuple[Item, ...] | None:
@@ -201,8 +205,9 @@ class _Making:
         data = self._data
         cuts: list[_Cut] = []
         own = [one for one in self._pieces if one.within == within]
-        around = [one for one in own if any(
-            one.start < node.region.start < one.end for node in members)]
+        starts = [node.region.start for node in members]
+        around = [one for one in own
+                  if bisect_left(starts, one.end) > bisect_right(starts, one.start)]
         if len(around) == 1 and all(one.kind == "comment" for one in own if one is not around[0]):
             own.remove(around[0])  # it wraps all: an include guard, the braces of JSON
         else:
@@ -216,8 +221,11 @@ class _Making:
             cuts.append(_Cut(region.start, self._text_end(region.start, region.end), f"r:{name}",
                              region.kind, region.name, node))
         begins = [one.region.start for one in members]
+        led = {self._line_start(one.start) for one in own if one.kind != "text"}
         ends = [one.region.end for one in members]
         lead: int | None = None
+        stated = False
+        joins: list[Piece] = []
         at = 0
         for piece in own:
             while at < len(ends) and ends[at] <= piece.start:
@@ -226,19 +234,24 @@ class _Making:
                 lead = None
                 continue  # it is in a region
             start = self._line_start(piece.start)
+            if piece.kind == "text" and (at or stated):
+                joins.append(piece)  # it tells of what stands before it
+                continue
             if start < first or data[start:piece.start].strip():
                 continue  # it goes on with what stands before it
             if piece.kind == "comment":
                 # A licence, an interpreter, an encoding are the file's.
                 follows = None if self._opens(piece) else self._follows(piece.end)
-                if follows is not None and any(
-                        self._line_start(one.start) == follows and one.kind != "text"
-                        for one in own):
+                if follows in led:
                     lead = start if lead is None else lead
                     continue
             begin, lead = (start if lead is None else lead), None
+            stated = stated or piece.kind != "comment"
             cuts.append(self._cut(piece, begin))
         cuts.sort(key=lambda one: one.first)
+        for piece in joins:
+            before_it = cuts[bisect_right(cuts, piece.start, key=lambda one: one.first) - 1]
+            before_it.last = max(before_it.last, self._text_end(piece.start, piece.end))
         for before, after in pairwise(cuts):
             if after.first < before.last:
                 return None
@@ -252,7 +265,13 @@ class _Making:
         key, kind, shown = "", piece.kind, ""
         text = self._data[piece.start:piece.end]
         if kind == "import":
-            key = "i:" + self._imported(text)
+            plain = b"\n" not in text and not _BRACED.search(text)
+            if self._language == "python":
+                key = "i:" + self._imported(text)
+            elif plain:  # else it is known by what it is like, for its names may be others
+                key, kind = "i:" + self._imported(text), "include"
+            else:
+                kind = "include"
             shown = " ".join(text.decode("utf-8", "replace").split())[:60]
         elif kind == "statement" and piece.name:
             kind = "attribute"
@@ -265,7 +284,7 @@ class _Making:
         if self._language == "python":
             found = _FROM.match(text)
             if found:
-                return "from " + b"".join(found[1].split()).decode("utf-8", "replace")
+                return "from " + found[1].decode("utf-8", "replace")
         return " ".join(text.decode("utf-8", "surrogateescape").split())
 
     def _item(self, cut: _Cut, until: int) -> Item:
@@ -280,7 +299,7 @@ class _Making:
         if self._data[node.region.end:until].strip():
             return made  # something goes on behind it that is in no region
         end = cut.first + len(made.text)
-        found = next((one for one in self._bodies if cut.first <= one.start < one.end <= end), None)
+        found = self._body_between(cut.first, end)
         if node.members or cut.kind == "class":
             inner = self._inside(cut.first, min(end, len(self._data)), node.members, cut.name,
                                  node.region.name + ".", found.body if found else len(self._data))
@@ -290,6 +309,16 @@ class _Making:
             if cut.first <= start < body < end:
                 return replace(made, parts=(start - cut.first, body - cut.first))
         return made
+
+    def _body_between(self, first: int, last: int) -> Body | None:
+        """The outermost body of what begins after `first` and ends before `last`."""
+        for at in range(bisect_left(self._starts, first), len(self._bodies)):
+            body = self._bodies[at]
+            if body.start >= last:
+                return None
+            if body.end <= last:
+                return body
+        return None
 
     def _body(self, found: Body) -> int:
         """Where the lines of a body begin; before the function, if it has none of its own."""

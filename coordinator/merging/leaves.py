@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from coordinator.merging import near_lines
 from coordinator.merging.items import Item
 from coordinator.merging.model import Clash, LineMerge, Segments
 
 if TYPE_CHECKING:
     from coordinator.merging.containers import Notes
 
-_FROM = re.compile(rb"(?P<head>from\s+[.\w\s]+?\s+import\s*)(?P<open>\(?)(?P<names>[\w\s,]*?)"
-                   rb"(?P<close>,?\s*\)?)(?P<end>\s*)\Z")
+_FROM = re.compile(rb"from[ \t]+([.\w]+)[ \t]+import[ \t]*(?=[\w(])")
+_NAMES = re.compile(rb"[\w\s,]*")
 _GUARDED = re.compile(rb"[ \t]+(?:from[ \t]+[.\w]+[ \t]+)?import[ \t]+[\w., \t]+")
 #: Where an import would grow longer than this (characters), it gets a line for each name.
 LINE_MAX = 88
@@ -68,6 +70,9 @@ def both(
     merged = lines(base.text, ours.text, theirs.text)
     if not merged.conflicts:
         return [merged.data]
+    nearby = near_lines.merged(base.text, ours.text, theirs.text, listed=ours.kind == "section")
+    if nearby is not None:
+        return [nearby]
     if base.parts and ours.parts and theirs.parts and base.parts != (0, 0):
         return _in_parts(base, ours, theirs, lines)
     return [Clash(ours.name, "both changed it", base.text, ours.text, theirs.text)]
@@ -86,10 +91,11 @@ def _in_parts(base: Item, ours: Item, theirs: Item, lines: LineMerge) -> Segment
             out.append(other)
         else:
             merged = lines(was, mine, other)
-            if merged.conflicts:
+            nearby = near_lines.merged(was, mine, other) if merged.conflicts else merged.data
+            if nearby is None:
                 out.append(Clash(ours.name, f"both changed {what}", was, mine, other))
             else:
-                out.append(merged.data)
+                out.append(nearby)
     return out
 
 
@@ -99,31 +105,81 @@ def _parts(item: Item) -> tuple[bytes, bytes, bytes]:
     return item.text[:start], item.text[start:body], item.text[body:]
 
 
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """`from WHERE import NAMES`. `indent` is that of names on lines of their own."""
+
+    text: bytes
+    where: bytes
+    names: list[bytes]
+    enclosed: bool
+    indent: bytes | None
+
+
 def imported(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
     """`from x import a, b` with the names that either side added, without those that either took
     out; None where it is written in a way that this would lose something of."""
     if not ours.key.startswith("i:") or not theirs.key.startswith("i:"):
         return None
-    found = [_FROM.match(one.text) if one is not None else None for one in (base, ours, theirs)]
-    _, mine, other = found
-    if mine is None or other is None or (base is not None and found[0] is None):
+    before = _import(base.text) if base is not None else None
+    mine, other = _import(ours.text), _import(theirs.text)
+    if mine is None or other is None or (base is not None and before is None):
         return None
-    if mine["head"].split() != other["head"].split():
+    if mine.where != other.where:
         return None
-    was, one, two = (_names(match) if match is not None else [] for match in found)
+    one, two = mine.names, other.names
+    was = before.names if before is not None else []
     gone = {name for name in was if name not in one or name not in two}
     names = [name for name in one if name not in gone]
     names += [name for name in two if name not in gone and name not in names]
     if not names:
         return None
-    for match, present in ((mine, one), (other, two)):
-        if set(present) == set(names):
-            return match.string
-    if one == sorted(one, key=_sign) and two == sorted(two, key=_sign):
-        names.sort(key=_sign)
-    elif _folded(one) and _folded(two):
-        names.sort(key=lambda name: name.lower())
+    for side in (mine, other):
+        if set(side.names) == set(names):
+            return side.text
+    for key in (_as_is, _folded):
+        if one == sorted(one, key=key) and two == sorted(two, key=key):
+            names.sort(key=key)
+            break
     return _written(mine, other, names)
+
+
+def _import(text: bytes) -> _Import | None:
+    found = _FROM.match(text)
+    if found is None:
+        return None
+    rest = text[found.end():].strip()
+    enclosed = rest.startswith(b"(")
+    if enclosed:
+        if not rest.endswith(b")"):
+            return None
+        rest = rest[1:-1]
+    if not _NAMES.fullmatch(rest) or (b"\n" in rest and not enclosed):
+        return None
+    lines = rest.split(b"\n")[1:]
+    line = next((one for one in lines if one.strip()), b"")
+    indent = line[:len(line) - len(line.lstrip())] if line else None
+    names = [b" ".join(one.split()) for one in rest.split(b",") if one.strip()]
+    return _Import(text, found[1], names, enclosed, indent)
+
+
+def _as_is(name: bytes) -> bytes:
+    return name
+
+
+def _folded(name: bytes) -> bytes:
+    return name.lower()
+
+
+def _written(mine: _Import, other: _Import, names: list[bytes]) -> bytes:
+    """In the way of the side that has more lines."""
+    like = max((mine, other), key=lambda one: one.text.count(b"\n"))
+    head = b"from " + like.where + b" import "
+    flat = head + (b"(%s)" if like.enclosed else b"%s") % b", ".join(names)
+    if like.indent is None and len(flat) <= LINE_MAX:
+        return flat + b"\n"
+    indent = like.indent or b"    "
+    return head + b"(\n" + b"".join(indent + one + b",\n" for one in names) + b")\n"
 
 
 def guarded(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
@@ -144,33 +200,3 @@ def _guard(text: bytes) -> tuple[bytes, list[bytes]] | None:
     if not head.startswith(b"if ") or not all(_GUARDED.fullmatch(line) for line in lines):
         return None
     return (head, lines) if len(set(lines)) == len(lines) > 0 else None
-
-
-def _sign(name: bytes) -> bytes:
-    return name
-
-
-def _folded(names: list[bytes]) -> bool:
-    return names == sorted(names, key=lambda name: name.lower())
-
-
-def _names(match: re.Match[bytes]) -> list[bytes]:
-    return [b" ".join(one.split()) for one in match["names"].split(b",") if one.strip()]
-
-
-def _written(mine: re.Match[bytes], other: re.Match[bytes], names: list[bytes]) -> bytes:
-    """In the way of the side that has more lines."""
-    like = max((mine, other), key=lambda one: one.string.count(b"\n"))
-    head = b" ".join(like["head"].split()) + b" "
-    if b"\n" in like["names"].strip(b" ") or b"\n" in like["close"]:
-        line = next((one for one in like["names"].split(b"\n") if one.strip()), b"")
-        indent = line[:len(line) - len(line.lstrip())] or b"    "
-        if line and like["names"].startswith(line):
-            indent = b"    "
-        return head + b"(\n" + b"".join(indent + one + b",\n" for one in names) + b")" + b"\n"
-    flat = head + b", ".join(names)
-    if like["open"]:
-        flat = head + b"(" + b", ".join(names) + b")"
-    if len(flat) > LINE_MAX:
-        return head + b"(\n" + b"".join(b"    " + one + b",\n" for one in names) + b")\n"
-    return flat + b"\n"

@@ -119,7 +119,13 @@ class _Regions:
         listed = [one for one in made if one is not None]
         if len(listed) < 3:
             return Merged(b"", "conflict", notes=("its regions are not on lines of their own",))
-        noted = containers.Notes()
+        done = self._merged(listed, containers.Notes())
+        if done.by == "conflict" and any("before it is bound" in note for note in done.notes):
+            again = self._merged(listed, containers.Notes(settles=True))
+            return again if again.by == "regions" else done
+        return done
+
+    def _merged(self, listed: Sequence[Sequence[Item]], noted: containers.Notes) -> Merged:
         segments = containers.merge(listed, self._lines, noted, FILE)
         if segments is None:
             return Merged(b"", "conflict", notes=("both sides arranged the file anew",))
@@ -145,8 +151,11 @@ class _Regions:
         if not noted.renames:
             faults += checks.kept(self._readings, result)
         without: list[Sequence[Item] | None] = [None] * 4
+        made = items(data, result)
+        if result.outline.language == "python":
+            faults += checks.imported_once(listed, made or ())
         if noted.imports:
-            without = [*listed, items(data, result)]
+            without = [*listed, made]
         return faults + checks.complete(self._texts, data, without, noted.shared)
 
     def _formed(self, data: bytes) -> bytes:

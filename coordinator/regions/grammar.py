@@ -8,6 +8,8 @@ It keeps compiled queries, and nothing of any file.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 
 from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
@@ -42,6 +44,15 @@ def parse(data: bytes, language: str) -> Tree:
     return load(language)[0].parse(data)
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A file's outline, and what it was made from; None and nothing where it was not divided."""
+
+    outline: Outline
+    tree: Tree | None = None
+    marks: Sequence[Mark] = ()
+
+
 def outline(data: bytes, language: str | None, *, nested: bool = False) -> Outline:
     """The regions of these bytes, found anew. Whatever the bytes are, there is an answer.
 
@@ -49,23 +60,28 @@ def outline(data: bytes, language: str | None, *, nested: bool = False) -> Outli
         language: a name of the table; None, or one that is not in it: one region of kind `file`.
         nested: also the definitions inside of functions.
     """
+    return read(data, language, nested=nested).outline
+
+
+def read(data: bytes, language: str | None, *, nested: bool = False) -> Read:
+    """The same, with the tree that it was made from."""
     if language not in languages():
-        return whole(data, None, "no language of the table")
+        return Read(whole(data, None, "no language of the table"))
     assert language is not None
     if len(data) > FILE_BYTES_MAX:
-        return whole(data, language, f"larger than {FILE_BYTES_MAX:,} bytes")
+        return Read(whole(data, language, f"larger than {FILE_BYTES_MAX:,} bytes"))
     try:
         query = load(language)[1]
     except ImportError:
-        return whole(data, language, f"the grammar for {language} is not installed")
+        return Read(whole(data, language, f"the grammar for {language} is not installed"))
     tree = parse(data, language)
     marks, leads = marked(tree.root_node, query)
     if len(marks) > MARKS_MAX:
-        return whole(data, language, f"more than {MARKS_MAX:,} definitions")
+        return Read(whole(data, language, f"more than {MARKS_MAX:,} definitions"))
     found = divide(data, language, marks, leads, nested=nested, broken=tree.root_node.has_error)
     if sum(end - start for region in found.regions for start, end in region.spans) != len(data):
-        return whole(data, language, "it could not be divided without gaps")
-    return found
+        return Read(whole(data, language, "it could not be divided without gaps"))
+    return Read(found, tree, marks)
 
 
 def marked(root: Node, query: Query) -> tuple[list[Mark], list[tuple[int, int]]]:

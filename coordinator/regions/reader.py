@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from coordinator.regions import names, python_names
-from coordinator.regions.grammar import load, marked, outline, parse
+from coordinator.regions import grammar, names, python_names
 from coordinator.regions.languages import languages
 from coordinator.regions.reading import Body, Piece, Reading
 
@@ -24,14 +23,14 @@ NAME_BYTES_MAX = 200
 
 def read(data: bytes, language: str | None) -> Reading:
     """All that a merge asks of these bytes. Whatever they are, there is an answer."""
-    found = outline(data, language)
-    if found.note or language is None:
-        return Reading(found)
-    root = parse(data, language).root_node
+    found = grammar.read(data, language)
+    if found.tree is None or language is None:
+        return Reading(found.outline)
+    root = found.tree.root_node
     imports = frozenset(languages()[language].imports)
     pieces = [_piece(node, imports, -1) for node in root.named_children]
     bodies = []
-    for mark in marked(root, load(language)[1])[0]:
+    for mark in found.marks:
         if mark.kind not in ("class", "namespace", "function", "method"):
             continue
         node = root.descendant_for_byte_range(mark.start, mark.end)
@@ -46,7 +45,7 @@ def read(data: bytes, language: str | None) -> Reading:
             pieces += [_piece(child, imports, body.start_byte)
                        for child in (*inside, *body.named_children)]
     return Reading(
-        found, sum(1 for _ in _faults(root)) if root.has_error else 0, pieces, bodies,
+        found.outline, sum(1 for _ in _faults(root)) if root.has_error else 0, pieces, bodies,
         python_names.read(data) if language == "python" else None,
     )
 

@@ -204,6 +204,38 @@ def test_statements_at_one_place_are_a_conflict() -> None:
         conflict(fields, fields + "    p: int\n", fields + "    q: int\n")
 
 
+def test_neighbouring_lines_of_one_body() -> None:
+    """Conflicts to git, for it knows nothing of lines but that they are near."""
+    base = "def f():\n    a = 1\n    b = 2\n    c = 3\n    return a\n"
+    assert by_regions(base, base.replace("a = 1", "a = 11"), base.replace("b = 2", "b = 12")) == base.replace(
+        "a = 1", "a = 11").replace("b = 2", "b = 12")
+    put = base.replace("    b = 2\n", "    x = 0\n    b = 2\n")
+    assert by_regions(base, put, base.replace("b = 2", "b = 12")) == put.replace("b = 2", "b = 12")
+    assert by_regions(base, put, base.replace("a = 1", "a = 11")) == put.replace("a = 1", "a = 11")
+    conflict(base, put, base.replace("    b = 2\n", "    y = 0\n    b = 2\n"))  # which of the two is first?
+    conflict(base, put, base.replace("    b = 2\n", ""))
+    conflict(base, put, base.replace("    b = 2\n", "    if b:\n        b = 2\n"))  # in whose place is what?
+    conflict(base, base.replace("b = 2", "b = 3"), base.replace("b = 2", "b = 4"))
+
+
+def test_points_of_a_list_in_markdown() -> None:
+    base = "# Changes\n\n## New\n\n* One.\n"
+    ours, theirs = base + "* Two,\n  and more.\n", base + "* Three.\n"
+    assert by_regions(base, ours, theirs, "markdown") == ours + "* Three.\n"
+    conflict(base, base + "\nText.\n", base + "\nOther.\n", "markdown")
+    conflict(base, ours, base + "Other.\n", "markdown")
+
+
+def test_a_docstring_and_what_is_imported_first() -> None:
+    """Behind an import a text is no docstring."""
+    base = "# Licence.\n\nimport os\n\nA = 1\n"
+    documented = base.replace("import os", '"""About."""\n\nimport os')
+    future = base.replace("import os", "from __future__ import annotations\n\nimport os")
+    for ours, theirs in ((documented, future), (future, documented)):
+        done = by_regions(base, ours, theirs)
+        assert ast.get_docstring(ast.parse(done)) == "About." and "from __future__" in done
+
+
 def test_what_a_file_begins_with_stays_first() -> None:
     base = "#!/usr/bin/env python\n# Licence.\nimport os\n\nA = 1\n"
     for ours in (base.replace("import os", "from __future__ import annotations\nimport os"),
@@ -220,6 +252,31 @@ def test_a_name_in_more_places_than_before() -> None:
     done = by_regions(base, ours, theirs)
     assert [line for line in done.split("\n") if line[:1] in "ABCD" and line] in (
         ["A = 1", "C = 4", "B = 2", "A = 3", "D = 4"], ["A = 1", "C = 4", "B = 2", "D = 4", "A = 3"])
+
+
+def test_a_text_below_a_field_goes_with_it() -> None:
+    base = 'class A:\n    """About A."""\n\n    x = 1\n    """About x."""\n    y = 2\n    """About y."""\n'
+    ours = base.replace("    y = 2\n", '    p = 1\n    """About p."""\n    y = 2\n').replace("class A", "class A(B)")
+    theirs = base.replace("    y = 2\n", '    q = 1\n    """About q."""\n    y = 2\n').replace("About A.", "About it.")
+    assert by_regions(base, ours, theirs) == base.replace("class A", "class A(B)").replace("About A.", "About it.").replace(
+        "    y = 2\n", '    p = 1\n    """About p."""\n    q = 1\n    """About q."""\n    y = 2\n')
+
+
+def test_a_text_at_the_end_of_a_class() -> None:
+    """It was taken for a closing brace, and went to the end."""
+    base = "class A:\n    x = 1\n\n\ndef f():\n    return 1\n"
+    ours = base.replace("    x = 1\n", '    x = 1\n    y = 2\n    """About y."""\n')
+    theirs = base.replace("    x = 1\n", "    x = 9\n\n    def m(self):\n        return 1\n")
+    assert 'y = 2\n    """About y."""\n\n    def m(self)' in by_regions(base, ours, theirs)
+
+
+def test_one_name_from_two_places_is_a_conflict() -> None:
+    """Merged as sets, the later import would silently win."""
+    base = "from x import a\nfrom y import b\n\nz = a, b\n"
+    ours = base.replace("import a", "import a, Word").replace("z = a, b", "z = a, b, Word")
+    theirs = base.replace("import b", "import b, Word").replace("\nz", "\nq = Word\nz")
+    done = conflict(base, ours, theirs)
+    assert "Word is imported from two places" in str(done.notes)
 
 
 def test_imports_for_the_type_checker() -> None:
@@ -309,6 +366,20 @@ SAMPLES = {
     "markdown": ("# A\n\nText.\n\n## B\n\nMore.\n", ("## B", "## %s\n\nNew.\n\n## B"), "\n## Z%s\n\nEnd.\n"),
     "ruby": ("class A\n  def one\n    1\n  end\nend\n", ("class A\n", "class A\n  def %s\n    2\n  end\n\n"), "\ndef z%s\n  3\nend\n"),
 }
+
+
+def test_imports_of_other_languages_are_not_there_twice() -> None:
+    """Known by their text, a changed import was one taken out and another put in, on both sides."""
+    base = "import a from 'a';\nimport React from 'react';\nimport { b } from 'b';\n\nfoo();\n"
+    for old, mine, other in (("{ b }", "{ b, c }", "{ b, d }"), ("{ b }", "{ x, y, z, w }", "{ p, q, r, s }"),
+                             ("React", "React, { one }", "React, { two }")):
+        done = conflict(base, base.replace(old, mine), base.replace(old, other), "javascript")
+        assert done.conflicts or done.notes
+    block = "package m\n\nimport (\n\t\"a\"\n)\n\nfunc F() {\n}\n"
+    conflict(block, block.replace('"a"', '"a"\n\t"b"'), block.replace('"a"', '"a"\n\t"c"'), "go")
+    include = "#include <a.h>\n\nint f(void) {\n    return 1;\n}\n"
+    assert by_regions(include, include.replace("<a.h>", "<a.h>\n#include <b.h>"), include.replace("<a.h>", "<a.h>\n#include <c.h>"),
+                      "c") == include.replace("<a.h>", "<a.h>\n#include <b.h>\n#include <c.h>")
 
 
 @pytest.mark.parametrize("language", sorted(SAMPLES))

@@ -1,0 +1,115 @@
+"""What the merge by region makes of merges that were really made: `make merge-history REPO=…`.
+
+Goes through the merge commits of a git repository. Each file that both sides changed is merged
+again, by `git merge-file` and by coord. Of those that git leaves in conflict it tells how many
+coord resolves; of what it resolves, whether it has every line that a side added and none that a
+side took out, each as often as both sides together make it, and whether it is, line for line, what
+was committed. That may differ rightly: whoever merges often changes more than the merge. """
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from coordinator.merging.git_merge import GitFailed, GitMerge
+from coordinator.merging.merge import merge
+from coordinator.regions.languages import language_of
+from coordinator.regions.process import Outlines
+
+
+def asked(place: Path, *words: str) -> bytes:
+    """What git prints; nothing where it says no."""
+    return subprocess.run(["git", *words], cwd=place, capture_output=True, check=False).stdout
+
+
+def merges(place: Path, most: int) -> Iterator[tuple[str, str, bytes, bytes, bytes, bytes]]:
+    """(commit, path, base, ours, theirs, committed) of each file that both sides changed."""
+    said = asked(place, "log", "--merges", "--all", f"--max-count={most}", "--format=%H %P")
+    for line in said.decode().splitlines():
+        commit, *parents = line.split()
+        bases = asked(place, "merge-base", "--all", *parents).decode().split()
+        if len(parents) != 2 or len(bases) != 1:
+            continue
+        changed = [
+            set(asked(place, "diff", "--name-only", "--no-renames", "-z", bases[0], one)
+                .split(b"\0")) for one in parents]
+        for name in sorted(changed[0] & changed[1] - {b""}):
+            path = name.decode("utf-8", "surrogateescape")
+            texts = [asked(place, "cat-file", "blob", f"{one}:{path}")
+                     for one in (bases[0], *parents, commit)]
+            if all(texts) and len({texts[0], texts[1], texts[2]}) == 3:
+                yield commit, path, texts[0], texts[1], texts[2], texts[3]
+
+
+def lines(data: bytes) -> Counter[bytes]:
+    """How often each line is there that is not blank, without white space around it."""
+    return Counter(line.strip() for line in data.split(b"\n") if line.strip())
+
+
+def lost(base: bytes, ours: bytes, theirs: bytes, made: bytes) -> list[bytes]:
+    """Lines that a side added and that are not there, or that it took out and that still are; of
+    what both did alike, once is enough. Imports are left out: they are merged as sets."""
+    was, mine, other, now = (lines(one) for one in (base, ours, theirs, made))
+    wrong = []
+    for line in was | mine | other | now:
+        if b"import" in line or line.strip(b"(), ").decode("utf-8", "replace").isidentifier():
+            continue
+        both = mine[line] + other[line] - was[line]
+        alike = max(0, min(mine[line] - was[line], other[line] - was[line]))
+        gone = max(0, min(was[line] - mine[line], was[line] - other[line]))
+        if not both - alike <= now[line] <= both + gone:
+            wrong.append(line)
+    return wrong
+
+
+def main() -> int:
+    """Print the figures; the exit code is 1 where a side's change was lost or doubled."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("repositories", nargs="+", type=Path)
+    parser.add_argument("--most", type=int, default=2000, help="merge commits of each")
+    parser.add_argument("--verbose", "-v", action="store_true")
+    given = parser.parse_args()
+    count: Counter[str] = Counter()
+    with Outlines(60.0) as outlines, GitMerge() as git:
+        for place in given.repositories:
+            for commit, path, base, ours, theirs, committed in merges(place, given.most):
+                language = language_of(path, ours)
+                if language is None:
+                    continue
+                try:
+                    by_git = git(base, ours, theirs)
+                except GitFailed:
+                    continue
+                done = merge(base, ours, theirs, git=by_git, lines=git,
+                             read=lambda data, of=language: outlines.read(data, of))
+                count["files that both sides changed"] += 1
+                where = f"{place.name} {commit[:8]} {path}"
+                if not by_git.conflicts:
+                    count["git clean"] += 1
+                    if done.by == "conflict":
+                        count["git clean, coord not"] += 1
+                        print(f"  {where}: clean to git; {'; '.join(done.notes)}")
+                    continue
+                count["git conflicts"] += 1
+                if done.by == "conflict":
+                    if given.verbose:
+                        told = [f"{one.name} ({one.why})" for one in done.conflicts]
+                        print(f"  {where}: {'; '.join([*told, *done.notes])}"[:300])
+                    continue
+                count["resolved"] += 1
+                count["resolved as committed"] += lines(done.data) == lines(committed)
+                wrong = lost(base, ours, theirs, done.data)
+                if wrong:
+                    count["lost or doubled"] += 1
+                    print(f"  {where}: LOST OR DOUBLED {wrong[:3]!r}")
+    for name, number in count.items():
+        print(f"{name}: {number}")
+    return bool(count["lost or doubled"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
