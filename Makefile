@@ -19,10 +19,10 @@ $(STAMP): pyproject.toml
 demo: setup      ## agents carry one release of a real package to the next, one is killed, no edit is lost
 	@$(BIN)/python benchmarks/demo.py
 
-test: setup      ## the default test suite (about 4 minutes on 2 cores; under 5)
+test: setup      ## the default test suite (under 5 minutes on 2 cores)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal
 
-test-slow: setup ## the slower tests: many processes, and sessions as another user (about 3 minutes)
+test-slow: setup ## the slower tests: many processes, and sessions as another user (about 5 minutes)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
 
 check: lint types layers docs-check  ## linter, types, layers, generated documents

@@ -19,6 +19,8 @@ from coordinator.words import requests as rq
 from tests.conftest import BARE, Repo
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Repo]
 
 

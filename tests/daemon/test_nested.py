@@ -17,6 +17,8 @@ from tests.client.test_own import hook
 from tests.conftest import Repo
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Repo]
 
 

@@ -28,6 +28,8 @@ from coordinator.words.refusals import Code, Refusal
 from tests.conftest import BARE, Repo
 from tests.waiting import gone, until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.usefixtures("from_nothing")
 def test_it_starts_by_itself_serves_and_stops(repo: Repo) -> None:

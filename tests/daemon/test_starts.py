@@ -17,7 +17,7 @@ import coordinator._hook as hook_file
 from tests.conftest import Repo
 from tests.waiting import gone, until
 
-pytestmark = pytest.mark.usefixtures("from_nothing")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("from_nothing")]
 
 MANY = 6
 #: Notes each start of a program of coord's.

@@ -18,6 +18,8 @@ from tests.hook.test_sessions import Claude
 from tests.launch.conftest import Launch
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 CONFIG = '[backlog]\nbackoff_s = 0.1\n[sweep]\ninterval_s = 1\n[watch]\ndebounce_s = 0.05\nunleased = "review"\n'
 
 

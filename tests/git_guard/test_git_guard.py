@@ -17,6 +17,8 @@ from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.hook.test_sessions import Claude
 
+pytestmark = pytest.mark.slow
+
 IDENTITY = {"GIT_AUTHOR_NAME": "Pat", "GIT_AUTHOR_EMAIL": "pat@localhost", "GIT_COMMITTER_NAME": "Pat",
             "GIT_COMMITTER_EMAIL": "pat@localhost", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 

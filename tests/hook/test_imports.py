@@ -15,6 +15,8 @@ import pytest
 
 from tests.conftest import Repo
 
+pytestmark = pytest.mark.slow
+
 COORD = Path(sys.executable).parent / "coord"
 POISON = ["coordinator/__init__.py", "coordinator/cli/main.py", "typing.py", "json.py", "socket.py", "enum.py", "asyncio/__init__.py",
           "rich/__init__.py", "rich/console.py", "msgspec/__init__.py", "apsw.py", "typer.py", "mcp/__init__.py", "anyio/__init__.py",

@@ -16,6 +16,8 @@ from tests.hook.test_hook import held, up
 from tests.hook.test_session_processes import Session
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 class Pair:
     def __init__(self, here: Repo, there: Repo) -> None:

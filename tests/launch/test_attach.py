@@ -27,6 +27,8 @@ from tests.namespaces.conftest import can_have_sessions
 from tests.terminal import CTRL_C, Terminal, at_a_terminal
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 #: An agent's CLI: `begin` and `resume` unattended, `person` at a terminal. Two at once are found out.
 CLI = """
 exec 9>>"$COORD_ROOT/../$COORD_AGENT.alone"; flock -n 9 || echo "two at once" >> "$COORD_ROOT/../two"

@@ -24,6 +24,8 @@ from tests.launch.conftest import Launch, alive, pid_in
 from tests.namespaces.conftest import can_have_sessions
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 Start = Callable[..., Launch]
 
 

@@ -13,6 +13,8 @@ from tests.conftest import Repo
 from tests.launch.conftest import Launch
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 Start = Callable[..., Launch]
 
 #: Each has a file of its own and needs the next one's, too; it does as it is told.

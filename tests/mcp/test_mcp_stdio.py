@@ -16,6 +16,8 @@ from tests.hook.test_sessions import Claude
 from tests.mcp.talking import agents, code, holders, process, server, talk, text
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 SESSION = "0c3f7a52-1111-4222-8333-4444abcd9876"
 NAME = "claude-code-abcd9876"
 

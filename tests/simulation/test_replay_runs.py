@@ -21,6 +21,8 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import BARE
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parent.parent / "data" / "replay"
 
 

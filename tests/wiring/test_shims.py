@@ -18,6 +18,8 @@ from tests.conftest import Repo
 from tests.terminal import at_a_terminal
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 #: What stands for an agent: says how it was called.
 SHOWS = """#!/bin/sh
 [ "$1" = write ] && { echo H >> "$2"; exit; }
