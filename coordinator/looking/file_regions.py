@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 
 from coordinator.files.content import digest
 from coordinator.looking.facts import Parts
@@ -39,6 +39,7 @@ class FileRegions:
     def __init__(self) -> None:
         self._outlines = Outlines()
         self._lock = Lock()
+        self._asked: dict[tuple[str, str, bool], Event] = {}
         self._known: OrderedDict[tuple[str, str, bool], Outline] = OrderedDict()
         self._expected: tuple[str, bytes] | None = None
 
@@ -51,15 +52,28 @@ class FileRegions:
         functions."""
         language = language_of(path, data[:200]) or ""
         key = digest(data), language, nested
-        known = self._known.get(key)
-        if known is None:
+        while True:
+            with self._lock:
+                known = self._known.get(key)
+                if known is not None:
+                    self._known.move_to_end(key)
+                    return known
+                asked = self._asked.get(key)
+                if asked is None:
+                    mine = self._asked[key] = Event()
+                    break
+            asked.wait()  # somebody else has just asked the same
+        try:
             known = self._outlines.of(data, language, nested=nested)
-        with self._lock:
-            self._known[key] = known
-            self._known.move_to_end(key)
-            if len(self._known) > OUTLINES_MAX:
-                self._known.popitem(last=False)
-        return known
+            with self._lock:
+                self._known[key] = known
+                if len(self._known) > OUTLINES_MAX:
+                    self._known.popitem(last=False)
+            return known
+        finally:
+            with self._lock:
+                del self._asked[key]
+            mine.set()
 
     def part(self, path: str, data: bytes, name: str) -> bytes | None:
         """The bytes of a region with all that it contains; None: there is none of that name.

@@ -30,15 +30,15 @@ class NewText:
 
 
 def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
-            texts: Sequence[NewText]) -> tuple[bytes, dict[str, bytes]]:
-    """The file's new bytes, and those of each region. Its line ends, its byte order mark and the
-    blank lines below each region stay.
+            texts: Sequence[NewText]) -> tuple[bytes, dict[str, tuple[bytes, bytes]]]:
+    """The file's new bytes, and of each region those before and those now. Its line ends, its byte
+    order mark and the blank lines below each region stay.
 
     Raises:
         Refusal: REGION_UNKNOWN, REGION_CHANGED, PARSE_INVALID, OUT_OF_SCOPE_EDIT, INVALID.
     """
     pieces: list[tuple[int, int, bytes]] = []
-    fitted: dict[str, bytes] = {}
+    fitted: dict[str, tuple[bytes, bytes]] = {}
     before = regions.outline(path, data)
     if before.note:
         raise Refusal(
@@ -67,8 +67,9 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
                 resource=f"{shown}::{one.name}", content_hash=digest(old),
                 text=old.decode("utf-8", "replace")[:SHOWN_MAX],
             )
-        fitted[one.name] = _fitted(data, old, one, shown)
-        pieces.append((start, end, fitted[one.name]))
+        new = _fitted(data, old, one, shown)
+        fitted[one.name] = old, new
+        pieces.append((start, end, new))
     pieces.sort()
     for (_, end, _), (start, _, _) in pairwise(pieces):
         if start < end:

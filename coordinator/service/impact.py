@@ -7,6 +7,7 @@ Works in threads that may wait: never in the loop's, never in a transaction.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from threading import Lock
 
@@ -20,6 +21,13 @@ SUFFIX = ".py"
 TOLD_MAX = 5
 #: So many changed files are looked at one by one; of more, all are looked through.
 CHANGED_MAX = 2_000
+
+
+#: A function up to its body: comments and decorators of a line each, a head of one line.
+_HEAD = re.compile(rb"(?:[ \t]*(?:[#@][^\n]*)?\n)*[ \t]*(?:async[ \t]+)?def[ \t][^\n]*:[ \t]*\r?\n")
+#: What a body tells others.
+_TOLD = re.compile(rb"\b(?:self|cls)\.\w+[^\n]*=|\bglobal\b|\bnonlocal\b|\byield\b|\bawait\b|"
+                   rb"\bsetattr\b|\bdef\b|\bclass\b|\bimport\b")
 
 
 class Impact:
@@ -71,6 +79,15 @@ class Impact:
                 self._all = self._all or every
             return f"what it breaks elsewhere is not known ({bad})"
         return self._meaning.judge(path, before, after, held)
+
+
+def is_body_alone(before: bytes, after: bytes) -> bool:
+    """Whether all that differs is within one function's body, where nobody else sees it: the head
+    is the same, and so is what a body tells others (attributes, globals, whether it yields). What
+    is not plain is not."""
+    one, two = _HEAD.match(before), _HEAD.match(after)
+    return (one is not None and two is not None and one[0] == two[0]
+            and _TOLD.findall(before) == _TOLD.findall(after))
 
 
 def refused(outcome: Outcome, held: Collection[str]) -> Refusal | None:

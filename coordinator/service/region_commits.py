@@ -22,7 +22,7 @@ from coordinator.service import repository_files
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement.proposed_edits import window
 from coordinator.service.holders import agents
-from coordinator.service.impact import SUFFIX, refused
+from coordinator.service.impact import SUFFIX, is_body_alone, refused
 from coordinator.service.leasing import grant
 from coordinator.service.leasing.leases import stale
 from coordinator.service.leasing.overlapping import near
@@ -227,10 +227,11 @@ def _plan(svc: Service, view: View, agent: str, rights: Sequence[Right]) -> Plan
         made, parts = spliced(svc.regions, path, shown, now.data, [
             NewText(region_of(one.name), one.text, one.was) for one in texts])
         for one in texts:
-            part = parts[region_of(one.name)]
+            _, part = parts[region_of(one.name)]
             out.hashes[one.name] = digest(part) if part else None
         svc.regions.prepare(path, made)
-        out.warnings += _judge(svc, view, agent, path, now.data, made)
+        if not all(is_body_alone(was, will) for was, will in parts.values()):
+            out.warnings += _judge(svc, view, agent, path, now.data, made)
         new = digest(made, executable=is_executable(now.hash))
         if new == now.hash:
             continue

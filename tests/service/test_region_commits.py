@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.meaning.process import Meaning
-from coordinator.service.impact import Impact
+from coordinator.service.impact import Impact, is_body_alone
 from coordinator.settings import Leases, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -233,7 +233,7 @@ def judged(world: World) -> World:
     meaning = Meaning(str(world.root), ":memory:")
     world.service.impact = Impact(meaning)
     world.acquire("ann", "pay.py::charge")
-    done = world.ask(commit("ann", ("pay.py::charge", "def charge(account, amount):\n    return amount + 0\n")))
+    done = world.ask(commit("ann", ("pay.py::charge", "def charge(account, amount, note=None):\n    return amount\n")))
     assert "not known yet" in done.warnings[0]
     until(lambda: meaning.progress().state == "done")
     world.service.impact.note(["pay.py"])
@@ -279,3 +279,21 @@ def test_a_policy_has_nobody_judge(tmp_path: Path) -> None:
     world.acquire("ann", "pay.py::charge")
     assert world.ask(commit("ann", ("pay.py::charge", charge("account")))).warnings == []
     world.close()
+
+
+@pytest.mark.parametrize(("before", "after", "alone"), [
+    ("def f(a):\n    return a\n", "def f(a):\n    return a + 1\n", True),
+    ("@cache\ndef f(a):\n    return a\n", "@cache\ndef f(a):\n    x = 1\n    return a\n", True),
+    ("@cache\ndef f(a):\n    return a\n", "def f(a):\n    return a\n", False),
+    ("def f(a):\n    return a\n", "def f(a, b):\n    return a\n", False),
+    ("def f(a):\n    return a\n", "async def f(a):\n    return a\n", False),
+    ("def f(a):\n    return a\n", "def f(a):\n    yield a\n", False),
+    ("def f(\n    a,\n):\n    return a\n", "def f(\n    a, b,\n):\n    return a\n", False),
+    ("    def f(self):\n        self.x = 1\n", "    def f(self):\n        self.y = 1\n", False),
+    ("    def f(self):\n        return self.x\n", "    def f(self):\n        return self.y\n", True),
+    ("class C:\n    x = 1\n", "class C:\n    y = 1\n", False),
+    ("def f(a): return a\n", "def f(a): return 1\n", False),
+    ("def f(a):\n    return a\n", "", False),
+])
+def test_what_is_in_a_body_alone_breaks_nobody(before: str, after: str, alone: bool) -> None:
+    assert is_body_alone(before.encode(), after.encode()) is alone
