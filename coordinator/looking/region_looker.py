@@ -12,6 +12,8 @@ from coordinator.files.content import digest
 from coordinator.looking.facts import Between, Bytes, Fact, Names, Part, Parts, Proposed, Rewound
 from coordinator.looking.file_regions import FileRegions
 
+#: An edit of a larger file (bytes) is one of the whole file: somebody waits for it to be divided.
+PROPOSED_BYTES_MAX = 1 << 20
 #: Permission bits that a part of a file is kept with.
 PLAIN_MODE = 0o644
 _ABSENT, _UNREADABLE = Bytes(None), Bytes("unreadable")
@@ -50,6 +52,8 @@ class RegionLooker:
         if isinstance(need, Names):
             return self._regions.names(path, data)
         if isinstance(need, Proposed):
+            if len(data) > PROPOSED_BYTES_MAX:
+                return Parts(None, digest(data))
             return self._regions.proposed(path, data, need.edits)
         if isinstance(need, Between):
             before = self._content(need.before)

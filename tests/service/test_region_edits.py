@@ -211,3 +211,10 @@ def test_its_own_second_edit_of_the_file_does_not_close_the_first(world: World, 
     assert not proposes(ann, "return 2", "return 20").deny
     waits = bob.hook("PreToolUse", tool_name="Edit", tool_input=given(bob, "return 3", "return 30"), tool_use_id="b1")
     assert "edit:a.py" in waits.deny
+
+
+def test_an_edit_of_a_large_file_takes_it_whole(world: World, ann: Session) -> None:
+    """Nobody waits for it to be divided."""
+    world.write("a.py", TEXT + "# a line\n" * 120_000)
+    assert not proposes(ann, "return 1", "return 10").deny
+    assert list(holders(world)) == ["a.py"]
