@@ -22,7 +22,7 @@ demo: setup      ## agents carry one release of a real package to the next, one 
 test: setup      ## the default test suite (under 5 minutes on 2 cores)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal
 
-test-slow: setup ## the slower tests: many processes, and sessions as another user (about 5 minutes)
+test-slow: setup ## the slower tests: many processes, and sessions as another user (about 6 minutes on 2 slow cores)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
 
 check: lint types layers docs-check  ## linter, types, layers, generated documents
