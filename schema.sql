@@ -327,6 +327,9 @@ CREATE TABLE agent_reads (
     path  TEXT NOT NULL,
     hash  TEXT,                               -- NULL: it was not there
     at    TEXT NOT NULL,
+    -- It has written regions since, beside what others changed: hash has these as they are now, and
+    -- all else as it was read.
+    partial INTEGER NOT NULL DEFAULT 0 CHECK (partial IN (0, 1)),
     PRIMARY KEY (agent, path)
 ) STRICT, WITHOUT ROWID;
 

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -23,6 +24,7 @@ from coordinator.files.state import StateDir
 from coordinator.words.refusals import Refusal
 from tests.effort import examples
 from tests.forked import Server
+from tests.regions import asked
 from tests.world import World
 
 #: Commands and the daemons of this process's clients, each from a server of its own: a command may
@@ -61,6 +63,15 @@ NEUTRAL = {"HOME": HOME.name, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYS
 os.environ.update(NEUTRAL)
 #: All that a program's environment needs here.
 BARE = {"XDG_STATE_HOME": NOTES.name, **NEUTRAL}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ends_what_it_starts() -> Iterator[None]:
+    """No test leaves a worker of its own behind: who runs the tests may wait for its children."""
+    yield
+    asked.close()
+    left = {one.pid: " ".join(one.cmdline()) for one in psutil.Process().children()}
+    assert not any("coordinator." in one and ".worker" in one for one in left.values()), left
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ class Session:
             said |= {"agent_id": self.sub, "agent_type": "general-purpose"}
         return decode(self.table, msgspec.json.encode(said))
 
-    def hook(self, event: str, *, wait_s: float = 0.0, broken: list[str] | None = None,
+    def hook(self, event: str, *, wait_s: float = 0.0, window_wait_s: float = 0.0, broken: list[str] | None = None,
              on_the_way: tuple[str, ...] = (), **more: object) -> Heeded:
         heard = self.heard(event, **more)
 
@@ -57,14 +57,14 @@ class Session:
             actor = OPERATOR if self.token is None else Actor(tx.agent_of(token_hash(self.token)))
             heeded = tool_calls.serve(
                 self.world.service, tx, actor, self.profile, heard, can_add=can_add(self.table, heard),
-                wait_s=wait_s, broken=broken or [], on_the_way=on_the_way)
+                wait_s=wait_s, broken=broken or [], on_the_way=on_the_way, window_wait_s=window_wait_s)
             if self.prints and not (heeded.waiting and wait_s):
                 tool_calls.settle(tx, heeded)
             return heeded
 
         self.world.engine.now_ms = self.world.clock.now_ms()
         try:
-            heeded = self.world.engine.decide(job, tool_calls.needs(self.world.service, heard))
+            heeded = self.world.engine.decide(job, tool_calls.needs(heard))
         finally:
             self.world.raise_unsound()
         assert isinstance(heeded, Heeded)

@@ -106,6 +106,7 @@ class World:
 
     def restart(self) -> list[Any]:
         """As after a crash: everything in memory is gone. What `resume` answers."""
+        self.engine.close()
         self.db.close()
         self.service.at_work.clear()
         self.open()
@@ -114,6 +115,7 @@ class World:
 
     def close(self) -> None:
         log.removeHandler(self.bugs)
+        self.engine.close()
         self.db.close()
         self.service.archive.close()
         self.service.regions.close()

@@ -70,5 +70,7 @@ def inside(folder: Path | None = None) -> Iterator[Inside]:
         try:
             yield made
         finally:
+            made.engine.close()
+            made.service.regions.close()
             made.db.close()
             made.service.archive.close()

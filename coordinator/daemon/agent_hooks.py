@@ -171,8 +171,7 @@ class AgentHooks:
 
         def compared(found: dict[str, list[str]]) -> None:
             sentences.update(found)
-            self._router.engine.decide(job, tool_calls.needs(self._router.service, heard),
-                                        told)
+            self._router.engine.decide(job, tool_calls.needs(heard), told)
 
         self.comparison.look_again(heard, compared)
 

@@ -247,6 +247,9 @@ class Daemon:
                 await self._http.close()
             await door.close()
             await self.namespaces.close()
+            self.service.regions.close()  # whoever still waits for them gets an answer now
+            if self.service.impact is not None:
+                self.service.impact.close()
             self._processes.close()
             self._gits.close()
             await self._workers.close()
@@ -256,9 +259,6 @@ class Daemon:
             await asyncio.sleep(0)
             # Once the lock is free nothing of ours touches a file there any more.
             self.service.archive.close()
-            self.service.regions.close()
-            if self.service.impact is not None:
-                self.service.impact.close()
             self._reader.close()
             close_writer(self._db)
             log.info("stopped")

@@ -85,7 +85,7 @@ def serve(
         return View(db, 0).blob(digest) if db is not None else None
 
     looker = Looker(tree, Ignore(tree), budget, kept, blob, folder, content)
-    while True:
+    while True:  # its end closes the input of the looker's own worker
         head = source.read(encoding.HEAD.size)
         if len(head) < encoding.HEAD.size:
             return

@@ -28,7 +28,7 @@ from coordinator.daemon.session_processes import processes_above
 from coordinator.namespaces import git_programs, orders
 from coordinator.service import repository_files
 from coordinator.service.core import Service
-from coordinator.service.enforcement import proposed_edits
+from coordinator.service.enforcement import write_windows
 from coordinator.service.enforcement.shell_commands import PROTECTED_MAX
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
@@ -291,13 +291,13 @@ class Namespaces:
                 self._paths.setdefault(row.fencing_token, []).append(path)
 
     async def _places(self, row: LeaseRow) -> list[str]:
-        if row.kind == "key" and not proposed_edits.is_window(row):
+        if row.kind == "key" and not write_windows.is_window(row):
             return []
         if row.kind == "glob":  # what is below it is found by walking
             found = await self._loop.run_in_executor(
                 None, lambda: file_stamps.held(self._service, [row]))
             return [one.path for one in found if one.kind != "glob"]
-        name = proposed_edits.path(row)
+        name = write_windows.path(row)
         place = str(repository_files.place(self._service, row.worktree, name.rstrip("/")))
         return [place + "/" if row.kind == "dir" else place]
 

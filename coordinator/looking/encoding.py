@@ -25,6 +25,7 @@ from coordinator.looking.facts import (
     Listing,
     Looked,
     Names,
+    Overlaid,
     Part,
     Parts,
     Place,
@@ -44,7 +45,7 @@ SLICE_BLOBS, SLICE_BYTES = 8, 128 * 1024
 HEAD = struct.Struct(">I1s")
 
 _Asked = (Place | Content | Below | Identity | Twins | Ignored | Part | Names | Proposed | Between
-          | Rewound)
+          | Overlaid | Rewound)
 
 
 class _Found(msgspec.Struct, tag_field="is", array_like=True):

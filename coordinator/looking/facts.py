@@ -111,10 +111,20 @@ class Proposed(Need, frozen=True):
 
 
 class Between(Need, frozen=True):
-    """What differs between a content that is kept and the file at an absolute path; a `Parts`."""
+    """What differs between a content that is kept and the file at an absolute path, whatever the
+    order of its regions; a `Parts`."""
 
     path: str
     before: str
+
+
+class Overlaid(Need, frozen=True):
+    """A content that is kept, with these regions as they are in the file at an absolute path now;
+    a `Bytes`, kept."""
+
+    path: str
+    before: str
+    names: tuple[str, ...]
 
 
 class Rewound(Need, frozen=True):
@@ -126,9 +136,9 @@ class Rewound(Need, frozen=True):
 
 
 #: Needs for which a file has to be divided.
-OF_REGIONS = (Part, Names, Proposed, Between, Rewound)
+OF_REGIONS = (Part, Names, Proposed, Between, Overlaid, Rewound)
 AnyNeed = (Place | Whole | Content | Below | Identity | Twins | Ignored | Part | Names | Proposed
-           | Between | Rewound)
+           | Between | Overlaid | Rewound)
 
 
 class Bytes(msgspec.Struct, frozen=True, gc=False):
@@ -266,9 +276,7 @@ class Looked(msgspec.Struct):
         Raises:
             Unready; Refusal: what the look met.
         """
-        found = self._get(Content(path))
-        assert isinstance(found, Bytes)
-        return found
+        return self._of(Bytes, Content(path))
 
     def below(self, need: Below) -> Listing:
         """The files that a directory or glob stands for.
@@ -276,9 +284,7 @@ class Looked(msgspec.Struct):
         Raises:
             Unready; Refusal: LIMIT: there are too many.
         """
-        found = self._get(need)
-        assert isinstance(found, Listing)
-        return found
+        return self._of(Listing, need)
 
     def identity(self, path: str) -> str | None:
         """Which file is at an absolute path.
@@ -296,9 +302,7 @@ class Looked(msgspec.Struct):
         Raises:
             Unready; Refusal: LIMIT.
         """
-        found = self._get(Twins(path))
-        assert isinstance(found, list)
-        return found
+        return self._of(list, Twins(path))
 
     def part(self, path: str, name: str) -> Bytes:
         """A region of the file at an absolute path.
@@ -306,9 +310,7 @@ class Looked(msgspec.Struct):
         Raises:
             Unready; Refusal: what the look met.
         """
-        found = self._get(Part(path, name))
-        assert isinstance(found, Bytes)
-        return found
+        return self._of(Bytes, Part(path, name))
 
     def names(self, path: str) -> list[str]:
         """The regions of the file at an absolute path.
@@ -316,9 +318,7 @@ class Looked(msgspec.Struct):
         Raises:
             Unready; Refusal: what the look met.
         """
-        found = self._get(Names(path))
-        assert isinstance(found, list)
-        return found
+        return self._of(list, Names(path))
 
     def parts(self, need: Proposed | Between) -> Parts:
         """What would change, or differs.
@@ -326,19 +326,15 @@ class Looked(msgspec.Struct):
         Raises:
             Unready; Refusal: what the look met.
         """
-        found = self._get(need)
-        assert isinstance(found, Parts)
-        return found
+        return self._of(Parts, need)
 
-    def rewound(self, need: Rewound) -> Bytes:
-        """A file with some of its regions as they were.
+    def made(self, need: Rewound | Overlaid) -> Bytes:
+        """A file with some of its regions as they were, or as they are.
 
         Raises:
             Unready; Refusal: what the look met.
         """
-        found = self._get(need)
-        assert isinstance(found, Bytes)
-        return found
+        return self._of(Bytes, need)
 
     def ignored(self, name: str) -> bool:
         """Whether git ignores this path.
@@ -347,6 +343,11 @@ class Looked(msgspec.Struct):
             Unready.
         """
         return bool(self._get(Ignored(name)))
+
+    def _of(self, kind: type[F], need: AnyNeed) -> F:
+        found = self._get(need)
+        assert isinstance(found, kind), f"{type(found).__name__} for {need}"
+        return found
 
     def _get(self, need: AnyNeed) -> Fact:
         known = self.facts.get(need)

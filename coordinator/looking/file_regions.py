@@ -131,8 +131,8 @@ class FileRegions:
             self.outline(*expected)
 
     def between(self, path: str, before: bytes, data: bytes) -> Parts:
-        """What differs."""
-        return Parts(self._changed(path, before, data), digest(data))
+        """What differs, in whatever order it stands."""
+        return Parts(self._changed(path, before, data, in_order=False), digest(data))
 
     def rewound(self, path: str, data: bytes, parts: Sequence[Part]) -> bytes:
         """The file as it is, but for these regions, which are as they are given. One that is not
@@ -184,10 +184,12 @@ class FileRegions:
     def _nested(self, path: str, data: bytes, name: str) -> Region | None:
         return _find(self.outline(path, data, nested=True), name) if "." in name else None
 
-    def _changed(self, path: str, before: bytes, after: bytes) -> list[str] | None:
+    def _changed(self, path: str, before: bytes, after: bytes,
+                 in_order: bool = True) -> list[str] | None:
         if before == after:
             return []
-        return changed(self.outline(path, before), before, self.outline(path, after), after)
+        return changed(self.outline(path, before), before, self.outline(path, after), after,
+                       in_order=in_order)
 
 
 def _common(one: bytes, two: bytes) -> int:

@@ -9,13 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from coordinator.files.content import digest
-from coordinator.looking.facts import Between, Bytes, Fact, Names, Part, Parts, Proposed, Rewound
+from coordinator.looking.facts import (
+    Between,
+    Bytes,
+    Fact,
+    Names,
+    Overlaid,
+    Part,
+    Parts,
+    Proposed,
+    Rewound,
+)
 from coordinator.looking.file_regions import FileRegions
 
 #: An edit of a larger file (bytes) is one of the whole file: somebody waits for it to be divided.
 PROPOSED_BYTES_MAX = 1 << 20
 #: Permission bits that a part of a file is kept with.
 PLAIN_MODE = 0o644
+_OfRegions = Part | Names | Proposed | Between | Overlaid | Rewound
 _ABSENT, _UNREADABLE = Bytes(None), Bytes("unreadable")
 
 
@@ -43,7 +54,7 @@ class RegionLooker:
         """Nobody waits just now."""
         self._regions.expect()
 
-    def fact(self, need: Part | Names | Proposed | Between | Rewound, path: str) -> Fact:
+    def fact(self, need: _OfRegions, path: str) -> Fact:
         """What a need asks of the file at this absolute path."""
         found = self._text(path)
         if isinstance(found, Bytes):  # nothing, or no text
@@ -61,15 +72,19 @@ class RegionLooker:
         if isinstance(need, Part):
             part = self._regions.part(path, data, need.name)
             return _ABSENT if part is None else self._keep(part, PLAIN_MODE)
+        if isinstance(need, Overlaid):
+            before = self._content(need.before)
+            return _UNREADABLE if before is None else self._keep(self._regions.rewound(
+                path, before, [(name, self._regions.part(path, data, name))
+                               for name in need.names]), mode)
         return self._rewound(need, path, data, mode)
 
-    def _of_no_text(self, need: Part | Names | Proposed | Between | Rewound,
-                    found: Bytes) -> Fact:
+    def _of_no_text(self, need: _OfRegions, found: Bytes) -> Fact:
         if isinstance(need, Names):
             return []
         if isinstance(need, Proposed | Between):
             return Parts(None, found.hash)
-        if isinstance(need, Part):
+        if isinstance(need, Part | Overlaid):
             return found
         if found.hash is not None:
             return _UNREADABLE  # its regions are nowhere in it

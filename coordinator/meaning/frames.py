@@ -1,4 +1,4 @@
-"""What goes between the meaning worker and who asks it: frames as in `regions.frames`, of these
+"""What goes between the meaning worker and who asks it: these
 questions and answers. Loads neither parser nor index, so both may import it."""
 
 from __future__ import annotations

@@ -9,11 +9,9 @@ thread where a loop runs.
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from types import TracebackType
 from typing import TypeVar
 
@@ -32,8 +30,7 @@ from coordinator.meaning.frames import (
     Updated,
 )
 from coordinator.meaning.outcomes import Outcome
-from coordinator.regions.frames import HEAD
-from coordinator.regions.process import exchange
+from coordinator.workers.worker_process import WorkerEndedError, WorkerProcess
 
 #: A judgement, and the reading of one piece, may take so long (seconds).
 SECONDS_MAX = 20.0
@@ -76,10 +73,8 @@ class Meaning:
     def __init__(self, root: str, index: str, seconds: float = SECONDS_MAX,
                  command: Sequence[str] | None = None) -> None:
         self._seconds = seconds
-        self._command = command or (
-            sys.executable, "-P", "-m", "coordinator.meaning.worker", root, index)
-        self._lock = Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._worker = WorkerProcess(command or (
+            sys.executable, "-P", "-m", "coordinator.meaning.worker", root, index))
         self._stop = Event()
         self._thread: Thread | None = None
         self._progress = Progress()
@@ -156,17 +151,15 @@ class Meaning:
 
     def worker_id(self) -> int | None:
         """The process id of the worker; None while there is none."""
-        process = self._process
-        return process.pid if process is not None else None
+        return self._worker.pid
 
     def close(self) -> None:
-        """End the reading and the worker, if there are."""
+        """End the worker and the reading at once, for good."""
         self._stop.set()
+        self._worker.close()
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
-        with self._lock:
-            self._end()
 
     def _quietly(self) -> None:
         with contextlib.suppress(MeaningError):  # `progress` says it
@@ -175,12 +168,12 @@ class Meaning:
     def _piece(self, paths: list[str]) -> int:
         try:
             return self._asked(Update(paths), Updated).read
-        except _WorkerEndedError:
+        except _EndedError:
             if len(paths) > 1:
                 return sum(self._piece([one]) for one in paths)
         try:
             return self._asked(Update(paths), Updated).read
-        except _WorkerEndedError:
+        except _EndedError:
             self._asked(Update([], paths), Updated)
             return 1
 
@@ -192,45 +185,23 @@ class Meaning:
         """
         most = seconds or self._seconds
         body = msgspec.msgpack.encode(Asked(question, most + 1))
-        with self._lock:
-            try:
-                process = self._process
-                if process is None or process.poll() is not None:
-                    self._end()
-                    process = self._process = subprocess.Popen(
-                        self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                        stderr=subprocess.DEVNULL, bufsize=0,
-                    )
-                frame = exchange(process, HEAD.pack(len(body)) + body, time.monotonic() + most)
-                answer: Answer = msgspec.msgpack.decode(frame, type=Answer)
-            except TimeoutError:
-                self._end()
-                raise _WorkerEndedError(f"it took over {most:g} s") from None
-            except (OSError, EOFError, msgspec.MsgspecError):
-                self._end()
-                raise _WorkerEndedError("the process that judges failed on it") from None
-            except BaseException:
-                self._end()  # half an answer may still be in the pipe
-                raise
+        try:
+            answer: Answer = msgspec.msgpack.decode(self._worker.ask(body, most), type=Answer)
+        except TimeoutError:
+            raise _EndedError(f"it took over {most:g} s") from None
+        except WorkerEndedError:
+            raise _EndedError("the process that judges failed on it") from None
+        except msgspec.MsgspecError:
+            self._worker.end()
+            raise _EndedError("the process that judges failed on it") from None
         if isinstance(answer, Failed):
             raise MeaningError(answer.why)
         if not isinstance(answer, kind):
             raise MeaningError("an answer to something else")
         return answer
 
-    def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
 
-
-class _WorkerEndedError(MeaningError):
+class _EndedError(MeaningError):
     """The worker ended, or had to be ended."""
 
 

@@ -7,16 +7,11 @@ writes the index alone.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import hashlib
 import os
-import resource as limits
-import signal
 import sys
 import time
 from pathlib import Path
-from typing import BinaryIO
 
 import apsw
 import msgspec
@@ -40,8 +35,8 @@ from coordinator.meaning.frames import (
 from coordinator.meaning.index import Index
 from coordinator.meaning.judging import judge
 from coordinator.meaning.reading import FILE_BYTES_MAX, read
-from coordinator.regions.frames import HEAD
 from coordinator.words.resource_names import resource
+from coordinator.workers import serving
 
 #: Memory that it may take (bytes).
 MEMORY_BYTES_MAX = 2 << 30
@@ -121,32 +116,18 @@ class Worker:
         return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
 
 
-def serve(worker: Worker, source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer questions until there are no more."""
-    while True:
-        head = source.read(HEAD.size)
-        if len(head) < HEAD.size:
-            return
-        asked = msgspec.msgpack.decode(source.read(HEAD.unpack(head)[0]), type=Asked)
-        signal.setitimer(signal.ITIMER_REAL, asked.seconds)
-        answer = msgspec.msgpack.encode(worker.answer(asked.question))
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        sink.write(HEAD.pack(len(answer)) + answer)
-        sink.flush()
-
-
 def main() -> None:
     """What `process` starts."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: for the command, not for this
-    for what, most in ((limits.RLIMIT_AS, MEMORY_BYTES_MAX), (limits.RLIMIT_CORE, 0)):
-        with contextlib.suppress(OSError, ValueError):
-            limits.setrlimit(what, (most, most))
+    serving.limit(MEMORY_BYTES_MAX)
     os.nice(5)
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
-    with contextlib.suppress(BrokenPipeError):
-        serve(Worker(sys.argv[1], sys.argv[2]), sys.stdin.buffer, sys.stdout.buffer)
+    worker = Worker(sys.argv[1], sys.argv[2])
+
+    def answer(body: bytes) -> bytes:
+        asked = msgspec.msgpack.decode(body, type=Asked)
+        serving.within(asked.seconds)
+        return msgspec.msgpack.encode(worker.answer(asked.question))
+
+    serving.serve(answer)
 
 
 if __name__ == "__main__":

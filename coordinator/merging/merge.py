@@ -19,7 +19,7 @@ from coordinator.merging import checks, containers
 from coordinator.merging.checks import Fault
 from coordinator.merging.items import FILE, Item, items
 from coordinator.merging.model import Clash, LineMerge, Lines, Merged, Read, Segments, Side
-from coordinator.regions.frames import FILE_BYTES_MAX
+from coordinator.regions.questions import FILE_BYTES_MAX
 from coordinator.regions.reading import Reading
 
 _BOM = b"\xef\xbb\xbf"

@@ -90,6 +90,10 @@ class InProcess:
         except Refusal as refusal:
             return refusal
 
+    def close(self) -> None:
+        """End the processes that looks have started."""
+        self._looker.close()
+
     # ------------------------------------------------------------ asking
 
     def ask(self, operation: Operation, request: Any,

@@ -15,9 +15,9 @@ from functools import cache, partial
 from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
 
 from coordinator.regions import names
-from coordinator.regions.frames import FILE_BYTES_MAX
 from coordinator.regions.languages import languages
 from coordinator.regions.outline import Mark, MarkKind, Outline, divide, whole
+from coordinator.regions.questions import FILE_BYTES_MAX
 
 #: Files in which more is marked are not divided.
 MARKS_MAX = 200_000

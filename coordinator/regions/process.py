@@ -1,4 +1,4 @@
-"""Asking for outlines: starts the worker, waits for it no longer than it may take, ends it.
+"""Asking for outlines, of a process of their own (`worker`).
 
 `Outlines.of` always answers. Where the worker ended on a file, it is asked once more, anew (they
 have been seen to fault now and then on what they read well a moment later); then, and where it does
@@ -8,23 +8,18 @@ from any thread, one question at a time; blocking, so from a thread where a loop
 
 from __future__ import annotations
 
-import contextlib
-import os
-import selectors
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
-from threading import Lock
 from types import TracebackType
 from typing import TypeVar
 
 import msgspec
 
-from coordinator.regions.frames import FILE_BYTES_MAX, HEAD, Question
 from coordinator.regions.languages import languages
 from coordinator.regions.outline import Outline, whole
+from coordinator.regions.questions import FILE_BYTES_MAX, Question
 from coordinator.regions.reading import Reading, unread
+from coordinator.workers.worker_process import WorkerEndedError, WorkerProcess
 
 #: A file that takes longer (seconds) is not divided. A file of the largest size takes less.
 SECONDS_MAX = 10.0
@@ -38,9 +33,7 @@ class Outlines:
 
     def __init__(self, seconds: float = SECONDS_MAX, command: Sequence[str] = _COMMAND) -> None:
         self._seconds = seconds
-        self._command = command
-        self._lock = Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._worker = WorkerProcess(command)
 
     def __enter__(self) -> Outlines:
         return self
@@ -64,6 +57,14 @@ class Outlines:
         """What a merge asks of these bytes (`reader.read`); never raises for what they are."""
         return self._ask(data, language, False, Reading, unread)
 
+    def worker_id(self) -> int | None:
+        """The process id of the worker; None while there is none."""
+        return self._worker.pid
+
+    def close(self) -> None:
+        """End the worker at once, for good: what is asked now or later is one region."""
+        self._worker.close()
+
     def _ask(
         self, data: bytes, language: str | None, nested: bool, kind: type[A],
         undivided: Callable[[bytes, str | None, str], A],
@@ -76,90 +77,13 @@ class Outlines:
         body = msgspec.msgpack.encode(
             Question(data, language, nested, self._seconds + 1, kind is Reading)
         )
-        frame = HEAD.pack(len(body)) + body
-        with self._lock:
-            for _ in range(TRIES):
-                try:
-                    return msgspec.msgpack.decode(self._answer(frame), type=kind)
-                except TimeoutError:
-                    self._end()
-                    return undivided(data, language, f"dividing it took over {self._seconds:g} s")
-                except (OSError, EOFError, msgspec.MsgspecError):
-                    self._end()
-                except BaseException:
-                    self._end()  # half an answer may still be in the pipe
-                    raise
+        for _ in range(TRIES):
+            try:
+                return msgspec.msgpack.decode(self._worker.ask(body, self._seconds), type=kind)
+            except TimeoutError:
+                return undivided(data, language, f"dividing it took over {self._seconds:g} s")
+            except msgspec.MsgspecError:
+                self._worker.end()
+            except WorkerEndedError:
+                continue
         return undivided(data, language, f"the grammar for {language} failed on it")
-
-    def close(self) -> None:
-        """End the worker, if there is one."""
-        with self._lock:
-            self._end()
-
-    def _answer(self, frame: bytes) -> bytes:
-        """Send a question and read its answer.
-
-        Raises:
-            TimeoutError; EOFError: the worker ended; OSError.
-        """
-        until = time.monotonic() + self._seconds
-        process = self._process
-        if process is None or process.poll() is not None:
-            self._end()
-            process = self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, bufsize=0,
-            )
-        return exchange(process, frame, until)
-
-    def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-
-
-def exchange(process: subprocess.Popen[bytes], frame: bytes, until: float) -> bytes:
-    """Send a frame to a worker, and read the one that it answers with, without its head.
-
-    Args:
-        until: on the monotonic clock.
-
-    Raises:
-        TimeoutError; EOFError: the worker ended; OSError.
-    """
-    assert process.stdin is not None and process.stdout is not None
-    os.set_blocking(process.stdin.fileno(), False)
-    _send(process.stdin.fileno(), frame, until)
-    (length,) = HEAD.unpack(_receive(process.stdout.fileno(), HEAD.size, until))
-    return _receive(process.stdout.fileno(), length, until)
-
-
-def _send(descriptor: int, frame: bytes, until: float) -> None:
-    left = memoryview(frame)
-    while left:
-        _wait(descriptor, selectors.EVENT_WRITE, until)
-        left = left[os.write(descriptor, left):]
-
-
-def _receive(descriptor: int, size: int, until: float) -> bytes:
-    pieces = bytearray()
-    while len(pieces) < size:
-        _wait(descriptor, selectors.EVENT_READ, until)
-        piece = os.read(descriptor, min(size - len(pieces), 1 << 20))
-        if not piece:
-            raise EOFError("the worker ended")
-        pieces += piece
-    return bytes(pieces)
-
-
-def _wait(descriptor: int, event: int, until: float) -> None:
-    with selectors.DefaultSelector() as ready:
-        ready.register(descriptor, event)
-        if not ready.select(max(0.0, until - time.monotonic())):
-            raise TimeoutError

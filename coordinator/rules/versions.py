@@ -16,6 +16,9 @@ class Known(NamedTuple):
     """The newest content whose writer was looked for."""
     last_by: str | None
     """That writer, as far as a lease told."""
+    partial: bool
+    """Whether the agent has written regions of it since, of which the rest had changed meanwhile:
+    what is there is its writing then, and yet it does not know all of it."""
     held_since_read: bool
     """Whether the agent has had the exclusive lease ever since it read: nobody else could lawfully
     have changed it, so what changed it is the agent's own doing."""
@@ -25,7 +28,7 @@ def replaced(known: Known, agent: str) -> bool:
     """Whether what the agent has in mind is not what is there, by somebody else's doing."""
     if known.read == known.now:
         return False
-    if known.last == known.now and known.last_by == agent:
+    if known.last == known.now and known.last_by == agent and not known.partial:
         return False
     return not known.held_since_read
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from coordinator.files.content import digest, is_executable
+from coordinator.looking.facts import Lapsed, Unready
 from coordinator.looking.spliced import NewText, spliced
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.core import Actor, Service
-from coordinator.service.enforcement.proposed_edits import window
 from coordinator.service.holders import agents
 from coordinator.service.impact import SUFFIX, is_body_alone, refused
 from coordinator.service.leasing import grant
@@ -47,12 +47,14 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import (
     HEADER,
+    WINDOW,
     Resource,
     kind_of,
     path_of,
     path_scope,
     region_of,
     resource,
+    write_window,
 )
 
 #: Regions of one commit.
@@ -116,22 +118,24 @@ def _open(svc: Service, request: rq.CommitRegion, tx: Tx,
     """Check the rights, and take the write windows of the files; the commit's id, and the rights.
 
     Raises:
-        Refusal: INVALID, LIMIT, UNKNOWN_LEASE, NOT_HOLDER, STALE_TOKEN; LOCKED: another writes one
-            of the files just now.
+        Refusal: INVALID, LIMIT, UNKNOWN_LEASE, NOT_HOLDER, STALE_TOKEN; LOCKED: one of the files is
+            being written just now.
+        Unready: whoever wrote one of them has not said that it has ended, in time.
     """
     rights = _rights(svc, tx, request)
     agents.acting(tx, actor, request.agent)
-    windows = {window(one.path).scope: window(one.path) for one in rights}
-    for scope in windows:
-        for raw in tx.rows("leases_at_scope", scope):
-            row = LeaseRow(*raw)
-            if row.expires_at > tx.now and row.locked_by != request.agent:
-                raise Refusal(
-                    Code.LOCKED, f"{row.locked_by} writes {row.file_path.partition(':')[2]} just "
-                    "now, and goes on doing so. Nothing was written.", next="Commit it again.",
-                    retry_after_s=1,
-                )
-            grant.end(tx, row)
+    windows = {made.scope: made for made in (
+        write_window(one.path, svc.fold_case) for one in rights)}
+    rows = [LeaseRow(*raw) for scope in windows for raw in tx.rows("leases_at_scope", scope)]
+    for row in rows:
+        if row.expires_at > tx.now:
+            raise Refusal(
+                Code.LOCKED, f"{row.locked_by} writes {row.file_path.removeprefix(WINDOW)} just "
+                "now, and goes on doing so. Nothing was written.", next="Commit it again.",
+                retry_after_s=1,
+            )
+    if rows:
+        raise Unready(lapsed=[Lapsed(row.locked_by, row.task_id) for row in rows])
     name = f"C-{tx.number('commit')}"
     for one in windows.values():
         token = tx.number("fencing")
@@ -305,15 +309,31 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     ))
     if refusal is not None:
         return refusal
-    written = [(step.path, step.new_hash) for step in journal.steps if step.worktree is None]
+    steps = [step for step in journal.steps if step.worktree is None]
+    written = [(step.path, step.new_hash) for step in steps]
     seen: list[tuple[str, str | None, str | None]] = [(path, now, agent) for path, now in written]
     seen += [(name, now, agent) for name, now in _noted(journal.verdict.note)]
     if seen:
         tx.record(ev.VersionsSeen(versions=seen))
     row = tx.agent(agent)
-    if written and row is not None and row.state != "gone":
-        tx.record(ev.ContentRead(agent=agent, reads=written))
+    if row is not None and row.state != "gone":
+        _note_known(tx, agent, [(step.path, step.old_hash, step.new_hash) for step in steps])
     return warnings
+
+
+def _note_known(tx: Tx, agent: str,
+                steps: Sequence[tuple[str, str | None, str | None]]) -> None:
+    """What the agent knows of these files now: (path, content before, after). Of one that had
+    changed since it read it, what it had read, and no more: it has not seen the rest by this."""
+    reads = {path: tx.row("read_get", agent, path) for path, _, _ in steps}
+    whole = [(path, new) for path, old, new in steps
+             if (known := reads[path]) is None or known[0] in (None, old)]
+    partly: list[tuple[str, str | None]] = [(path, str(known[0])) for path, old, _ in steps
+              if (known := reads[path]) is not None and known[0] not in (None, old)]
+    if whole:
+        tx.record(ev.ContentRead(agent=agent, reads=whole))
+    if partly:
+        tx.record(ev.ContentRead(agent=agent, reads=partly, partial=True))
 
 
 def close_left(svc: Service, tx: Tx) -> None:

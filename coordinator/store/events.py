@@ -414,10 +414,15 @@ class VersionsSeen(Event, tag="versions_seen"):
 
 
 class ContentRead(Event, tag="content_read"):
-    """The agent knows this content of these files: it read or wrote it, or was told of it."""
+    """The agent knows this content of these files: it read or wrote it, or was told of it.
+
+    `partial`: it wrote regions of them, of files that had changed since it read them. The content
+    is what it had read, with these regions as they are now: no such file was ever there.
+    """
 
     agent: str
     reads: list[tuple[str, str | None]]  # (path, hash; None: not there)
+    partial: bool = False
 
 
 class UnleasedWrite(Event, tag="unleased_write"):

@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -180,5 +180,8 @@ CREATE TABLE verdicts (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO verdicts SELECT * FROM older_verdicts;
 DROP TABLE older_verdicts;
+""",
+    9: """
+ALTER TABLE agent_reads ADD COLUMN partial INTEGER NOT NULL DEFAULT 0 CHECK (partial IN (0, 1));
 """,
 }

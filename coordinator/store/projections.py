@@ -292,7 +292,10 @@ def _versions_seen(db: Database, at: str, e: ev.VersionsSeen) -> None:
 
 
 def _content_read(db: Database, at: str, e: ev.ContentRead) -> None:
-    db.executemany(Q["read_put"], [(e.agent, path, digest, at) for path, digest in e.reads])
+    if e.partial:
+        db.executemany(Q["read_put_partial"], [(e.agent, *read) for read in e.reads])
+    else:
+        db.executemany(Q["read_put"], [(e.agent, path, digest, at) for path, digest in e.reads])
 
 
 def _nothing(db: Database, at: str, e: ev.Event) -> None:

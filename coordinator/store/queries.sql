@@ -243,6 +243,11 @@ SELECT * FROM file_locks WHERE inode = ?;
 -- name: leases_of_holder
 SELECT * FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
 
+-- name: windows_of_holder
+-- The write windows that an agent has: which of its edits are in the middle.
+SELECT * FROM file_locks WHERE locked_by = ? AND scope >= 'k/edit/' AND scope < 'k/edit0'
+ORDER BY fencing_token;
+
 -- name: leases_of_commits
 -- Write windows that coord itself has, while it commits regions.
 SELECT * FROM file_locks WHERE locked_by >= 'coord/C-' AND locked_by < 'coord/C.';
@@ -688,11 +693,15 @@ ON CONFLICT (path) DO UPDATE SET hash = excluded.hash, seen_at = excluded.seen_a
     agent = excluded.agent;
 
 -- name: read_get
-SELECT hash, at FROM agent_reads WHERE agent = ? AND path = ?;
+SELECT hash, at, partial FROM agent_reads WHERE agent = ? AND path = ?;
 
 -- name: read_put
 INSERT INTO agent_reads (agent, path, hash, at) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (agent, path) DO UPDATE SET hash = excluded.hash, at = excluded.at;
+ON CONFLICT (agent, path) DO UPDATE SET hash = excluded.hash, at = excluded.at, partial = 0;
+
+-- name: read_put_partial
+-- What it wrote of a file, put into what it had read: all else is as old as before.
+UPDATE agent_reads SET hash = ?3, partial = 1 WHERE agent = ?1 AND path = ?2;
 
 -- name: reads_delete
 DELETE FROM agent_reads WHERE agent = ?;

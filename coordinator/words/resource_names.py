@@ -41,6 +41,8 @@ NAME_BYTES_MAX = 4096
 NAME_PARTS_MAX = 256
 #: The region that stands for all that lies outside named definitions: imports, constants, order.
 HEADER = "<header>"
+#: What the keys of write windows begin with, which coord itself takes: `edit:PATH`.
+WINDOW = "edit:"
 #: The name of the whole repository.
 WHOLE = "./"
 
@@ -226,6 +228,12 @@ def path_in(scope: str) -> str:
     return path
 
 
+def write_window(path: str, fold_case: bool = False) -> Resource:
+    """The key that whoever writes the file of this name has meanwhile. Nobody can type it."""
+    parts = normal(path, fold_case).replace("\\", "\\\\").replace("/", "\\s")
+    return Resource(WINDOW + path, "key", f"k/edit/{parts}/")
+
+
 def path_of(name: str, kind: str) -> str:
     """The path in a resource's name: of a region that of its file."""
     return name.rpartition("::")[0] if kind == "region" else name
@@ -331,6 +339,8 @@ def _check_key(text: str) -> None:
     parts = text.split(":")
     if "" in parts:
         raise _invalid(text, "the key has an empty part between its colons")
+    if text.startswith(WINDOW):
+        raise _invalid(text, "such keys are coord's own, for whoever writes a file just now")
     if "*" in parts or "**" in parts:
         raise _invalid(text, "keys have no wildcards; a key covers every key that continues it")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.meaning.process import PIECE_FILES, Meaning, MeaningError
-from tests.waiting import until
+from tests.waiting import gone, until
 
 FILES = {"a.py": "def f(x): ...\n", "pkg/__init__.py": "", "pkg/b.py": "from a import f\ndef g():\n    f(1)\n"}
 NEW = b"def f(x, y): ...\n"
@@ -78,9 +79,10 @@ def test_the_index_outlives_the_worker(tree: Path) -> None:
     with Meaning(str(tree), index) as second:
         assert required(second, tree) == ["pkg/b.py::g"]
         assert second.read_all().read == 0
-        assert second._process is not None
-        second._process.kill()
-        second._process.wait()
+        worker = second.worker_id()
+        assert worker is not None
+        os.kill(worker, signal.SIGKILL)
+        until(lambda: gone(worker))
         assert second.judge("a.py", b"", b"").outcome in ("ALLOW", "ESCALATION_REQUIRED")
         assert required(second, tree) == ["pkg/b.py::g"]
 

@@ -7,11 +7,9 @@ import atexit
 from coordinator.merging.git_merge import GitMerge
 from coordinator.merging.merge import merge
 from coordinator.merging.model import Merged, Side
-from coordinator.regions.process import Outlines
+from tests.regions.asked import read
 
-ASKED = Outlines(60.0)
 GIT = GitMerge(style="merge")
-atexit.register(ASKED.close)
 atexit.register(GIT.close)
 
 
@@ -19,7 +17,7 @@ def merged(base: bytes | str, ours: bytes | str, theirs: bytes | str, language: 
            sides: tuple[Side, Side] = (Side("ours"), Side("theirs"))) -> Merged:
     """git's merge first, then the regions, with the real git and the real worker."""
     texts = [one.encode() if isinstance(one, str) else one for one in (base, ours, theirs)]
-    return merge(*texts, git=GIT(*texts), lines=GIT, read=lambda data: ASKED.read(data, language), sides=sides)
+    return merge(*texts, git=GIT(*texts), lines=GIT, read=lambda data: read(data, language), sides=sides)
 
 
 def clean(base: str, ours: str, theirs: str, language: str = "python") -> str:

@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from coordinator.merging.items import items, walk
-from tests.merging.asked import ASKED, GIT, merged
+from tests.merging.asked import GIT, merged
+from tests.regions.asked import read
 from tests.regions.samples import SAMPLES
 
 NAMES = ["alpha", "beta", "gamma", "delta", "eps", "zeta", "eta", "theta"]
@@ -159,7 +160,7 @@ def test_items_are_the_file(language: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(raw)))
     put = data.draw(st.sampled_from([b"", b"\n", b"# so\n", b"(", b"}", b"'", b"\xff", b"if x:\n"]))
     raw = raw[:at] + put + raw[at:]
-    found = items(raw, ASKED.read(raw, language))
+    found = items(raw, read(raw, language))
     if found is None:
         return
     assert b"".join(one.text + one.blank for one in found) == raw

@@ -8,7 +8,8 @@ import pytest
 
 from coordinator.merging import checks
 from coordinator.merging.model import Side
-from tests.merging.asked import ASKED, by_regions, clean, conflict, merged
+from tests.merging.asked import by_regions, clean, conflict, merged
+from tests.regions.asked import read
 
 FILE = '''\
 """About it."""
@@ -92,8 +93,8 @@ def test_branches_are_one_region() -> None:
 def test_an_empty_else_is_no_python() -> None:
     """The grammar reads it without a fault; Python does not."""
     good = "try:\n    a = 1\nexcept ImportError:\n    b = 2\nelse:\n    c = 3\nz = 1\n"
-    readings = [ASKED.read(good.encode(), "python")] * 3
-    empty = ASKED.read(good.replace("    c = 3\n", "").encode(), "python")
+    readings = [read(good.encode(), "python")] * 3
+    empty = read(good.replace("    c = 3\n", "").encode(), "python")
     assert not empty.errors and [one.why for one in checks.sound(readings, empty)] == ["the result is no Python"]
     # Where a side is none already, nothing can be shown.
     broken = good.replace("    c = 3\n", "")

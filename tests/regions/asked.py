@@ -1,11 +1,30 @@
-"""`outline`, asked of the worker: what tests throw at a grammar may end its process, not theirs."""
+"""`outline` and `read`, asked of the worker: what tests throw at a grammar may end its process, not
+theirs. One worker for all of them; `close` ends it when the tests are over (tests/conftest.py), and
+who runs them again in the same process gets another."""
 
 from __future__ import annotations
 
-import atexit
-
+from coordinator.regions.outline import Outline
 from coordinator.regions.process import Outlines
+from coordinator.regions.reading import Reading
 
-ASKED = Outlines(60.0)
-atexit.register(ASKED.close)
-outline = ASKED.of
+_open: list[Outlines] = []
+
+
+def _asked() -> Outlines:
+    if not _open:
+        _open.append(Outlines(60.0))
+    return _open[0]
+
+
+def outline(data: bytes, language: str | None, *, nested: bool = False) -> Outline:
+    return _asked().of(data, language, nested=nested)
+
+
+def read(data: bytes, language: str | None) -> Reading:
+    return _asked().read(data, language)
+
+
+def close() -> None:
+    while _open:
+        _open.pop().close()

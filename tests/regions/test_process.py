@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from coordinator.words.refusals import CATALOGUE, Code, Refusal
 from tests.conftest import Repo
 from tests.regions.held import held
 from tests.regions.samples import SAMPLES
-from tests.waiting import until
+from tests.waiting import gone, until
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +36,23 @@ def test_it_answers_as_the_function_does(outlines: Outlines) -> None:
 
 def test_a_worker_that_was_ended_is_started_again(outlines: Outlines) -> None:
     outlines.of(b"", "python")
-    assert outlines._process is not None
-    outlines._process.kill()
-    outlines._process.wait()
+    worker = outlines.worker_id()
+    assert worker is not None
+    os.kill(worker, signal.SIGKILL)
+    until(lambda: gone(worker))
     assert not outlines.of(b"def f(): pass\n", "python").note
+
+
+def test_a_closed_one_answers_at_once_and_starts_nothing() -> None:
+    """Whoever ends a coordinator does not wait for a file that takes long."""
+    outlines, found = Outlines(600, [sys.executable, "-P", "-c", "import signal; signal.pause()"]), []
+    asks = threading.Thread(target=lambda: found.append(outlines.of(b"def f(): pass\n", "python")))
+    asks.start()
+    until(outlines.worker_id)
+    outlines.close()
+    asks.join(10)
+    assert [one.note for one in found] == ["the grammar for python failed on it"]
+    assert outlines.of(b"", "python").note and outlines.worker_id() is None
 
 
 @pytest.mark.parametrize(("does", "note"), [

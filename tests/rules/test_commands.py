@@ -155,7 +155,7 @@ hashes = st.sampled_from([None, "a", "b", "c"])
 def test_a_write_is_refused_only_on_content_that_somebody_else_made(
     read: str | None, now: str | None, last: str | None, by: str | None, held: bool
 ) -> None:
-    refused = replaced(Known(read, now, last, by, held), "me")
+    refused = replaced(Known(read, now, last, by, False, held), "me")
     if read == now or held or (last == now and by == "me"):
         assert not refused
     else:

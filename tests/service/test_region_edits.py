@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from coordinator.looking.region_looker import RegionLooker
 from coordinator.service.enforcement.tool_calls import Heeded
+from coordinator.service.leasing import waiting_line
 from coordinator.settings import Leases, Settings
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
 from tests.sessions import Session, holders
 from tests.world import World
 
@@ -93,7 +96,7 @@ def test_one_writes_a_file_at_a_time(world: World, ann: Session, bob: Session) -
     """A tool reads and writes the whole file: between its permission and its end nobody else's may."""
     assert not proposes(ann, "return 1", "return 10").deny
     waits = bob.hook("PreToolUse", tool_name="Edit", tool_input=given(bob, "return 3", "return 30"), tool_use_id="b1")
-    assert "edit:a.py is leased by claude-code-ann" in waits.deny and "is writing it" in waits.deny
+    assert "claude-code-ann is writing a.py just now" in waits.deny
     does(ann, "return 1", "return 10")
     edits(bob, "return 3", "return 30")
     assert "return 10" in (world.root / "a.py").read_text()
@@ -166,15 +169,14 @@ def test_the_watcher_knows_whose_edit_it_was(world: World, ann: Session, bob: Se
     assert world.ask(rq.Reviews()).items == []
 
 
-@pytest.mark.parametrize("glob", ["a.py", "*.py", "**/*.py"])
+@pytest.mark.parametrize("glob", ["gen/a.py", "gen/*.py", "**/gen/a.py", "gen/**"])
 def test_the_policy_says_which_files_are_taken_whole(tmp_path: Path, glob: str) -> None:
     world = World(tmp_path / "repo", Settings(leases=Leases(granularity={"**": "region", glob: "file"})))
-    world.write("a.py", TEXT)
-    world.write("b.js", "function f() { return 1 }\n")
     ann = Session(world, "ann")
-    edits(ann, "return 1", "return 10")
-    edits(ann, "return 1", "return 10", "b.js")
-    assert set(holders(world)) == {"a.py", "b.js::f"}
+    for name in ("gen/a.py", "src/gen/b.py", "b.js"):
+        world.write(name, "function f() { return 1 }\n" if name == "b.js" else TEXT)
+        edits(ann, "return 1", "return 10", name)
+    assert set(holders(world)) == {"gen/a.py", "src/gen/b.py::f", "b.js::f"}
     world.close()
 
 
@@ -210,7 +212,7 @@ def test_its_own_second_edit_of_the_file_does_not_close_the_first(world: World, 
     assert not proposes(ann, "return 1", "return 10").deny
     assert not proposes(ann, "return 2", "return 20").deny
     waits = bob.hook("PreToolUse", tool_name="Edit", tool_input=given(bob, "return 3", "return 30"), tool_use_id="b1")
-    assert "edit:a.py" in waits.deny
+    assert "is writing a.py just now" in waits.deny
 
 
 def test_an_edit_of_a_large_file_takes_it_whole(world: World, ann: Session) -> None:
@@ -218,3 +220,56 @@ def test_an_edit_of_a_large_file_takes_it_whole(world: World, ann: Session) -> N
     world.write("a.py", TEXT + "# a line\n" * 120_000)
     assert not proposes(ann, "return 1", "return 10").deny
     assert list(holders(world)) == ["a.py"]
+
+
+def test_what_an_agent_has_not_seen_it_does_not_undo(world: World, ann: Session, bob: Session) -> None:
+    """An edit of one region is no reading of the others: what the agent knows of them is as old as before."""
+    ann.read("a.py")
+    edits(bob, "return 3", "return 30")
+    edits(ann, "return 1", "return 10")
+    edits(ann, "return 10", "return 11")
+    world.ask(rq.Release(agent=bob.name, resources=["a.py::g"]))
+    world.clock.advance(1_000)
+    denied = ann.edit("a.py", TEXT.replace("return 1", "return 11"))
+    assert "since you read it" in denied and "+    return 30" in denied
+    assert ann.edit("a.py", TEXT.replace("return 1", "return 11").replace("return 3", "return 30").replace("return 2", "return 20")) == ""
+
+
+def test_its_own_edits_are_no_news_to_an_agent(world: World, ann: Session, bob: Session) -> None:
+    """Whoever edits beside it, and wherever it adds something."""
+    ann.read("a.py")
+    for turn in range(3):
+        world.clock.advance(1_000)
+        edits(bob, f"return 3{'0' * turn}\n", f"return 3{'0' * (turn + 1)}\n")
+        world.clock.advance(1_000)
+        edits(ann, f"return 1{'0' * turn}\n", f"return 1{'0' * (turn + 1)}\n")
+        edits(ann, "\n\nclass C:", f"\n\ndef new_{turn}():\n    pass\n\n\nclass C:")
+
+
+def test_a_window_that_was_given_up_is_given_to_nobody(world: World, ann: Session, bob: Session) -> None:
+    """Who was refused it after a while does not get it later, when nobody waits for it."""
+    assert not proposes(ann, "return 1", "return 10").deny
+    waits = bob.hook("PreToolUse", window_wait_s=5, tool_name="Edit", tool_input=given(bob, "return 3", "return 30"), tool_use_id="b1")
+    assert waits.waiting is not None
+    world.decide(lambda tx: waiting_line.stop_holding(world.service, tx, waits.waiting.facts["acquisition_id"], True) and None)  # type: ignore[union-attr]
+    world.clock.advance(5_000)
+    does(ann, "return 1", "return 10")
+    world.settle()
+    assert set(holders(world)) == {"a.py::f"}
+
+
+def test_what_cannot_be_compared_after_an_edit_stops_nobody(world: World, ann: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not proposes(ann, "return 1", "return 10").deny
+
+    def refuses(*_: object) -> None:
+        raise Refusal(Code.LIMIT, "Looking at the files took longer than 1 s.")
+
+    monkeypatch.setattr(RegionLooker, "fact", refuses)
+    does(ann, "return 1", "return 10")
+    assert "edit:a.py" not in holders(world)
+    assert not ann.shell("true").deny
+
+
+def test_write_windows_are_nobody_elses_to_take(world: World, ann: Session) -> None:
+    for refused in (rq.Acquire(agent="eve", resources=["edit:a.py"]), rq.TaskAdd(title="x", resources=["edit:a.py"])):
+        assert world.refused(refused).code is Code.INVALID

@@ -6,10 +6,11 @@ somebody has replaced since is refused with the difference (VERSION_CHANGED).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from coordinator.files.content import unified
-from coordinator.looking.facts import Between, Bytes, Content, Ignored
+from coordinator.looking.facts import Between, Bytes, Content, Ignored, Overlaid, Parts
 from coordinator.rules.versions import Known, replaced
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -22,13 +23,32 @@ DIFF_CHARS_MAX = 6_000
 REGIONS_TOLD = 8
 
 
-def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool) -> None:
-    """The agent has read (or written) these files, as they were looked at just now.
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A file of which the agent has written regions.
+
+    Attributes:
+        name, path: the file, and where it is.
+        before: the content that its edit began with.
+        parts: what has changed since.
+    """
+
+    name: str
+    path: str
+    before: str
+    parts: Parts
+
+
+def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
+         but: Collection[str] = ()) -> None:
+    """The agent has read (or written) these files, as they were looked at just now; `but` not
+    those of these names.
 
     Raises:
         Unready: they were not.
     """
-    files = [one for one in files if one.resource.kind == "file" and one.path is not None]
+    files = [one for one in files if one.resource.kind == "file" and one.path is not None
+             and one.resource.name not in but]
     tx.looked.require([*(Content(str(one.path)) for one in files),
                        *(Ignored(one.resource.name) for one in files)])
     reads: list[tuple[str, str | None]] = []
@@ -50,6 +70,48 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool) -> None
         tx.record(ev.ContentRead(agent=agent, reads=reads))
     if versions:
         tx.record(ev.VersionsSeen(versions=versions))
+
+
+def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
+    """The agent has written regions of these files. What else is in them it knows as far as it
+    has read it: what others have changed since, it has not seen by that.
+
+    Raises:
+        Unready: they were not looked at.
+    """
+    tx.looked.require(Ignored(one.name) for one in edits)
+    versions: list[tuple[str, str | None, str | None]] = []
+    whole: list[tuple[str, str | None]] = []
+    partly: list[tuple[str, str | None]] = []
+    for one in edits:
+        now = one.parts.hash
+        if now == one.before or tx.looked.ignored(one.name):
+            continue
+        last = tx.row("version_get", one.name)
+        if last is None or last[0] != now or last[2] != agent:
+            versions.append((one.name, now, agent))
+        read = tx.row("read_get", agent, one.name)
+        if read is None or read[0] in (None, one.before):
+            whole.append((one.name, now))
+        else:
+            partly.append((one.name, _known_then(tx, one, str(read[0]))))
+    if versions:
+        tx.record(ev.VersionsSeen(versions=versions))
+    if whole:
+        tx.record(ev.ContentRead(agent=agent, reads=whole))
+    if partly:
+        tx.record(ev.ContentRead(agent=agent, reads=partly, partial=True))
+
+
+def _known_then(tx: Tx, one: Edited, read: str) -> str:
+    """What the agent had read, with what it wrote; where that cannot be told, what it had read."""
+    if not one.parts.names:
+        return read
+    try:
+        made = tx.looked.made(Overlaid(one.path, read, tuple(one.parts.names)))
+    except Refusal:
+        return read
+    return made.hash if made.hash is not None and tx.keep_found(made) else read
 
 
 def stale(
@@ -84,19 +146,21 @@ def stale(
         own = regions.get(name) if regions else None
         known = Known(
             read=row[0], now=content.hash, last=last[0] if last else None,
-            last_by=last[2] if last else None,
+            last_by=last[2] if last else None, partial=bool(row[2]),
             held_since_read=all(locked_at.get(one, tx.now) <= str(row[1]) for one in (
                 [name] if own is None else [f"{name}::{region}" for region in own])),
         )
-        if own is not None and known.read != known.now and known.last_by != agent:
+        foreign = known.last_by != agent
+        if own is not None and known.read != known.now and (foreign or known.partial):
             changed = _changed(tx, located.path, known.read)
             if changed is not None and not _meet(changed, own):
-                if changed and notes is not None:
+                if changed and foreign and notes is not None:
                     notes.append(_elsewhere(name, changed, known))
                 continue
         if not replaced(known, agent):
             continue
-        by = f" by {known.last_by}" if known.last_by and known.last == known.now else ""
+        by = f" by {known.last_by}" if known.last_by and foreign and (
+            known.last == known.now) else ""
         text = difference(tx, name, row[0], content)
         if text is None:
             cut = True
@@ -119,7 +183,10 @@ def stale(
 
 def _changed(tx: Tx, path: str, before: str | None) -> list[str] | None:
     """The regions that differ from what the agent has read; None: that cannot be told."""
-    return None if before is None else tx.looked.parts(Between(path, before)).names
+    try:
+        return None if before is None else tx.looked.parts(Between(path, before)).names
+    except Refusal:
+        return None
 
 
 def _meet(changed: Sequence[str], own: Sequence[str]) -> bool:

@@ -16,7 +16,6 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource, conflicts, slot
 from coordinator.service import repository_files
 from coordinator.service.core import Service
-from coordinator.service.enforcement import proposed_edits
 from coordinator.service.enforcement.adoption import (
     Adopted,
     Foreign,
@@ -39,7 +38,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Resource, path_scope, resource
+from coordinator.words.resource_names import Resource, path_scope, resource, write_window
 
 #: Versions in one event.
 VERSIONS_MAX = 500
@@ -263,7 +262,7 @@ class _Rights:
 
     def _writing(self, change: Seen, written: str | None) -> str | None:
         """Whose edit of this file was in the middle when it was written, or just before."""
-        scope = proposed_edits.window(change.path).scope
+        scope = write_window(change.path, self._svc.fold_case).scope
         for raw in self._tx.rows("leases_at_scope", scope):
             row = LeaseRow(*raw)
             if written is None or written >= row.locked_at:

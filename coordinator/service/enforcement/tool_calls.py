@@ -19,6 +19,7 @@ from coordinator.service.enforcement import (
     proposed_edits,
     read_versions,
     shell_commands,
+    write_windows,
 )
 from coordinator.service.holders import notice_delivery, sessions
 from coordinator.service.leasing import leases
@@ -78,8 +79,9 @@ def serve(
         return Heeded("")
     name = sessions.holder(svc, tx, actor, profile, heard)
     heeded = Heeded(name)
-    if not goes_on and proposed_edits.has_windows(tx, name) and not writing(name):
-        broken = [*broken, *proposed_edits.close_windows(svc, tx, name)]
+    edited = {write_windows.path(row) for row in write_windows.of(tx, name)}
+    if edited and not goes_on and not writing(name):
+        broken = [*broken, *write_windows.close(svc, tx, name)]
     if heard.moment == "before":
         if turn_wait_s > wait_s and tx.present().turns:
             wait_s = turn_wait_s
@@ -87,7 +89,7 @@ def serve(
         if heard.sub and not heeded.deny and _commits(heard):
             shell_commands.hand_up(tx, name)  # what commits is the process, which is its parent's
     elif heard.moment == "after":
-        _after(svc, tx, heard, heeded, git_asks)
+        _after(svc, tx, heard, heeded, git_asks, edited)
     elif heard.moment == "session":
         heeded.context = notice_delivery.welcome(tx, name, "" if actor.agent or kept else profile)
     elif heard.moment == "sub stop" and heard.sub:
@@ -128,8 +130,8 @@ def _before(
                 refusal, wait_s = asked, window_wait_s
             else:
                 refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s, asked=asked)
-                proposed_edits.drop_windows(tx, heeded.holder, [] if refusal else asked.regions,
-                                            writing)
+                if not writing:
+                    write_windows.drop(tx, heeded.holder, [] if refusal else asked.regions)
         heeded.outside = _outside(tx, call.paths, heard.cwd) if refusal is None else []
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
@@ -172,13 +174,16 @@ def _deny(heeded: Heeded, refusal: Refusal | None, wait_s: float) -> None:
         heeded.waiting, heeded.wait_s = refusal, wait_s
 
 
-def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool) -> None:
+def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool,
+           edited: Collection[str]) -> None:
     call = heard.call
     if call is None:
         return
     if call.kind in ("write", "read"):
         located, _ = located_in(tx, call.paths, heard.cwd)
-        read_versions.note(tx, heeded.holder, located, written=call.kind == "write")
+        written = call.kind == "write"
+        read_versions.note(tx, heeded.holder, located, written=written,
+                           but=edited if written else ())
         heeded.outside = _outside(tx, call.paths, heard.cwd)
     elif call.kind == "shell":
         shell_commands.settle_own(svc, tx, heeded.holder)
@@ -189,7 +194,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
         )
 
 
-def needs(svc: Service, heard: HookCall) -> list[AnyNeed]:
+def needs(heard: HookCall) -> list[AnyNeed]:
     """What to look at before a hook call is served: the files that the call plainly names."""
     call = heard.call
     if call is None or heard.moment not in ("before", "after"):
@@ -202,7 +207,7 @@ def needs(svc: Service, heard: HookCall) -> list[AnyNeed]:
     if not named:
         return []
     return [*(Whole(path, heard.cwd, True, noted) for path in call.paths),
-            *proposed_edits.needs(svc, heard)]
+            *proposed_edits.needs(heard)]
 
 
 def located_in(

@@ -145,7 +145,7 @@ def _of_regions(regions: Iterable[Rewound]) -> list[AnyNeed]:
 
 def _was(tx: Tx, need: Rewound) -> Bytes:
     try:
-        return tx.looked.rewound(need)
+        return tx.looked.made(need)
     except Refusal:
         return Bytes(UNSEEN)
 

@@ -18,9 +18,11 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import AgentRow, TaskRow
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located
+from coordinator.words.resource_names import WINDOW, Located
 from coordinator.words.texts import block, quoted
 
+#: An edit of a file by another is over by then (seconds).
+WINDOW_RETRY_S = 1.0
 #: Conflicts listed in one answer.
 CONFLICTS_MAX = 20
 
@@ -128,6 +130,9 @@ def _message(
             what = quoted(first["description"]) if first["description"] else "git"
             parts.append(f"{first['holder']} changes the whole working tree just now ({what}). "
                          "Modify nothing there until that has ended, and read afresh then.")
+        elif first["kind"] == "key" and first["resource"].startswith(WINDOW):
+            parts.append(f"{first['holder']} is writing {first['resource'].removeprefix(WINDOW)} "
+                         "just now. That takes a moment.")
         else:
             why = f" ({quoted(first['description'])})" if first["description"] else ""
             task = f" for {first['task']}" if first["task"] else ""
@@ -173,7 +178,8 @@ def _retry_after(svc: Service, tx: Tx, obstacles: Obstacles) -> float:
     soonest = svc.settings.leases.retry_s
     for lease in obstacles.leases:
         left = (from_iso(lease.expires_at) - tx.now_ms) / 1000
-        soonest = min(soonest, max(0.1, left))
+        soonest = min(soonest, max(0.1, left), WINDOW_RETRY_S if lease.kind == "key"
+                      and lease.file_path.startswith(WINDOW) else soonest)
     return round(soonest, 1)
 
 

@@ -1,13 +1,9 @@
-"""What goes between the worker and who asks it: a frame is its length (four bytes, big-endian) and
-MessagePack. Loads no grammar, so both may import it."""
+"""What the grammars' process is asked. Loads no grammar: both ends import this."""
 
 from __future__ import annotations
 
-import struct
-
 import msgspec
 
-HEAD = struct.Struct(">I")
 #: Larger files (bytes) are not divided.
 FILE_BYTES_MAX = 5_000_000
 

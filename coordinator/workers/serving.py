@@ -1,0 +1,42 @@
+"""Being a worker process: its limits, and its loop of a frame in, a frame out, until the input
+ends. What hangs is ended by a timer, also when nobody waits for it any more."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from typing import BinaryIO
+
+from coordinator.workers.frames import HEAD, frame
+
+
+def limit(memory_bytes: int) -> None:
+    """Bound this process: so much memory, no core file, ended by its timer, not by Ctrl-C."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: for the command, not for this
+    for what, most in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CORE, 0)):
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(what, (most, most))
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 20)  # an answer makes many objects, and few circles of them
+
+
+def within(seconds: float) -> None:
+    """End this process unless it has answered after so many seconds."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def serve(answer: Callable[[bytes], bytes], source: BinaryIO | None = None,
+          sink: BinaryIO | None = None) -> None:
+    """Answer questions until there are no more (default: of the standard input, on the output)."""
+    source, sink = source or sys.stdin.buffer, sink or sys.stdout.buffer
+    with contextlib.suppress(BrokenPipeError):
+        while len(head := source.read(HEAD.size)) == HEAD.size:
+            body = answer(source.read(HEAD.unpack(head)[0]))
+            within(0)
+            sink.write(frame(body))
+            sink.flush()
