@@ -13,7 +13,7 @@ import getpass
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,11 @@ from coordinator.client.client import Client
 from coordinator.files.roots import STATE_DIR, find_root
 from coordinator.git_guard import repository
 from coordinator.git_guard.repository import Push
+from coordinator.looking.file_regions import FileRegions
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import HEADER
 from coordinator.words.texts import quoted
 
 #: The variable, and its value, with which a person goes on over the guard.
@@ -83,13 +85,14 @@ class CommitCheck:
             return ""
         return self.commit_of(repository.staged(self._top))
 
-    def commit_of(self, paths: Sequence[str]) -> str:
-        """The same for a commit of these files.
+    def commit_of(self, paths: Sequence[str], saved: Collection[str] = ()) -> str:
+        """The same for a commit of these files; of those that are `saved` as they are in the
+        working tree, of the others as the index has them.
 
         Raises:
             Refusal: nobody can tell.
         """
-        held = self._held(paths, "commit")
+        held = self._changed(self._held(paths, "commit"), saved)
         if not held:
             return ""
         names = list(dict.fromkeys(item.path for item in held))
@@ -107,6 +110,8 @@ class CommitCheck:
             Refusal: nobody can tell.
         """
         held = self._held(paths, name)
+        if name in ("add", "stage"):
+            held = self._changed(held, paths)
         if not held:
             return ""
         said = ("nothing was added: it would take in what others are at work on."
@@ -156,6 +161,23 @@ class CommitCheck:
             return []
         return out
 
+    def _changed(self, held: Sequence[rq.GuardHeld],
+                 saved: Collection[str]) -> list[rq.GuardHeld]:
+        """Those of them that would change what is held: a region that is as it was in the last
+        commit is nobody's loss."""
+        if not any("::" in item.resource for item in held):
+            return list(held)
+        differ: dict[str, list[str] | None] = {}
+        with contextlib.closing(FileRegions()) as regions:
+            for path in {item.path for item in held if "::" in item.resource}:
+                before = repository.content(self._top, f"HEAD:{path}")
+                after = (repository.saved(self._top, path) if path in saved
+                         else repository.content(self._top, f":{path}"))
+                differ[path] = (None if before is None or after is None
+                                else regions.between(path, before, after).names)
+        return [item for item in held if "::" not in item.resource
+                or _concerns(differ[item.path], item.resource.rpartition("::")[2])]
+
     def _held(self, paths: Sequence[str], action: str, *,
               noted: bool = True) -> list[rq.GuardHeld]:
         """What others hold of these; empty where a person goes on over it, which is noted."""
@@ -204,6 +226,13 @@ def person() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "operator"
+
+
+def _concerns(changed: Sequence[str] | None, name: str) -> bool:
+    """Whether one of the changed regions (None: nobody can tell which) is, contains or is a part of
+    this one."""
+    return changed is None or (name == HEADER and bool(changed)) or any(
+        f"{one}.".startswith(f"{name}.") or f"{name}.".startswith(f"{one}.") for one in changed)
 
 
 def _said(what: str, held: Sequence[rq.GuardHeld], step: str, command: str) -> str:

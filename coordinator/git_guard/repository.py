@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from coordinator.files.beneath import snapshot_real
 from coordinator.files.git import ANSWERS, clean_environment
+from coordinator.regions.questions import FILE_BYTES_MAX
 from coordinator.words.refusals import Code, Refusal
 
 #: How long git may take (seconds).
@@ -80,6 +82,22 @@ def staged(place: Path) -> list[str]:
     other = _names(git("diff", "--cached", "--name-only", "-z", "--no-renames", "MERGE_HEAD",
                        cwd=place))
     return [path for path in found if path in other]
+
+
+def content(place: Path, name: str) -> bytes | None:
+    """What git has under a name (`HEAD:PATH`; `:PATH` for the index); None where it has nothing."""
+    try:
+        return git("cat-file", "blob", name, cwd=place)
+    except Refusal:
+        return None
+
+
+def saved(place: Path, path: str) -> bytes | None:
+    """The file in the working tree; None where there is none that can be read."""
+    try:
+        return snapshot_real(str(place), path, FILE_BYTES_MAX).data
+    except OSError:
+        return None
 
 
 def _of_link(about: bytes) -> bool:

@@ -151,7 +151,7 @@ def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> i
     if _ASKS_THE_USER.intersection(options):
         return RUN  # the hook of the commit looks at what was chosen
     if name == "commit":
-        said = check.commit_of(_committed(git, top, args))
+        said = check.commit_of(*_committed(git, top, args))
     else:
         said = check.index_of(_indexed(git, top, rest), name)
     sys.stderr.write(harmless(said))
@@ -199,20 +199,23 @@ def _names(said: bytes | None) -> list[str]:
     return [os.fsdecode(name) for name in (said or b"").split(b"\0") if name]
 
 
-def _committed(git: Program, top: Path, args: list[str]) -> list[str]:
+def _committed(git: Program, top: Path, args: list[str]) -> tuple[list[str], set[str]]:
     """The files that a commit with these arguments would have; of a merge, what differs from every
-    parent."""
+    parent. And those that it would have as they are in the working tree, not only in the index."""
     shown = git.says("commit", "--dry-run", "--porcelain", "-z", *args, ended=(0, 1))
     if shown is None or git.line("rev-parse", "-q", "--verify", "MERGE_HEAD"):
-        return repository.staged(top)
+        return repository.staged(top), set()
+    saved = set()
     out, fields = [], iter(shown.split(b"\0"))
     for field in fields:
         if field[:1] in (b" ", b"?", b"!", b""):
             continue
         out.append(os.fsdecode(field[3:]))
+        if field[1:2] == b" ":
+            saved.add(out[-1])
         if field[:1] in b"RC":
             out.append(os.fsdecode(next(fields)))
-    return out
+    return out, saved
 
 
 def _wait_for_turn(root: Path, request: rq.GitTurn) -> None:

@@ -115,6 +115,35 @@ def test_an_agents_session_is_known_by_its_own_variable(here: Guarded) -> None:
     here.git("commit", "-qam", "Its own", CLAUDE_CODE_SESSION_ID="s-1234abcd")
 
 
+TWO = "import os\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n"
+
+
+@pytest.mark.parametrize(("changed", "passes"), [
+    (TWO.replace("return 1", "return 10"), True), (TWO.replace("return 2", "return 20"), False),
+    (TWO.replace("def g", "def h"), False), ("import sys\n" + TWO, False), (None, False),
+])
+@pytest.mark.parametrize("command", [("commit", "-qam", "x"), ("commit", "-qm", "x"), ("commit", "-qm", "x", "--", "two.py")])
+def test_a_region_that_another_holds_and_nobody_has_changed_stops_no_commit(
+    here: Guarded, changed: str | None, passes: bool, command: tuple[str, ...],
+) -> None:
+    """Two share a file: each commits it when its own part is done, as long as the other's is as it was."""
+    here.repo.write("two.py", TWO)
+    here.git("add", "two.py")
+    here.git("commit", "-qm", "Two")
+    here.hold("bob", "two.py::g")
+    if changed is None:
+        here.git("rm", "-q", "two.py")
+    else:
+        here.repo.write("two.py", changed)
+        here.git("add", "two.py")
+    if command == ("commit", "-qm", "x") and passes:
+        here.repo.write("two.py", changed.replace("return 2", "return 20"))  # of which the index has nothing
+    if passes:
+        here.git(*command)
+    else:
+        assert "two.py (as two.py::g): held by bob" in here.refused(*command)
+
+
 def test_a_sub_agent_commits_what_its_parent_holds_but_not_the_other_way(here: Guarded) -> None:
     with here.repo.client() as client:
         client.call(rq.Register(agent="ann"))
