@@ -119,6 +119,23 @@ def test_what_others_hold_is_not_committed_whatever_hooks_are_left_out(repo: Sta
     assert agent.does("git commit -qm x 2>&1") == 0, agent.said
 
 
+@ONCE
+def test_of_a_file_that_two_share_each_commits_what_is_its_own(repo: Stand) -> None:
+    two = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
+    repo.write("two.py", two)
+    repo.run("git", "add", "two.py")
+    repo.run("git", "commit", "-qm", "two")
+    agent = repo.agent()
+    repo.coord("lock", "two.py::g", "--agent", "ann")
+    repo.write("two.py", two.replace("return 1", "return 10"))
+    for command in ("git add two.py", "git commit -qm f", "git commit --amend -qm again"):
+        assert agent.does(f"({command}) 2>&1") == 0, (command, agent.said)
+    repo.write("two.py", two.replace("return 2", "return 20"))
+    for command in ("git add two.py", "git add -A", "git commit -n -qam x", "git commit -n -qm x -- two.py", "git rm --cached two.py", "git mv two.py new.py"):
+        assert agent.does(f"({command}) 2>&1") != 0, command
+        assert "two.py (as two.py::g): held by ann" in "\n".join(agent.said), (command, agent.said)
+
+
 def during(stand: Stand, agent: Agent, command: str) -> subprocess.Popen[str]:
     """The agent's command, while it works."""
     assert agent.does(f"({command}) > said 2>&1 & echo $!") == 0
