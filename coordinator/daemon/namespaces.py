@@ -89,6 +89,8 @@ class Namespaces:
         self._paths: dict[int, list[str]] = {}
         #: Of which lease and path its holder was told that it is not covered.
         self._told: set[tuple[int, str]] = set()
+        #: Agents that were told that their commands are in no session.
+        self._bare: set[str] = set()
         self._opening, self._learning, self._joining = (asyncio.Lock() for _ in range(3))
         self._reading: asyncio.Task[None] | None = None
 
@@ -141,8 +143,14 @@ class Namespaces:
                     await self._loop.run_in_executor(None, _have_keeper)
                     key = (await self._open(agent, request.path, joins=True)).key
         except Refusal as refusal:
-            log.info("a command of %s is in no session: %s", agent, refusal.message)
+            log.warning("a command of %s is in no session: %s", agent, refusal.message)
+            if agent not in self._bare:
+                self._bare.add(agent)
+                self._tell(agent, "Your shell commands are not kept from what others hold just now "
+                           f"({refusal.message.rstrip('.')}). What they change there is found "
+                           "afterwards.")
             return nowhere
+        self._bare.discard(agent)
         return rq.SessionJoined(key=key, socket=str(orders.socket_path()))
 
     async def _open(self, agent: str, path: str, *, ends: bool = False,

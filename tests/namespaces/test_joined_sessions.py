@@ -172,6 +172,19 @@ def test_where_there_is_no_session_it_runs_as_it_came(stand: Stand, cli: Cli) ->
 
 
 @ONCE
+def test_an_agent_whose_commands_can_be_kept_from_nothing_is_told_so_once(stand: Stand, cli: Cli) -> None:
+    lock = stand.home / "coord/namespaces.lock"
+    lock.mkdir(parents=True)
+    for _ in range(2):
+        assert cli.runs("echo bare")[:2] == (0, "bare\n")
+    said = [json.dumps(cli.hook("UserPromptSubmit", prompt="x")) for _ in range(2)]
+    assert "commands are not kept from what others hold" in said[0] and "not kept" not in said[1]
+    lock.rmdir()
+    stand.coord("lock", "a.py", "--agent", "ann")
+    assert cli.runs("D=.; echo H > $D/a.py")[0] != 0
+
+
+@ONCE
 def test_the_keepers_end_ends_its_commands_and_the_next_one_has_a_session_again(stand: Stand, cli: Cli) -> None:
     assert cli.runs("true")[0] == 0
     stand.coord("lock", "a.py", "--agent", "ann")
