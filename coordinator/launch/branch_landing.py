@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from coordinator.files.git import NO_MODE, Entry, Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.launch import recovery
 from coordinator.launch.checkout_update import CheckoutUpdate, in_use
+from coordinator.launch.region_merge import merges, regions
 from coordinator.launch.worktrees import Target, Workplace, record
 from coordinator.rules.landing import Change, unseen
 from coordinator.words import file_names
@@ -89,15 +90,23 @@ class Lander:
 
     def _attempt(self, work: Work) -> str:
         git, ref = self._git, self._target.ref
-        plan = self._plan(work)
+        divided: Sequence[str] = ()
+        plan = self._plan(work, divided)
         # Refused now, it costs nothing; lawful now, it may be refused when the branch moves.
-        self._ask(_as_check(plan.request))
+        try:
+            self._ask(_as_check(plan.request))
+        except Refusal as refusal:
+            if refusal.code is not Code.NOT_HOLDER:
+                raise
+            divided = refusal.facts.get("paths", ())  # perhaps it has leases on their regions
+            plan = self._plan(work, divided)
+            self._ask(_as_check(plan.request))
         where = git.checked_out_in(ref)
         self._note(plan.request, where)  # before the lock, so that a crash leaves none unexplained
         try:
             with self._locked(where) as follower:
                 if git.commit(ref) != plan.request.before:  # from now on, no commit comes between
-                    plan = self._plan(work)
+                    plan = self._plan(work, divided)
                     self._note(plan.request, where)
                 self._move(follower, work, plan)
         except (Refusal, GitError):
@@ -129,8 +138,9 @@ class Lander:
         if follower is not None:
             self._follow(follower, work, before, after)
 
-    def _plan(self, work: Work) -> _Plan:
-        """What would land on the target as it is now."""
+    def _plan(self, work: Work, divided: Collection[str]) -> _Plan:
+        """What would land on the target as it is now; of the files that are `divided`, which
+        regions."""
         git, ref = self._git, self._target.ref
         tip = git.commit(ref)
         base = git.base(work.commit, tip) if tip is not None else None
@@ -140,11 +150,18 @@ class Lander:
                 f"{self._target.name}.", next="Look at the branch, and merge it by hand.",
             )
         changes, moved = git.changes(base, work.commit), git.changes(base, tip)
+        both = merges(git, changes, moved, work.message, f"{base}..{tip}")
+        changes = [both.entries.get(entry.path, entry) for entry in changes]
+        asked = {entry.path for entry in changes if self._inside(entry.path) in divided}
+        parts = regions(git, changes, asked)
         return _Plan(changes, rq.Land(
             agent=work.agent, task=work.task, target=ref, before=tip,
-            after=self._commit(work, tip, base, changes, moved),
-            changes=[rq.LandChange(path=self._below(e.path, work), submodule=e.submodule)
-                     for e in changes],
+            after=self._commit(work, tip, base, changes, [
+                one for one in moved if one.path not in both.entries]),
+            changes=[rq.LandChange(
+                path=self._below(e.path, work), submodule=e.submodule,
+                regions=parts.get(e.path, []), merged=e.path in both.entries,
+                clash=both.clashes.get(e.path, "")) for e in changes],
             moved=[p for e in moved if (p := self._inside(e.path)) is not None],
             began_with=list(work.began_with),
         ))
@@ -226,7 +243,8 @@ class Lander:
     def _commit(self, work: Work, tip: str, base: str, changes: Sequence[Entry],
                 moved: Sequence[Entry]) -> str:
         """What the target will be: the branch itself, or, where the target went on, a merge that
-        has the branch's version of each path it changed and the target's of all others."""
+        has the branch's version of each path it changed (or what it was merged to) and the
+        target's of all others."""
         if base == tip or unseen([Change(e.path, f"{e.path}/") for e in changes],
                                  [f"{e.path}/" for e in moved]):
             return work.commit  # (as it would be refused, there is nothing to be made)

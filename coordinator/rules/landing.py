@@ -1,9 +1,9 @@
 """The merge boundary: whether what an agent did on its own branch may come onto the shared one.
 
 An agent in a worktree of its own can write what it likes there. What lands is decided here: only
-paths that lie within leases it holds *now*, under the fencing tokens it began with, and only where
-the target still has the content that the change is based on. Anything else is refused as a whole:
-nothing of it lands.
+paths and regions that lie within leases it holds *now*, under the fencing tokens it began with, and
+only where the target still has the content that the change is based on, or what lands has both.
+Anything else is refused as a whole: nothing of it lands.
 
 Pure: facts and an instant in, the tokens that it lands under or a `Refusal` out. Who gathers the
 facts, and who moves the branch in the same transaction, is not known here.
@@ -12,12 +12,13 @@ facts, and who moves the branch in the same transaction, is not known here.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from coordinator.rules import globs
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Resource, ancestors, path_in
+from coordinator.words.resource_names import HEADER, Resource, ancestors, path_in, region_of
 
 #: Paths that a refusal names; the rest are counted.
 NAMED_MAX = 5
@@ -31,11 +32,19 @@ class Change:
 
     `scope` is the path's own (see `words.resource_names`). A submodule's content lies in a
     repository of its own.
+
+    Attributes:
+        regions: scopes of the regions that it changes; empty: not known, so the whole file.
+        merged: what lands has the target's changes of it, too.
+        clash: why it could not be merged with them, if that was tried.
     """
 
     path: str
     scope: str
     submodule: bool = False
+    regions: tuple[str, ...] = ()
+    merged: bool = False
+    clash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +116,13 @@ def decide(facts: Facts) -> tuple[int, ...] | Refusal:
                    f"the lease on {_named(stale)} that the work was begun with has ended, so "
                    "another may have begun to change it",
                    "Look at the branch and merge it by hand, or let the task be done afresh.")
-    moved = unseen(facts.changes, facts.moved)
+    moved = unseen([one for one in facts.changes if not one.merged], facts.moved)
     if moved:
+        clashes = [f"{c.path}: {c.clash}" for c in facts.changes if c.clash and c.path in moved]
+        clashed = f". Both changed {'; '.join(clashes[:NAMED_MAX])}" if clashes else ""
         return _no(Code.VERSION_CHANGED, facts, moved,
                    f"{_named(moved)} was changed on {facts.target} after the branch began, and "
-                   "the work is not based on that",
+                   f"the work is not based on that{clashed}",
                    "Look at both versions and merge by hand, or let the task be done afresh.")
     if facts.dirty:
         return _no(Code.VERSION_CHANGED, facts, facts.dirty,
@@ -125,11 +136,23 @@ def tokens_for(facts: Facts, change: Change) -> tuple[int, ...] | None:
     """Live tokens that allow this change; none if they have ended; None if there never were any.
 
     A lease that was lost and taken anew does not stand for the one that the work was begun with:
-    in between somebody else may have held it.
+    in between somebody else may have held it. Where no lease covers the file, each region that is
+    changed needs one.
     """
-    covering = [r for r in facts.leases if r.mode == "exclusive" and covers(r.resource, change)]
+    whole = _tokens(facts, partial(covers, change=change))
+    if whole or not change.regions:
+        return whole
+    found = [_tokens(facts, partial(covers_region, change=change, scope=scope))
+             for scope in change.regions]
+    if None in found:
+        return whole
+    return tuple(token for tokens in found for token in tokens or ()) if all(found) else ()
+
+
+def _tokens(facts: Facts, covered: Callable[[Resource], bool]) -> tuple[int, ...] | None:
+    covering = [r for r in facts.leases if r.mode == "exclusive" and covered(r.resource)]
     live = [r.fencing_token for r in covering if r.expires_at > facts.now]
-    begun = [token for token, resource in facts.began_with if covers(resource, change)]
+    begun = [token for token, resource in facts.began_with if covered(resource)]
     if live and (not begun or not set(begun).isdisjoint(live)):
         return tuple(live)
     return () if covering or begun else None
@@ -142,6 +165,14 @@ def covers(resource: Resource, change: Change) -> bool:
             resource.name, path_in(change.scope)
         )
     return resource.kind in ("file", "dir") and change.scope.startswith(resource.scope)
+
+
+def covers_region(resource: Resource, change: Change, scope: str) -> bool:
+    """Whether a region's lease is on this region of the path: on it, on what contains it, or on the
+    file's `<header>`, which is about all of it."""
+    if resource.kind != "region" or not resource.scope.startswith(change.scope):
+        return False
+    return scope.startswith(resource.scope) or region_of(resource.name) == HEADER
 
 
 def unseen(changes: Iterable[Change], moved: Sequence[str]) -> list[str]:

@@ -247,7 +247,10 @@ def _facts(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> rule.Facts:
     return rule.Facts(
         agent=req.agent, task=req.task, target=branches.short(req.target) or "its target",
         now=view.now,
-        changes=[rule.Change(c.path, path_scope(c.path, fold), c.submodule) for c in req.changes],
+        changes=[rule.Change(
+            c.path, path_scope(c.path, fold), c.submodule,
+            tuple(resource(f"{c.path}::{one}", "region", fold_case=fold).scope
+                  for one in c.regions), c.merged, c.clash) for c in req.changes],
         leases=[
             rule.Right(r.fencing_token, as_resource(r.file_path, r.kind, r.scope), r.mode,
                        r.expires_at)

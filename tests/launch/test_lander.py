@@ -195,6 +195,49 @@ def test_a_merge_says_what_it_brings_and_a_landing_begins_anew_after_a_persons_c
     assert ground.there() == {**BASE, "a": "agent's\n"} and git(ground.top, "status", "--porcelain", "-uall") == ""
 
 
+TWO = "import os\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n"
+
+
+@pytest.mark.parametrize(("leased", "mine", "theirs", "ends"), [
+    (["two.py"], TWO.replace("return 1", "return 10"), TWO.replace("return 2", "return 20"), None),
+    (["two.py::f"], TWO.replace("return 1", "return 10"), TWO.replace("return 2", "return 20"), None),
+    (["two.py::f"], TWO.replace("return 1", "return 10"), None, None),
+    (["two.py::f", "two.py::h"], TWO.replace("return 1", "return 10") + "\n\ndef h():\n    return 3\n",
+     TWO + "\n\ndef k():\n    return 4\n", None),
+    (["two.py::<header>"], TWO.replace("return 1", "return 10"), TWO.replace("return 2", "return 20"), None),
+    (["two.py::f"], TWO.replace("return 2", "return 20"), None, Code.NOT_HOLDER),
+    (["two.py::f"], TWO.replace("return 1", "return 10").replace("import os", "import re"), None, Code.NOT_HOLDER),
+    (["two.py::f"], TWO.replace("return 1", "return ("), None, Code.NOT_HOLDER),
+    (["two.py"], TWO.replace("return 1", "return 10"), TWO.replace("return 1", "return 11"), Code.VERSION_CHANGED),
+    (["two.py::f"], TWO.replace("return 1", "return 10"), TWO.replace("return 1", "return 11"), Code.VERSION_CHANGED),
+    (["two.py"], None, TWO.replace("return 1", "return 11"), Code.VERSION_CHANGED),
+])
+def test_what_differs_by_region_lands_with_what_the_target_has(
+    tmp_path: Path, leased: list[str], mine: str | None, theirs: str | None, ends: Code | None,
+) -> None:
+    ground = Ground(tmp_path, "sub")
+    ground.by_hand({"two.py": TWO})
+    work = ground.agent(leased, {"two.py": mine})
+    if theirs is not None:
+        ground.by_hand({"two.py": theirs})
+    before = ground.trunk
+    if ends is not None:
+        with pytest.raises(Refusal) as no:
+            ground.lander.land(work, ground.finish)
+        assert no.value.code is ends and ground.trunk == before and ground.there()["two.py"] == (theirs or TWO)
+        if ends is Code.VERSION_CHANGED and mine is not None:
+            assert "Both changed two.py: f" in no.value.message and "there: \"by hand\"" in no.value.message
+    else:
+        landed, both = ground.lander.land(work, ground.finish), ground.there()["two.py"]
+        assert mine is not None and landed == ground.trunk
+        assert both == git(ground.root, "show", f"{landed}:./two.py") + "\n"
+        ours = {line for text in (mine, theirs or TWO) for line in text.splitlines()} - {"    return 1", "    return 2"}
+        assert ours - {"    return 1", "    return 2"} <= set(both.splitlines()) and "return 1\n" not in both
+        assert ("return 20" in both) == (theirs is not None and "return 20" in theirs)
+        assert git(ground.top, "status", "--porcelain", "-uall") == ""
+    ground.world.close()
+
+
 def test_a_person_who_is_always_faster_is_told_of(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     work = ground.agent(["a"], {"a": "agent's\n"})
     monkeypatch.setattr("coordinator.launch.branch_landing.TRIES_MAX", 3)

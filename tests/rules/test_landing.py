@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from hypothesis import given
@@ -17,8 +18,10 @@ EARLIER, LATER = "2026-11-21T11:59:59.999Z", "2026-11-21T12:00:00.001Z"
 PATHS = ["a", "a/b", "a/b/c", "ab", "d/e.py", "d/f.py", "d/e.pyc", ".coord/x", "x/.git/y"]
 
 
-def change(path: str, submodule: bool = False) -> Change:
-    return Change(path, path_scope(path), submodule)
+def change(path: str, submodule: bool = False, regions: list[str] | None = None, merged: bool = False) -> Change:
+    names = regions if regions and path.endswith(".py") else []
+    return Change(path, path_scope(path), submodule,
+                  tuple(resource(f"{path}::{name}", "region").scope for name in names), merged)
 
 
 paths = st.sampled_from(PATHS)
@@ -26,7 +29,8 @@ resources = st.one_of(
     st.builds(resource, paths, st.just("file")),
     st.builds(resource, st.sampled_from(["a", "d", ""]), st.just("dir")),
     st.builds(resource, st.sampled_from(["d/*.py", "a/**", "**/c"]), st.just("glob")),
-    st.builds(resource, st.sampled_from(["d/e.py::X", "a::<header>"]), st.just("region")),
+    st.builds(resource, st.sampled_from(["d/e.py::X", "d/e.py::X.m", "d/e.py::Y", "d/f.py::<header>", "a::<header>"]),
+              st.just("region")),
     st.builds(resource, st.just("key:a"), st.just("key")),
 )
 rights = st.builds(
@@ -35,7 +39,8 @@ rights = st.builds(
 )
 facts = st.builds(
     Facts, agent=st.just("me"), task=st.just("T-1"), target=st.just("main"), now=st.just(NOW),
-    changes=st.lists(st.builds(change, paths, st.sampled_from([False] * 7 + [True])), max_size=4,
+    changes=st.lists(st.builds(change, paths, st.sampled_from([False] * 7 + [True]),
+                               st.lists(st.sampled_from(["X", "X.m", "X.n", "Y", "YY"]), max_size=2), st.booleans()), max_size=4,
                      unique_by=lambda c: c.path),
     leases=st.lists(rights, max_size=5, unique_by=lambda r: r.fencing_token),
     began_with=st.lists(st.tuples(st.integers(1, 6), resources), max_size=3),
@@ -54,6 +59,26 @@ def within(path: str, one: Resource) -> bool:
     return one.kind == "glob" and path in known[one.name]
 
 
+def parts(one: Change) -> list[str]:
+    return [scope.rpartition("::")[2].rstrip("/").replace("/", ".") for scope in one.regions]
+
+
+def within_region(path: str, part: str, one: Resource) -> bool:
+    """Whether a region of a path lies in a region's resource, read off its name."""
+    file, _, held = one.name.partition("::")
+    return one.kind == "region" and file == path and (held == "<header>" or part == held or part.startswith(held + "."))
+
+
+def rights_of(given: Facts, lies: Callable[[Resource], bool]) -> Code | None:
+    """Whether there is a right to what lies in these resources; the refusal."""
+    mine = [r for r in given.leases if r.mode == "exclusive" and lies(r.resource)]
+    live = {r.fencing_token for r in mine if r.expires_at > NOW}
+    begun = {token for token, r in given.began_with if lies(r)}
+    if not mine and not begun:
+        return Code.NOT_HOLDER
+    return Code.STALE_TOKEN if not live or (begun and not begun & live) else None
+
+
 def expected(given: Facts) -> Code | None:
     """The rule once more, without a thought for speed."""
     codes = []
@@ -62,14 +87,14 @@ def expected(given: Facts) -> Code | None:
             codes.append(Code.INVALID)
         if one.submodule:
             codes.append(Code.OUTSIDE_REPO)
-        mine = [r for r in given.leases if r.mode == "exclusive" and within(one.path, r.resource)]
-        live = {r.fencing_token for r in mine if r.expires_at > NOW}
-        begun = {token for token, r in given.began_with if within(one.path, r)}
-        if not mine and not begun:
-            codes.append(Code.NOT_HOLDER)
-        elif not live or (begun and not begun & live):
-            codes.append(Code.STALE_TOKEN)
-        for moved in given.moved:
+        code = rights_of(given, lambda r, one=one: within(one.path, r))  # type: ignore[misc]
+        by_part = {rights_of(given, lambda r, one=one, part=part: within_region(one.path, part, r))  # type: ignore[misc]
+                   for part in parts(one)}
+        if code is not None and by_part and Code.NOT_HOLDER not in by_part:
+            code = Code.STALE_TOKEN if Code.STALE_TOKEN in by_part else None
+        if code is not None:
+            codes.append(code)
+        for moved in given.moved if not one.merged else ():
             other = moved[2:-1]
             if (one.path + "/").startswith(other + "/") or (other + "/").startswith(one.path + "/"):
                 codes.append(Code.VERSION_CHANGED)
@@ -95,7 +120,8 @@ def test_a_refusal_names_paths_and_tokens_are_live(given: Facts) -> None:
     live = {r.fencing_token: r for r in given.leases if r.expires_at > given.now}
     assert set(answer) <= set(live)
     for one in given.changes:
-        assert any(within(one.path, live[token].resource) for token in answer)
+        assert any(within(one.path, live[token].resource) for token in answer) or (one.regions and all(
+            any(within_region(one.path, part, live[token].resource) for token in answer) for part in parts(one)))
 
 
 @given(facts, st.data())
@@ -118,7 +144,7 @@ def test_more_to_land_or_less_right_never_helps(given: Facts, data: st.DataObjec
     if isinstance(rule.decide(given), Refusal) and worse != "tokens":
         assert isinstance(rule.decide(after), Refusal)
     elif worse == "tokens" and any(
-        within(c.path, r) for c in given.changes for _, r in given.began_with
+        within(c.path, r) and not c.regions for c in given.changes for _, r in given.began_with
     ):
         assert isinstance(rule.decide(after), Refusal)  # other leases than it began with
 

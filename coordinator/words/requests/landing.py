@@ -15,6 +15,9 @@ class LandChange(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     path: Name
     submodule: bool = False
+    regions: list[Name] = []  # the regions that it changes; none: not known, so the whole file
+    merged: bool = False  # what lands has the target's changes of it, too
+    clash: Words = ""  # why it could not be merged with them
 
 
 class LandRight(msgspec.Struct, kw_only=True):

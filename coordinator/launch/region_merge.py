@@ -1,0 +1,112 @@
+"""What a landing has of files that the target changed, too: both sides, merged by region; and which
+regions of a file a landing changes.
+
+Reads git's objects and writes merged contents as new ones, which nothing refers to yet. Whether
+they may land is decided elsewhere (`rules.landing`). A file of which the two sides do not plainly
+fit together is left to that: it does not land.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coordinator.files.git import FILES, Entry, Git
+from coordinator.looking.file_regions import FileRegions
+from coordinator.merging.act import Manner, merge_texts
+from coordinator.merging.git_merge import GitFailed
+from coordinator.merging.model import Side
+from coordinator.regions.languages import language_of
+from coordinator.regions.questions import FILE_BYTES_MAX
+from coordinator.words.texts import quoted
+
+#: Files of one landing that are merged, or divided; of more, none is.
+FILES_MAX = 200
+#: Regions of a conflict that are named.
+NAMED_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Merges:
+    """What came of the files that both sides changed.
+
+    Attributes:
+        entries: path -> what the landing has in the place of what the target has.
+        clashes: path -> what does not fit together, in words.
+    """
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    clashes: Mapping[str, str] = field(default_factory=dict)
+
+
+def merges(git: Git, changes: Sequence[Entry], moved: Sequence[Entry], intent: str,
+           since: str) -> Merges:
+    """Merge the files that both sides changed.
+
+    Args:
+        changes, moved: what the branch and the target changed since they parted.
+        intent: what the branch is about.
+        since: the target's commits since then, as git names them (`BASE..TIP`).
+
+    Raises:
+        GitError
+    """
+    theirs = {entry.path: entry for entry in moved}
+    both = [(one, theirs[one.path]) for one in changes if one.path in theirs
+            and _is_plain(one) and _is_plain(theirs[one.path])]
+    if not both or len(both) > FILES_MAX:
+        return Merges()
+    out, clashes = {}, {}
+    for mine, other in both:
+        base, ours, new = (git.blob(name) for name in (mine.old, other.new, mine.new))
+        if language_of(mine.path, ours[:200]) is None or (
+                max(map(len, (base, ours, new))) > FILE_BYTES_MAX):
+            continue
+        last = git.text("log", "-1", "--format=%s", since, "--", f":(top,literal){mine.path}")
+        manner = Manner(ours=Side("the target", last), theirs=Side("the branch", intent),
+                        style="merge")
+        try:
+            done = merge_texts(base, ours, new, mine.path, manner)
+        except GitFailed:
+            continue
+        if done.by == "conflict":
+            clashes[mine.path] = _told([(one.name, one.why) for one in done.conflicts], last)
+            continue
+        mode = mine.new_mode if mine.new_mode != mine.old_mode else other.new_mode
+        out[mine.path] = Entry(mine.path, other.new_mode, mode, other.new, _stored(git, done.data))
+    return Merges(out, clashes)
+
+
+def regions(git: Git, changes: Sequence[Entry], paths: Collection[str]) -> dict[str, list[str]]:
+    """The regions that differ in these files, by path; without those of which that cannot be told.
+
+    Raises:
+        GitError
+    """
+    asked = [one for one in changes if one.path in paths and _is_plain(one)
+             and one.old_mode == one.new_mode]
+    out: dict[str, list[str]] = {}
+    if not asked or len(asked) > FILES_MAX:
+        return out
+    with contextlib.closing(FileRegions()) as divided:
+        for one in asked:
+            before, after = git.blob(one.old), git.blob(one.new)
+            names, broken = divided.changed(one.path, before, after)
+            if names and not broken:
+                out[one.path] = names
+    return out
+
+
+def _is_plain(entry: Entry) -> bool:
+    return entry.old_mode in FILES and entry.new_mode in FILES
+
+
+def _stored(git: Git, data: bytes) -> str:
+    return git.run("hash-object", "-w", "--stdin", data=data).decode().strip()
+
+
+def _told(conflicts: Sequence[tuple[str, str]], last: str) -> str:
+    shown = ", ".join(f"{name} ({why})" for name, why in conflicts[:NAMED_MAX])
+    more = f" and {len(conflicts) - NAMED_MAX} more" if len(conflicts) > NAMED_MAX else ""
+    return f"{shown or 'the whole file'}{more}" + (f"; there: {quoted(last)}" if last else "")
