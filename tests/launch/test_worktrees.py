@@ -147,6 +147,23 @@ def test_edits_of_one_file_come_one_after_the_other_and_all_are_there(
     assert is_clean(repo) and left_over(repo) == (0, [])
 
 
+def test_agents_on_different_functions_of_one_file_work_and_land_side_by_side(repo: Repo, launch: Start) -> None:
+    text = "".join(f"def f{n}():\n    return {n}\n\n\n" for n in (1, 2, 3))
+    person_commits(repo, "many.py", text)
+    going = launch(
+        f'touch "{repo.root.parent}/here-$COORD_TASK"\n'
+        f'while [ $(ls "{repo.root.parent}" | grep -c here-) -lt 3 ]; do sleep 0.02; done\n'
+        'n=${COORD_TASK#T-}; sed -i "s/return $n/return ${n}0/" many.py',
+        *((f"task {n}", [f"many.py::f{n}"]) for n in (1, 2, 3)), n=3, options=ISOLATED,
+    )
+    report = going.report()
+    assert report["tasks"] == {"done": 3} and len(report["attempts"]) == 3, going.said()
+    assert (repo.root / "many.py").read_text() == "".join(f"def f{n}():\n    return {n}0\n\n\n" for n in (1, 2, 3))
+    assert is_clean(repo) and left_over(repo) == (0, [])
+    with repo.client() as client:
+        assert client.call(rq.Reviews()).items == [] and client.call(rq.Replay()).equal
+
+
 def test_links_binaries_modes_deletions_and_renames_land(repo: Repo, launch: Start) -> None:
     os.symlink("a", repo.root / "link")
     (repo.root / "s.sh").write_text("true\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -273,3 +274,24 @@ def test_what_cannot_be_compared_after_an_edit_stops_nobody(world: World, ann: S
 def test_write_windows_are_nobody_elses_to_take(world: World, ann: Session) -> None:
     for refused in (rq.Acquire(agent="eve", resources=["edit:a.py"]), rq.TaskAdd(title="x", resources=["edit:a.py"])):
         assert world.refused(refused).code is Code.INVALID
+
+
+def test_in_a_launchs_worktree_an_edit_leases_regions_and_waits_for_nobody(tmp_path: Path) -> None:
+    """Each has the file for itself there: what they did is merged when it lands."""
+    world = World(tmp_path / "repo", git=True)
+    world.write("a.py", TEXT)
+    for words in (("add", "a.py"), ("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x")):
+        subprocess.run(["git", *words], cwd=world.root, check=True)
+    ann, bob, eve = (Session(world, name) for name in ("ann", "bob", "eve"))
+    for one in (ann, bob):
+        place = f".coord/worktrees/{one.name}"
+        subprocess.run(["git", "worktree", "add", "-q", "--detach", place], cwd=world.root, check=True, capture_output=True)
+        old, new = ("return 1", "return 10") if one is ann else ("return 3", "return 30")
+        assert not proposes(one, old, new, f"{place}/a.py").deny
+    assert sorted(holders(world)) == ["a.py::f", "a.py::g"]
+    assert "a.py::g is leased" in proposes(ann, "return 3", "return 31", f".coord/worktrees/{ann.name}/a.py").deny
+    assert not proposes(eve, "return 2", "return 20").deny, "beside them, in the main one"
+    elsewhere = tmp_path / "mine"
+    subprocess.run(["git", "worktree", "add", "-q", "--detach", str(elsewhere)], cwd=world.root, check=True, capture_output=True)
+    assert "a.py" in proposes(Session(world, "pat"), "return 4", "return 40", str(elsewhere / "a.py")).deny, "a person's own is taken whole"
+    world.close()

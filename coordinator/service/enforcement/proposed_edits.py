@@ -19,6 +19,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import write_windows
+from coordinator.service.landing import is_launched_worktree
 from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.overlapping import near
 from coordinator.store.ledger import Tx
@@ -90,7 +91,9 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall
         Unready: a file was not looked at since the last window of it closed.
     """
     edited = any(edits and language_of(path) is not None for path, edits in _edits(heard))
-    chosen = [one for one in files if _may_be_divided(svc, one)] if edited else []
+    # (In a launch's worktree it has the file for itself: what several did is merged when it lands.)
+    chosen = [one for one in files
+              if one.worktree is None and _may_be_divided(svc, one)] if edited else []
     chosen.sort(key=lambda one: one.resource.name)  # in one order for all
     for located in chosen:
         if write_windows.other(tx, located.resource.name, agent, svc.fold_case) is not None:
@@ -117,11 +120,11 @@ def _edits(heard: HookCall) -> list[tuple[str, tuple[Edit, ...]]]:
 
 
 def _may_be_divided(svc: Service, located: Located) -> bool:
-    """Whether a file may be leased by region. What is linked twice, or lies in a working tree of
-    its own, is taken whole; so is what the policy says."""
+    """Whether a file may be leased by region. What is linked twice, or lies in a working tree that
+    no launch made, is taken whole; so is what the policy says."""
     name = located.resource.name
-    if (located.worktree is not None or located.links != 1 or located.inode is None
-            or language_of(name) is None):
+    if (located.worktree is not None and not is_launched_worktree(svc, located.worktree)) or (
+            located.links != 1 or located.inode is None or language_of(name) is None):
         return False
     chosen = "region"
     for pattern, by in svc.settings.leases.granularity.items():
