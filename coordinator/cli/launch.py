@@ -75,6 +75,10 @@ def launch(
         Isolation, typer.Option(help="`worktree`: each agent works in a git worktree of its own, "
                                 "and its work lands on your branch when its leases allow it.")
     ] = Isolation.NONE,
+    verify: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="With worktrees: run on what would land; "
+                                 "if it fails, that does not land.")
+    ] = None,
     model: Annotated[str | None, typer.Option("--model", help="Passed on to the agent.")] = None,
     max_turns: Annotated[
         int | None, typer.Option("--max-turns", min=1, help="Passed on to the agent.")
@@ -118,6 +122,7 @@ def launch(
         say=screen.say,
         expects_verdicts=(lambda: not launcher.draining.is_set()) if wait else lambda: False,
         isolated=isolation is Isolation.WORKTREE,
+        verify=verify,
         options=_options(model, max_turns, budget_usd),
     )
     launcher.prepare(None if resume or tasks == "-" else Path(tasks))

@@ -7,6 +7,7 @@ conversation over in between (take_over.py).
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from coordinator.launch.prompt import Isolated
 from coordinator.launch.report import Attempt, last_event
 from coordinator.launch.runs import Worker as Recorded
 from coordinator.launch.take_over import Seat, accompany
+from coordinator.launch.verification import Beating
 from coordinator.launch.worktrees import Workplace
 from coordinator.profiles import Profile
 from coordinator.words import requests as rq
@@ -377,11 +379,21 @@ class AgentWorker(threading.Thread):
                 return refusal.code in LOST  # then there is nothing left to note
             return True
 
+        numbers = itertools.count(1)
+
+        def alive() -> None:  # it may stand in line for its landing, and be verified, for long
+            self.launch.operator.call(rq.Heartbeat(
+                agent=self.agent, progress=f"its work is about to land ({next(numbers)})"))
+
+        def verifying(process: Running) -> None:
+            self._record(task, process.pid, process.mark)
+
         try:
             self._steady(lambda: self.client.call(
                 rq.Heartbeat(agent=self.agent, progress="its work is about to land")))
             left = isolation.gather(work, claimed, self.agent)
-            isolation.land(work, claimed, self.agent, left.commit, finish)
+            with Beating(alive, self.launch.limits.beat_s):
+                isolation.land(work, claimed, self.agent, left.commit, finish, verifying)
         except Refusal as refusal:
             why = f"{refusal.message} ({isolation.where(work)})"
             self._fail(task, why, output, left)

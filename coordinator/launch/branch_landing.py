@@ -50,11 +50,13 @@ class _Plan:
 
 
 class Lander:
-    """Lands on one target. `ask` puts a question to the coordinator as the person who launched."""
+    """Lands on one target. `ask` puts a question to the coordinator as the person who launched;
+    `verify` is handed what is about to land, and refuses it or not."""
 
-    def __init__(self, state: StateDir, target: Target,
-                 ask: Callable[[rq.Request[Any]], Any]) -> None:
+    def __init__(self, state: StateDir, target: Target, ask: Callable[[rq.Request[Any]], Any],
+                 verify: Callable[[Work, str], None] | None = None) -> None:
         self._state, self._target, self._ask = state, target, ask
+        self._verify = verify
         self._git = Git(target.top)
 
     def land(self, work: Work, finish: Callable[[str], bool]) -> str:
@@ -101,11 +103,16 @@ class Lander:
             divided = refusal.facts.get("paths", ())  # perhaps it has leases on their regions
             plan = self._plan(work, divided)
             self._ask(_as_check(plan.request))
+        if self._verify is not None:
+            self._verify(work, plan.request.after)
         where = git.checked_out_in(ref)
         self._note(plan.request, where)  # before the lock, so that a crash leaves none unexplained
         try:
             with self._locked(where) as follower:
                 if git.commit(ref) != plan.request.before:  # from now on, no commit comes between
+                    if self._verify is not None:
+                        raise Refusal(Code.VERSION_CHANGED, "What was verified is not what would "
+                                      "land now.", target_moved=True)
                     plan = self._plan(work, divided)
                     self._note(plan.request, where)
                 self._move(follower, work, plan)

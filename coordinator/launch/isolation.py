@@ -20,8 +20,10 @@ from coordinator.files.content import is_link
 from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.files.verdict_steps import Source, Step, fitting_mode
-from coordinator.launch import branch_landing, wired_files, worktrees
+from coordinator.launch import branch_landing, verification, wired_files, worktrees
+from coordinator.launch.process import Running
 from coordinator.launch.report import KeptWork, LandedWork
+from coordinator.launch.verification import Verification
 from coordinator.launch.worktrees import Target, Workplace
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -32,14 +34,16 @@ Ask = Callable[[rq.Request[Any]], Any]
 class Isolation:
     """The worktrees of one run. Used from all its threads."""
 
-    def __init__(self, root: Path, state: StateDir, target: Target, run: str, ask: Ask) -> None:
+    def __init__(self, root: Path, state: StateDir, target: Target, run: str, ask: Ask,
+                 verification: Verification | None = None) -> None:
         self.target = target
         self.run = run
         self.landed: list[LandedWork] = []
         self.kept: list[KeptWork] = []
         self._root, self._state = root, state
         self._trees = worktrees.Worktrees(target, state.worktrees / run)
-        self._lander = branch_landing.Lander(state, target, ask)
+        self._verification = verification
+        self._ask = ask
         self._git = Git(target.top)
         self._lock = threading.Lock()
 
@@ -78,9 +82,9 @@ class Isolation:
         return rq.Unlanded(worktree=str(work.place), began=work.began, commit=commit)
 
     def land(self, work: Workplace, claimed: rq.Claimed, agent: str, commit: str,
-             finish: Callable[[str], bool]) -> None:
+             finish: Callable[[str], bool], verifying: Callable[[Running], None]) -> None:
         """Land what was gathered, then call `finish` with the commit that the target is at then
-        (empty: there was nothing to land).
+        (empty: there was nothing to land). `verifying` is told of the process that verifies it.
 
         Raises:
             Refusal: why nothing landed.
@@ -96,7 +100,11 @@ class Isolation:
         if self._git.contains(self.target.ref, commit):
             finish("")
             return
-        after = self._lander.land(
+        verified = self._verification
+        verify = None if verified is None else (
+            lambda what, after: verified.check(what.task, after, verifying))
+        lander = branch_landing.Lander(self._state, self.target, self._ask, verify)
+        after = lander.land(
             branch_landing.Work(agent, task.task, _message(task, agent), commit,
                          branch_landing.rights(claimed.leases)), finish,
         )
@@ -140,6 +148,11 @@ class Isolation:
                                       worktree=self._shown(work), why=why))
         return None
 
+    def end(self) -> None:
+        """The launch is over."""
+        if self._verification is not None:
+            self._verification.close()
+
     def close(self, work: Workplace) -> None:
         """The agent goes: its worktree is removed, if it holds nothing of its own."""
         self._trees.drop(work)
@@ -170,6 +183,9 @@ def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
         target = worktrees.find_target(root)
     except Refusal:
         return [str(folder.relative_to(root))]
+    verification.remove(target, folder)
+    if not folder.is_dir():
+        return []
     trees = worktrees.Worktrees(target, folder)
     left = worktrees.left_by(target, folder)
     for work in left:

@@ -18,6 +18,7 @@ from coordinator.launch.attempt import Limits
 from coordinator.launch.door import Door, Visitor
 from coordinator.launch.isolation import Isolation, uncommitted
 from coordinator.launch.launch_state import LaunchState
+from coordinator.launch.verification import Verification
 from coordinator.launch.worktrees import Target, find_target
 from coordinator.namespaces import orders
 from coordinator.profiles import Profile
@@ -41,11 +42,13 @@ class Launcher(LaunchState):
         self, root: Path, agents: Mapping[str, tuple[Profile, int]], limits: Limits, *,
         say: Callable[[str], None] = lambda line: None,
         expects_verdicts: Callable[[], bool] = lambda: False, isolated: bool = False,
+        verify: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
         """`agents`: by the name of its profile, how many of each.
 
         `isolated`: each agent works in a git worktree of its own, and what it did has to land.
+        `verify`: a command for the shell; where it fails on what would land, that does not land.
 
         `expects_verdicts` tells whether somebody is about to settle reviews: as long as it is
         so, work that waits for a verdict keeps the launch going.
@@ -62,6 +65,11 @@ class Launcher(LaunchState):
             profile.check_options(options or {})
             _check_wired(root, profile)
         self._profiles = agents
+        if verify is not None and not (isolated and verify.strip()):
+            raise Refusal(Code.INVALID, "--verify needs a command, and --isolation worktree: "
+                          "without it there is no landing that could wait for it. Nothing was "
+                          "started.", next="coord launch … --isolation worktree --verify COMMAND")
+        self._verify = verify
         self._target = find_target(root) if isolated else None
         super().__init__(root, limits, say=say, expects_verdicts=expects_verdicts,
                          options=options)
@@ -132,7 +140,10 @@ class Launcher(LaunchState):
         return True
 
     def _isolate(self, target: Target) -> None:
-        self.isolation = Isolation(self.root, self.state, target, self.run.record.run, self.steady)
+        run = self.run.record.run
+        verification = None if self._verify is None else Verification(
+            target, self.state.worktrees / run, self.run.folder, self._verify, self.hard)
+        self.isolation = Isolation(self.root, self.state, target, run, self.steady, verification)
         self.say(f"What the agents do lands on {target.name}.")
         count = uncommitted(target)
         if count:
@@ -235,6 +246,7 @@ class Launcher(LaunchState):
         if self.isolation is not None:
             made.target = self.isolation.target.name
             made.landed, made.not_landed = self.isolation.landed, self.isolation.kept
+            self.isolation.end()
         if self._door is not None:
             self._door.close()
         self.run.record.ended_at = iso(self._clock.now_ms())

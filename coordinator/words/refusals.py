@@ -44,6 +44,7 @@ class Code(StrEnum):
     OUT_OF_SCOPE_EDIT = "OUT_OF_SCOPE_EDIT"
     REQUIRE_ADDITIONAL_LOCKS = "REQUIRE_ADDITIONAL_LOCKS"
     ESCALATION_REQUIRED = "ESCALATION_REQUIRED"
+    VERIFY_FAILED = "VERIFY_FAILED"
     SHUTTING_DOWN = "SHUTTING_DOWN"
     DAEMON_DOWN = "DAEMON_DOWN"
     VERSION_SKEW = "VERSION_SKEW"
@@ -169,6 +170,10 @@ CATALOGUE: dict[Code, Row] = {
     Code.ESCALATION_REQUIRED: Row(
         409, 8, False, "Nobody can tell whom the text breaks, for what uses it cannot be seen "
         "through; it was not written.", "Lease the whole file, or ask a person.",
+    ),
+    Code.VERIFY_FAILED: Row(
+        422, 2, False, "A person's own command failed on what was about to land; nothing of it "
+        "landed.", "Correct what it tells of; then it lands.",
     ),
     Code.SHUTTING_DOWN: Row(
         503, 5, True, "The coordinator is draining; the request was not begun.",

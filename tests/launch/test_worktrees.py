@@ -192,6 +192,56 @@ def test_a_task_that_changes_nothing_is_done_and_lands_nothing(repo: Repo, launc
     assert is_clean(repo) and left_over(repo) == (0, [])
 
 
+def test_what_a_persons_command_fails_on_does_not_land(repo: Repo, launch: Start) -> None:
+    """It sees what the target would have: both changes pass alone, and not together."""
+    (repo.root / ".gitignore").write_text("built\n")
+    (repo.root / "check").write_text('echo "b has $(cat b)"; ls built >> seen 2>&1; cp seen ../seen; touch built\n'
+                                     'test "$(cat a b | grep -c more)" -lt 2\n')
+    person_commits(repo, "check", (repo.root / "check").read_text())
+    git(repo, "add", ".gitignore")
+    git(repo, "commit", "-qm", "ignore")
+    going = launch(
+        f'touch "{repo.root.parent}/here-$COORD_TASK"\n'
+        f'while [ $(ls "{repo.root.parent}" | grep -c here-) -lt 2 ]; do sleep 0.02; done\n'
+        'case $COORD_TASK in T-1) echo more >> a;; T-2) echo more >> b;; esac',
+        ("one", ["a"]), ("two", ["b"]), n=2,
+        options=(*ISOLATED, "--verify", "sh check"),
+    )
+    report = going.report()
+    assert sorted(states(repo).values()) == ["done", "review"], going.said()
+    why = refusal_of(report)
+    assert "'sh check' failed (exit code 1)" in why.replace('"', "'") and "b has" in why and "Nothing of it landed" in why
+    assert sorted((repo.root / name).read_text() for name in ("a", "b")) in (["a\n", "b\nmore\n"], ["a\nmore\n", "b\n"])
+    assert (repo.root / ".coord").is_dir() and is_clean(repo)
+    assert not list((repo.root / ".coord").glob("worktrees/*/coord.verify"))
+    logs = sorted((repo.root / ".coord/runs").glob("*/*-verify-*.log"))
+    assert len(logs) == 2 and all("b has" in log.read_text() for log in logs)
+
+
+def test_a_command_that_takes_long_keeps_the_leases_of_those_in_line(repo: Repo, launch: Start) -> None:
+    going = launch('echo more >> $(case $COORD_TASK in T-1) echo a;; T-2) echo b;; *) echo c;; esac)',
+                   ("one", ["a"]), ("two", ["b"]), ("three", ["c"]), n=3,
+                   options=(*ISOLATED, "--ttl", "2s", "--verify", "sleep 1.5"))
+    assert going.report()["tasks"] == {"done": 3}, going.said()
+    assert is_clean(repo) and left_over(repo) == (0, [])
+
+
+def test_what_verifies_ends_with_its_launch(repo: Repo, launch: Start) -> None:
+    note = repo.root.parent / "verifies"
+    going = launch("echo more >> a", ("one", ["a"]), n=1, options=(*ISOLATED, "--verify", f"echo $$ > '{note}'; exec sleep 600"))
+    until(lambda: note.exists() and note.read_text().strip())
+    verifier = int(note.read_text())
+    going.process.kill()
+    until(lambda: not alive(verifier))
+    until(lambda: not list((repo.root / ".coord").glob("worktrees/*/coord.verify")))
+    assert (repo.root / "a").read_text() == "a\n" and git(repo, "status", "--porcelain") == ""
+
+
+def test_verifying_needs_worktrees(repo: Repo) -> None:
+    done = repo.coord("launch", "--command", "true", "--verify", "true")
+    assert done.returncode == 2 and "--isolation worktree --verify COMMAND" in done.stderr
+
+
 def test_what_is_leased_on_the_way_lands_too(repo: Repo, launch: Start) -> None:
     going = launch(
         f'"{sys.executable}" -m coordinator.cli.main lock b --task $COORD_TASK || exit 9\n'
