@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,8 @@ settings.load_profile("coord")
 for name in list(os.environ):
     if name.startswith("COORD_") and not name.startswith(("COORD_AGENTS_", "COORD_TEST_")):  # tests/agents
         del os.environ[name]
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # `nohup make test`: what starts here would ignore it, too
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 #: Hundreds of processes start here; without it each would compile the whole package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 #: What tests write goes into memory where there is enough of it, for on a disk they wait a third of
