@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from coordinator.cli.render import ago, bar, in_line, left, middle, path, span
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import WINDOW, path_of, region_of
 
 ORDER = ("claimed", "ready", "pending", "failed", "review", "blocked", "dead", "done", "cancelled")
 STYLES = {"claimed": "cyan", "ready": "green", "done": "green", "failed": "yellow",
@@ -167,9 +169,18 @@ def _leases(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType
     ranked = sorted(reply.leases, key=lambda x: (x.resource not in waits, x.expires_at))
     most_wide = width()
     room_for_path = 4096 if most_wide is None else max(16, most_wide * 4 // 11 - 4)
-    for lease in ranked[:most]:
+    above = ""
+    shown = _below_their_files(ranked)[:most]
+    if shown and shown[-1][1] is None:
+        shown.pop()
+    for file, lease in shown:
+        if lease is None:
+            above = file
+            table.add_row(middle(path(file), room_for_path), "", "", "", "")
+            continue
         soon = from_iso(lease.expires_at) - now < 60_000
-        name = middle(path(lease.resource), room_for_path) + (
+        own = _part(lease) if file and file == above else path(lease.resource)
+        name = ("  " if file and file == above else "") + middle(own, room_for_path) + (
             " (shared)" if lease.mode == "shared" else "")
         why = " ".join(p for p in (lease.task or "", lease.description) if p)
         table.add_row(
@@ -182,7 +193,35 @@ def _leases(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType
     title = f"leases ({len(reply.leases)})"
     if reply.waiters:
         title += f", {len(reply.waiters)} waiting"
-    return _section(title, table, len(ranked) - len(ranked[:most]))
+    return _section(title, table, len(ranked) - sum(lease is not None for _, lease in shown))
+
+
+def _below_their_files(leases: Sequence[rq.Lease]) -> list[tuple[str, rq.Lease | None]]:
+    """Leases in rows, each with the file that it is about a part of (empty: of none). Where there
+    are several of one file they stand together, below a row of its own."""
+    parts: dict[str, list[rq.Lease]] = {}
+    for lease in leases:
+        if _part(lease):
+            parts.setdefault(_file(lease), []).append(lease)
+    rows: list[tuple[str, rq.Lease | None]] = []
+    for lease in leases:
+        together = parts.get(_file(lease), []) if _part(lease) else []
+        if len(together) < 2:
+            rows.append(("", lease))
+        elif together[0] is lease:
+            rows += [(_file(lease), None), *((_file(lease), one) for one in together)]
+    return rows
+
+
+def _part(lease: rq.Lease) -> str:
+    """What of its file a lease is about, in a word; empty: no part of one."""
+    if lease.kind == "region":
+        return region_of(lease.resource)
+    return "(is being written)" if lease.resource.startswith(WINDOW) else ""
+
+
+def _file(lease: rq.Lease) -> str:
+    return path_of(lease.resource, lease.kind).removeprefix(WINDOW)
 
 
 def _requests(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType:

@@ -109,6 +109,17 @@ def test_the_dashboard_says_what_matters(busy: Repo) -> None:
         assert part in shown, part
 
 
+def test_the_dashboard_has_regions_below_their_files(repo: Repo) -> None:
+    repo.write("lib/a.py", "def f():\n    pass\n\n\ndef g():\n    pass\n")
+    repo.write("b.py", "def f():\n    pass\n")
+    for agent, name in (("ann", "lib/a.py::f"), ("bob", "b.py::f"), ("eve", "lib/a.py::g")):
+        repo.coord("lock", name, "--agent", agent)
+    lines = [line.rstrip() for line in repo.coord("status").stdout.splitlines()]
+    at = lines.index("lib/a.py")
+    assert [line.split()[:2] for line in lines[at + 1:at + 3]] == [["f", "ann"], ["g", "eve"]]
+    assert lines[at + 1].startswith("  f") and any(line.startswith("b.py::f ") for line in lines) and "leases (3)" in lines
+
+
 def test_a_terminal_gets_colour_unless_it_says_no(busy: Repo) -> None:
     assert "\x1b[" in at_a_terminal(busy.root, "status")[1]
     assert "\x1b[3" not in at_a_terminal(busy.root, "status", env={"NO_COLOR": "1"})[1]
