@@ -125,6 +125,37 @@ def test_a_file_stays_what_it_was_but_for_the_region(world: World) -> None:
     assert b"# \xe9" in (world.root / "b.py").read_bytes()
 
 
+def many(count: int, body: str = "    return {n}\n", end: str = "\n") -> bytes:
+    return "".join(f"def f{n}():\n{body.format(n=n)}\n\n" for n in range(count)).replace("\n", end).encode()
+
+
+DEEP = "".join("    " * n + f"class C{n}:\n" for n in range(60)) + "    " * 60 + "x = 1\n\n\n"
+
+
+@pytest.mark.parametrize(("data", "name", "old", "text", "new"), [
+    (many(10_000), "f7000", b"return 7000\n", "def f7000():\n    return 'new'\n", b"return 'new'\n"),
+    (many(40, "    return '{n}" + "x" * 120_000 + "'\n"), "f20", b"'20" + b"x" * 120_000, "def f20():\n    return ''\n", b"'"),
+    (DEEP.encode() + many(3), "f1", b"return 1\n", "def f1():\n    return 10\n", b"return 10\n"),
+    (b"\xef\xbb\xbf" + many(3, "\treturn {n}\n", "\r\n"), "f1", b"return 1\r\n", "def f1():\n\treturn 10\n", b"return 10\r\n"),
+    (b"# -*- coding: latin-1 -*-\n# \xe9\xff\n" + many(3), "f1", b"return 1\n", "def f1():\n    return 10\n", b"return 10\n"),
+    (many(3) + b"def broken(:\n    ( [ {\n", "f0", b"return 0\n", "def f0():\n    return 10\n", b"return 10\n"),
+    (b"\0\0\n" + many(3), "f1", b"return 1\n", "def f1():\n    return 10\n", b"return 10\n"),
+], ids=["10,000 functions", "5 MB", "60 deep", "mark, tabs, CRLF", "latin-1", "broken below", "zeros"])
+def test_odd_and_large_files_stay_what_they_were_but_for_the_region(
+    world: World, data: bytes, name: str, old: bytes, text: str, new: bytes,
+) -> None:
+    (world.root / "odd.py").write_bytes(data)
+    world.acquire("ann", f"odd.py::{name}")
+    try:
+        world.ask(commit("ann", (f"odd.py::{name}", text)))
+    except Refusal as refusal:
+        assert refusal.code in (Code.PARSE_INVALID, Code.OUT_OF_SCOPE_EDIT, Code.INVALID)
+        assert (world.root / "odd.py").read_bytes() == data and b"\0" in data, refusal.message
+    else:
+        assert (world.root / "odd.py").read_bytes() == data.replace(old, new, 1)
+    assert world.replay_differs() == []
+
+
 def test_a_region_can_be_removed(world: World) -> None:
     world.acquire("ann", "a.py::f")
     done = world.ask(commit("ann", ("a.py::f", "")))

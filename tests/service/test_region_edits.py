@@ -236,6 +236,19 @@ def test_what_an_agent_has_not_seen_it_does_not_undo(world: World, ann: Session,
     assert ann.edit("a.py", TEXT.replace("return 1", "return 11").replace("return 3", "return 30").replace("return 2", "return 20")) == ""
 
 
+def test_nor_after_a_commit_of_a_region(world: World, ann: Session, bob: Session) -> None:
+    ann.read("a.py")
+    edits(bob, "return 3", "return 30")
+    world.ask(rq.Release(agent=bob.name, resources=["a.py::g"]))
+    world.acquire(ann.name, "a.py::f")
+    for text in ("10", "11"):
+        world.ask(rq.CommitRegion(agent=ann.name, regions=[rq.RegionText(resource="a.py::f", text=f"def f():\n    return {text}\n")]))
+    world.clock.advance(1_000)
+    denied = ann.edit("a.py", TEXT.replace("return 1", "return 11"))
+    assert "since you read it" in denied and "+    return 30" in denied
+    assert ann.edit("a.py", TEXT.replace("return 1", "return 11").replace("return 3", "return 30").replace("return 2", "return 20")) == ""
+
+
 def test_its_own_edits_are_no_news_to_an_agent(world: World, ann: Session, bob: Session) -> None:
     """Whoever edits beside it, and wherever it adds something."""
     ann.read("a.py")
