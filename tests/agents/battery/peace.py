@@ -30,6 +30,8 @@ NOISE = (
     (re.compile(r"line \d+: +\d+ (?=Killed|Terminated)"), "line: "),
     (re.compile(r"^PLACE/.*/\.coord/bin$\n?", re.MULTILINE), ""),  # where agents have `coord` from
     (re.compile(r"strace: Process \d+"), "strace: Process"),
+    # What coord tells beside a result (that the tree was laid out anew meanwhile, say): Gemini puts it into the result itself.
+    (re.compile(r"\s*<hook_context>\[coord\] [^<]*</hook_context>"), ""),
     # What coord itself sets in its sessions; the other one is empty there.
     (re.compile(r"^(?:COORD_\w+|CLAUDE_CODE_SHELL_PREFIX)$\n?", re.MULTILINE), ""),
 )
