@@ -50,14 +50,14 @@ class Session:
         return decode(self.table, msgspec.json.encode(said))
 
     def hook(self, event: str, *, wait_s: float = 0.0, window_wait_s: float = 0.0, broken: list[str] | None = None,
-             on_the_way: tuple[str, ...] = (), **more: object) -> Heeded:
+             on_the_way: tuple[str, ...] = (), goes_on: bool = False, **more: object) -> Heeded:
         heard = self.heard(event, **more)
 
         def job(tx: Tx) -> Heeded:
             actor = OPERATOR if self.token is None else Actor(tx.agent_of(token_hash(self.token)))
             heeded = tool_calls.serve(
                 self.world.service, tx, actor, self.profile, heard, can_add=can_add(self.table, heard),
-                wait_s=wait_s, broken=broken or [], on_the_way=on_the_way, window_wait_s=window_wait_s)
+                wait_s=wait_s, broken=broken or [], on_the_way=on_the_way, window_wait_s=window_wait_s, goes_on=goes_on)
             if self.prints and not (heeded.waiting and wait_s):
                 tool_calls.settle(tx, heeded)
             return heeded

@@ -272,6 +272,42 @@ def test_a_window_that_was_given_up_is_given_to_nobody(world: World, ann: Sessio
     assert set(holders(world)) == {"a.py::f"}
 
 
+def test_who_waited_for_a_window_begins_with_what_is_there_then(world: World, ann: Session, bob: Session) -> None:
+    """What it is held against afterwards is the file that it wrote, not the one that it had asked about."""
+    assert not proposes(ann, "return 1", "return 10").deny
+    edit = {"tool_name": "Edit", "tool_input": given(bob, "return 3", "return 30"), "tool_use_id": "b1"}
+    waits = bob.hook("PreToolUse", window_wait_s=5, **edit)
+    assert waits.waiting is not None and waits.wait_s == 5
+    does(ann, "return 1", "return 10")
+    world.settle()
+    assert holders(world)["edit:a.py"] == bob.name
+    assert not bob.hook("PreToolUse", goes_on=True, **edit).deny
+    world.write("a.py", TEXT.replace("return 3", "return 30"))  # by a tool that had read it before: f is as it was
+    said = bob.hook("PostToolUse", tool_response={}, **edit)
+    assert "a.py::f" in said.context and "held by claude-code-ann" in said.context
+    (review,) = world.ask(rq.Reviews()).items
+    assert "-    return 10" in world.ask(rq.ReviewShow(review=review.review, content=True)).files[0].diff
+
+
+@pytest.mark.parametrize("whole", ["a.py", "./", "*.py"])
+def test_who_holds_more_than_the_file_leases_no_region_of_it(world: World, ann: Session, whole: str) -> None:
+    world.acquire(ann.name, whole)
+    edits(ann, "return 1", "return 10")
+    assert set(holders(world)) <= {whole, "a.py"}
+
+
+def test_a_region_that_was_replaced_before_it_was_leased_is_not_written_over(world: World, ann: Session, bob: Session) -> None:
+    ann.read("a.py")
+    world.clock.advance(1_000)
+    edits(ann, "return 2", "return 20")
+    edits(bob, "return 3", "return 30")
+    world.ask(rq.Release(agent=bob.name, resources=["a.py::g"]))
+    world.clock.advance(1_000)
+    told = proposes(ann, "def g():", "# mine\ndef g():").deny
+    assert "a.py was changed by claude-code-bob since you read it" in told and "+    return 30" in told
+    assert not proposes(ann, "def g():", "# mine\ndef g():").deny
+
+
 def test_what_cannot_be_compared_after_an_edit_stops_nobody(world: World, ann: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not proposes(ann, "return 1", "return 10").deny
 
@@ -281,6 +317,8 @@ def test_what_cannot_be_compared_after_an_edit_stops_nobody(world: World, ann: S
     monkeypatch.setattr(RegionLooker, "fact", refuses)
     does(ann, "return 1", "return 10")
     assert "edit:a.py" not in holders(world)
+    (noted,) = world.ask(rq.Events(kind="noted")).items
+    assert noted.data["facts"] == {"path": "a.py", "why": "Looking at the files took longer than 1 s."}
     assert not ann.shell("true").deny
 
 
