@@ -551,3 +551,22 @@ def test_only_so_many_calls_are_remembered(world: World) -> None:
     assert len(world.service.callers) == 512 and "call-88" in world.service.callers and "call-87" not in world.service.callers
     with pytest.raises(Refusal):
         world.decide(lambda tx: sessions.join(world.service, tx, Actor(), rq.Join(profile="", session="", call="call-600")))
+
+
+def test_a_command_is_no_reading_of_what_its_agent_holds(world: World, ann: Session, bob: Session) -> None:
+    """What another did before the lease is not known to whoever only ran something since."""
+    world.write("seen.py", "one\n")
+    ann.read("seen.py")
+    world.clock.advance(1_000)
+    assert bob.edit("seen.py", "two\n") == ""
+    world.ask(rq.Release(agent=bob.name, resources=["seen.py"]))
+    world.clock.advance(1_000)
+    world.acquire(ann.name, "seen.py")
+    for did in (None, "two\nthree\n"):
+        ann.shell("true")
+        if did is not None:
+            world.write("seen.py", did)
+        ann.call("Bash", {"command": "true"}, "PostToolUse", tool_response={})
+        world.clock.advance(1_000)
+    told = ann.edit("seen.py", "one\nmore\n")
+    assert "seen.py was changed" in told and "+two" in told

@@ -40,9 +40,9 @@ class Edited:
 
 
 def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
-         but: Collection[str] = ()) -> None:
+         but: Collection[str] = (), unread: Mapping[str, str | None] | None = None) -> None:
     """The agent has read (or written) these files, as they were looked at just now; `but` not
-    those of these names.
+    those of these names. `unread`: of which it knows this content still, and no later one.
 
     Raises:
         Unready: they were not.
@@ -60,7 +60,7 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
         content = tx.looked.content(str(located.path))
         tx.keep_found(content)
         known = tx.row("read_get", agent, name)
-        if known is None or known[0] != content.hash:
+        if not (unread and name in unread) and (known is None or known[0] != content.hash):
             reads.append((name, content.hash))
         if written and located.worktree is None:
             last = tx.row("version_get", name)
@@ -68,8 +68,32 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
                 versions.append((name, content.hash, agent))
     if reads:
         tx.record(ev.ContentRead(agent=agent, reads=reads))
+    if unread:
+        tx.record(ev.ContentRead(agent=agent, reads=list(unread.items()), partial=True))
     if versions:
         tx.record(ev.VersionsSeen(versions=versions))
+
+
+def note_command(tx: Tx, agent: str, files: Sequence[Located],
+                 before: Mapping[str, str | None]) -> None:
+    """A command of the agent has ended; `before`: what was in these files, which it holds, until
+    then, by name. What the command changed is the agent's own writing; but what was there before
+    the agent knows as far as it has read it, and no further.
+
+    Raises:
+        Unready: they were not looked at.
+    """
+    files = [one for one in files if one.path is not None]
+    tx.looked.require(Content(str(one.path)) for one in files)
+    changed = [one for one in files
+               if tx.looked.content(str(one.path)).hash != before[one.resource.name]]
+    unread = {}
+    for one in changed:
+        name = one.resource.name
+        read = tx.row("read_get", agent, name)
+        if read is not None and (read[2] or read[0] != before[name]):
+            unread[name] = read[0]
+    note(tx, agent, changed, written=True, unread=unread)
 
 
 def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
