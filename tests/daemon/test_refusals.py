@@ -94,8 +94,8 @@ def test_the_cases_cover_the_catalogue() -> None:
     elsewhere = {
         Code.UNAUTHORIZED, Code.DAEMON_DOWN, Code.VERSION_SKEW, Code.STORAGE, Code.INTERNAL,
         Code.SHUTTING_DOWN, Code.FOREIGN, Code.UNTRUSTED,
-        Code.REQUIRE_ADDITIONAL_LOCKS, Code.ESCALATION_REQUIRED,
-    }  # below, in test_process, test_foreign, test_trust and test_machine, and in test_region_commits
+        Code.REQUIRE_ADDITIONAL_LOCKS, Code.ESCALATION_REQUIRED, Code.VERIFY_FAILED,
+    }  # below, in test_process, test_foreign, test_trust, test_machine, test_region_commits and launch/test_worktrees
     assert {code for code, _, _ in CASES} | elsewhere == set(CATALOGUE)
 
 
