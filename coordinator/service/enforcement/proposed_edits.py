@@ -30,6 +30,7 @@ from coordinator.words.resource_names import Located, resource
 #: An edit that changes more regions than these is one of the whole file.
 REGIONS_MAX = 40
 
+
 @dataclass(slots=True)
 class Wanted:
     """What one call has to lease.

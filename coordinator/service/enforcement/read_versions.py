@@ -68,17 +68,19 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
                 versions.append((name, content.hash, agent))
     if reads:
         tx.record(ev.ContentRead(agent=agent, reads=reads))
-    if unread:
-        tx.record(ev.ContentRead(agent=agent, reads=list(unread.items()), partial=True))
+    partly = [(name, known) for name, known in (unread or {}).items()
+              if (row := tx.row("read_get", agent, name)) is not None and not row[2]]
+    if partly:
+        tx.record(ev.ContentRead(agent=agent, reads=partly, partial=True))
     if versions:
         tx.record(ev.VersionsSeen(versions=versions))
 
 
 def note_command(tx: Tx, agent: str, files: Sequence[Located],
-                 before: Mapping[str, str | None]) -> None:
+                 before: Mapping[str, tuple[str | None, str]]) -> None:
     """A command of the agent has ended; `before`: what was in these files, which it holds, until
-    then, by name. What the command changed is the agent's own writing; but what was there before
-    the agent knows as far as it has read it, and no further.
+    then, and since when it holds them (UTC), by name. What the command changed is the agent's own
+    writing; but what was there before the agent knows as far as it has read it, and no further.
 
     Raises:
         Unready: they were not looked at.
@@ -86,12 +88,13 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
     files = [one for one in files if one.path is not None]
     tx.looked.require(Content(str(one.path)) for one in files)
     changed = [one for one in files
-               if tx.looked.content(str(one.path)).hash != before[one.resource.name]]
+               if tx.looked.content(str(one.path)).hash != before[one.resource.name][0]]
     unread = {}
     for one in changed:
         name = one.resource.name
+        was, since = before[name]
         read = tx.row("read_get", agent, name)
-        if read is not None and (read[2] or read[0] != before[name]):
+        if read is not None and (read[2] or (read[0] != was and str(read[1]) < since)):
             unread[name] = read[0]
     note(tx, agent, changed, written=True, unread=unread)
 

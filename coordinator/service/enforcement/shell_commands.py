@@ -140,15 +140,16 @@ def _may_be_in(row: LeaseRow, word: str) -> bool:
 def settle_own(svc: Service, tx: Tx, agent: str) -> None:
     """After a command: what it did to files that its agent holds is the agent's own writing."""
     own: list[Located] = []
-    before: dict[str, str | None] = {}
+    before: dict[str, tuple[str | None, str]] = {}
     for raw in tx.rows("leases_of_holder", agent):
         row = LeaseRow(*raw)
         if row.kind == "file" and row.mode == "exclusive" and len(own) < 50:
             own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
                                svc.where(row.worktree, row.file_path), row.worktree))
             last = tx.row("version_get", row.file_path) if row.worktree is None else None
-            before[row.file_path] = (
-                last[0] if last is not None and str(last[1]) >= row.locked_at else row.content_hash)
+            was = (last[0] if last is not None and str(last[1]) >= row.locked_at
+                   else row.content_hash)
+            before[row.file_path] = was, row.locked_at
     read_versions.note_command(tx, agent, own, before)
 
 
