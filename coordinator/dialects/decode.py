@@ -14,6 +14,9 @@ import msgspec
 from coordinator.dialects.table import Call, HookTable, Moment, call_of
 from coordinator.words.refusals import Code, Refusal
 
+#: Of a tool's answer no more than these characters are read.
+OUTPUT_MAX = 65_536
+
 _MOMENTS: dict[str, dict[str, Moment]] = {
     "claude": {
         "SessionStart": "session", "UserPromptSubmit": "prompt", "PreToolUse": "before",
@@ -125,13 +128,19 @@ def _call(
 
 
 def _output(value: Any) -> str:
-    """The tool's answer as text, its beginning only."""
-    if isinstance(value, str):
-        return value[:20_000]
-    try:
-        return msgspec.json.encode(value).decode()[:20_000] if value is not None else ""
-    except (TypeError, ValueError):
-        return ""
+    """The tool's answer as text, its beginning only: all texts in it, a line each."""
+    found: list[str] = []
+    room, left = OUTPUT_MAX, [value]
+    while left and room > 0:
+        one = left.pop()
+        if isinstance(one, str):
+            found.append(one[:room])
+            room -= len(one) + 1
+        elif isinstance(one, dict):
+            left += reversed(list(one.values()))
+        elif isinstance(one, list):
+            left += reversed(one)
+    return "\n".join(found)
 
 
 def _str(said: dict[str, Any], key: str) -> str:

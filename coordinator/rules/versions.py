@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -47,3 +48,26 @@ class Watched(NamedTuple):
 def violated(seen: Watched) -> bool:
     """Whether the command changed the file, as far as can be told."""
     return seen.now not in (seen.before, seen.recorded) and not seen.holder_busy
+
+
+#: Lines around a difference that must have been shown with it.
+AROUND = 3
+#: What programs put before a line that they number (`cat -n`, `nl`, `grep -n`).
+_NUMBER = re.compile(r"^[ \t]*[0-9]+[ \t:|-]", re.MULTILINE)
+
+
+def shown(before: str, now: str, output: str) -> bool:
+    """Whether a text that was printed tells how a file is now to whoever knew it as `before`: all
+    between the first and the last line that differ, with the lines around, stands in it."""
+    old, new = before.splitlines(), now.splitlines()
+    first = 0
+    while first < min(len(old), len(new)) and old[first] == new[first]:
+        first += 1
+    last = 0
+    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
+        last += 1
+    part = "\n".join(new[max(first - AROUND, 0) : len(new) - max(last - AROUND, 0)])
+    if not part.strip():
+        return False  # blank lines are in every output
+    said = "\n".join(output.splitlines())
+    return any(f"\n{part}\n" in f"\n{one}\n" for one in (said, _NUMBER.sub("", said)))

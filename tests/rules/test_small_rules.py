@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coordinator.rules import backlog, leases, negotiation
 from coordinator.rules.backlog import TRANSITIONS
 from coordinator.rules.landing import Change, unseen
-from coordinator.rules.versions import Known, Watched, replaced, violated
+from coordinator.rules.versions import Known, Watched, replaced, shown, violated
 from coordinator.words.clock import iso
 from coordinator.words.resource_names import path_scope, resource
 
@@ -169,3 +169,28 @@ def test_what_moved_at_above_or_below_a_path_is_unseen(changed: list[str], moved
 
     found = unseen([Change(p, path_scope(p)) for p in changed], [path_scope(p) for p in moved])
     assert found == [p for p in changed if any(meets(p, m) for m in moved)]
+
+
+@given(st.integers(1, 30), st.sets(st.integers(0, 29), min_size=1), st.integers(0, 30), st.integers(0, 30),
+       st.sampled_from(["", "{}\t", "{}:", "  {} "]), st.sampled_from(["\n", "\r\n"]))
+def test_shown_is_what_has_all_that_differs_with_three_lines_around(
+    size: int, differ: set[int], first: int, last: int, number: str, ends: str,
+) -> None:
+    now = [f"line {n}" for n in range(size)]
+    before = [f"{line} before" if n in differ else line for n, line in enumerate(now)]
+    printed = "\n".join(["Output:", *(number.format(n + 1) + now[n] for n in range(first, min(last, size))), "done"])
+    there = [n for n in differ if n < size]
+    whole = bool(there) and first <= max(min(there) - 3, 0) and last >= min(max(there) + 4, size)
+    if there:
+        assert shown(ends.join(before), ends.join(now), printed) == whole
+
+
+def test_a_difference_that_was_not_printed_whole_was_not_shown() -> None:
+    before = "".join(f"line {n}\n" for n in range(30))
+    now = before.replace("line 10\n", "LINE 10\n").replace("line 20\n", "LINE 20\n")
+    lines = now.splitlines()
+    assert shown(before, now, "\n".join(lines[7:24]))
+    assert not shown(before, now, "\n".join(lines[8:24])) and not shown(before, now, "\n".join(lines[7:23]))
+    assert not shown(before, now, "\n".join(lines[7:12] + lines[17:24]))
+    assert not shown("a\n", "\n", "\n\n\n"), "blank lines are in every output"
+    assert not shown("", "x\n", "axe\n")

@@ -570,3 +570,32 @@ def test_a_command_is_no_reading_of_what_its_agent_holds(world: World, ann: Sess
         world.clock.advance(1_000)
     told = ann.edit("seen.py", "one\nmore\n")
     assert "seen.py was changed" in told and "+two" in told
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize(("command", "answer", "read"), [
+    ("cat seen.py", {"stdout": "one\ntwo\n", "stderr": ""}, True),
+    ("cat seen.py", "Exit code: 0\nOutput:\none\ntwo\n", True),
+    ("cat -n ./seen.py | head", "     1\tone\n     2\ttwo\n", True),
+    ("grep -n . seen.py", "1:one\n2:two\n", True),
+    ("wc -l seen.py", "2 seen.py", False),
+    ("head -1 seen.py", "one\n", False),
+    ("cat other.py", {"stdout": "twofold\n"}, False),
+])
+def test_what_a_command_printed_is_read(
+    world: World, ann: Session, bob: Session, held: bool, command: str, answer: object, read: bool,
+) -> None:
+    """Some agents read by commands only: what they have seen so is no reason to refuse their write."""
+    world.write("seen.py", "one\n")
+    ann.read("seen.py")
+    world.clock.advance(1_000)
+    assert bob.edit("seen.py", "one\ntwo\n") == ""
+    world.ask(rq.Release(agent=bob.name, resources=["seen.py"]))
+    world.clock.advance(1_000)
+    if held:
+        world.acquire(ann.name, "seen.py")
+    ann.shell(command)
+    ann.call("Bash", {"command": command}, "PostToolUse", tool_response=answer)
+    world.clock.advance(1_000)
+    told = ann.edit("seen.py", "one\ntwo\nmore\n")
+    assert ("seen.py was changed" not in told) if read else ("+two" in told)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from coordinator.files.content import unified
 from coordinator.looking.facts import Between, Bytes, Content, Ignored, Overlaid, Parts
-from coordinator.rules.versions import Known, replaced
+from coordinator.rules.versions import Known, replaced, shown
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.words.refusals import Code, Refusal
@@ -19,6 +19,8 @@ from coordinator.words.resource_names import Located
 
 #: A difference longer than this (characters) is cut: the agent is told to read the file again.
 DIFF_CHARS_MAX = 6_000
+#: A file larger than this (bytes) is not looked for in what a command prints.
+SHOWN_BYTES_MAX = 256 * 1024
 #: Regions that one sentence names.
 REGIONS_TOLD = 8
 
@@ -97,6 +99,33 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
         if read is not None and (read[2] or (read[0] != was and str(read[1]) < since)):
             unread[name] = read[0]
     note(tx, agent, changed, written=True, unread=unread)
+
+
+def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> None:
+    """A command of the agent has printed this: of these files it has read those of which that
+    tells how they are now. (Some agents read by commands only.)
+
+    Raises:
+        Unready: they were not looked at.
+    """
+    read: list[Located] = []
+    for one in files:
+        row = tx.row("read_get", agent, one.resource.name)
+        if row is None or one.path is None or one.resource.kind != "file":
+            continue
+        tx.looked.require([Content(one.path)])
+        content = tx.looked.content(one.path)
+        if row[0] == content.hash or content.hash is None:
+            continue
+        before, now = tx.source(row[0]), content.data or tx.source(content.hash)
+        if isinstance(now, bytes) and len(now) <= SHOWN_BYTES_MAX and shown(
+                _text(before), _text(now), output):
+            read.append(one)
+    note(tx, agent, read, written=False)
+
+
+def _text(source: object) -> str:
+    return source.decode(errors="replace") if isinstance(source, bytes) else ""
 
 
 def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:

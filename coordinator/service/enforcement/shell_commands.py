@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from coordinator.dialects.decode import HookCall
 from coordinator.files.content import DIRECTORY, SPECIAL
-from coordinator.looking.facts import AnyNeed, Bytes, Content
+from coordinator.looking.facts import AnyNeed, Bytes, Content, Place
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
@@ -32,6 +33,8 @@ from coordinator.words.texts import quoted
 
 #: Files of others that one command is protected from.
 PROTECTED_MAX = 2_000
+#: Words of one command that are looked up as files which it may have printed.
+NAMED_MAX = 12
 #: For contents that nobody has read.
 UNKNOWN = "unknown"
 #: What goes from a session to its sub-agent and back: leases on single files and their regions.
@@ -137,8 +140,9 @@ def _may_be_in(row: LeaseRow, word: str) -> bool:
         row.kind == "dir" and f"/{name}/" in f"/{word}")
 
 
-def settle_own(svc: Service, tx: Tx, agent: str) -> None:
-    """After a command: what it did to files that its agent holds is the agent's own writing."""
+def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
+    """After a command: what it did to files that its agent holds is the agent's own writing, and
+    what it printed of those and of others that it names is read."""
     own: list[Located] = []
     before: dict[str, tuple[str | None, str]] = {}
     for raw in tx.rows("leases_of_holder", agent):
@@ -151,6 +155,25 @@ def settle_own(svc: Service, tx: Tx, agent: str) -> None:
                    else row.content_hash)
             before[row.file_path] = was, row.locked_at
     read_versions.note_command(tx, agent, own, before)
+    if heard.output:
+        read_versions.note_shown(tx, agent, [*own, *_named(tx, heard, own)], heard.output)
+
+
+def _named(tx: Tx, heard: HookCall, but: Sequence[Located]) -> list[Located]:
+    """Files in the repository that words of the command name, beside these."""
+    said = heard.call.command if heard.call is not None else ""
+    places = [Place(word, heard.cwd, True)
+              for word in dict.fromkeys(commands.words(said)) if word[:1] != "-"][:NAMED_MAX]
+    tx.looked.require(places)
+    found = {}
+    for one in places:
+        try:
+            located = tx.looked.place(one.text, one.cwd, literal=True)
+        except Refusal:
+            continue
+        found[located.path] = located
+    known = {one.path for one in but}
+    return [one for path, one in found.items() if path not in known]
 
 
 def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[str]:

@@ -186,7 +186,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
                            but=edited if written else ())
         heeded.outside = _outside(tx, call.paths, heard.cwd)
     elif call.kind == "shell":
-        shell_commands.settle_own(svc, tx, heeded.holder)
+        shell_commands.settle_own(svc, tx, heeded.holder, heard)
         if not git_asks:
             git_turns.end(tx, heeded.holder)
         heeded.context = shell_commands.explained(
