@@ -26,9 +26,9 @@ class Running:
 
     def __init__(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path,
-        stdin: Path | None,
+        stdin: Path | IO[bytes] | None,
     ) -> None:
-        """Start it, its output appended to `log`.
+        """Start it, its output appended to `log`; it reads `stdin`, which is nothing for None.
 
         Raises:
             OSError: it cannot be started.
@@ -73,7 +73,9 @@ class Running:
         return self.finish()
 
 
-def _source(stdin: Path | None) -> IO[bytes]:
+def _source(stdin: Path | IO[bytes] | None) -> contextlib.AbstractContextManager[IO[bytes]]:
+    if stdin is not None and not isinstance(stdin, Path):
+        return contextlib.nullcontext(stdin)
     return stdin.open("rb") if stdin is not None else open(os.devnull, "rb")  # noqa: PTH123
 
 

@@ -26,6 +26,8 @@ from coordinator.words.texts import harmless, quoted
 SECONDS_MAX, GRACE_S = 1800.0, 5.0
 #: Its last output that is told (bytes).
 TAIL_BYTES = 2_000
+#: Becomes the command as soon as it is told to; where the launcher dies before, it ends.
+_WAITS = 'read -r go && exec sh -c "$1" </dev/null'
 #: The name of its working tree, which no agent can have.
 NAME = "coord.verify"
 
@@ -66,12 +68,10 @@ class Verification:
         environment = {name: value for name, value in clean_environment().items()
                        if not name.startswith("COORD_")} | {"COORD_TASK": task}
         try:
-            process = Running(["sh", "-c", self._command], cwd=self._top / self._target.below,
-                              env=environment, log=log, stdin=None)
+            process = self._start(environment, log, started)
         except OSError as bad:
             raise Refusal(Code.STORAGE, f"{task} could not be verified, so it did not land: "
                           f"{bad.strerror}.") from None
-        started(process)
         why = self._wait(process)
         code = process.stop(GRACE_S) if why else process.finish()
         if why or code:
@@ -96,6 +96,24 @@ class Verification:
         git = Git(self._top)
         git.run("checkout", "--quiet", "--force", "--detach", commit, timeout_s=CHECKOUT_TIMEOUT_S)
         git.run("clean", "-ffdq", timeout_s=CHECKOUT_TIMEOUT_S)  # but for what git ignores
+
+    def _start(self, environment: dict[str, str], log: Path,
+               started: Callable[[Running], None]) -> Running:
+        """Its process; the command runs only after `started` has returned, for whoever ends what a
+        killed launcher leaves knows of no other.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        read_end, write_end = os.pipe()
+        with open(read_end, "rb") as may, open(write_end, "wb") as say:  # noqa: PTH123
+            process = Running(["sh", "-c", _WAITS, "sh", self._command], env=environment, log=log,
+                              cwd=self._top / self._target.below, stdin=may)
+            started(process)
+            with contextlib.suppress(BrokenPipeError):  # it was ended meanwhile
+                say.write(b"go\n")
+                say.flush()
+        return process
 
     def _wait(self, process: Running) -> str:
         """Why it was not waited for to its end; empty if it was."""

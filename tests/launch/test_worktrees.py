@@ -15,6 +15,9 @@ from typing import Any
 
 import pytest
 
+from coordinator.launch.process import Running
+from coordinator.launch.verification import Verification
+from coordinator.launch.worktrees import Target
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.launch.conftest import Launch, alive, pid_in
@@ -235,6 +238,24 @@ def test_what_verifies_ends_with_its_launch(repo: Repo, launch: Start) -> None:
     until(lambda: not alive(verifier))
     until(lambda: not list((repo.root / ".coord").glob("worktrees/*/coord.verify")))
     assert (repo.root / "a").read_text() == "a\n" and git(repo, "status", "--porcelain") == ""
+
+
+def test_what_verifies_runs_only_when_it_is_known_whom_to_end(repo: Repo, tmp_path: Path) -> None:
+    """A launcher that dies before it has written down the process leaves none that runs."""
+    seen: list[Running] = []
+
+    def dies(process: Running) -> None:
+        seen.append(process)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Verification(Target(repo.root, "", "refs/heads/main"), tmp_path / "trees", tmp_path, "touch ran", threading.Event()).check(
+            "T-1", git(repo, "rev-parse", "HEAD"), dies)
+    assert seen[0].exited.wait(15) and seen[0].finish() != 0
+    assert not (tmp_path / "trees/coord.verify/ran").exists()
+    Verification(Target(repo.root, "", "refs/heads/main"), tmp_path / "trees", tmp_path, "touch ran", threading.Event()).check(
+        "T-1", git(repo, "rev-parse", "HEAD"), seen.append)
+    assert (tmp_path / "trees/coord.verify/ran").exists()
 
 
 def test_verifying_needs_worktrees(repo: Repo) -> None:
