@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from coordinator.daemon import file_stamps
+from coordinator.daemon import file_stamps, moved_files
 from coordinator.daemon.file_stamps import Folder, Look
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import RunningCalls
@@ -21,7 +21,8 @@ from coordinator.dialects.decode import HookCall
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.rules.versions import Watched, violated
-from coordinator.service.enforcement import git_moves, shell_commands
+from coordinator.service.core import Service
+from coordinator.service.enforcement import git_moves, renames, shell_commands
 from coordinator.service.enforcement.git_moves import Moved
 from coordinator.service.engine import decide
 from coordinator.store.ledger import Tx, View
@@ -107,7 +108,8 @@ class CommandComparison:
         commands = [one for one in self._commands
                     if (one.session, one.sub) == (heard.session, heard.sub)]
         try:
-            for agent, found in await self._compare(heard, commands):
+            found_by, moved = await self._compare(heard, commands)
+            for agent, found in found_by:
 
                 def job(
                     tx: Tx, agent: str = agent, found: list[shell_commands.Broken] = found
@@ -117,6 +119,9 @@ class CommandComparison:
                 said = await decide(self._router.engine, self._router.service, job)
                 if isinstance(said, list):
                     sentences[agent] = said
+            for old, new in moved.items():
+                await decide(self._router.engine, self._router.service,
+                             partial(_follow, self._router.service, old, new))
         finally:
             over = [one for one in commands if one.found is not None]
             self._commands = [one for one in self._commands if one not in over]
@@ -129,13 +134,16 @@ class CommandComparison:
         return sentences
 
     async def _compare(self, heard: HookCall, commands: list[_Command]
-                       ) -> list[tuple[str, list[shell_commands.Broken]]]:
+                       ) -> tuple[list[tuple[str, list[shell_commands.Broken]]], dict[str, str]]:
         """What commands of this session changed that others hold: looked at when one ends, and at
-        the session's next call."""
+        the session's next call. And what they moved, by its old name."""
         out: dict[str, dict[str, shell_commands.Broken]] = {}
+        moved: dict[str, str] = {}
         for command in commands:
             found: set[str] = set()
-            for one in await self._router.engine.do(partial(self._looked_at, command)):
+            different, elsewhere = await self._router.engine.do(partial(self._followed, command))
+            moved |= elsewhere
+            for one in different:
                 broken = self._changed(command, one)
                 if broken is not None:  # a leased file below a leased directory is one
                     out.setdefault(command.holder, {}).setdefault(broken.name, broken)
@@ -143,7 +151,7 @@ class CommandComparison:
             ended = heard.moment == "after" and heard.call_id == command.call_id
             if ended or heard.moment in ("stop", "end", "sub stop", "prompt"):
                 command.found = found
-        return [(agent, list(found.values())) for agent, found in out.items()]
+        return [(agent, list(found.values())) for agent, found in out.items()], moved
 
     async def _look_later(self, command: _Command) -> None:
         """What the command has left running may write through a map, of which the kernel tells
@@ -184,6 +192,12 @@ class CommandComparison:
             every += file_stamps.again(self._router.service, folder)
         return [one for one in every if file_stamps.stamp_of(one) != one.stamp]
 
+    def _followed(self, command: _Command) -> tuple[list[Look], dict[str, str]]:
+        """The same, and where it lies by now what is not at its name any more. In a thread."""
+        different = self._looked_at(command)
+        return different, moved_files.moved(
+            self._router.service, command.looks, command.folders) if different else {}
+
     def _changed(self, command: _Command, one: Look) -> shell_commands.Broken | None:
         stamp = file_stamps.stamp_of(one)
         if stamp == one.stamp:
@@ -218,6 +232,10 @@ class CommandComparison:
 
         said = self._router.look(reading)
         return one.hash if isinstance(said, Refusal) else said
+
+
+def _follow(service: Service, old: str, new: str, tx: Tx) -> None:
+    renames.follow(service, tx, old, new)
 
 
 def _covers(command: _Command, path: str) -> bool:

@@ -133,7 +133,7 @@ def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
             elif unread and status.st_size <= READ_BYTES:
                 unread -= 1
                 was = read(one.path, 0)
-            folder.looks[name] = Look(one, _stamp(status), was, below=True)
+            folder.looks[name] = Look(one, stamp_in(status), was, below=True)
         out.append(folder)
     return out
 
@@ -159,7 +159,7 @@ def made_a_directory(look: Look) -> Folder | None:
 def stamp(path: str) -> Stamp | None:
     """What tells one state of a file from another; None if it is not there."""
     try:
-        return _stamp(os.lstat(path))
+        return stamp_in(os.lstat(path))
     except OSError:
         return None
 
@@ -200,5 +200,6 @@ def _below(svc: Service, held: Held, name: str) -> Held:
     )
 
 
-def _stamp(status: os.stat_result) -> Stamp:
+def stamp_in(status: os.stat_result) -> Stamp:
+    """The stamp that this look has found."""
     return status.st_mtime_ns, status.st_size, status.st_ino

@@ -19,7 +19,7 @@ from coordinator.daemon.watcher import Change, Watcher
 from coordinator.files.git import Git, GitError
 from coordinator.service import repository_files
 from coordinator.service.core import Service
-from coordinator.service.enforcement import adoption, seen_writes, shell_commands
+from coordinator.service.enforcement import adoption, renames, seen_writes, shell_commands
 from coordinator.service.enforcement.adoption import Adopted, Foreign
 from coordinator.service.engine import decide
 from coordinator.service.holders import notices
@@ -159,7 +159,7 @@ class WatchBridge:
                 if isinstance(found, list):
                     await self._follow_up(found)
             if any(change.link for change in seen):  # a name may lead elsewhere by now
-                await seen_writes.follow_names(engine, service)
+                await renames.follow_names(engine, service)
 
     async def _follow_up(self, found: list[Adopted | Foreign]) -> None:
         """What is to be done about writes whose writer is known, each by itself."""
@@ -189,4 +189,4 @@ def _tell_foreign(service: Service, agent: str | None, foreign: list[Foreign], t
 
 
 def _follow(service: Service, old: str, new: str, tx: Tx) -> None:
-    seen_writes.follow(service, tx, old, new)
+    renames.follow(service, tx, old, new)

@@ -193,3 +193,33 @@ def test_what_another_removed_can_be_made_anew(repo: Repo, command: str) -> None
     with repo.client() as client:
         until(lambda: not client.call(rq.Locks()).items or client.call(rq.Release(agent=bob.name, resources=["b.py"])))
     assert ann.shell(command)[1] == 0 and (repo.root / "b.py").exists()
+
+
+@pytest.mark.parametrize(("lease", "moves", "writes", "new"), [
+    ("d/", "D=d; mv $D dd", "E=dd; echo more > $E/x.py", "dd/x.py"),
+    ("d/", "mkdir k; D=d; mv $D k/dd; rm k/dd/x.py", "E=k/dd; echo more > $E/e/y.py", "k/dd/e/y.py"),
+    ("a.py", "A=a.py; mv $A z.py", "Z=z.py; echo more > $Z", "z.py"),
+    ("a.py", "A=a.py; mv $A d/z.py; echo new > $A.x", "Z=d/z.py; echo more > $Z", "d/z.py"),
+])
+def test_a_lease_has_followed_before_the_next_command(repo: Repo, lease: str, moves: str, writes: str, new: str) -> None:
+    """agents-16: the lease followed when the watcher had heard; what was written there before, nobody found."""
+    ann, bob = both(repo)
+    hold(repo, bob, lease)
+    said, code, _ = ann.shell(moves)
+    assert code == 0 and lease in said
+    flagged(repo)
+    with repo.client() as client:
+        (held,) = (one for one in client.call(rq.Locks()).items if one.resource.startswith(new.split("/")[0]))
+    assert f"{new}/".startswith(held.resource.rstrip("/") + "/") and held.locked_by == bob.name
+    said, code, _ = ann.shell(writes)
+    assert code == 0 and new in said and f"{new}" in told(repo, bob)
+    assert flagged(repo)[new].change == "modified"
+
+
+def test_what_is_gone_is_not_taken_for_what_came(repo: Repo) -> None:
+    """A new file may get the number of one that was deleted just now."""
+    ann, bob = both(repo)
+    hold(repo, bob, "a.py", "d/")
+    assert ann.shell("A=a.py; D=d; rm -r $A $D; for n in 1 2 3 4 5 6 7 8; do echo one > n$n.py; mkdir d$n; echo y > d$n/y.py; done")[1] == 0
+    with repo.client() as client:
+        assert {one.resource for one in client.call(rq.Locks()).items if one.locked_by == bob.name} == {"a.py", "d/"}

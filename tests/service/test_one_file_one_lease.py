@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from coordinator.service.enforcement import seen_writes
+from coordinator.service.enforcement import renames
 from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.settings import Reviewing, Settings
 from coordinator.store.ledger import Tx
@@ -33,7 +33,7 @@ def move(world: World, old: str, new: str) -> None:
     os.rename(world.root / old, target)
 
     def job(tx: Tx) -> None:
-        seen_writes.follow(world.service, tx, old, new)
+        renames.follow(world.service, tx, old, new)
 
     world.decide(job)
 
@@ -118,6 +118,34 @@ def test_a_directory_moved_into_anothers_directory(world: World) -> None:
     (review,) = world.ask(rq.Reviews()).items
     assert {f.path: f.change for f in review.files} == {
         "lib/src/x.py": "modified", "lib/src/new.py": "created"}
+
+
+@pytest.mark.parametrize(("moved", "to", "taken"), [("a.py", "b.py", "b.py"), ("d", "e/f", "e/f"), ("d", "e", "e/x.py"), ("d", "e", "e/")])
+def test_who_took_a_name_at_which_nothing_was_does_not_get_what_comes_there(world: World, moved: str, to: str, taken: str) -> None:
+    """agents-16: a command that moves a held file leases the new name before."""
+    world.write("a.py", "one\n")
+    world.write("d/x.py", "one\n")
+    world.acquire("ann", "a.py", "d/")
+    world.acquire("bob", taken)
+    move(world, moved, to)
+    kept = {name: who for name, who in holders(world).items() if name.startswith(to[0])}
+    assert kept == {to + "/" * (moved == "d"): "ann"} and world.ask(rq.Reviews()).items == []
+    assert "your lease on it has ended" in told(world, "bob") and "followed" in told(world, "ann")
+    one_holder_of_each_file(world)
+
+
+def test_nor_does_who_comes_later_to_what_another_took_first(world: World) -> None:
+    world.write("a.py", "one\n")
+    world.acquire("bob", "b.py")
+    world.acquire("ann", "a.py")
+    move(world, "a.py", "b.py")
+    assert holders(world) == {"b.py": "bob"}
+    world.write("c.py", "one\n")
+    world.acquire("cyd", "c.py")
+    world.write("f/x.py", "x\n")
+    world.acquire("eve", "f/")
+    move(world, "c.py", "f/c.py")
+    assert holders(world) == {"b.py": "bob", "f/": "eve"}, "what was there is eve's"
 
 
 def test_a_lease_follows_where_nobody_is(world: World) -> None:

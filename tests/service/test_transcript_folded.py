@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from coordinator.service.enforcement import seen_writes
+from coordinator.service.enforcement import renames
 from coordinator.service.enforcement.seen_writes import Seen
 from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.service.repository_files import Bytes
@@ -66,7 +66,7 @@ def test_what_is_seen_and_moved_in_any_case(tmp_path: Path) -> None:
     for old, new in (("A.py", "B/A2.py"), ("D", "B/D2")):
         (world.root / "B").mkdir(exist_ok=True)
         os.rename(world.root / old, world.root / new)
-        world.decide(lambda tx, old=old, new=new: seen_writes.follow(world.service, tx, old.upper(), new))
+        world.decide(lambda tx, old=old, new=new: renames.follow(world.service, tx, old.upper(), new))
         told.came(f"moved: {old.upper()} to {new}")
     bob = Heard(told, "bob")
     bob.hook("Stop", broken=bob.broke(Broken("B/A2.py", "ann", None)))

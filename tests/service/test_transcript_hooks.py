@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.service.enforcement import seen_writes
+from coordinator.service.enforcement import renames
 from coordinator.service.enforcement.seen_writes import Seen
 from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.service.repository_files import NOTHING, Bytes
@@ -195,7 +195,7 @@ def test_leases_follow_what_is_moved(told: Transcript) -> None:
     def moves(old: str, new: str) -> None:
         (world.root / new).parent.mkdir(parents=True, exist_ok=True)
         os.rename(world.root / old, world.root / new)
-        world.decide(lambda tx: seen_writes.follow(world.service, tx, old, new))
+        world.decide(lambda tx: renames.follow(world.service, tx, old, new))
         world.raise_unsound()
         told.came(f"moved: {old} to {new}")
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from coordinator.service.enforcement import seen_writes
+from coordinator.service.enforcement import renames
 from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
@@ -162,7 +162,7 @@ def test_agents_in_a_worktree_of_their_own(tmp_path: Path) -> None:
     bob.call("Bash", {"command": "git stash"}, cwd="/")
     bob.hook("Stop", broken=bob.broke(Broken("n", ann.name, None, str(place))))
     told.ask(rq.GuardCheck(paths=[str(place / "n"), str(world.root / "n"), str(place / "d/x")]))
-    world.decide(lambda tx: seen_writes.follow(world.service, tx, "d", "e"))
+    world.decide(lambda tx: renames.follow(world.service, tx, "d", "e"))
     told.came("d was moved to e, in the main worktree")
     (world.root / "a").unlink()
     (world.root / "a").symlink_to("r")

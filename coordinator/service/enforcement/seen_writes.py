@@ -5,15 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
 from coordinator.files.content import is_link
-from coordinator.looking.facts import Lapsed, Looked, Unready
 from coordinator.rules.globs import overlaps
-from coordinator.rules.leases import as_resource, conflicts, slot
+from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.enforcement.adoption import (
@@ -25,19 +23,14 @@ from coordinator.service.enforcement.adoption import (
     late_writer,
     writer,
 )
-from coordinator.service.engine import Engine, decide
-from coordinator.service.holders import notices
-from coordinator.service.leasing import lapse, partial_work
-from coordinator.service.leasing.conflicts import place
+from coordinator.service.leasing import partial_work
 from coordinator.service.leasing.git_turn import GIT_INDEX
-from coordinator.service.leasing.grant import end
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.store import events as ev
-from coordinator.store.ledger import Tx, View
+from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import iso
-from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Resource, path_scope, resource, write_window
 
 #: Versions in one event.
@@ -336,118 +329,3 @@ def _flag(svc: Service, tx: Tx, change: Seen, known: str | None, why: str) -> No
     partial_work.flag(
         tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None, why=why,
     )
-
-
-def follow(svc: Service, tx: Tx, old: str, new: str) -> None:
-    """Leases on `old`, and on what lay below it, now mean `new` (invariant 10).
-
-    Raises:
-        Unready: lapsed leases there have to be closed before, or files to be looked at.
-    """
-    was, now = path_scope(old, svc.fold_case), path_scope(new, svc.fold_case)
-    for raw in near(tx, "rivals", as_resource(old, "file", was)):
-        lease = LeaseRow(*raw)
-        below = lease.scope.startswith(was) and lease.worktree is None
-        if below and lease.kind not in ("glob", "key"):
-            _arrive(svc, tx, lease, new + lease.file_path[len(old):], now + lease.scope[len(was):])
-
-
-def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> None:
-    """What this lease is on has another name now. The rule where that name lies within what another
-    holds: who holds the place keeps it. The lease that came ends; what its holder had changed is
-    flagged, and both are told."""
-    kind = as_resource(lease.file_path, lease.kind, lease.scope).kind
-    asked = as_resource(name, kind, scope)
-    place = slot(kind, name, lease.mode, lease.locked_by)
-    there = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked))
-             if row.fencing_token != lease.fencing_token]
-    others = [row for row in there if conflicts(asked, lease.mode, lease.locked_by, row)]
-    same = [row for row in there if row.scope == scope and row.slot == place]
-    lapsed = [Lapsed(row.locked_by, row.task_id) for row in (*others, *same, lease)
-              if row.expires_at <= tx.now]
-    if lapsed:
-        raise Unready(lapsed=dict.fromkeys(lapsed))
-    if others:
-        _give_way(svc, tx, lease, name, others[0])
-        return
-    if same:  # its holder has the other name, too: one lease of the two is enough
-        end(tx, lease)
-        return
-    tx.record(
-        ev.LeaseMoved(
-            fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
-            old_scope=lease.scope, scope=scope, slot=place, moved_from=lease.file_path,
-        )
-    )
-    tx.free(lease.file_path, lease.kind, lease.scope)
-    notices.post(
-        tx, lease.locked_by, "moved", f"{lease.file_path} was renamed to {name}; your lease "
-        "followed.", resource=name,
-    )
-
-
-def _give_way(svc: Service, tx: Tx, lease: LeaseRow, name: str, kept: LeaseRow) -> None:
-    path = name.rpartition("::")[0] if lease.kind == "region" else name
-    flagged = lapse.end_alone(
-        svc, tx, lease, "moved", f"{lease.locked_by} had changed {lease.file_path} when that was "
-        f"moved to {name}, which {kept.locked_by} holds.",
-        now_at=path,
-    )
-    said = flagged.told("What was changed is") if flagged else ""
-    review = flagged.review if flagged else None
-    notices.post(
-        tx, lease.locked_by, "moved",
-        f"{lease.file_path} is {name} now, which {kept.locked_by} has leased ({kept.file_path}). "
-        f"So your lease on it has ended: do not write there.{said}", resource=name, review=review,
-    )
-    notices.post(
-        tx, kept.locked_by, "moved",
-        f"{lease.file_path}, which {lease.locked_by} held, was moved to {name}, within your lease "
-        f"on {kept.file_path}. You keep it; read it before you write it.{said}", resource=name,
-        review=review,
-    )
-
-
-#: Leases whose names are looked at together.
-NAMES_AT_ONCE = 100
-
-
-async def follow_names(engine: Engine, svc: Service) -> None:
-    """Let live leases follow names that lead elsewhere by now: a directory became a link, say, and
-    two names are one file. What no rename told, this finds."""
-    after = 0
-    while True:
-        def some(view: View, after: int = after) -> list[LeaseRow]:
-            rows = view.rows("leases_live", view.now, after, None, NAMES_AT_ONCE)
-            return [LeaseRow(*raw) for raw in rows]
-
-        leases = await engine.read(some)
-        if not isinstance(leases, list) or not leases:
-            return
-        after = leases[-1].fencing_token
-        looked = Looked()
-        on_disk = [one for one in leases if one.kind in ("file", "dir") and one.worktree is None]
-        await engine.look([place(one.file_path, one.kind) for one in on_disk], looked)
-        for lease in on_disk:
-            if _leads_to(looked, lease) is not None:
-                job = partial(_follow_name, svc, token=lease.fencing_token)
-                await decide(engine, svc, job, looked)
-
-
-def _leads_to(looked: Looked, lease: LeaseRow) -> Resource | None:
-    """What a lease's name means by now, if that is something else."""
-    try:
-        found = looked.located(place(lease.file_path, lease.kind)).resource
-    except (Refusal, Unready):
-        return None  # it leads outside: the lease stays on its name, and nothing is read there
-    return found if found.scope != lease.scope else None
-
-
-def _follow_name(svc: Service, tx: Tx, token: int) -> None:
-    raw = tx.row("lease_by_token", token)
-    if raw is None:
-        return
-    lease = LeaseRow(*raw)
-    found = _leads_to(tx.looked, lease)
-    if found is not None and lease.expires_at > tx.now:
-        _arrive(svc, tx, lease, found.name, found.scope)

@@ -1,0 +1,68 @@
+"""Where files that others hold lie by now, after a command has moved them.
+
+The watcher hears of a rename, too, but a moment later: until then the lease is on a name at which
+nothing is, and the next command could write at the new one. Looks at the disk; decides nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from coordinator.daemon import file_stamps
+from coordinator.daemon.file_stamps import Folder, Look, Stamp
+from coordinator.files.ignore import manifest
+from coordinator.service.core import Service
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Resource
+
+#: In a working tree with more files than these nobody looks: the watcher will tell.
+FILES_MAX = 50_000
+#: Files below one directory by which it may be known again.
+WITNESSES_MAX = 8
+
+
+def moved(svc: Service, looks: Iterable[Look], folders: Iterable[Folder]) -> dict[str, str]:
+    """Of what was there before a command and is gone, the names under which it stands elsewhere in
+    the main working tree: the same file, with the times and the size that it had. A directory is
+    known by what is in it, so one without files is not found. For a thread."""
+    wanted: dict[int, list[tuple[Stamp, str, str]]] = {}
+    for held, inside, stamp in _gone(looks, folders):
+        wanted.setdefault(stamp[2], []).append((stamp, held, inside))
+    if not wanted:
+        return {}
+    root = svc.tree.root
+    try:
+        there = manifest(root, Resource(".", "dir", ""), svc.ignore, FILES_MAX)
+    except Refusal:
+        return {}
+    found: dict[str, str] = {}
+    for name in there:
+        try:
+            status = os.lstat(root / name)
+        except OSError:
+            continue
+        for stamp, held, inside in wanted.get(status.st_ino, ()):
+            if file_stamps.stamp_in(status) != stamp:
+                continue
+            if not inside:
+                found.setdefault(held, name)
+            elif name.endswith(f"/{inside}"):
+                found.setdefault(held, name.removesuffix(f"/{inside}"))
+    return found
+
+
+def _gone(looks: Iterable[Look], folders: Iterable[Folder]) -> Iterator[tuple[str, str, Stamp]]:
+    """(what is gone, a file's place in it, that file's stamp before)"""
+    for one in looks:
+        if (one.held.worktree is None and one.held.kind == "file" and one.stamp is not None
+                and file_stamps.stamp(one.held.path) is None):
+            yield one.held.name, "", one.stamp
+    for folder in folders:
+        name = folder.held.name.rstrip("/")
+        if (folder.held.worktree is not None or folder.held.kind != "directory"
+                or file_stamps.stamp(folder.held.path) is not None):
+            continue
+        before = [(path, one.stamp) for path, one in folder.looks.items() if one.stamp is not None]
+        for path, stamp in before[:WITNESSES_MAX]:
+            yield name, path.removeprefix(f"{name}/"), stamp
