@@ -15,6 +15,7 @@ from typing import Any
 from coordinator.daemon import file_stamps, hook_protocol
 from coordinator.daemon.command_comparison import CommandComparison
 from coordinator.daemon.coord_command import CoordCommand
+from coordinator.daemon.git_questions import GitQuestions
 from coordinator.daemon.other_repositories import OtherRepositories
 from coordinator.daemon.request_router import RequestRouter, who
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
@@ -89,6 +90,7 @@ class AgentHooks:
         #: The calls of agents that run, or ran until a moment ago.
         self.calls = RunningCalls()
         self.comparison = CommandComparison(router, self.calls)
+        self.git = GitQuestions(router)
         self._others = OtherRepositories(router.service.tree.root)
         self._unknown: set[tuple[str, str]] = set()
         self._profiles: dict[str, tuple[list[file_stamps.Stamp | None], Profile]] = {}

@@ -20,6 +20,9 @@ from coordinator.words.refusals import Code, Refusal
 
 #: How such a line begins. No JSON line does.
 BEGIN = b"hook "
+#: In the place of a profile: git asks whether what it would take in is nobody else's
+#: (git_questions.py).
+GIT = "=git"
 #: What a hook says once it has printed its answer.
 TOLD = b"told"
 #: The code of an answer that names other coordinators to ask.

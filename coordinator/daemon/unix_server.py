@@ -178,6 +178,9 @@ class Conversation(asyncio.Protocol):
                 if self._router.closing:
                     self.close()  # a refusal would stop an agent's edit; so it asks the next one
                     break
+                if hook.profile == hook_protocol.GIT:
+                    self._guard.git.ask(hook.token, payload, self._print, self._peer)
+                    continue
                 self._guard.hook(hook.profile, hook.token, payload, self._print,
                                  confirms=hook.confirms, caller=self._peer)
                 continue

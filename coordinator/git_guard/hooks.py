@@ -24,6 +24,8 @@ from coordinator.git_guard import repository
 from coordinator.words.refusals import Code, Refusal
 
 HOOKS = ("pre-commit", "pre-push")
+#: Asks whether a commit concerns nobody else, before the whole check is started.
+_QUICK = Path(__file__).resolve().parent.parent / "_pre_commit.sh"
 #: The folder, beside the hooks, that keeps hooks which are no shell scripts.
 KEPT = "coord-kept"
 State = Literal["guarded", "missing", "old", "not executable"]
@@ -147,6 +149,8 @@ class Hook:
     def _lines(self, whole: bool) -> bytes:
         python = shlex.quote(sys.executable)
         run = f"{python} -P -m coordinator.git_guard {self.name} \"$@\""
+        if self.name == "pre-commit":
+            run = f"sh {shlex.quote(str(_QUICK))} {python} 2>/dev/null || {run}"
         lines = [
             _BEGIN.decode() + (_WHOLE.decode() if whole else "")
             + ": refuses what other agents hold; `coord guard remove` takes these lines out",

@@ -15,12 +15,12 @@ from pathlib import Path
 from coordinator.files.beneath import snapshot_real
 from coordinator.files.git import ANSWERS, clean_environment
 from coordinator.regions.questions import FILE_BYTES_MAX
+from coordinator.rules import git_listings
 from coordinator.words.refusals import Code, Refusal
 
 #: How long git may take (seconds).
 TIMEOUT_S = 120.0
 _NOTHING = frozenset("0")
-_LINK, _NO_MODE = b"120000", b"000000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,8 @@ def staged(place: Path) -> list[str]:
 
     Of a merge only what differs from every parent: what a branch brings was committed there.
     """
-    fields = git("diff", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=none",
-                 cwd=place).split(b"\0")
-    found = [os.fsdecode(path) for about, path in zip(fields[::2], fields[1::2], strict=False)
-             if not _of_link(about)]
+    found = git_listings.staged(git("diff", "--cached", "--raw", "-z", "--no-renames",
+                                    "--ignore-submodules=none", cwd=place))
     merged = maybe("rev-parse", "-q", "--verify", "MERGE_HEAD", cwd=place)
     if merged is None:
         return found
@@ -98,13 +96,6 @@ def saved(place: Path, path: str) -> bytes | None:
         return snapshot_real(str(place), path, FILE_BYTES_MAX).data
     except OSError:
         return None
-
-
-def _of_link(about: bytes) -> bool:
-    """Whether it is about a symlink, which is no file that could be held: what it leads to is not
-    in the commit."""
-    old, new = about[1:].split(b" ")[:2]
-    return new == _LINK or (old == _LINK and new == _NO_MODE)
 
 
 def pushes(text: str) -> list[Push]:

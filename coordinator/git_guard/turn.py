@@ -8,7 +8,6 @@ Runs the real git to be told what it would do; changes nothing.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ from coordinator.client.client import Client
 from coordinator.files.git import ANSWERS, clean_environment
 from coordinator.git_guard import repository
 from coordinator.git_guard.commit_check import CommitCheck
-from coordinator.rules import git_commands
+from coordinator.rules import git_commands, git_listings
 from coordinator.settings import load
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -35,7 +34,6 @@ ALIASES_MAX = 10
 _OF_HEAD = frozenset({"update-ref", "symbolic-ref", "branch"})
 #: Options of `commit` and `add` that ask the user file by file.
 _ASKS_THE_USER = frozenset({"-p", "--patch", "-i", "--interactive", "-e", "--edit-patch"})
-_ADDED = re.compile(r"^(?:add|remove|rm) '(.*)'$", re.MULTILINE)
 
 
 class Program:
@@ -165,7 +163,7 @@ def _indexed(git: Program, top: Path, rest: list[str]) -> list[str]:
         name = "rm" if name == "rm" else "add"
         shown = git.says("-c", "core.quotePath=false", name, "--dry-run", *_loud(args, name),
                          ended=(0, 1))
-        return _ADDED.findall(os.fsdecode(shown or b""))
+        return git_listings.added(shown or b"")
     below = git.line("rev-parse", "--show-prefix")
 
     def from_top(word: str) -> str:
@@ -205,17 +203,7 @@ def _committed(git: Program, top: Path, args: list[str]) -> tuple[list[str], set
     shown = git.says("commit", "--dry-run", "--porcelain", "-z", *args, ended=(0, 1))
     if shown is None or git.line("rev-parse", "-q", "--verify", "MERGE_HEAD"):
         return repository.staged(top), set()
-    saved = set()
-    out, fields = [], iter(shown.split(b"\0"))
-    for field in fields:
-        if field[:1] in (b" ", b"?", b"!", b""):
-            continue
-        out.append(os.fsdecode(field[3:]))
-        if field[1:2] == b" ":
-            saved.add(out[-1])
-        if field[:1] in b"RC":
-            out.append(os.fsdecode(next(fields)))
-    return out, saved
+    return git_listings.committed(shown)
 
 
 def _wait_for_turn(root: Path, request: rq.GitTurn) -> None:

@@ -39,6 +39,7 @@ PASSES = ("annotate", "archive", "blame", "bundle", "cat-file", "check-*", "cher
           "show*", "status", "stripspace", "tag", "unpack-*", "update-server-info",
           "upload-*", "var", "verify-*", "version", "whatchanged", "worktree", "write-tree")
 _SCRIPT = Path(__file__).resolve().parent.parent / "_git.sh"
+_HOOK = _SCRIPT.with_name("_hook.py")
 #: How long (seconds) git may take to say where its own programs are.
 TIMEOUT_S = 5.0
 
@@ -86,13 +87,14 @@ def _place() -> Path:
 
 
 def _written(base: Path, program: str) -> Path:
-    digest = hashlib.blake2b(f"{program}\0{sys.executable}\0".encode() + _SCRIPT.read_bytes(),
-                             digest_size=8).hexdigest()
+    made_of = f"{program}\0{sys.executable}\0{_HOOK}\0".encode() + _SCRIPT.read_bytes()
+    digest = hashlib.blake2b(made_of, digest_size=8).hexdigest()
     folder = base / digest
     real = folder / "git"
     script = _SCRIPT.read_text("utf-8")
     for sign, value in (("@REAL@", shlex.quote(str(real))), ("@ASKS@", "|".join(ASKS)),
-                        ("@PASSES@", "|".join(PASSES)), ("@PYTHON@", shlex.quote(sys.executable))):
+                        ("@PASSES@", "|".join(PASSES)), ("@PYTHON@", shlex.quote(sys.executable)),
+                        ("@HOOK@", shlex.quote(str(_HOOK)))):
         lines = [line if line.startswith("#") else line.replace(sign, value)
                  for line in script.splitlines(keepends=True)]
         script = "".join(lines)

@@ -105,6 +105,25 @@ def test_an_agent_commits_its_own(here: Guarded) -> None:
     assert "unknown" in here.refused("commit", "-am", "x", COORD_AGENT="ann", COORD_AGENT_TOKEN="0" * 32)
 
 
+def test_a_commit_that_concerns_nobody_else_needs_no_whole_check(here: Guarded) -> None:
+    """A bare interpreter tells that; under this setting no other one starts."""
+    bare = {"PYTHONHOME": "/nowhere"}
+    here.hold("ann", "a.txt")
+    for name in ("a.txt", "b.txt", "ü b.txt", "lib/c.txt"):
+        here.repo.write(name, "changed\n")
+    (here.root / "link").symlink_to("a.txt")
+    here.git("commit", "-qm", "mine", "--", "b.txt", **bare)
+    here.git("add", "ü b.txt", "lib", "link")
+    here.git("commit", "-qm", "more", cwd=here.root / "lib", **bare)
+    here.git("commit", "-q", "--allow-empty", "-m", "none", **bare)
+    here.git("worktree", "add", "-q", "../side", "-b", "side")
+    (here.root / "../side/b.txt").write_text("aside\n")
+    here.git("commit", "-qam", "aside", cwd=here.root / "../side", **bare)
+    for words in (("-am", "x"), ("-m", "x", "--", "a.txt")):
+        assert here.run("commit", *words, **bare).returncode == 1
+        assert "held by ann" in here.refused("commit", *words)
+
+
 def test_an_agents_session_is_known_by_its_own_variable(here: Guarded) -> None:
     with here.repo.client() as client:
         name = client.call(rq.Join(profile="claude-code", session="s-1234abcd")).agent

@@ -85,6 +85,40 @@ def test_what_is_nobody_elses_is_never_held_up(repo: Stand) -> None:
         assert agent.does(f"({command}) 2>&1") == 0, (command, agent.said)
 
 
+#: Under this no Python starts that looks at its environment: only what a bare interpreter can tell is told.
+BARE = "PYTHONHOME=/nowhere"
+
+
+@ONCE
+def test_what_is_nobody_elses_is_told_by_a_bare_interpreter(repo: Stand) -> None:
+    """The whole check takes ten times as long to start: it is asked only where others hold something of it."""
+    agent = repo.agent()
+    repo.coord("lock", "a.py", "--agent", "ann")
+    for name in ("b.py", "c.py", "with space.py", "ü.py"):
+        repo.write(name, "mine\n")
+    for command in ("git add b.py", "git add -v c.py 'with space.py'", "git stage ü.py", "git commit -qm 'mine' -- b.py", "git commit -qm more", "git rm -r c.py",
+                    "git commit -q --amend --no-edit", "git add -A", "git add .", "git -c user.name=x log -1"):
+        assert agent.does(f"({BARE} {command}) 2>&1") == 0, (command, agent.said)
+    assert agent.does(f"git reset -q --mixed -- .; echo more >> b.py; {BARE} git commit -qam last") == 0, agent.said
+    assert agent.does("git log --format=%s -3") == 0 and agent.said == ["last", "more", "mine"], agent.said
+
+
+@ONCE
+def test_what_is_not_plain_is_weighed(repo: Stand) -> None:
+    """Of others' files, odd words and other repositories a bare interpreter says nothing."""
+    agent = repo.agent()
+    repo.coord("lock", "a.py", "--agent", "ann")
+    for name in ("a.py", "b.py"):
+        repo.write(name, "mine\n")
+    repo.run("git", "init", "-q", "inner")
+    repo.write("inner/x.py", "x\n")
+    for command in ("git add a.py", "git add -A", "git commit -qam x", "git commit -qm x -- a.py", "git rm -q --cached b.py", "git -C . add b.py", "git add -p b.py",
+                    "git add --pathspec-from-file=- <<E\na.py\nE", "git mv b.py c.py", "git -C inner add x.py", "cd inner; git add x.py",
+                    "GIT_INDEX_FILE=/tmp/other git add b.py"):
+        assert agent.does(f"(export {BARE}; {command}) 2>&1") != 0, (command, agent.said)
+    assert agent.does("git rm -q --cached b.py && git reset -q -- b.py && git -C inner add x.py") == 0, agent.said
+
+
 @ONCE
 def test_the_branch_that_all_work_on_stays_where_it_is(repo: Stand) -> None:
     """By whatever plumbing; what leaves it there passes."""
