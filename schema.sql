@@ -197,6 +197,27 @@ CREATE TABLE task_after (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX dependents ON task_after (after);
 
+-- The blackboard of an open task: what was tried for it, and what came of that.
+CREATE TABLE candidates (
+    task_id TEXT NOT NULL,
+    n       INTEGER NOT NULL,                 -- counted in the task
+    agent   TEXT NOT NULL,
+    at      TEXT NOT NULL,
+    outcome TEXT NOT NULL,                    -- COMMITTED, or the code of the refusal
+    remedy  TEXT NOT NULL CHECK (remedy IN ('none', 'widen', 'escalate', 'afresh', 'correct',
+                                            'person')),
+    note    TEXT NOT NULL,
+    PRIMARY KEY (task_id, n)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE candidate_regions (
+    task_id  TEXT NOT NULL,
+    n        INTEGER NOT NULL,
+    resource TEXT NOT NULL,
+    base     TEXT,                            -- content that it was made from, if that is known
+    content  TEXT,                            -- its text's own; NULL: the region is removed
+    PRIMARY KEY (task_id, n, resource)
+) STRICT, WITHOUT ROWID;
+
 -- A closed task whose dependents are told in slices: those with a higher number than after_n follow.
 CREATE TABLE ripples (
     task_id TEXT PRIMARY KEY,

@@ -63,6 +63,7 @@ class Backlog(Section, frozen=True):
     attempts_max: Count = 3
     backoff_s: Seconds = 10.0  # doubled with each attempt
     backoff_max_s: Seconds = 600.0
+    rounds_max: Count = 6  # refused commits of one claim in a row; then a person gets the task
     tasks_max: Count = 200_000
 
 

@@ -73,11 +73,22 @@ def explain(
 
 
 @app.command("replay")
-def replay(as_json: AsJson = False) -> None:
+def replay(
+    until: Annotated[
+        int | None,
+        typer.Option(help="Tell how things were after this event (`coord events`).", min=0)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Rebuild the state from the log into a fresh database, and compare."""
-    done = ask(rq.Replay())
+    done = ask(rq.Replay(until=until))
     if as_json:
         print_json(done)
+    elif until is not None:
+        for sentence in done.sentences:
+            say(in_line(sentence))
+        if not done.sentences:
+            say("There was nothing yet.")
     elif done.equal:
         say(f"{done.events} events replayed: the state is the same.")
     for line in () if as_json else done.differences:

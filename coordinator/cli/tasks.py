@@ -36,6 +36,13 @@ app.add_typer(task_app)
 TaskId = Annotated[str, typer.Argument(help="T-3, or 3.")]
 
 
+#: What follows from an outcome, in words.
+REMEDIES = {
+    "none": "written", "widen": "more is leased", "escalate": "the whole file is leased",
+    "afresh": "made afresh", "correct": "to be corrected", "person": "a person is next",
+}
+
+
 @task_app.command("add")
 def add(
     title: str,
@@ -102,6 +109,12 @@ def show(task: TaskId, as_json: AsJson = False) -> None:
     ):
         if value:
             say(f"  {name}: {value}")
+    for one in row.tried:
+        stale = sum(region.stale is True for region in one.regions)
+        names = ", ".join(region.resource for region in one.regions)
+        since = f" ({stale} changed since)" if stale else ""
+        say(f"  tried {one.n}: {one.outcome}, {REMEDIES[one.remedy]}  "
+            f"{one.at[11:16]}Z {one.agent}: {names}{since}")
     if row.prompt:
         say("")
         say(row.prompt)
@@ -239,6 +252,22 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
     except OSError as bad:
         raise Refusal(Code.STORAGE, f"{file} cannot be read: {bad.strerror}.") from None
     return rq.TaskImport(text=text, format=chosen, cwd=os.getcwd())  # noqa: PTH109
+
+
+@task_app.command("outcome")
+def outcome(
+    task: TaskId,
+    found: Annotated[str, typer.Argument(metavar="OUTCOME", help="VERIFY_FAILED, …")],
+    note: Annotated[str, typer.Option(help="Why, in words.")] = "",
+    agent: AgentName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Note what came of an attempt at a claimed task, for whoever tries it next."""
+    got = ask(rq.TaskOutcome(agent=agent_or_refuse(agent), task=task, outcome=found, note=note))
+    if as_json:
+        print_json(got)
+    else:
+        say(f"{got.task} {got.state}: round {got.round}, {REMEDIES[got.remedy]}")
 
 
 @task_app.command("export")

@@ -396,7 +396,7 @@ class AgentWorker(threading.Thread):
                 isolation.land(work, claimed, self.agent, left.commit, finish, verifying)
         except Refusal as refusal:
             why = f"{refusal.message} ({isolation.where(work)})"
-            self._fail(task, why, output, left)
+            self._fail(task, why, output, left, outcome=refusal.code)
             return "not landed", why
         return "done", ""
 
@@ -410,10 +410,11 @@ class AgentWorker(threading.Thread):
             raise
 
     def _fail(self, task: rq.Task, why: str, output: str,
-              unlanded: rq.Unlanded | None = None, *, model: bool = False) -> None:
+              unlanded: rq.Unlanded | None = None, *, model: bool = False,
+              outcome: str | None = None) -> None:
         self._steady(lambda: self.client.call(
             rq.TaskFail(agent=self.agent, task=task.task, reason=why[:WORDS_MAX], log_tail=output,
-                        unlanded=unlanded, model_error=model)))
+                        unlanded=unlanded, model_error=model, outcome=outcome)))
 
     def _rest(self) -> None:
         """Its model failed: wait, longer each time, and give up after a while.

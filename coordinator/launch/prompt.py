@@ -93,6 +93,8 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
         parts.append(f"Note: {warning}\n")
     if claimed.partial is not None:
         parts.append(_partial(claimed, claimed.partial, isolated is not None))
+    if claimed.tried:
+        parts.append(_tried(claimed.tried))
     if log_tail.strip():
         parts.append("## How the last attempt ended\n\nIts last output:\n\n"
                      + fenced(log_tail.strip()) + "\n")
@@ -106,6 +108,18 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
         task=task.task, branch=isolated.branch, target=isolated.target)
     parts.append("## Rules\n\n" + rules)
     return harmless("\n".join(parts))
+
+
+def _tried(tried: list[rq.Candidate]) -> str:
+    """What others wrote for this task that was refused: their texts are nowhere else."""
+    parts = ["## What was tried before, and not written\n"]
+    for one in tried:
+        parts.append(f"{one.agent}: {one.outcome}. {quoted(one.note, 500)}\n")
+        for region in one.regions:
+            if region.text is not None:
+                since = ", which has changed since" if region.stale else ""
+                parts.append(f"`{region.resource}`{since}:\n\n{fenced(region.text)}\n")
+    return "\n".join(parts)
 
 
 def _partial(claimed: rq.Claimed, partial: rq.Partial, isolated: bool) -> str:

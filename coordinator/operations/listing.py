@@ -109,6 +109,7 @@ _ALL = [
     Operation(rq.TaskClaim, claims.claim, needs_of=claims.claim_needs),
     Operation(rq.TaskDone, claims.done),
     Operation(rq.TaskFail, claims.fail),
+    Operation(rq.TaskOutcome, claims.outcome),
     Operation(rq.TaskWorktree, landing.work_in),
     Operation(rq.LandCheck, landing.check),
     Operation(rq.Land, None, course=landing.land),

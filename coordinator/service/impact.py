@@ -114,6 +114,7 @@ def refused(outcome: Outcome, held: Collection[str]) -> Refusal | None:
         f"Nobody can tell whom this text breaks: {'; '.join([*why, outcome.note]).strip('; ')}. "
         "Nothing was written.",
         next=f"Look there. Then lease {outcome.path} as a whole, and commit it; or ask a person.",
+        path=outcome.path,
         unseen=[{"resource": one.resource, "line": one.line, "why": one.why}
                 for one in outcome.unseen],
     )

@@ -20,6 +20,7 @@ from coordinator.looking.spliced import NewText, spliced
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
+from coordinator.service.backlog import blackboard
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
 from coordinator.service.impact import SUFFIX, is_body_alone, refused
@@ -100,8 +101,11 @@ def course(svc: Service, request: rq.CommitRegion) -> Course:
     name, rights = opened
     svc.at_work.add(name)
     made = yield Aside(lambda beside: _plan(svc, beside.view, request.agent, rights))
-    begun = made if isinstance(made, Refusal) else (
-        yield AsWho(partial(_begin, svc, request, name, rights, made)))
+    if isinstance(made, Refusal):
+        begun = yield AsWho(partial(blackboard.refused, svc, request.agent, [
+            blackboard.Tried(one.name, one.was, one.text or None) for one in rights], made))
+    else:
+        begun = yield AsWho(partial(_begin, svc, request, name, rights, made))
     svc.at_work.discard(name)
     if not isinstance(begun, Journal):
         yield Write(partial(_close, name))
@@ -312,7 +316,9 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     steps = [step for step in journal.steps if step.worktree is None]
     written = [(step.path, step.new_hash) for step in steps]
     seen: list[tuple[str, str | None, str | None]] = [(path, now, agent) for path, now in written]
-    seen += [(name, now, agent) for name, now in _noted(journal.verdict.note)]
+    noted = _noted(journal.verdict.note)
+    seen += [(name, now, agent) for name, now in noted]
+    blackboard.committed(svc, tx, agent, noted)
     if seen:
         tx.record(ev.VersionsSeen(versions=seen))
     row = tx.agent(agent)

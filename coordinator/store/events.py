@@ -269,6 +269,19 @@ class TaskResourcesLearned(Event, tag="task_resources_learned"):
     resources: list[tuple[str, str, str, str]]
 
 
+class CandidateJudged(Event, tag="candidate_judged"):
+    """Something was tried for a task, and this came of it: an outcome, and its remedy.
+    `regions`: name, the content that its text was made from, its text's own."""
+
+    task: str
+    agent: str
+    n: int
+    outcome: str
+    remedy: str
+    regions: list[tuple[str, str | None, str | None]]
+    note: str = ""
+
+
 class RippleLeft(Event, tag="ripple_left"):
     """A task closed, and many come after it: those numbered above `after` follow in later
     transactions. `after` is None when all have followed."""

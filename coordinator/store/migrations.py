@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -183,5 +183,26 @@ DROP TABLE older_verdicts;
 """,
     9: """
 ALTER TABLE agent_reads ADD COLUMN partial INTEGER NOT NULL DEFAULT 0 CHECK (partial IN (0, 1));
+""",
+    10: """
+CREATE TABLE candidates (
+    task_id TEXT NOT NULL,
+    n       INTEGER NOT NULL,
+    agent   TEXT NOT NULL,
+    at      TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    remedy  TEXT NOT NULL CHECK (remedy IN ('none', 'widen', 'escalate', 'afresh', 'correct',
+                                            'person')),
+    note    TEXT NOT NULL,
+    PRIMARY KEY (task_id, n)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE candidate_regions (
+    task_id  TEXT NOT NULL,
+    n        INTEGER NOT NULL,
+    resource TEXT NOT NULL,
+    base     TEXT,
+    content  TEXT,
+    PRIMARY KEY (task_id, n, resource)
+) STRICT, WITHOUT ROWID;
 """,
 }

@@ -25,6 +25,10 @@ Database = apsw.Connection | apsw.Cursor
 #: What an event of one class does: (database, instant as ISO text, event).
 Apply = Callable[[Database, str, Any], None]
 
+#: Of what is finished no blackboard is kept.
+CLOSED = frozenset({"done", "cancelled"})
+#: Candidates of a task that are kept on its blackboard; the log has them all.
+CANDIDATES_KEPT = 20
 #: What a task that was set aside is parked on; no resource has such a scope.
 ASIDE = "!aside"
 
@@ -187,6 +191,9 @@ def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
             e.claim_max, e.ttl_ms, e.partial, e.result, at,
         ),
     )
+    if e.state in CLOSED:
+        for forget in ("candidates_trim", "candidate_regions_trim"):
+            db.execute(Q[forget], (e.task, 2**62))
     if e.state == "ready":
         db.execute(Q["ready_enter"], (e.task,))
     else:
@@ -202,6 +209,13 @@ def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
 
 def _task_learned(db: Database, at: str, e: ev.TaskResourcesLearned) -> None:
     db.executemany(Q["task_resource_insert"], [(e.task, *resource) for resource in e.resources])
+
+
+def _candidate_judged(db: Database, at: str, e: ev.CandidateJudged) -> None:
+    db.execute(Q["candidate_insert"], (e.task, e.n, e.agent, at, e.outcome, e.remedy, e.note))
+    db.executemany(Q["candidate_region_insert"], [(e.task, e.n, *one) for one in e.regions])
+    for forget in ("candidates_trim", "candidate_regions_trim"):
+        db.execute(Q[forget], (e.task, e.n - CANDIDATES_KEPT))
 
 
 def _ripple_left(db: Database, at: str, e: ev.RippleLeft) -> None:
@@ -340,6 +354,7 @@ APPLY: dict[type[ev.Event], Apply] = {
     ev.TaskAdded: _task_added,
     ev.TaskChanged: _task_changed,
     ev.TaskResourcesLearned: _task_learned,
+    ev.CandidateJudged: _candidate_judged,
     ev.RippleLeft: _ripple_left,
     ev.SetAside: _set_aside,
     ev.TakenUp: _taken_up,

@@ -412,6 +412,32 @@ INSERT OR IGNORE INTO task_resources (task_id, name, kind, scope, mode) VALUES (
 -- name: task_after_insert
 INSERT OR IGNORE INTO task_after (task_id, after) VALUES (?, ?);
 
+-- name: candidate_insert
+INSERT INTO candidates (task_id, n, agent, at, outcome, remedy, note) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: candidate_region_insert
+INSERT INTO candidate_regions (task_id, n, resource, base, content) VALUES (?, ?, ?, ?, ?);
+
+-- name: candidates_trim
+DELETE FROM candidates WHERE task_id = ? AND n <= ?;
+
+-- name: candidate_regions_trim
+DELETE FROM candidate_regions WHERE task_id = ? AND n <= ?;
+
+-- name: candidate_last
+SELECT max(n) FROM candidates WHERE task_id = ? GROUP BY task_id;
+
+-- name: candidate_rounds
+-- Attempts since the claim in a row of which nothing was written.
+SELECT count(*) FROM candidates WHERE task_id = ?1 AND agent = ?2 AND at >= ?3 AND remedy <> 'none'
+AND n > coalesce((SELECT max(n) FROM candidates WHERE task_id = ?1 AND remedy = 'none'), 0);
+
+-- name: candidates_of
+SELECT n, agent, at, outcome, remedy, note FROM candidates WHERE task_id = ? ORDER BY n;
+
+-- name: candidate_regions_of
+SELECT n, resource, base, content FROM candidate_regions WHERE task_id = ? ORDER BY n, resource;
+
 -- name: ripple_put
 INSERT INTO ripples (task_id, after_n) VALUES (?1, ?2)
 ON CONFLICT (task_id) DO UPDATE SET after_n = min(after_n, excluded.after_n);
@@ -747,6 +773,7 @@ WHERE hash LIKE '%:%' AND hash NOT IN (SELECT hash FROM blobs) GROUP BY hash;
 SELECT hash FROM blobs WHERE hash NOT IN (
     SELECT content_hash FROM file_locks WHERE content_hash IS NOT NULL
     UNION SELECT hash FROM baselines
+    UNION SELECT content FROM candidate_regions WHERE content IS NOT NULL
     UNION SELECT hash FROM agent_reads WHERE hash IS NOT NULL
     UNION SELECT baseline_hash FROM review_files WHERE baseline_hash IS NOT NULL
     UNION SELECT flagged_hash FROM review_files WHERE flagged_hash IS NOT NULL

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from coordinator.looking.facts import Place
 from coordinator.rules import backlog as rule
-from coordinator.service.backlog import tasks, text_formats
+from coordinator.service.backlog import blackboard, tasks, text_formats
 from coordinator.service.core import Actor, Service
 from coordinator.service.leasing.conflicts import once_wanted
 from coordinator.store import events as ev
@@ -89,7 +89,9 @@ def counts(view: View) -> dict[str, int]:
 
 def show(svc: Service, view: View, actor: Actor, req: rq.TaskShow) -> rq.Task:
     """See `requests.TaskShow`."""
-    return tasks.reply(view, tasks.find(view, req.task), full=True)
+    shown = tasks.reply(view, tasks.find(view, req.task), full=True)
+    shown.tried = blackboard.candidates(view, shown.task)
+    return shown
 
 
 def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None) -> list[rq.Task]:

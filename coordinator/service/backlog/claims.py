@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from coordinator.looking.facts import AnyNeed, Lapsed, Unready
+from coordinator.rules.recovery import REMEDIES
 from coordinator.service import landing, unserved
-from coordinator.service.backlog import dispatch, tasks
+from coordinator.service.backlog import blackboard, dispatch, tasks
 from coordinator.service.core import Actor, Service, ms
 from coordinator.service.holders import agents
 from coordinator.service.leasing import grant, lapse, redirect, waiting_line
@@ -147,6 +148,8 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None) 
         excerpts=redirect.excerpts(svc, names, task.title) if names else [],
         partial=partial,
         warnings=acquired.warnings if acquired else [],
+        tried=blackboard.left(tx, task.task_id, {
+            one.resource: one.content_hash for one in (acquired.leases if acquired else ())}),
     )
 
 
@@ -201,6 +204,8 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
     lapse.look_first(svc, tx, str(task.claimed_by), task.task_id)
     left = landing.unlanded(svc, tx, req.unlanded) if req.unlanded is not None else []
     agents.acting(tx, actor, req.agent)
+    if req.outcome in REMEDIES:
+        blackboard.note(tx, task, req.agent, req.outcome, "person", [], req.reason)
     if learned:
         tx.record(
             ev.TaskResourcesLearned(task=task.task_id, agent=req.agent, resources=learned)
@@ -215,6 +220,19 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
         also=landing.flagged(svc, tx, req.unlanded, left) if req.unlanded is not None else None,
     )
     return tasks.reply(tx, tasks.find(tx, task.task_id))
+
+
+def outcome(svc: Service, tx: Tx, actor: Actor, req: rq.TaskOutcome) -> rq.Judged:
+    """See `requests.TaskOutcome`."""
+    task = _own_claim(svc, tx, actor, req.agent, req.task, force=False)
+    if req.outcome not in REMEDIES:
+        raise Refusal(
+            Code.INVALID, f"{req.outcome[:60]!r} is no outcome; nothing was noted. There are "
+            f"{', '.join(REMEDIES)}.", next=f"`coord task outcome {task.task_id} VERIFY_FAILED`",
+        )
+    lapse.look_first(svc, tx, req.agent, task.task_id)
+    agents.acting(tx, actor, req.agent)
+    return blackboard.judged(svc, tx, task, req.agent, req.outcome, req.note)
 
 
 def _waits_no_more(tx: Tx, agent: str, names: set[str]) -> None:

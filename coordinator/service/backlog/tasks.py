@@ -141,18 +141,21 @@ def go_on_rippling(tx: Tx) -> bool:
 
 
 def attempt_over(svc: Service, tx: Tx, task: TaskRow, *, agent: str | None, why: str,
-                 review: str | None = None, blocked: bool = False) -> str:
-    """A claim ended without success: review, backoff, dead letter, or straight back."""
+                 review: str | None = None, blocked: bool = False,
+                 exhausted: bool = False) -> str:
+    """A claim ended without success: review, backoff, dead letter, or straight back. `exhausted`:
+    whatever attempts it has left, a person is next."""
     limits = svc.settings.backlog
     if review is not None:
         return move(tx, task, "flag", agent=agent, why=why, partial=review)
     if blocked:
         return move(tx, task, "defer", agent=agent, why=why, attempts=max(0, task.attempts - 1))
-    if task.attempts >= task.attempts_max and task.partial is not None:
+    over = exhausted or task.attempts >= task.attempts_max
+    if over and task.partial is not None:
         # Reassigned work that nobody finished: a human looks at it again.
         tx.record(ev.ReviewUndone(review=task.partial, agent=agent, task=task.task_id, by="coord"))
         return move(tx, task, "flag", agent=agent, why=why, partial=task.partial, result=why)
-    if task.attempts >= task.attempts_max:
+    if over:
         return move(tx, task, "exhaust", agent=agent, why=why, result=why)
     rest = rule.backoff_ms(task.attempts, ms(limits.backoff_s), ms(limits.backoff_max_s))
     return move(tx, task, "fail", agent=agent, why=why, result=why,

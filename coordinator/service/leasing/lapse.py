@@ -177,16 +177,17 @@ def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
 
 def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
                log_tail: str, blocked: bool,
-               also: Sequence[ev.FlaggedFile] | None = None) -> Ending:
+               also: Sequence[ev.FlaggedFile] | None = None, exhausted: bool = False) -> Ending:
     """The holder gives its task back: like an expiry, but in its own words. With `also` (work that
     did not land) there is a review in any case, of these files and what changed below its leases.
+    `exhausted`: nobody is to try it again before a person has looked at it.
 
     Raises:
         Unready: the files have to be looked at.
     """
     ending = Ending()
     _end_group(svc, tx, ending, holder, task, task.task_id, _of(tx, holder, task.task_id),
-               "failed", log_tail, why=why, blocked=blocked, also=also)
+               "failed", log_tail, why=why, blocked=blocked, also=also, exhausted=exhausted)
     return ending
 
 
@@ -258,7 +259,7 @@ def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *
 def _end_group(
     svc: Service, tx: Tx, ending: Ending, holder: str, claim: TaskRow | None, task_id: str | None,
     leases: list[LeaseRow], reason: str, log_tail: str, *, why: str = "", blocked: bool = False,
-    also: Sequence[ev.FlaggedFile] | None = None, unseen: str = "",
+    also: Sequence[ev.FlaggedFile] | None = None, unseen: str = "", exhausted: bool = False,
 ) -> None:
     """Close one holder's leases of one task: compare, flag, free, move the task, tell."""
     if not leases and claim is None:
@@ -290,7 +291,7 @@ def _end_group(
     if claim is not None:
         leave_line(tx, holder, claim.task_id, "its task is over")
         tasks.attempt_over(svc, tx, claim, agent=holder, why=why or WHY[reason], review=review,
-                           blocked=blocked)
+                           blocked=blocked, exhausted=exhausted)
         ending.tasks.append(claim.task_id)
     _tell(tx, holder, leases, claim, reason, flagged)
 

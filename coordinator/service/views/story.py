@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from coordinator.service.core import Actor, Service
 from coordinator.store.ledger import View
-from coordinator.store.rebuild import differences
-from coordinator.store.rows import LogRow
+from coordinator.store.rebuild import differences, rebuild
+from coordinator.store.rows import LeaseRow, LogRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import one_line, quoted
 
 #: Sentences by kind of event; the braces take fields of the event's own data.
@@ -38,6 +39,7 @@ SENTENCES: dict[str, str] = {
     "task_added": "{task} was added: {title}",
     "task_changed": "{task} is {state}",
     "task_resources_learned": "{task} was found to need more",
+    "candidate_judged": "{agent} tried {regions} for {task} ({n}): {outcome}",
     "ripple_left": "tasks that come after {task} follow",
     "set_aside": "the {what} {subject} could not be served and was set aside: {reason}",
     "taken_up": "the {what} {subject}, set aside before, is tried again",
@@ -78,7 +80,7 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
     facts = _Lenient()
     for key, value in data.items():
         if isinstance(value, list):
-            facts[key] = ", ".join(str(v) for v in value[:4])
+            facts[key] = ", ".join(str(v[0] if isinstance(v, list) and v else v) for v in value[:4])
         elif isinstance(value, str) and (row.kind, key) in _QUOTED:
             facts[key] = quoted(value, QUOTED_MAX)
         else:
@@ -88,6 +90,8 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
     if row.kind == "task_changed":
         text += f" by {data['agent']}" if data.get("agent") else ""
         text += f": {data['why']}" if data.get("why") else ""
+    if row.kind == "candidate_judged":
+        text += _follows(str(data["remedy"]))
     if row.kind == "lease_placed" and data.get("worktree"):
         text += f" in {data['worktree']}"
     if row.kind == "acquisition_refused" and data.get("redirect"):
@@ -151,6 +155,53 @@ def _story(subject: str, rows: list[tuple[Any, ...]]) -> rq.Story:
 
 
 def replay(svc: Service, view: View, actor: Actor, req: rq.Replay) -> rq.ReplayResult:
-    """See `requests.Replay`."""
+    """See `requests.Replay`.
+
+    Raises:
+        Refusal: INVALID: the log does not reach back to that event, or not that far.
+    """
+    if req.until is not None:
+        return _as_it_was(view, req.until)
     applied, found = differences(view.db)
     return rq.ReplayResult(events=applied, equal=not found, differences=found)
+
+
+def _as_it_was(view: View, until: int) -> rq.ReplayResult:
+    start, end = (int((view.row(name) or (0,))[0] or 0) for name in ("snapshot_seq", "event_last"))
+    if not start <= until <= end:
+        raise Refusal(
+            Code.INVALID, f"The log tells how things were after the events {start} to {end}, not "
+            f"after {until}.", next="`coord events` lists them.",
+        )
+    db, applied = rebuild(view.db, until)
+    try:
+        then = View(db, view.now_ms)
+        return rq.ReplayResult(events=applied, equal=True, differences=[],
+                               sentences=list(_sentences(then)))
+    finally:
+        db.close()
+
+
+def _sentences(view: View) -> Iterator[str]:
+    """How things are, in sentences: what nobody has closed."""
+    for raw in view.rows("leases_live", "", 0, None, STORY_MAX):
+        lease = LeaseRow(*raw)
+        of = f" for {lease.task_id}" if lease.task_id else ""
+        yield (f"{lease.locked_by} holds {lease.file_path} ({lease.mode}){of} until "
+               f"{lease.expires_at[:19]}Z")
+    for raw in view.rows("waiters_all"):
+        waiter = WaiterRow(*raw)
+        yield f"{waiter.agent} stands in line as {waiter.acquisition_id}"
+    for raw in view.rows("tasks_list", 0, None, STORY_MAX):
+        task = TaskRow(*raw)
+        by = f" by {task.claimed_by}" if task.claimed_by else ""
+        yield f"{task.task_id} is {task.state}{by}: {quoted(task.title)}"
+        for n, agent, _, outcome, remedy, _ in view.rows("candidates_of", task.task_id):
+            follows = _follows(str(remedy))
+            yield f"{task.task_id}, attempt {n} by {agent}: {outcome}{follows}"
+    for raw in view.rows("reviews_list", "open", STORY_MAX):
+        yield f"{raw[0]} is open"
+
+
+def _follows(remedy: str) -> str:
+    return "" if remedy == "none" else f", so {remedy}"

@@ -11,6 +11,26 @@ from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Document, Name, Page, Words
 
 
+class CandidateRegion(Reply):
+    resource: str
+    base: str | None  # of the text that it was made from
+    content_hash: str | None  # of its own text; null: the region is removed
+    stale: bool | None  # whether the region is not any more what it was made from; null: not known
+    text: str | None = None
+
+
+class Candidate(Reply):
+    """Something that was tried for a task: new texts, what came of them, and what follows."""
+
+    n: int
+    agent: str
+    at: str
+    outcome: str
+    remedy: str
+    note: str
+    regions: list[CandidateRegion]
+
+
 class Task(Reply):
     task: str
     title: str
@@ -31,6 +51,7 @@ class Task(Reply):
     updated_at: str
     held_by: list[str] = []  # who holds what it needs, when shown on its own
     explanation: str = ""
+    tried: list[Candidate] = []  # its blackboard, when shown on its own
 
 
 class TaskAdd(Request[Task]):
@@ -87,6 +108,7 @@ class Claimed(Reply):
     excerpts: list[dict[str, Any]]
     partial: Partial | None
     warnings: list[str]
+    tried: list[Candidate] = []  # the last of what was tried for it and not written, with the texts
 
 
 class TaskClaim(Request[Claimed]):
@@ -140,6 +162,27 @@ class TaskFail(Request[Task]):
     force: bool = False
     unlanded: Unlanded | None = None
     model_error: bool = False
+    outcome: Name | None = None  # the code of what was refused, for the task's blackboard
+
+
+class Judged(Reply):
+    task: str
+    round: int  # attempts of this claim in a row of which nothing was written
+    remedy: str  # what follows: correct, afresh, …; person: the claim has ended
+    state: str
+
+
+class TaskOutcome(Request[Judged]):
+    """What came of an attempt, as whoever checks it judges (`VERIFY_FAILED` and the like): noted on
+    the task's blackboard, with what follows. After `backlog.rounds_max` in a row a person gets the
+    task."""
+
+    op = "task_outcome"
+    http = ("POST", "/v1/tasks/{task}/outcome")
+    agent: Name
+    task: Name
+    outcome: Name
+    note: Words = ""
 
 
 class TaskRetry(Request[Task]):

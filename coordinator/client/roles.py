@@ -1,0 +1,184 @@
+"""Carrying a task by roles: planner, editor, recovery and validator, each for a user to fill.
+
+    carry(client, editor=MyEditor(), validator=Command("make check"))
+
+The blackboard that they share is the task itself, in the coordinator: its intent (title and
+prompt), its lock plan (resources), what was tried, and what came of that. So whoever takes the task
+after a crash goes on where the last one was. What follows from a refusal the coordinator has
+decided already (`rules/recovery.py`); a recovery of one's own may decide otherwise. Runs nothing by
+itself but `Command`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from coordinator.client.client import Client
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: How long a `Command` may take, by default (seconds), and what is told of its output (characters).
+COMMAND_S, TAIL_CHARS = 600.0, 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a role is shown.
+
+    Attributes:
+        task: the intent and the plan; `tried` is in `claimed`.
+        claimed: what the claim answered.
+        leases: all that is leased for it by now.
+        refusal: why the last attempt was not the last; None at the first one. Its facts have the
+            fresh text where a region was changed, and the leases that came with it.
+    """
+
+    task: rq.Task
+    claimed: rq.Claimed
+    leases: Sequence[rq.Lease] = ()
+    refusal: Refusal | None = None
+    rounds: int = field(default=0)
+
+
+class Planner(Protocol):
+    """Says what a task needs, before it is begun."""
+
+    def plan(self, work: Work) -> Sequence[str]:
+        """Resources to be leased beside those of its plan, all at once."""
+        ...
+
+
+class Editor(Protocol):
+    """Makes the change."""
+
+    def edit(self, work: Work) -> Sequence[rq.RegionText]:
+        """New texts of leased regions; of none, if there is nothing to be written."""
+        ...
+
+
+class Recovery(Protocol):
+    """Says what follows from a refusal."""
+
+    def remedy(self, work: Work, refusal: Refusal) -> str:
+        """`person` to give up; any other has the editor try again."""
+        ...
+
+
+class Validator(Protocol):
+    """Looks at what was written."""
+
+    def validate(self, work: Work) -> str:
+        """Why it is not right; empty if it is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A validator that is a command for `sh -c`, run in `folder`: right, if it exits with 0."""
+
+    command: str
+    folder: Path | None = None
+    seconds: float = COMMAND_S
+
+    def validate(self, work: Work) -> str:
+        """See `Validator`."""
+        try:
+            done = subprocess.run(["sh", "-c", self.command], cwd=self.folder, timeout=self.seconds,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, check=False)
+        except subprocess.TimeoutExpired:
+            return f"{self.command} took over {self.seconds:g} s"
+        if not done.returncode:
+            return ""
+        said = done.stdout.decode("utf-8", "replace")[-TAIL_CHARS:]
+        return f"{self.command} failed (exit code {done.returncode}):\n{said}"
+
+
+class CoordinatorsRecovery:
+    """What the coordinator has decided: its refusals of commits carry the remedy."""
+
+    def remedy(self, work: Work, refusal: Refusal) -> str:
+        """See `Recovery`."""
+        return str(refusal.facts.get("remedy", "person"))
+
+
+def carry(client: Client, *, editor: Editor, task: str | None = None,
+          planner: Planner | None = None, recovery: Recovery | None = None,
+          validator: Validator | None = None) -> rq.Task:
+    """Take one task (without `task`, the best) and bring it to an end; the task as it is then:
+    done; failed, since a role gave up; offered again, since others hold what it needs; or a
+    person's.
+
+    Raises:
+        Refusal: it cannot be claimed, or a commit was refused for what no attempt cures.
+        Exception: whatever a role raises; the task has failed then.
+    """
+    agent = client._me()  # (the name that all its requests bear)
+    claimed = client.call(rq.TaskClaim(agent=agent, task=task))
+    name = claimed.task.task
+    work = Work(claimed.task, claimed, list(claimed.leases))
+    try:
+        if planner is not None and (more := list(planner.plan(work))):
+            work = replace(work, leases=[*work.leases, *client.call(
+                rq.Acquire(agent=agent, resources=more, task=name)).leases])
+        return _try(client, agent, work, editor, recovery or CoordinatorsRecovery(), validator)
+    except BaseException as bad:
+        why = bad.message if isinstance(bad, Refusal) else f"{type(bad).__name__}: {bad}"
+        if client.call(rq.TaskShow(task=name)).claimed_by == agent:
+            client.call(rq.TaskFail(agent=agent, task=name, reason=why[:2000]))
+        raise
+
+
+def _try(client: Client, agent: str, work: Work, editor: Editor, recovery: Recovery,
+         validator: Validator | None) -> rq.Task:
+    name = work.task.task
+    while True:
+        texts = [_based(one, work.refusal) for one in editor.edit(work)]
+        refusal = None
+        if texts:
+            try:
+                client.call(rq.CommitRegion(agent=agent, regions=texts))
+            except Refusal as no:
+                refusal = no
+        if refusal is None:
+            why = validator.validate(work) if validator is not None else ""
+            if not why:
+                return client.call(rq.TaskDone(agent=agent, task=name))
+            judged = client.call(rq.TaskOutcome(agent=agent, task=name,
+                                                outcome=Code.VERIFY_FAILED, note=why[:2000]))
+            refusal = Refusal(Code.VERIFY_FAILED, why, remedy=judged.remedy, round=judged.round)
+        elif "remedy" not in refusal.facts:
+            raise refusal  # it is about rights, or about the coordinator: no text cures it
+        ended = _ended(client, agent, name, refusal, recovery.remedy(work, refusal))
+        if ended is not None:
+            return ended
+        leased = [rq.Lease(**one) for one in refusal.facts.get("leases", [])]
+        work = replace(work, refusal=refusal, rounds=work.rounds + 1,
+                       leases=[*work.leases, *leased])
+
+
+def _ended(client: Client, agent: str, task: str, refusal: Refusal, remedy: str) -> rq.Task | None:
+    """The task, if this was the last attempt; else None."""
+    now = client.call(rq.TaskShow(task=task))
+    if now.claimed_by != agent:
+        return now  # it is a person's
+    if refusal.facts.get("conflicts"):
+        needed = [str(one) for one in refusal.facts.get("needs", [])]
+        return client.call(rq.TaskFail(agent=agent, task=task, blocked=needed,
+                                       reason=refusal.message[:2000]))
+    if remedy == "person":
+        return client.call(rq.TaskFail(agent=agent, task=task, reason=refusal.message[:2000]))
+    return None
+
+
+def _based(text: rq.RegionText, refusal: Refusal | None) -> rq.RegionText:
+    """A text that was made after a region's fresh text was told is based on that."""
+    if (text.content_hash is None and refusal is not None
+            and refusal.code is Code.REGION_CHANGED
+            and refusal.facts.get("resource") == text.resource):
+        text.content_hash = refusal.facts.get("content_hash")
+    return text

@@ -1,0 +1,34 @@
+"""What follows from what came of an attempt to write: the next attempt, or a person. Pure.
+
+The default *recovery* of a task's blackboard (roles.py): each outcome has one remedy. None is tried
+for ever.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from coordinator.words.refusals import Code
+
+#: `none`; `widen` the plan by what it met, all at once; lease the file as a whole (`escalate`);
+#: make the change `afresh`, from the text as it is now; `correct` the text; hand it to a `person`.
+Remedy = Literal["none", "widen", "escalate", "afresh", "correct", "person"]
+#: The outcome of what was written.
+COMMITTED = "COMMITTED"
+REMEDIES: dict[str, Remedy] = {
+    COMMITTED: "none",
+    Code.REQUIRE_ADDITIONAL_LOCKS: "widen",
+    Code.ESCALATION_REQUIRED: "escalate",
+    Code.REGION_CHANGED: "afresh",
+    Code.REGION_UNKNOWN: "afresh",
+    Code.OUT_OF_SCOPE_EDIT: "correct",
+    Code.PARSE_INVALID: "correct",
+    Code.VERIFY_FAILED: "correct",
+}
+
+
+def remedy(outcome: str, rounds: int, rounds_max: int) -> Remedy:
+    """The remedy for an outcome; `rounds`: attempts in a row, with this one, of which nothing was
+    written."""
+    found = REMEDIES[outcome]
+    return found if found == "none" or rounds < rounds_max else "person"

@@ -1,0 +1,131 @@
+"""A task carried by roles that a user fills: what each is shown, and where it ends."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from coordinator import Client, Code, Refusal
+from coordinator.client.roles import Command, Work, carry
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.waiting import until
+
+TEXT = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
+
+
+class Editor:
+    """Commits one text after the other; each may be made from what it is shown."""
+
+    def __init__(self, *rounds: Callable[[Work], Sequence[rq.RegionText]]) -> None:
+        self.rounds = list(rounds)
+        self.shown: list[Work] = []
+
+    def edit(self, work: Work) -> Sequence[rq.RegionText]:
+        self.shown.append(work)
+        return self.rounds.pop(0)(work)
+
+
+def text(name: str, body: str) -> Callable[[Work], Sequence[rq.RegionText]]:
+    return lambda work: [rq.RegionText(resource=name, text=body)]
+
+
+def fresh(name: str) -> Callable[[Work], Sequence[rq.RegionText]]:
+    def made(work: Work) -> Sequence[rq.RegionText]:
+        assert work.refusal is not None
+        return [rq.RegionText(resource=name, text=str(work.refusal.facts["text"]).replace("100", "101"))]
+
+    return made
+
+
+@pytest.fixture
+def ann(repo: Repo) -> Client:
+    repo.write("a.py", TEXT)
+    repo.write("b.py", TEXT)
+    return repo.client("ann")
+
+
+def add(client: Client, *resources: str) -> str:
+    return client.call(rq.TaskAdd(title="Make f faster", prompt="It is slow.", resources=list(resources))).task
+
+
+def test_each_outcome_has_its_next_attempt(repo: Repo, ann: Client) -> None:
+    task = add(ann, "a.py::f")
+
+    def meanwhile(work: Work) -> Sequence[rq.RegionText]:
+        repo.write("a.py", TEXT.replace("return 1\n", "return 100\n"))
+        return text("a.py::f", "def f():\n    return 2\n")(work)
+
+    editor = Editor(text("a.py::f", "def f(:\n"), meanwhile, fresh("a.py::f"))
+    done = carry(ann, task=task, editor=editor, planner=type("P", (), {"plan": lambda self, work: ["b.py::g"]})())
+    assert done.state == "done" and "return 101" in repo.read("a.py")
+    first, second, third = editor.shown
+    assert first.refusal is None and {one.resource for one in first.leases} == {"a.py::f", "b.py::g"}
+    assert second.refusal is not None and second.refusal.code is Code.PARSE_INVALID
+    assert third.refusal is not None and third.refusal.code is Code.REGION_CHANGED and third.rounds == 2
+    assert third.refusal.facts["intent"]["prompt"] == "It is slow."
+    assert ann.call(rq.Locks()).items == []
+
+
+def test_a_validator_sends_it_back_with_its_words(repo: Repo, ann: Client, tmp_path: Path) -> None:
+    task = add(ann, "a.py::f")
+    editor = Editor(text("a.py::f", "def f():\n    return 3\n"), text("a.py::f", "def f():\n    return 4\n"))
+    check = Command(f"{sys.executable} -B -c \"import a; assert a.f() == 4, 'it is not four'\"", repo.root)
+    assert carry(ann, task=task, editor=editor, validator=check).state == "done"
+    refusal = editor.shown[1].refusal
+    assert refusal is not None and refusal.code is Code.VERIFY_FAILED and "it is not four" in refusal.message
+    said = " ".join(ann.call(rq.Explain(subject=task)).sentences)
+    assert "VERIFY_FAILED, so correct" in said and said.count("COMMITTED") == 2
+    assert "took over" in Command("sleep 9", seconds=0.1).validate(editor.shown[0])
+
+
+def test_what_nobody_gets_right_is_a_persons(repo: Repo, ann: Client) -> None:
+    task = add(ann, "a.py::f")
+    editor = Editor(*[text("a.py::f", "def f(:\n")] * 10)
+    ended = carry(ann, task=task, editor=editor)
+    assert ended.state == "dead" and len(editor.shown) == 6 and len(ended.tried) == 6
+
+
+def test_a_recovery_may_give_up_before(repo: Repo, ann: Client) -> None:
+    task = add(ann, "a.py::f")
+    editor = Editor(text("a.py::f", "def f(:\n"))
+    gives_up = type("R", (), {"remedy": lambda self, work, refusal: "person"})()
+    ended = carry(ann, task=task, editor=editor, recovery=gives_up)
+    assert ended.state == "failed" and "could not be read" in str(ended.result)
+    assert ann.call(rq.Locks()).items == []
+
+
+def test_what_others_hold_sends_the_task_back_to_the_line(repo: Repo, ann: Client) -> None:
+    """It needs a caller, too, which another has leased: it is offered again with both in its plan."""
+    repo.write("calls.py", "from a import f\n\n\ndef h():\n    return f()\n")
+    bob = repo.client("bob")
+    bob.acquire("b.py::f")
+    numbers = itertools.count()
+    until(lambda: not bob.commit_region("b.py::f", f"def f(x={next(numbers)}):\n    return 1\n").warnings)  # all is read now
+    bob.acquire("calls.py::h")
+    task = add(ann, "a.py::f")
+    ended = carry(ann, task=task, editor=Editor(text("a.py::f", "def f(x):\n    return x\n")))
+    assert ended.claimed_by is None and repo.read("a.py") == TEXT and set(ended.resources) == {"a.py::f", "calls.py::h"}
+    bob.release("calls.py::h")
+
+    def both(work: Work) -> Sequence[rq.RegionText]:
+        assert {one.resource for one in work.leases} == {"a.py::f", "calls.py::h"}
+        (before,) = work.claimed.tried
+        return [rq.RegionText(resource="a.py::f", text=str(before.regions[0].text)),
+                rq.RegionText(resource="calls.py::h", text="def h():\n    return f(1)\n")]
+
+    assert carry(ann, editor=Editor(both)).state == "done" and "f(1)" in repo.read("calls.py")
+
+
+def test_a_role_that_fails_leaves_no_claim(repo: Repo, ann: Client) -> None:
+    task = add(ann, "a.py::f")
+    with pytest.raises(ZeroDivisionError):
+        carry(ann, task=task, editor=Editor(lambda work: [1 // 0]))  # type: ignore[list-item]
+    with pytest.raises(Refusal) as met:
+        carry(ann, task=add(ann, "b.py::f"), editor=Editor(text("a.py::g", "def g():\n    return 7\n")))
+    assert met.value.code is Code.UNKNOWN_LEASE and ann.call(rq.Locks()).items == []
+    assert {one.state for one in ann.call(rq.Tasks()).items} == {"failed"}
