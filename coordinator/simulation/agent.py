@@ -165,6 +165,9 @@ class StandIn:
                 ))
                 return nested
             except Refusal as refusal:
+                if refusal.code is Code.REGION_UNKNOWN:
+                    files = [path_of(one) for one in files]  # another has removed it
+                    continue
                 if refusal.code not in (Code.LOCKED, Code.REVIEW_OPEN):
                     raise
                 _say(f"{refusal.code}: {refusal.message}")

@@ -32,13 +32,21 @@ def by_region(plan: Plan) -> Plan:
 
 
 def regions(path: str, before: bytes, after: bytes) -> list[str] | None:
-    """The regions that differ and are in both; None: more than such regions does."""
+    """The regions that differ and are in both; None: more than such regions does, or the blank
+    lines below one, which a commit leaves as they are."""
     language = language_of(path, before[:200])
     old, new = outline(before, language), outline(after, language)
     names = changed(old, before, new, after)
     if not names or not set(names) <= set(old.names()) & set(new.names()):
         return None
-    return names
+    were, are = ({one.name: data[one.start:one.end] for one in found.regions}
+                 for found, data in ((old, before), (new, after)))
+    return names if all(_below(were[name]) == _below(are[name]) for name in names) else None
+
+
+def _below(text: bytes) -> bytes:
+    """The blank lines at a region's end."""
+    return text[len(text.rstrip()):]
 
 
 def texts(path: str, before: bytes, after: bytes, names: Sequence[str]) -> list[Text]:
