@@ -216,6 +216,22 @@ def test_a_lease_has_followed_before_the_next_command(repo: Repo, lease: str, mo
     assert flagged(repo)[new].change == "modified"
 
 
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_a_parent_that_becomes_a_link_is_found_whoever_hears_of_it_first(make_repo: Callable[..., Repo], seconds: int) -> None:
+    """The watcher, while the command runs still, or the comparison after it: the mover got the lease, and nobody looked."""
+    repo = make_repo()
+    repo.write("pkg/deep/g.py", "g\n")
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = both(repo)
+    hold(repo, bob, "pkg/deep/g.py")
+    said, code, _ = ann.shell(f"D=pkg/deep; mv $D pkg/away; mkdir tmp; echo HACK > tmp/g.py; ln -s ../tmp $D; sleep {seconds}")
+    assert code == 0 and "changed pkg/deep/g.py" in said and "g.py" in told(repo, bob)
+    assert "pkg/deep/g.py" in flagged(repo)
+    with repo.client() as client:
+        until(lambda: {one.resource for one in client.call(rq.Locks()).items if one.locked_by == bob.name} == {"pkg/away/g.py"})
+
+
 def test_what_is_gone_is_not_taken_for_what_came(repo: Repo) -> None:
     """A new file may get the number of one that was deleted just now."""
     ann, bob = both(repo)

@@ -120,7 +120,7 @@ def test_a_directory_moved_into_anothers_directory(world: World) -> None:
         "lib/src/x.py": "modified", "lib/src/new.py": "created"}
 
 
-@pytest.mark.parametrize(("moved", "to", "taken"), [("a.py", "b.py", "b.py"), ("d", "e/f", "e/f"), ("d", "e", "e/x.py"), ("d", "e", "e/")])
+@pytest.mark.parametrize(("moved", "to", "taken"), [("a.py", "b.py", "b.py"), ("d", "e/f", "e/f"), ("d", "e", "e/x.py"), ("d", "e", "e/"), ("d", "e/f", "e")])
 def test_who_took_a_name_at_which_nothing_was_does_not_get_what_comes_there(world: World, moved: str, to: str, taken: str) -> None:
     """agents-16: a command that moves a held file leases the new name before."""
     world.write("a.py", "one\n")

@@ -81,9 +81,11 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
 
 
 def _came_to_nothing(tx: Tx, row: LeaseRow, lease: LeaseRow, scope: str) -> bool:
-    """Whether this lease is on the name that the other came to, or on one below, where nothing was
-    when it was taken, later than the other: by a command, say, that moved what the other is on."""
-    return (row.scope.startswith(scope) and row.fencing_token > lease.fencing_token
+    """Whether this lease is on the name that the other came to, on one below, or on a file's name
+    that has become a directory above; and nothing was there when it was taken, later than the
+    other: by a command, say, that moved what the other is on."""
+    there = row.scope.startswith(scope) or (row.kind == "file" and scope.startswith(row.scope))
+    return (there and row.fencing_token > lease.fencing_token
             and row.kind in ("file", "dir") and row.content_hash is None
             and not tx.rows("baselines_of", row.fencing_token))
 
