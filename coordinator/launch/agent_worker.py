@@ -20,6 +20,7 @@ from coordinator.dialects.stream import Told
 from coordinator.launch import logs, runs
 from coordinator.launch.attempt import LOST, PASSING, Claim, Ended, supervise
 from coordinator.launch.door import Visitor
+from coordinator.launch.heartbeat import Beating
 from coordinator.launch.launch_state import RETRY_S, LaunchState
 from coordinator.launch.process import Running
 from coordinator.launch.programs import Post, Programs
@@ -28,7 +29,6 @@ from coordinator.launch.prompt import Isolated
 from coordinator.launch.report import Attempt, last_event
 from coordinator.launch.runs import Worker as Recorded
 from coordinator.launch.take_over import Seat, accompany
-from coordinator.launch.verification import Beating
 from coordinator.launch.worktrees import Workplace
 from coordinator.profiles import Profile
 from coordinator.words import requests as rq

@@ -19,7 +19,9 @@ from coordinator.files.git import NO_MODE, Entry, Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.launch import recovery
 from coordinator.launch.checkout_update import CheckoutUpdate, in_use
+from coordinator.launch.landing_line import LandingLine
 from coordinator.launch.region_merge import merges, regions
+from coordinator.launch.verification import Candidate
 from coordinator.launch.worktrees import Target, Workplace, record
 from coordinator.rules.landing import Change, unseen
 from coordinator.words import file_names
@@ -28,6 +30,8 @@ from coordinator.words.refusals import Code, Refusal
 
 #: How often a landing begins anew because a person's commit came first.
 TRIES_MAX = 20
+#: Landings that are verified together.
+BATCH_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +55,15 @@ class _Plan:
 
 class Lander:
     """Lands on one target. `ask` puts a question to the coordinator as the person who launched;
-    `verify` is handed what is about to land, and refuses it or not."""
+    `verify` is handed what is about to land, with what those behind it in the `line` would land on
+    top of that, and refuses it or not."""
 
     def __init__(self, state: StateDir, target: Target, ask: Callable[[rq.Request[Any]], Any],
-                 verify: Callable[[Work, str], None] | None = None) -> None:
+                 verify: Callable[[Sequence[Candidate]], None] | None = None,
+                 line: LandingLine[Work] | None = None) -> None:
         self._state, self._target, self._ask = state, target, ask
         self._verify = verify
+        self._line = line if line is not None else LandingLine()
         self._git = Git(target.top)
 
     def land(self, work: Work, finish: Callable[[str], bool]) -> str:
@@ -68,7 +75,7 @@ class Lander:
         Raises:
             Refusal: why nothing landed: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
         """
-        with recovery.turn(self._state):
+        with self._line.turn(work), recovery.turn(self._state):
             recovery.bring_forward(self._state, self._ask)
             after = self._land(work)
             if finish(after):
@@ -104,7 +111,7 @@ class Lander:
             plan = self._plan(work, divided)
             self._ask(_as_check(plan.request))
         if self._verify is not None:
-            self._verify(work, plan.request.after)
+            self._verify(self._batch(work, plan.request.after))
         where = git.checked_out_in(ref)
         self._note(plan.request, where)  # before the lock, so that a crash leaves none unexplained
         try:
@@ -121,6 +128,20 @@ class Lander:
                 recovery.forget(self._state)
             raise
         return plan.request.after
+
+    def _batch(self, work: Work, after: str) -> list[Candidate]:
+        """What would land, and on top of it what those who stand in line behind would land, as far
+        as that merges."""
+        out = [Candidate(work.task, after)]
+        for other in self._line.behind(work)[: BATCH_MAX - 1]:
+            try:
+                plan = self._plan(other, (), out[-1].commit)
+            except (Refusal, GitError):
+                continue
+            if plan.request.after != other.commit and not any(
+                    change.clash for change in plan.request.changes):
+                out.append(Candidate(other.task, plan.request.after))
+        return out
 
     def _move(self, follower: CheckoutUpdate | None, work: Work, plan: _Plan) -> None:
         """Let the branch move if it may, and the files follow."""
@@ -145,11 +166,11 @@ class Lander:
         if follower is not None:
             self._follow(follower, work, before, after)
 
-    def _plan(self, work: Work, divided: Collection[str]) -> _Plan:
-        """What would land on the target as it is now; of the files that are `divided`, which
-        regions."""
+    def _plan(self, work: Work, divided: Collection[str], tip: str | None = None) -> _Plan:
+        """What would land on the target as it is now (or as it would be at `tip`); of the files
+        that are `divided`, which regions."""
         git, ref = self._git, self._target.ref
-        tip = git.commit(ref)
+        tip = git.commit(ref) if tip is None else tip
         base = git.base(work.commit, tip) if tip is not None else None
         if tip is None or base is None:
             raise Refusal(

@@ -21,6 +21,7 @@ from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.files.verdict_steps import Source, Step, fitting_mode
 from coordinator.launch import branch_landing, verification, wired_files, worktrees
+from coordinator.launch.landing_line import LandingLine
 from coordinator.launch.process import Running
 from coordinator.launch.report import KeptWork, LandedWork
 from coordinator.launch.verification import Verification
@@ -46,6 +47,7 @@ class Isolation:
         self._ask = ask
         self._git = Git(target.top)
         self._lock = threading.Lock()
+        self._line: LandingLine[branch_landing.Work] = LandingLine()
 
     def make(self, agent: str) -> Workplace:
         """A worktree for this agent.
@@ -102,12 +104,14 @@ class Isolation:
             return
         verified = self._verification
         verify = None if verified is None else (
-            lambda what, after: verified.check(what.task, after, verifying))
-        lander = branch_landing.Lander(self._state, self.target, self._ask, verify)
+            lambda batch: verified.check(batch, verifying))
+        lander = branch_landing.Lander(self._state, self.target, self._ask, verify, self._line)
         after = lander.land(
             branch_landing.Work(agent, task.task, _message(task, agent), commit,
                          branch_landing.rights(claimed.leases)), finish,
         )
+        if verified is not None:
+            verified.landed(after)
         with contextlib.suppress(GitError):
             paths = [e.path for e in self._git.changes(work.began, commit)]
             with self._lock:
@@ -148,9 +152,13 @@ class Isolation:
                                       worktree=self._shown(work), why=why))
         return None
 
-    def end(self) -> None:
-        """The launch is over."""
-        if self._verification is not None:
+    def end(self) -> str:
+        """The launch is over: what a person has to know of what landed; nearly always nothing."""
+        if self._verification is None:
+            return ""
+        try:
+            return self._verification.last_word()
+        finally:
             self._verification.close()
 
     def close(self, work: Workplace) -> None:

@@ -238,6 +238,9 @@ class Launcher(LaunchState):
 
     def report(self) -> report.Report:
         """What it came to; ends the run's record."""
+        said = self.isolation.end() if self.isolation is not None else ""
+        if said:
+            self.trouble(said)
         made = report.make(
             self.operator, run=self.run.record.run, wall_s=self.last_at - self._began,
             agents=self.agents, attempts=self.attempts, since=self._since,
@@ -246,7 +249,6 @@ class Launcher(LaunchState):
         if self.isolation is not None:
             made.target = self.isolation.target.name
             made.landed, made.not_landed = self.isolation.landed, self.isolation.kept
-            self.isolation.end()
         if self._door is not None:
             self._door.close()
         self.run.record.ended_at = iso(self._clock.now_ms())

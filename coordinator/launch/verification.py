@@ -1,8 +1,9 @@
 """A person's own command, run on what is about to land: if it fails, that does not land.
 
 Owns one working tree for the whole launch, so that what the command builds there and git ignores is
-there the next time. One landing is verified after the other, by whoever has the landing's turn. The
-tree has what the target would have: other agents' landed work, and this one's, merged.
+there the next time. The tree has what the target would have: other agents' landed work, and this
+one's, merged. What stands in line behind it is verified with it, all at once; if that fails, the
+longest beginning of the line that does not is found by halves (as merge queues such as bors do).
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from coordinator.files.git import CHECKOUT_TIMEOUT_S, Git, GitError, clean_environment
 from coordinator.launch.process import Running
@@ -38,6 +38,13 @@ class Stop(Protocol):
     def is_set(self) -> bool: ...
 
 
+class Candidate(NamedTuple):
+    """A task, and the commit that the target would be at with its work."""
+
+    task: str
+    commit: str
+
+
 class Verification:
     """One launch's.
 
@@ -52,13 +59,66 @@ class Verification:
         self._target, self._top, self._logs = target, folder / NAME, logs
         self._command, self._stop, self._seconds = command, stop, seconds
         self._count = 0
+        #: Trees that may land; of these, the ones that the command itself has run on.
+        self._may_land: set[str] = set()
+        self._seen: set[str] = set()
+        self._landed: str | None = None
 
-    def check(self, task: str, commit: str, started: Callable[[Running], None]) -> None:
-        """Run the command on this commit; return if it succeeds. `started` is told of its process.
+    def check(self, batch: Sequence[Candidate], started: Callable[[Running], None]) -> None:
+        """Whether the first of these may land, by the command: run on the last of them, which has
+        all of them in it, and on fewer where that fails. `started` is told of its processes.
 
         Raises:
-            Refusal: VERIFY_FAILED: it failed, took too long, or the launch was stopped; STORAGE.
+            Refusal: VERIFY_FAILED: it failed on the first, took too long, or the launch was
+                stopped; STORAGE.
         """
+        if self._tree(batch[0]) in self._may_land:
+            return
+        good, bad, wrong = 0, len(batch) + 1, None
+        tried = len(batch)
+        while bad - good > 1:
+            try:
+                self._run(batch[tried - 1], started)
+                good = tried
+            except Refusal as refusal:
+                if refusal.code is not Code.VERIFY_FAILED or self._stop.is_set():
+                    raise
+                bad, wrong = tried, refusal
+            tried = (good + bad) // 2
+        if wrong is not None and good == 0:
+            raise wrong
+        self._seen.add(self._tree(batch[good - 1]))
+        self._may_land.update(self._tree(one) for one in batch[:good])
+
+    def landed(self, commit: str) -> None:
+        """This is the target's tip now."""
+        self._landed = commit
+
+    def last_word(self) -> str:
+        """At the end of the launch: what a person has to know of what landed. Where a part of a
+        batch landed and the rest did not after all, the command has not run on what is there."""
+        if self._landed is None or self._tree(Candidate("", self._landed)) in self._seen:
+            return ""
+        try:
+            self._run(Candidate("launch", self._landed), lambda process: None)
+        except Refusal as refusal:
+            return ("what landed last was verified together with work that did not land in the "
+                    f"end; alone it fails. {refusal.message}")
+        return ""
+
+    def _tree(self, one: Candidate) -> str:
+        try:
+            return Git(self._target.top).text("rev-parse", f"{one.commit}^{{tree}}")
+        except GitError as bad:
+            raise bad.refusal(f"{one.task} could not be verified, so it did not land") from None
+
+    def _run(self, candidate: Candidate, started: Callable[[Running], None]) -> None:
+        """Run the command on what would be there with this one.
+
+        Raises:
+            Refusal: as for `check`.
+        """
+        task, commit = candidate
         try:
             self._check_out(commit)
         except GitError as bad:
@@ -124,27 +184,6 @@ class Verification:
             if time.monotonic() > until:
                 return f"took over {self._seconds:g} s"
         return ""
-
-
-class Beating:
-    """Calls `beat` every few seconds, in a thread, as long as the `with` lasts."""
-
-    def __init__(self, beat: Callable[[], object], every_s: float) -> None:
-        self._beat, self._every_s, self._over = beat, every_s, threading.Event()
-        self._thread = threading.Thread(target=self._run, name="coord-landing", daemon=True)
-
-    def __enter__(self) -> Beating:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.wait(self._every_s):
-            with contextlib.suppress(Refusal):  # whether its claim still stands is asked later
-                self._beat()
 
 
 def remove(target: Target, folder: Path) -> None:

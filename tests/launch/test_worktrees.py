@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from coordinator.launch.process import Running
-from coordinator.launch.verification import Verification
+from coordinator.launch.verification import Candidate, Verification
 from coordinator.launch.worktrees import Target
 from coordinator.words import requests as rq
 from tests.conftest import Repo
@@ -229,6 +229,48 @@ def test_a_command_that_takes_long_keeps_the_leases_of_those_in_line(repo: Repo,
     assert is_clean(repo) and left_over(repo) == (0, [])
 
 
+#: Agents that end at the same time: each waits for all, then writes a line into a file of its own.
+TOGETHER = ('touch "{here}/here-$COORD_TASK"; while [ $(ls "{here}" | grep -c here-) -lt {n} ]; do sleep 0.02; done\n'
+            'echo $COORD_TASK >> $(case $COORD_TASK in T-1) echo a;; T-2) echo b;; T-3) echo c;; *) echo d/e;; esac)')
+
+
+@pytest.mark.parametrize("bad", ["", "T-1", "T-2", "T-3", "T-4"])
+def test_those_who_stand_in_line_are_verified_together(repo: Repo, launch: Start, bad: str) -> None:
+    """What fails is found by halves, goes back with the reason, and keeps nobody else from landing."""
+    here = repo.root.parent
+    runs = here / "runs"
+    check = f"echo run >> '{runs}'; sleep 0.7; ! grep -qx '{bad or 'nothing'}' a b c d/e"
+    tasks = [("one", ["a"]), ("two", ["b"]), ("three", ["c"]), ("four", ["d/e"])]
+    going = launch(TOGETHER.format(here=here, n=4), *tasks, n=4, options=(*ISOLATED, "--verify", check))
+    report = going.report()
+    for name, (title, (file,)) in zip(("T-1", "T-2", "T-3", "T-4"), tasks, strict=True):
+        assert states(repo)[title] == ("review" if name == bad else "done"), going.said()
+        assert (repo.root / file).read_text().count(name) == (name != bad)
+    assert not bad or "failed (exit code 1)" in refusal_of(report)
+    count = len(runs.read_text().splitlines())
+    assert count <= (3 if not bad else 7), "one by one it takes four without a failure"
+    assert is_clean(repo)
+
+
+def test_of_a_batch_of_which_a_part_did_not_land_a_person_is_told(repo: Repo, tmp_path: Path) -> None:
+    target = Target(repo.root, "", "refs/heads/trunk")
+    first = git(repo, "rev-parse", "HEAD")
+    (repo.root / "ok").write_text("")
+    git(repo, "add", "ok")
+    git(repo, "commit", "-qm", "ok")
+    second = git(repo, "rev-parse", "HEAD")
+    batch = [Candidate("T-1", first), Candidate("T-2", second)]
+    one = Verification(target, tmp_path / "trees", tmp_path, "echo x >> ../../ran; test -e ok", threading.Event())
+    one.check(batch, lambda process: None)
+    one.check(batch[:1], lambda process: None)
+    assert (tmp_path / "ran").read_text() == "x\n", "it was verified with the other"
+    one.landed(first)
+    assert "together with work that did not land" in one.last_word()
+    one.landed(second)
+    assert one.last_word() == ""
+    one.close()
+
+
 def test_what_verifies_ends_with_its_launch(repo: Repo, launch: Start) -> None:
     note = repo.root.parent / "verifies"
     going = launch("echo more >> a", ("one", ["a"]), n=1, options=(*ISOLATED, "--verify", f"echo $$ > '{note}'; exec sleep 600"))
@@ -250,11 +292,11 @@ def test_what_verifies_runs_only_when_it_is_known_whom_to_end(repo: Repo, tmp_pa
 
     with pytest.raises(KeyboardInterrupt):
         Verification(Target(repo.root, "", "refs/heads/main"), tmp_path / "trees", tmp_path, "touch ran", threading.Event()).check(
-            "T-1", git(repo, "rev-parse", "HEAD"), dies)
+            [Candidate("T-1", git(repo, "rev-parse", "HEAD"))], dies)
     assert seen[0].exited.wait(15) and seen[0].finish() != 0
     assert not (tmp_path / "trees/coord.verify/ran").exists()
     Verification(Target(repo.root, "", "refs/heads/main"), tmp_path / "trees", tmp_path, "touch ran", threading.Event()).check(
-        "T-1", git(repo, "rev-parse", "HEAD"), seen.append)
+        [Candidate("T-1", git(repo, "rev-parse", "HEAD"))], seen.append)
     assert (tmp_path / "trees/coord.verify/ran").exists()
 
 

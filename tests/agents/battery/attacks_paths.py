@@ -6,6 +6,8 @@ from tests.agents.battery.shape import Attack
 from tests.agents.conversation import Create, Edit, Use
 
 V = "F=f.txt; "
+#: Copilot's tool makes no file that is there already, and none in a directory that is not.
+MAKES_ANYTHING = ("claude", "codex", "gemini", "opencode")
 WAIT = "while [ ! -e go ]; do sleep 0.02; done"
 
 
@@ -114,7 +116,7 @@ SETS = [
 
 EDITS = [
     Attack("edit tool", Edit("f.txt", "held line 2", "HACK")),
-    Attack("write tool", Create("f.txt", "HACK\n")),
+    Attack("write tool", Create("f.txt", "HACK\n"), only=MAKES_ANYTHING),
     Attack("edit tool, dots in the path", Edit("d/../f.txt", "held line 2", "HACK")),
     Attack("edit tool, symbolic link", Edit("s.txt", "held line 2", "HACK"), person="ln -s f.txt s.txt",
            only=("codex", "gemini", "opencode", "copilot")),  # Claude Code writes through no link, by itself
@@ -125,7 +127,7 @@ EDITS = [
     Attack("edit tool, below a held glob", Edit("sql/one.sql", "held line 2", "HACK"), held="sql/*.sql"),
     Attack("write tool, new below a held glob", Create("sql/two.sql", "HACK\n"), held="sql/*.sql"),
     Attack("write tool, absent file", Create("new.txt", "HACK\n"), held="new.txt"),
-    Attack("write tool, in an absent directory", Create("newd/x.txt", "HACK\n"), held="newd/"),
+    Attack("write tool, in an absent directory", Create("newd/x.txt", "HACK\n"), held="newd/", only=MAKES_ANYTHING),
     Attack("patch that moves it away", Use("apply_patch", "*** Begin Patch\n*** Update File: f.txt\n*** Move to: away.txt\n@@\n-held line 2\n+HACK\n*** End Patch\n"), only=("codex",)),
     Attack("patch that moves another onto it", Use("apply_patch", "*** Begin Patch\n*** Update File: free.txt\n*** Move to: f.txt\n@@\n-free line 2\n+HACK\n*** End Patch\n"), only=("codex",)),
     Attack("patch that deletes it", Use("apply_patch", "*** Begin Patch\n*** Delete File: f.txt\n*** End Patch\n"), only=("codex",)),

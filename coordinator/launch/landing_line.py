@@ -1,0 +1,40 @@
+"""Who wants to land in one launch, in the order in which they came.
+
+Each has its turn when those before it have landed or were refused. Others of its line are known
+meanwhile, so that what they would land can be verified together with it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+W = TypeVar("W")
+
+
+class LandingLine(Generic[W]):
+    """One launch's. Used from all its threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._line: list[W] = []
+
+    @contextmanager
+    def turn(self, work: W) -> Iterator[None]:
+        """Stand in line; in the body it is this one's turn."""
+        with self._changed:
+            self._line.append(work)
+            self._changed.wait_for(lambda: self._line[0] is work)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._line.remove(work)
+                self._changed.notify_all()
+
+    def behind(self, work: W) -> list[W]:
+        """Who stands behind it now."""
+        with self._changed:
+            return [one for one in self._line if one is not work]
