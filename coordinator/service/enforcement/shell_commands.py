@@ -156,14 +156,15 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
             before[row.file_path] = was, row.locked_at
     read_versions.note_command(tx, agent, own, before)
     if heard.output:
-        read_versions.note_shown(tx, agent, [*own, *_named(tx, heard, own)], heard.output)
+        read_versions.note_shown(tx, agent, [*own, *_named(svc, tx, heard, own)], heard.output)
 
 
-def _named(tx: Tx, heard: HookCall, but: Sequence[Located]) -> list[Located]:
-    """Files in the repository that words of the command name, beside these."""
+def _named(svc: Service, tx: Tx, heard: HookCall, but: Sequence[Located]) -> list[Located]:
+    """Files in the repository that words of the command name, beside these. What plainly lies
+    elsewhere is not looked at: it may be on a disk that does not answer."""
     said = heard.call.command if heard.call is not None else ""
-    places = [Place(word, heard.cwd, True)
-              for word in dict.fromkeys(commands.words(said)) if word[:1] != "-"][:NAMED_MAX]
+    places = [Place(word, heard.cwd, True) for word in dict.fromkeys(commands.words(said))
+              if word[:1] not in "-~/" or word.startswith(f"{svc.root}/")][:NAMED_MAX]
     tx.looked.require(places)
     found = {}
     for one in places:
