@@ -18,6 +18,8 @@ from coordinator.words.resource_names import HEADER
 
 #: Texts longer than this (characters) are not shown in a refusal.
 SHOWN_MAX = 20_000
+#: So many line ends after a region's last line, less one, are looked for.
+BLANKS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             )
         start, end = span
         old = data[start:end]
-        if one.was is not None and digest(old) != one.was:
+        if one.was is not None and not _is(old, one.was):
             raise Refusal(
                 Code.REGION_CHANGED,
                 f"{shown}::{one.name} was changed since the text that this was made from. Nothing "
@@ -82,6 +84,14 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
         made = made[:start] + text + made[end:]
     _check(regions, path, shown, data, made, texts)
     return made, fitted
+
+
+def _is(text: bytes, was: str) -> bool:
+    """Whether this is the content of that name, but for the blank lines at its end: a region that
+    was moved has others there."""
+    bare = text.rstrip()
+    return digest(text) == was or any(digest(bare + end * count) == was
+                                      for end in (b"\n", b"\r\n") for count in range(BLANKS_MAX))
 
 
 def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:

@@ -110,6 +110,21 @@ def test_what_was_changed_meanwhile_is_told_with_the_fresh_text(world: World) ->
     assert world.refused(commit("ann", ("a.py::f", f(3)))).code is Code.REGION_CHANGED
 
 
+def test_a_region_that_was_moved_in_its_file_is_followed_and_one_that_was_renamed_is_told(world: World) -> None:
+    """Where it lies is found anew each time: no offset is kept."""
+    world.acquire("ann", "a.py::f", "a.py::g")
+    start = TEXT.index("def f")
+    moved = TEXT[:start] + TEXT[start + len(f(1)) + 2:] + "\n\n" + f(1)
+    world.write("a.py", moved)
+    world.ask(commit("ann", ("a.py::f", f(10))))
+    assert read(world) == moved.replace("return 1\n", "return 10\n")
+    world.write("a.py", read(world).replace("def g", "def h"))
+    refusal = world.refused(commit("ann", ("a.py::g", "def g():\n    return 30\n")))
+    assert refusal.code is Code.REGION_CHANGED and "a.py::h" in refusal.facts["nearest"]
+    world.ask(rq.Release(agent="ann", resources=["a.py::f", "a.py::g"]))
+    assert world.ask(rq.Reviews()).items == []
+
+
 def test_a_file_stays_what_it_was_but_for_the_region(world: World) -> None:
     raw = b"\xef\xbb\xbf" + TEXT.replace("import os", "# Gr\u00fc\u00dfe\nimport os").replace("\n", "\r\n").encode()
     (world.root / "a.py").write_bytes(raw)
