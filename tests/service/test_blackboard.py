@@ -10,14 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.launch.prompt import compose
-from coordinator.meaning.process import Meaning
 from coordinator.rules import recovery
-from coordinator.service.impact import Impact
 from coordinator.settings import Backlog, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
-from tests.service.test_region_commits import ORDERS, PAY, charge, commit, f
-from tests.waiting import until
+from tests.service.test_region_commits import ORDERS, PAY, charge, commit, f, with_all_read
 from tests.world import World
 
 TEXT = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
@@ -44,15 +41,8 @@ def world(world: World) -> World:
 @pytest.fixture
 def judged(world: World) -> World:
     """With the meaning of the repository's files known."""
-    world.write("pay.py", PAY.partition("\n\n\ndef spread")[0] + "\n")
-    world.write("orders.py", ORDERS)
-    meaning = Meaning(str(world.root), ":memory:")
-    world.service.impact = Impact(meaning)
-    world.acquire("eve", "pay.py::charge")
-    world.ask(commit("eve", ("pay.py::charge", charge("account, amount, note=None"))))
+    with_all_read(world, "eve")
     world.ask(rq.Release(agent="eve", resources=["pay.py::charge"]))
-    until(lambda: meaning.progress().state == "done")
-    world.service.impact.note(["pay.py"])
     return world
 
 

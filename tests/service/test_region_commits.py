@@ -273,13 +273,17 @@ ORDERS = "from pay import charge\n\n\ndef a(account):\n    return charge(account
 
 @pytest.fixture
 def judged(world: World) -> World:
-    """With the repository's files read."""
+    """With the repository's files read; ann holds pay.py::charge."""
+    return with_all_read(world, "ann")
+
+
+def with_all_read(world: World, agent: str) -> World:
     world.write("pay.py", PAY.partition("\n\n\ndef spread")[0] + "\n")
     world.write("orders.py", ORDERS)
     meaning = Meaning(str(world.root), ":memory:")
     world.service.impact = Impact(meaning)
-    world.acquire("ann", "pay.py::charge")
-    done = world.ask(commit("ann", ("pay.py::charge", "def charge(account, amount, note=None):\n    return amount\n")))
+    world.acquire(agent, "pay.py::charge")
+    done = world.ask(commit(agent, ("pay.py::charge", "def charge(account, amount, note=None):\n    return amount\n")))
     assert "not known yet" in done.warnings[0]
     until(lambda: meaning.progress().state == "done")
     world.service.impact.note(["pay.py"])
