@@ -186,6 +186,7 @@ def _starts(root: Path, client: Client, runs: int) -> tuple[list[float], list[fl
     inside, bare = [], []
     for agent in agents:
         request = rq.OpenSession(agent=agent, path=os.environ["PATH"])
+        # (mypy cannot tell the type of a lambda's default)
         inside.append(spent(lambda request=request: [  # type: ignore[misc]
             *orders.entrance(client.call(request), root), "true"]))
         bare.append(spent(lambda: ["true"]))
