@@ -28,6 +28,8 @@ from coordinator.words.resource_names import kind_of, resource
 #: Texts of one candidate that are kept (bytes, all together), and what is told of one text
 #: (characters).
 KEPT_BYTES_MAX, TOLD_CHARS_MAX = 256 * 1024, 20_000
+#: Of the intent, what each refusal repeats (characters): a model reads it every time.
+INTENT_CHARS_MAX = 1_000
 #: Candidates that whoever takes the task next is told of.
 TOLD_MAX = 3
 
@@ -93,7 +95,7 @@ def refused(svc: Service, agent: str, tried: Sequence[Tried], refusal: Refusal, 
         told = _with(refusal, f"That was round {rounds}: {task.task_id} is a person's now, with "
                      "all that was tried. Stop working on it.", f"`coord task show {task.task_id}`")
     told.facts |= {"task": task.task_id, "round": rounds, "remedy": remedy,
-                   "intent": {"title": task.title, "prompt": task.prompt[:TOLD_CHARS_MAX]}}
+                   "intent": {"title": task.title, "prompt": task.prompt[:INTENT_CHARS_MAX]}}
     return told
 
 
