@@ -94,7 +94,7 @@ def test_a_kill_while_branches_land_loses_no_part_of_any(make_repo: Callable[...
             for task in range(count):
                 assert len(set(landed(texts, task))) == 1, (task, landed(texts, task))
         for _ in range(20):
-            going.process.wait(240)
+            going.process.wait(120 + 4 * count)
             settle(repo)
             with repo.client() as client:
                 if client.call(rq.Tasks(limit=5000)).counts.get("done") == count:
