@@ -25,7 +25,7 @@ from coordinator.service.engine import decide
 from coordinator.service.holders import notices
 from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.store.ledger import Tx
-from coordinator.words.clock import from_iso
+from coordinator.words.clock import from_iso, iso
 
 log = logging.getLogger("coord.watcher")
 #: Changes that one transaction records: others wait for it.
@@ -93,11 +93,13 @@ class WatchBridge:
             moved = change.path if change.kind == "moved" else None
             if change.is_dir:
                 if moved is not None:
-                    seen.append(seen_writes.Seen(path, NOTHING, moved_from=moved, is_dir=True))
+                    seen.append(seen_writes.Seen(path, NOTHING, moved_from=moved, is_dir=True,
+                                                 moved_ms=change.heard_ms))
                 continue
             now = repository_files.look(self._service, None, path, keep=keeps)
             seen.append(seen_writes.Seen(path, now, before.get(path, NOTHING), moved,
-                                         is_new=change.kind == "created"))
+                                         is_new=change.kind == "created",
+                                         moved_ms=change.heard_ms))
         if seen:
             self._loop.call_soon_threadsafe(self._tell, seen)
         if self._service.impact is not None:
@@ -149,7 +151,8 @@ class WatchBridge:
         async with self._turn:  # what was seen later is recorded later
             for change in seen:
                 if change.moved_from is not None:
-                    job = partial(_follow, service, change.moved_from, change.path)
+                    job = partial(_follow, service, change.moved_from, change.path,
+                                  change.moved_ms)
                     await decide(engine, service, job)
             ended = seen_writes.EndedRights()
             for at in range(0, len(seen), SEEN_AT_ONCE):
@@ -188,5 +191,5 @@ def _tell_foreign(service: Service, agent: str | None, foreign: list[Foreign], t
         notices.post(tx, agent, "violation", said.removeprefix("[coord] "))
 
 
-def _follow(service: Service, old: str, new: str, tx: Tx) -> None:
-    renames.follow(service, tx, old, new)
+def _follow(service: Service, old: str, new: str, heard_ms: int | None, tx: Tx) -> None:
+    renames.follow(service, tx, old, new, None if heard_ms is None else iso(heard_ms))

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypedDict
 
 from watchdog.events import (
@@ -120,6 +122,8 @@ class Watcher(FileSystemEventHandler):
 
         self._lock = threading.Lock()
         self._changes = Changes()
+        #: Where something was moved to -> when that was heard (Unix ms).
+        self._moved_at: dict[str, int] = {}
         self._verdicts: dict[tuple[str, bool], bool] = {}
         self._seen = 0
         self._overflow = False
@@ -256,6 +260,7 @@ class Watcher(FileSystemEventHandler):
             if kind == "moved":
                 if left and came:
                     self._changes.add("moved", path or "", to, is_dir)
+                    self._moved_at[to or ""] = time.time_ns() // 1_000_000
                 elif left:
                     self._changes.add("deleted", path or "", None, is_dir)
                 elif came:
@@ -325,7 +330,9 @@ class Watcher(FileSystemEventHandler):
         with self._lock:
             self._wake.clear()
             self._verdicts.clear()
-            batch = self._changes.take()
+            heard, self._moved_at = self._moved_at, {}
+            batch = [replace(one, heard_ms=heard.get(one.to)) if one.to is not None else one
+                     for one in self._changes.take()]
             overflow, self._overflow = self._overflow, False
             rules, self._rules_changed = self._rules_changed, False
             lost, self._lost = self._lost, None

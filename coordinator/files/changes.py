@@ -10,7 +10,7 @@ through it is said that it is `deleted`, which may be once too often, but never 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 ChangeKind = Literal["created", "modified", "deleted", "moved", "overflow"]
@@ -27,12 +27,14 @@ class Change:
     Attributes:
         path: relative to the root; of a move, where from.
         to: of a move, where to; else None.
+        heard_ms: of a move, when it was heard of (Unix ms), if whoever tells of it knows.
     """
 
     kind: ChangeKind
     path: str
     to: str | None = None
     is_dir: bool = False
+    heard_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)

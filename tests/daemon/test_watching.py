@@ -36,6 +36,26 @@ def test_a_lease_follows_a_rename(make_repo: Callable[..., Repo]) -> None:
     assert repo.client().call(rq.Replay()).equal
 
 
+def test_a_lease_taken_after_a_rename_does_not_follow_it(make_repo: Callable[..., Repo]) -> None:
+    """What is heard of late was before it: the lease is on what stands at the old name since."""
+    repo = make_repo(config="[watch]\ndebounce_s = 0.8\n")
+    for name in ("d/in.py", "a.py", "old.py"):
+        repo.write(name, "x")
+    ann, bob = repo.client("ann"), repo.client("bob")
+    ann.acquire("old.py")
+    os.rename(repo.root / "d", repo.root / "e")
+    os.rename(repo.root / "a.py", repo.root / "b.py")
+    os.rename(repo.root / "old.py", repo.root / "new.py")
+    repo.write("d/in.py", "y")
+    repo.write("a.py", "y")
+    time.sleep(0.1)
+    bob.acquire("d/in.py")
+    bob.acquire("a.py")
+    until(lambda: "new.py" in {x.resource for x in ann.call(rq.Locks()).items})
+    assert {x.resource: x.locked_by for x in ann.call(rq.Locks()).items} == {"new.py": "ann", "d/in.py": "bob", "a.py": "bob"}
+    assert repo.client().call(rq.Replay()).equal
+
+
 def test_a_write_without_a_lease_is_recorded(make_repo: Callable[..., Repo]) -> None:
     repo = make_repo(config=QUICK)
     ann = repo.client("ann")

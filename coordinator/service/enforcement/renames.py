@@ -27,8 +27,9 @@ from coordinator.words.resource_names import Resource, path_scope
 NAMES_AT_ONCE = 100
 
 
-def follow(svc: Service, tx: Tx, old: str, new: str) -> None:
-    """Leases on `old`, and on what lay below it, now mean `new` (invariant 10).
+def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None) -> None:
+    """Leases on `old`, and on what lay below it, now mean `new` (invariant 10). `by`: when that was
+    heard of (ISO text): what was leased later is what stands at the old name since.
 
     Raises:
         Unready: lapsed leases there have to be closed before, or files to be looked at.
@@ -37,7 +38,8 @@ def follow(svc: Service, tx: Tx, old: str, new: str) -> None:
     for raw in near(tx, "rivals", as_resource(old, "file", was)):
         lease = LeaseRow(*raw)
         below = lease.scope.startswith(was) and lease.worktree is None
-        if below and lease.kind not in ("glob", "key"):
+        later = by is not None and lease.locked_at > by
+        if below and not later and lease.kind not in ("glob", "key"):
             _arrive(svc, tx, lease, new + lease.file_path[len(old):], now + lease.scope[len(was):])
 
 

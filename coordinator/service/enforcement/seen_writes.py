@@ -57,6 +57,8 @@ class Seen:
     moved_from: str | None = None
     is_dir: bool = False
     is_new: bool = False
+    moved_ms: int | None = None
+    """When it was heard that it came from there (Unix ms); None: that is not known."""
     calls: tuple[Running, ...] = ()
     lately: tuple[Running, ...] = ()
     """Those, and what had ended a moment before."""
