@@ -39,8 +39,25 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None) -> N
         lease = LeaseRow(*raw)
         below = lease.scope.startswith(was) and lease.worktree is None
         later = by is not None and lease.locked_at > by
-        if below and not later and lease.kind not in ("glob", "key"):
+        if below and not later and lease.kind not in ("glob", "key") and not _is_there(tx, lease):
             _arrive(svc, tx, lease, new + lease.file_path[len(old):], now + lease.scope[len(was):])
+
+
+def _is_there(tx: Tx, lease: LeaseRow) -> bool:
+    """Whether the very file that was leased stands at its name: then another was moved, before.
+
+    Raises:
+        Unready: it was not looked at.
+    """
+    if lease.kind != "file" or lease.inode is None:
+        return False
+    need = place(lease.file_path, lease.kind)
+    tx.looked.require([need])
+    try:
+        found = tx.looked.located(need)
+    except Refusal:
+        return False
+    return found.inode == lease.inode and found.resource.scope == lease.scope
 
 
 def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> None:
