@@ -36,6 +36,7 @@ nobodys() {
     {
         printf '%s\0' "$top" "$asked"
         "$real" -c core.quotePath=false -c core.fsmonitor=false -c submodule.recurse=false "$@" </dev/null
+        printf '\0%s' "$?"
     } 2>/dev/null | @PYTHON@ -I -S -E @HOOK@ - =git closed 5 >/dev/null 2>&1
 }
 

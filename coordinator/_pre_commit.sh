@@ -12,4 +12,5 @@ top=${place%
     printf '%s\0' "$top" pre-commit
     git diff --cached --raw -z --no-renames --no-relative --no-color --no-ext-diff \
         --ignore-submodules=none
+    printf '\0%s' "$?"
 } 2>/dev/null | "$1" -I -S -E "${0%/*}/_hook.py" - =git closed 5 >/dev/null 2>&1

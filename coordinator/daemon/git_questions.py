@@ -5,7 +5,7 @@ interpreter do it in a fraction of what the whole check (git_guard/) takes to st
 said here: wherever others hold something of it, or the question is not a plain one, the whole check
 is asked for, which weighs it and has the words.
 
-    TOP NUL SUBCOMMAND NUL <what git says that it would take in>
+    TOP NUL SUBCOMMAND NUL <what git says that it would take in> NUL <git's exit code>
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ log = logging.getLogger("coord.git")
 NOBODYS, WEIGH = 0, 20
 #: Files of one question.
 FILES_MAX = 500
+#: How what git says is read, and with which codes it has then said all: 1 is "nothing to commit",
+#: and "some of these are ignored".
+_READERS: dict[bytes, Callable[[bytes], list[str]]] = {
+    b"add": git_listings.added, b"rm": git_listings.added, b"pre-commit": git_listings.staged,
+    b"commit": lambda said: git_listings.committed(said)[0],
+}
+_ENDED = {b"add": (b"0", b"1"), b"rm": (b"0",), b"commit": (b"0", b"1"), b"pre-commit": (b"0",)}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -68,23 +75,19 @@ class GitQuestions:
 
     def _paths(self, payload: bytes) -> list[str] | None:
         """The absolute names of what would be taken in; None: that is not for here to tell."""
-        top, name, said = [*payload.split(b"\0", 2), b"", b""][:3]
+        head, _, code = payload.rpartition(b"\0")
+        top, name, said = [*head.split(b"\0", 2), b"", b""][:3]
         tree = self._router.service.tree
         root = os.fsdecode(top)
         if root != str(tree.root) and root not in tree.worktrees():
             return None  # another repository's, or one that reaches further than this one
-        if name in (b"add", b"rm"):
-            files = git_listings.added(said)
-        elif name == b"commit":
-            files = git_listings.committed(said)[0]
-        elif name == b"pre-commit":
-            files = git_listings.staged(said)
-        else:
-            return None
-        paths = [f"{root}/{file}" for file in files]
+        read = _READERS.get(name)
+        if read is None or code not in _ENDED[name]:
+            return None  # git was cut off, or could not tell: what it said is not all
         try:
+            paths = [f"{root}/{file}" for file in read(said)]
             for path in paths:
                 path.encode()
-        except UnicodeEncodeError:
+        except ValueError:  # (a name that is not UTF-8, too)
             return None
         return paths if len(paths) <= FILES_MAX else None
