@@ -21,7 +21,6 @@ from coordinator.dialects.decode import HookCall
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.rules.versions import Watched, violated
-from coordinator.service.core import Service
 from coordinator.service.enforcement import git_moves, renames, shell_commands
 from coordinator.service.enforcement.git_moves import Moved
 from coordinator.service.engine import decide
@@ -108,6 +107,7 @@ class CommandComparison:
         commands = [one for one in self._commands
                     if (one.session, one.sub) == (heard.session, heard.sub)]
         try:
+            looked_at = self._router.now()
             found_by, moved = await self._compare(heard, commands)
             for agent, found in found_by:
 
@@ -121,7 +121,8 @@ class CommandComparison:
                     sentences[agent] = said
             for old, new in moved.items():
                 await decide(self._router.engine, self._router.service,
-                             partial(_follow, self._router.service, old, new))
+                             partial(renames.follow, self._router.service, old=old, new=new,
+                                     by=looked_at))
         finally:
             over = [one for one in commands if one.found is not None]
             self._commands = [one for one in self._commands if one not in over]
@@ -232,10 +233,6 @@ class CommandComparison:
 
         said = self._router.look(reading)
         return one.hash if isinstance(said, Refusal) else said
-
-
-def _follow(service: Service, old: str, new: str, tx: Tx) -> None:
-    renames.follow(service, tx, old, new)
 
 
 def _covers(command: _Command, path: str) -> bool:

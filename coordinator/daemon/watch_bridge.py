@@ -151,9 +151,9 @@ class WatchBridge:
         async with self._turn:  # what was seen later is recorded later
             for change in seen:
                 if change.moved_from is not None:
-                    job = partial(_follow, service, change.moved_from, change.path,
-                                  change.moved_ms)
-                    await decide(engine, service, job)
+                    by = None if change.moved_ms is None else iso(change.moved_ms)
+                    await decide(engine, service, partial(
+                        renames.follow, service, old=change.moved_from, new=change.path, by=by))
             ended = seen_writes.EndedRights()
             for at in range(0, len(seen), SEEN_AT_ONCE):
                 some = seen[at : at + SEEN_AT_ONCE]
@@ -189,7 +189,3 @@ def _tell_foreign(service: Service, agent: str | None, foreign: list[Foreign], t
     broken = [shell_commands.Broken(one.change.path, one.holder, one.before) for one in foreign]
     for said in shell_commands.violation(service, tx, agent, broken):
         notices.post(tx, agent, "violation", said.removeprefix("[coord] "))
-
-
-def _follow(service: Service, old: str, new: str, heard_ms: int | None, tx: Tx) -> None:
-    renames.follow(service, tx, old, new, None if heard_ms is None else iso(heard_ms))

@@ -35,26 +35,21 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None) -> N
         Unready: lapsed leases there have to be closed before, or files to be looked at.
     """
     was, now = path_scope(old, svc.fold_case), path_scope(new, svc.fold_case)
-    for raw in near(tx, "rivals", as_resource(old, "file", was)):
-        lease = LeaseRow(*raw)
-        below = lease.scope.startswith(was) and lease.worktree is None
-        later = by is not None and lease.locked_at > by
-        if below and not later and lease.kind not in ("glob", "key") and not _is_there(tx, lease):
+    leases = [lease for raw in near(tx, "rivals", as_resource(old, "file", was))
+              if (lease := LeaseRow(*raw)).scope.startswith(was) and lease.worktree is None
+              and lease.kind not in ("glob", "key") and not (by and lease.locked_at > by)]
+    tx.looked.require(place(one.file_path, one.kind) for one in leases if one.kind == "file")
+    for lease in leases:
+        if not _is_there(tx, lease):
             _arrive(svc, tx, lease, new + lease.file_path[len(old):], now + lease.scope[len(was):])
 
 
 def _is_there(tx: Tx, lease: LeaseRow) -> bool:
-    """Whether the very file that was leased stands at its name: then another was moved, before.
-
-    Raises:
-        Unready: it was not looked at.
-    """
+    """Whether the very file that was leased stands at its name: then another was moved, before."""
     if lease.kind != "file" or lease.inode is None:
         return False
-    need = place(lease.file_path, lease.kind)
-    tx.looked.require([need])
     try:
-        found = tx.looked.located(need)
+        found = tx.looked.located(place(lease.file_path, lease.kind))
     except Refusal:
         return False
     return found.inode == lease.inode and found.resource.scope == lease.scope
