@@ -131,15 +131,16 @@ def _output(value: Any) -> str:
     """The tool's answer as text, its beginning only: all texts in it, a line each."""
     found: list[str] = []
     room, left = OUTPUT_MAX, [value]
-    while left and room > 0:
+    for _ in range(OUTPUT_MAX):
+        if not left or room <= 0:
+            break
         one = left.pop()
         if isinstance(one, str):
             found.append(one[:room])
             room -= len(one) + 1
-        elif isinstance(one, dict):
-            left += reversed(list(one.values()))
-        elif isinstance(one, list):
-            left += reversed(one)
+        elif isinstance(one, dict | list):
+            inner = list(one.values()) if isinstance(one, dict) else one
+            left += reversed(inner[:OUTPUT_MAX])
     return "\n".join(found)
 
 

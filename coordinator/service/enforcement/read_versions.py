@@ -19,7 +19,7 @@ from coordinator.words.resource_names import Located
 
 #: A difference longer than this (characters) is cut: the agent is told to read the file again.
 DIFF_CHARS_MAX = 6_000
-#: A file larger than this (bytes) is not looked for in what a command prints.
+#: Files of more bytes than these, all together, are not looked for in what a command prints.
 SHOWN_BYTES_MAX = 256 * 1024
 #: Regions that one sentence names.
 REGIONS_TOLD = 8
@@ -109,6 +109,7 @@ def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> Non
         Unready: they were not looked at.
     """
     read: list[Located] = []
+    room = SHOWN_BYTES_MAX
     for one in files:
         row = tx.row("read_get", agent, one.resource.name)
         if row is None or one.path is None or one.resource.kind != "file":
@@ -118,8 +119,10 @@ def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> Non
         if row[0] == content.hash or content.hash is None:
             continue
         before, now = tx.source(row[0]), content.data or tx.source(content.hash)
-        if isinstance(now, bytes) and len(now) <= SHOWN_BYTES_MAX and shown(
-                _text(before), _text(now), output):
+        if not isinstance(now, bytes) or len(now) > room:
+            continue
+        room -= len(now)
+        if shown(_text(before), _text(now), output):
             read.append(one)
     note(tx, agent, read, written=False)
 
