@@ -26,8 +26,9 @@ class LandingLine(Generic[W]):
         """Stand in line; in the body it is this one's turn."""
         with self._changed:
             self._line.append(work)
-            self._changed.wait_for(lambda: self._line[0] is work)
         try:
+            with self._changed:
+                self._changed.wait_for(lambda: self._line[0] is work)
             yield
         finally:
             with self._changed:
