@@ -211,7 +211,6 @@ else:
             super().__init__()
             self._order = _Order()
             # Declared as a class, only ever called: a partial will do.
-            # (watchdog calls it; that it is a class is said by the annotation alone)
             self._emitter_class = partial(  # type: ignore[assignment]
                 _Emitter, skip, lost, heard, self._order
             )

@@ -26,7 +26,7 @@ Database = apsw.Connection | apsw.Cursor
 Apply = Callable[[Database, str, Any], None]
 
 #: Of what is finished no blackboard is kept.
-CLOSED = frozenset({"done", "cancelled"})
+FINISHED = frozenset({"done", "cancelled"})
 #: Candidates of a task that are kept on its blackboard; the log has them all.
 CANDIDATES_KEPT = 20
 #: What a task that was set aside is parked on; no resource has such a scope.
@@ -191,7 +191,7 @@ def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
             e.claim_max, e.ttl_ms, e.partial, e.result, at,
         ),
     )
-    if e.state in CLOSED:
+    if e.state in FINISHED:
         for forget in ("candidates_trim", "candidate_regions_trim"):
             db.execute(Q[forget], (e.task, 2**62))
     if e.state == "ready":

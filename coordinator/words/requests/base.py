@@ -34,6 +34,5 @@ class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=Tr
         """`R` itself, at run time: what a reply is decoded into, and described by."""
         # What a class was written with stands there (PEP 560); its stubs leave it out.
         # Python itself puts it there; the stubs do not tell.
-        # (every generic class has it; mypy does not know of it)
         shape: type[R] = get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]
         return shape
