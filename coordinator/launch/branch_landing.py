@@ -21,7 +21,7 @@ from coordinator.launch import recovery
 from coordinator.launch.checkout_update import CheckoutUpdate, in_use
 from coordinator.launch.landing_line import LandingLine
 from coordinator.launch.region_merge import merges, regions
-from coordinator.launch.verification import Candidate
+from coordinator.launch.verification import WouldLand
 from coordinator.launch.worktrees import Target, Workplace, record
 from coordinator.rules.landing import Change, unseen
 from coordinator.words import file_names
@@ -59,7 +59,7 @@ class Lander:
     top of that, and refuses it or not."""
 
     def __init__(self, state: StateDir, target: Target, ask: Callable[[rq.Request[Any]], Any],
-                 verify: Callable[[Sequence[Candidate]], None] | None = None,
+                 verify: Callable[[Sequence[WouldLand]], None] | None = None,
                  line: LandingLine[Work] | None = None) -> None:
         self._state, self._target, self._ask = state, target, ask
         self._verify = verify
@@ -99,17 +99,8 @@ class Lander:
 
     def _attempt(self, work: Work) -> str:
         git, ref = self._git, self._target.ref
-        divided: Sequence[str] = ()
-        plan = self._plan(work, divided)
         # Refused now, it costs nothing; lawful now, it may be refused when the branch moves.
-        try:
-            self._ask(_as_check(plan.request))
-        except Refusal as refusal:
-            if refusal.code is not Code.NOT_HOLDER:
-                raise
-            divided = refusal.facts.get("paths", ())  # perhaps it has leases on their regions
-            plan = self._plan(work, divided)
-            self._ask(_as_check(plan.request))
+        plan, divided = self._lawful(work)
         if self._verify is not None:
             self._verify(self._batch(work, plan.request.after))
         where = git.checked_out_in(ref)
@@ -129,19 +120,36 @@ class Lander:
             raise
         return plan.request.after
 
-    def _batch(self, work: Work, after: str) -> list[Candidate]:
+    def _batch(self, work: Work, after: str) -> list[WouldLand]:
         """What would land, and on top of it what those who stand in line behind would land, as far
-        as that merges."""
-        out = [Candidate(work.task, after)]
+        as they may."""
+        out = [WouldLand(work.task, after)]
         for other in self._line.behind(work)[: BATCH_MAX - 1]:
             try:
-                plan = self._plan(other, (), out[-1].commit)
+                plan, _ = self._lawful(other, out[-1].commit)
             except (Refusal, GitError):
                 continue
-            if plan.request.after != other.commit and not any(
-                    change.clash for change in plan.request.changes):
-                out.append(Candidate(other.task, plan.request.after))
+            out.append(WouldLand(other.task, plan.request.after))
         return out
+
+    def _lawful(self, work: Work, tip: str | None = None) -> tuple[_Plan, Collection[str]]:
+        """What would land (see `_plan`), and which of its files are divided for it.
+
+        Raises:
+            Refusal: it may not land.
+            GitError
+        """
+        plan = self._plan(work, (), tip)
+        try:
+            self._ask(_as_check(plan.request))
+        except Refusal as refusal:
+            if refusal.code is not Code.NOT_HOLDER:
+                raise
+            divided = refusal.facts.get("paths", ())  # perhaps it has leases on their regions
+            plan = self._plan(work, divided, tip)
+            self._ask(_as_check(plan.request))
+            return plan, divided
+        return plan, ()
 
     def _move(self, follower: CheckoutUpdate | None, work: Work, plan: _Plan) -> None:
         """Let the branch move if it may, and the files follow."""

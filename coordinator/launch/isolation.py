@@ -105,13 +105,17 @@ class Isolation:
         verified = self._verification
         verify = None if verified is None else (
             lambda batch: verified.check(batch, verifying))
+
+        def landed(after: str) -> bool:  # still this one's turn
+            if verified is not None:
+                verified.landed(after)
+            return finish(after)
+
         lander = branch_landing.Lander(self._state, self.target, self._ask, verify, self._line)
         after = lander.land(
             branch_landing.Work(agent, task.task, _message(task, agent), commit,
-                         branch_landing.rights(claimed.leases)), finish,
+                         branch_landing.rights(claimed.leases)), landed,
         )
-        if verified is not None:
-            verified.landed(after)
         with contextlib.suppress(GitError):
             paths = [e.path for e in self._git.changes(work.began, commit)]
             with self._lock:

@@ -38,7 +38,7 @@ class Stop(Protocol):
     def is_set(self) -> bool: ...
 
 
-class Candidate(NamedTuple):
+class WouldLand(NamedTuple):
     """A task, and the commit that the target would be at with its work."""
 
     task: str
@@ -64,7 +64,7 @@ class Verification:
         self._seen: set[str] = set()
         self._landed: str | None = None
 
-    def check(self, batch: Sequence[Candidate], started: Callable[[Running], None]) -> None:
+    def check(self, batch: Sequence[WouldLand], started: Callable[[Running], None]) -> None:
         """Whether the first of these may land, by the command: run on the last of them, which has
         all of them in it, and on fewer where that fails. `started` is told of its processes.
 
@@ -81,7 +81,7 @@ class Verification:
                 self._run(batch[tried - 1], started)
                 good = tried
             except Refusal as refusal:
-                if refusal.code is not Code.VERIFY_FAILED or self._stop.is_set():
+                if self._stop.is_set():
                     raise
                 bad, wrong = tried, refusal
             tried = (good + bad) // 2
@@ -97,28 +97,27 @@ class Verification:
     def last_word(self) -> str:
         """At the end of the launch: what a person has to know of what landed. Where a part of a
         batch landed and the rest did not after all, the command has not run on what is there."""
-        if self._landed is None or self._tree(Candidate("", self._landed)) in self._seen:
+        if self._landed is None:
             return ""
-        try:
-            self._run(Candidate("launch", self._landed), lambda process: None)
-        except Refusal as refusal:
-            return ("what landed last was verified together with work that did not land in the "
-                    f"end; alone it fails. {refusal.message}")
-        return ""
+        with contextlib.suppress(Refusal):
+            if self._tree(WouldLand("", self._landed)) in self._seen:
+                return ""
+        return (f"what is at {self._landed[:12]} now was verified only together with work that did "
+                f"not land in the end; run {quoted(self._command)} on it")
 
-    def _tree(self, one: Candidate) -> str:
+    def _tree(self, one: WouldLand) -> str:
         try:
             return Git(self._target.top).text("rev-parse", f"{one.commit}^{{tree}}")
         except GitError as bad:
             raise bad.refusal(f"{one.task} could not be verified, so it did not land") from None
 
-    def _run(self, candidate: Candidate, started: Callable[[Running], None]) -> None:
+    def _run(self, would: WouldLand, started: Callable[[Running], None]) -> None:
         """Run the command on what would be there with this one.
 
         Raises:
             Refusal: as for `check`.
         """
-        task, commit = candidate
+        task, commit = would
         try:
             self._check_out(commit)
         except GitError as bad:

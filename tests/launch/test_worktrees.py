@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from coordinator.launch.process import Running
-from coordinator.launch.verification import Candidate, Verification
+from coordinator.launch.verification import Verification, WouldLand
 from coordinator.launch.worktrees import Target
 from coordinator.words import requests as rq
 from tests.conftest import Repo
@@ -259,13 +259,16 @@ def test_of_a_batch_of_which_a_part_did_not_land_a_person_is_told(repo: Repo, tm
     git(repo, "add", "ok")
     git(repo, "commit", "-qm", "ok")
     second = git(repo, "rev-parse", "HEAD")
-    batch = [Candidate("T-1", first), Candidate("T-2", second)]
+    batch = [WouldLand("T-1", first), WouldLand("T-2", second)]
     one = Verification(target, tmp_path / "trees", tmp_path, "echo x >> ../../ran; test -e ok", threading.Event())
     one.check(batch, lambda process: None)
     one.check(batch[:1], lambda process: None)
     assert (tmp_path / "ran").read_text() == "x\n", "it was verified with the other"
     one.landed(first)
-    assert "together with work that did not land" in one.last_word()
+    assert "together with work that did not land" in one.last_word() and first[:12] in one.last_word()
+    assert (tmp_path / "ran").read_text() == "x\n", "a launch that ends starts nothing more"
+    one.landed("0" * 40)
+    assert "together with work that did not land" in one.last_word(), "what git cannot tell is no error"
     one.landed(second)
     assert one.last_word() == ""
     one.close()
@@ -292,11 +295,11 @@ def test_what_verifies_runs_only_when_it_is_known_whom_to_end(repo: Repo, tmp_pa
 
     with pytest.raises(KeyboardInterrupt):
         Verification(Target(repo.root, "", "refs/heads/main"), tmp_path / "trees", tmp_path, "touch ran", threading.Event()).check(
-            [Candidate("T-1", git(repo, "rev-parse", "HEAD"))], dies)
+            [WouldLand("T-1", git(repo, "rev-parse", "HEAD"))], dies)
     assert seen[0].exited.wait(15) and seen[0].finish() != 0
     assert not (tmp_path / "trees/coord.verify/ran").exists()
     Verification(Target(repo.root, "", "refs/heads/main"), tmp_path / "trees", tmp_path, "touch ran", threading.Event()).check(
-        [Candidate("T-1", git(repo, "rev-parse", "HEAD"))], seen.append)
+        [WouldLand("T-1", git(repo, "rev-parse", "HEAD"))], seen.append)
     assert (tmp_path / "trees/coord.verify/ran").exists()
 
 
