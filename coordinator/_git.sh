@@ -12,15 +12,18 @@ nobodys() {
     [ -z "${COORD_GUARD-}${GIT_DIR-}${GIT_WORK_TREE-}${GIT_INDEX_FILE-}${GIT_COMMON_DIR-}" ] || return 1
     [ -z "${GIT_OBJECT_DIRECTORY-}${GIT_NAMESPACE-}" ] || return 1
     shift
+    last=
     for word do
         case $word in
-            --) break ;;
+            --) case $last in --*=*) ;; --*|-*[mFCct]) return 1 ;; esac  # is it a message?
+                break ;;
             --p*|--i*|--e*) return 1 ;;  # these ask the user, or read more names
             --*) case $sub$word in rm--q*) return 1 ;; esac ;;
             -*[pi]*) return 1 ;;
             -*q*) [ "$sub" != rm ] || return 1 ;;
             -*e*) [ "$sub" = commit ] || return 1 ;;
         esac
+        last=$word
     done
     place=$("$real" rev-parse --show-toplevel --git-path MERGE_HEAD 2>/dev/null) || return 1
     top=${place%
@@ -28,11 +31,21 @@ nobodys() {
     [ ! -e "${place##*
 }" ] || return 1
     case $sub in
-        add|stage) asked=add; set -- add --dry-run "$@" ;;
-        rm) asked=rm; set -- rm --dry-run "$@" ;;
-        commit) asked=commit; set -- commit --dry-run --porcelain -z "$@" ;;
+        add|stage) asked=add ours=--dry-run ;;
+        rm) asked=rm ours=--dry-run ;;
+        commit) asked=commit ours='--dry-run --porcelain -z' ;;
         *) return 1 ;;
     esac
+    # Of two options that say the opposite the last is meant: ours come after all others.
+    set -- "$asked" "$@"
+    count=$# placed=
+    while [ "$count" -gt 0 ]; do
+        if [ "$1" = -- ] && [ -z "$placed" ]; then placed=1; set -- "$@" $ours; fi
+        set -- "$@" "$1"
+        shift
+        count=$((count - 1))
+    done
+    [ -n "$placed" ] || set -- "$@" $ours
     {
         printf '%s\0' "$top" "$asked"
         "$real" -c core.quotePath=false -c core.fsmonitor=false -c submodule.recurse=false "$@" </dev/null

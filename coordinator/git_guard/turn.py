@@ -7,6 +7,7 @@ Runs the real git to be told what it would do; changes nothing.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -30,10 +31,13 @@ RUN, HAS_TURN, STOP = 0, 10, 1
 AGAIN_S = 0.25
 #: How often a command's own name may stand for another one.
 ALIASES_MAX = 10
+#: How a commit tells what it would have.
+_LISTED = ("--dry-run", "--porcelain", "-z")
+_FORCE = frozenset({"-f", "--force"})
 #: They move HEAD, unless they pass for another reason.
 _OF_HEAD = frozenset({"update-ref", "symbolic-ref", "branch"})
-#: Options of `commit` and `add` that ask the user file by file.
-_ASKS_THE_USER = frozenset({"-p", "--patch", "-i", "--interactive", "-e", "--edit-patch"})
+#: What stands for all that these might take, where that is not known beforehand.
+_ALL = {"add": ("-A",), "rm": ("-r", "-f", "--cached", ":/"), "commit": ("-a",)}
 
 
 class Program:
@@ -144,12 +148,11 @@ def _passes(git: Program, rest: list[str]) -> bool:
 
 def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> int:
     """A commit, or what is taken into the index or out of it: nothing of what others hold."""
-    name, args = rest[0], rest[1:]
-    options = args[: args.index("--")] if "--" in args else args
-    if _ASKS_THE_USER.intersection(options):
-        return RUN  # the hook of the commit looks at what was chosen
+    name = rest[0]
     if name == "commit":
-        said = check.commit_of(*_committed(git, top, args))
+        said = check.commit_of(*_committed(git, top, rest))
+    elif git_commands.asks_the_user(rest):
+        return RUN  # the commit is looked at
     else:
         said = check.index_of(_indexed(git, top, rest), name)
     sys.stderr.write(harmless(said))
@@ -161,8 +164,11 @@ def _indexed(git: Program, top: Path, rest: list[str]) -> list[str]:
     name, args = rest[0], rest[1:]
     if name in ("add", "stage", "rm"):
         name = "rm" if name == "rm" else "add"
-        shown = git.says("-c", "core.quotePath=false", name, "--dry-run", *_loud(args, name),
-                         ended=(0, 1))
+        if _reads_names(rest):
+            rest = [name, *_ALL[name], *(("-f",) if _FORCE.intersection(args) else ())]
+        else:
+            rest = [name, *_loud(args, name)]
+        shown = git.says(*git_commands.with_options(rest, ["--dry-run"]), ended=(0, 1))
         return git_listings.added(shown or b"")
     below = git.line("rev-parse", "--show-prefix")
 
@@ -197,13 +203,31 @@ def _names(said: bytes | None) -> list[str]:
     return [os.fsdecode(name) for name in (said or b"").split(b"\0") if name]
 
 
-def _committed(git: Program, top: Path, args: list[str]) -> tuple[list[str], set[str]]:
-    """The files that a commit with these arguments would have; of a merge, what differs from every
-    parent. And those that it would have as they are in the working tree, not only in the index."""
-    shown = git.says("commit", "--dry-run", "--porcelain", "-z", *args, ended=(0, 1))
-    if shown is None or git.line("rev-parse", "-q", "--verify", "MERGE_HEAD"):
-        return repository.staged(top), set()
-    return git_listings.committed(shown)
+def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set[str]]:
+    """The files that this commit would have; of a merge, what differs from every parent. And those
+    that it would have as they are in the working tree, not only in the index. Where nobody can tell
+    that beforehand, all that differ."""
+    everything = ["commit", *_ALL["commit"]]
+    known = not git_commands.asks_the_user(rest) and not _reads_names(rest)
+    listed: list[str] = []
+    saved: set[str] = set()
+    for words in ([rest] if known else []) + [everything]:
+        shown = git.says(*git_commands.with_options(words, _LISTED), ended=(0, 1))
+        with contextlib.suppress(ValueError):
+            if shown is not None:
+                listed, saved = git_listings.committed(shown)
+                break
+    if not git.line("rev-parse", "-q", "--verify", "MERGE_HEAD"):
+        return listed, saved
+    staged = repository.staged(top)
+    unstaged = _names(git.says("diff", "--name-only", "-z", "--no-renames"))
+    return [*staged, *set(listed).intersection(unstaged).difference(staged)], set(unstaged)
+
+
+def _reads_names(rest: Sequence[str]) -> bool:
+    """Whether it reads what it takes from where that can be read only once."""
+    source = git_commands.names_from(rest)
+    return source is not None and not Path(source).is_file()
 
 
 def _wait_for_turn(root: Path, request: rq.GitTurn) -> None:

@@ -18,6 +18,19 @@ _PLUMBING = frozenset({"add", "stage", "commit", "update-index", "update-ref", "
 _REFRESHING = frozenset({"--refresh", "--really-refresh"})
 #: They may run git's own hooks of commits and pushes.
 COMMITS = frozenset({"commit", "push", "merge", "rebase", "cherry-pick", "revert", "am", "pull"})
+#: Options of what is looked at beforehand which take the next word, whatever it is.
+_VALUED_SHORT = {"commit": "mFCct"}
+_VALUED = {
+    "commit": ("--message", "--file", "--author", "--date", "--template", "--cleanup", "--fixup",
+               "--squash", "--trailer", "--reuse-message", "--reedit-message"),
+    "add": ("--chmod",), "stage": ("--chmod",),
+}
+_FROM_FILE = "--pathspec-from-file"
+#: Options by which they ask the user file by file.
+_ASKING = {"commit": ("p", ("--patch", "--interactive")),
+           "add": ("pie", ("--patch", "--interactive", "--edit"))}
+#: After this there are no more options.
+_ENDS = ("--", "--end-of-options")
 _EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
 
 
@@ -159,3 +172,67 @@ def written(name: str, args: Sequence[str]) -> list[str]:
     if name in ("checkout", "stash") and "--" in args:
         return list(args[args.index("--") + 1 :])
     return []
+
+
+def asks_the_user(rest: Sequence[str]) -> bool:
+    """Whether `add` or `commit` lets the user choose, so that beforehand nobody knows what."""
+    name, args = rest[0], rest[1:]
+    letters, words = _ASKING.get("add" if name == "stage" else name, ("", ()))
+    for word in _options(name, args):
+        if any(_is_short_for(word, full) for full in words):
+            return True
+        if word[:1] == "-" and word[:2] != "--":
+            for letter in word[1:]:
+                if letter in letters:
+                    return True
+                if letter in _VALUED_SHORT.get(name, "") or letter in "uS":
+                    break
+    return False
+
+
+def names_from(rest: Sequence[str]) -> str | None:
+    """The file from which it reads what it takes; None where it reads that from none."""
+    found, args = None, list(_options(rest[0], rest[1:]))
+    for at, word in enumerate(args):
+        option, given, value = word.partition("=")
+        if _is_short_for(option, _FROM_FILE):
+            found = value if given else "".join(args[at + 1 : at + 2])
+    return found
+
+
+def with_options(rest: Sequence[str], ours: Sequence[str]) -> list[str]:
+    """The command with our options after all others: of two that say the opposite, git means the
+    last one."""
+    end = 1 + len(_options(rest[0], rest[1:]))
+    return [*rest[:end], *ours, *rest[end:]]
+
+
+def _options(name: str, args: Sequence[str]) -> Sequence[str]:
+    """What comes before the word that ends the options."""
+    taken = False
+    for at, word in enumerate(args):
+        if taken:
+            taken = False
+        elif word in _ENDS:
+            return args[:at]
+        else:
+            taken = _takes_the_next(name, word)
+    return args
+
+
+def _takes_the_next(name: str, word: str) -> bool:
+    if word.startswith("--"):
+        return any(_is_short_for(word, full) for full in (*_VALUED.get(name, ()), _FROM_FILE))
+    if not word.startswith("-"):
+        return False
+    for at, letter in enumerate(word[1:], 2):
+        if letter in _VALUED_SHORT.get(name, ""):
+            return at == len(word)
+        if name == "commit" and letter in "uS":
+            return False  # the rest is its value
+    return False
+
+
+def _is_short_for(word: str, option: str) -> bool:
+    """Whether it is this option, or the beginning of its name, which git takes for it."""
+    return len(word) > 2 and option.startswith(word)

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import re
 
-_ADDED = re.compile(r"^(?:add|remove|rm) '(.*)'$", re.MULTILINE)
+#: (A name may have line breaks in it.)
+_ADDED = re.compile(r"^(?:add|remove|rm) '(.*?)'\n(?=(?:add|remove|rm) '|\Z)",
+                    re.MULTILINE | re.DOTALL)
+#: The state of a file in the index and in the working tree.
+_STATE = re.compile(rb"[ MTADRCUX?!]{2} .")
 _LINK, _NO_MODE = b"120000", b"000000"
 
 
@@ -18,11 +22,19 @@ def added(said: bytes) -> list[str]:
 
 def committed(said: bytes) -> tuple[list[str], set[str]]:
     """Of `git commit --dry-run --porcelain -z`: the files, and those of them that the commit would
-    have as they are in the working tree, not only in the index."""
+    have as they are in the working tree, not only in the index.
+
+    Raises:
+        ValueError: it is no such listing.
+    """
     saved = set()
-    out, fields = [], iter(said.split(b"\0"))
+    out, fields = [], iter(said.removesuffix(b"\0").split(b"\0") if said else [])
     for field in fields:
-        if field[:1] in (b" ", b"?", b"!", b""):
+        if field.startswith(b"## "):  # the branch
+            continue
+        if not _STATE.match(field):
+            raise ValueError(field)
+        if field[:1] in (b" ", b"?", b"!"):
             continue
         out.append(_text(field[3:]))
         if field[1:2] == b" ":

@@ -97,7 +97,8 @@ def test_what_is_nobody_elses_is_told_by_a_bare_interpreter(repo: Stand) -> None
     for name in ("b.py", "c.py", "with space.py", "ü.py"):
         repo.write(name, "mine\n")
     for command in ("git add b.py", "git add -v c.py 'with space.py'", "git stage ü.py", "git commit -qm 'mine' -- b.py", "git commit -qm more", "git rm -r c.py",
-                    "git commit -q --amend --no-edit", "git add -A", "git add .", "git -c user.name=x log -1"):
+                    "git commit -q --amend --no-edit", "git add -A", "git add .", "git add -- b.py", "git rm --cached --no-dry-run b.py",
+                    "git commit -q --long --allow-empty -m x --branch", "git -c user.name=x log -1"):
         assert agent.does(f"({BARE} {command}) 2>&1") == 0, (command, agent.said)
     assert agent.does(f"git reset -q --mixed -- .; echo more >> b.py; {BARE} git commit -qam last") == 0, agent.said
     assert agent.does("git log --format=%s -3") == 0 and agent.said == ["last", "more", "mine"], agent.said
@@ -113,7 +114,7 @@ def test_what_is_not_plain_is_weighed(repo: Stand) -> None:
     repo.run("git", "init", "-q", "inner")
     repo.write("inner/x.py", "x\n")
     for command in ("git add a.py", "git add -A", "git commit -qam x", "git commit -qm x -- a.py", "git rm -q --cached b.py", "git -C . add b.py", "git add -p b.py",
-                    "git add --pathspec-from-file=- <<E\na.py\nE", "git mv b.py c.py", "git -C inner add x.py", "cd inner; git add x.py",
+                    "git add --pathspec-from-file=- <<E\na.py\nE", "git commit -m -- b.py", "git mv b.py c.py", "git -C inner add x.py", "cd inner; git add x.py",
                     "GIT_INDEX_FILE=/tmp/other git add b.py"):
         assert agent.does(f"(export {BARE}; {command}) 2>&1") != 0, (command, agent.said)
     assert agent.does("git rm -q --cached b.py && git reset -q -- b.py && git -C inner add x.py") == 0, agent.said
@@ -143,14 +144,39 @@ def test_what_others_hold_is_not_committed_whatever_hooks_are_left_out(repo: Sta
     for command in ("git commit --no-verify -qm x -- a.py", "git commit -n -qam x", "git add a.py", "git add -A", "git add .", "git commit -o a.py -nm x",
                     "git -c core.hooksPath=/dev/null commit -am x", "git stage :/", "git config alias.ci 'commit -n'; git ci -am x",
                     "git rm --cached a.py", "git rm -qr --cached .", "git mv a.py z.py", "git update-index a.py", "git update-index --force-remove a.py",
-                    "git update-index --add --cacheinfo 100644,$(git hash-object b.py),a.py"):
+                    "git update-index --add --cacheinfo 100644,$(git hash-object b.py),a.py",
+                    # What they say of themselves is no more to be believed, …
+                    *(f"git commit -n {odd} -am x" for odd in ("--long", "--short", "--branch", "--no-porcelain --no-dry-run", "--no-null -v", "-e")),
+                    "git commit -n --no-dry-run -m -- -a", "git commit -nm x --no-dry-run -- a.py", "git commit -nm x --end-of-options a.py",
+                    "git add --no-dry-run a.py", "git rm --no-dry-run -q --cached a.py", "git add -f --no-dry-run -- a.py",
+                    # … nor is what they read only once, or ask for.
+                    "printf a.py | git commit -nm x --pathspec-from-file=-", "printf a.py | git add --pathspec-from-f -",
+                    "printf a.py | git rm --cached --pathspec-from-file=/dev/stdin", "bash -c 'git add --pathspec-from-file <(echo a.py)'",
+                    "echo a.py > names; git add --pathspec-from-file names", "printf 'y\\ny\\n' | git commit -n --pat -m x",
+                    "printf 'y\\ny\\n' | git commit -npm x", "printf '5\\n1\\n\\ny\\ny\\nq\\n' | git commit -nm x --inter"):
         assert agent.does(f"({command}) 2>&1") != 0, command
         assert "a.py: held by ann" in "\n".join(agent.said), (command, agent.said)
+    assert repo.run("git", "diff", "--cached", "--name-only").stdout == ""
     repo.run("git", "add", "a.py")  # a person's doing
     assert agent.does("git commit -n -qm x 2>&1") != 0 and "a.py: held by ann" in "\n".join(agent.said)
     assert repo.run("git", "log", "--format=%s").stdout == "one\n"
     repo.coord("unlock", "a.py", "--agent", "ann")
     assert agent.does("git commit -qm x 2>&1") == 0, agent.said
+
+
+@ONCE
+def test_a_merge_takes_nothing_along_that_others_hold(repo: Stand) -> None:
+    """What a branch brings was committed there; what lies beside it in the working tree was not."""
+    agent = repo.agent()
+    repo.write("d.py", "one\n")
+    repo.run("git", "add", "d.py")
+    repo.run("git", "commit", "-qm", "d")
+    assert agent.does("git merge -q --no-commit --no-ff topic") == 0, agent.said
+    repo.coord("lock", "d.py", "--agent", "ann")
+    repo.write("d.py", "half of it\n")
+    assert agent.does("git commit -n -qam x 2>&1") != 0 and "d.py: held by ann" in "\n".join(agent.said)
+    assert agent.does("git commit -n -qm merged 2>&1") == 0, agent.said
+    assert repo.run("git", "show", "HEAD:d.py").stdout == "one\n" and repo.run("git", "show", "HEAD:a.py").stdout == "topic\n"
 
 
 @ONCE
