@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -182,13 +183,14 @@ def _starts(root: Path, client: Client, runs: int) -> tuple[list[float], list[fl
         subprocess.run(command(), cwd=root, check=True)
         return time.perf_counter() - before
 
+    def entered(request: rq.OpenSession) -> list[str]:
+        return [*orders.entrance(client.call(request), root), "true"]
+
     agents = [_registered(client) for _ in range(runs)]
     inside, bare = [], []
     for agent in agents:
         request = rq.OpenSession(agent=agent, path=os.environ["PATH"])
-        # (mypy cannot tell the type of a lambda's default)
-        inside.append(spent(lambda request=request: [  # type: ignore[misc]
-            *orders.entrance(client.call(request), root), "true"]))
+        inside.append(spent(partial(entered, request)))
         bare.append(spent(lambda: ["true"]))
     return inside, bare
 

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,8 +100,7 @@ def _all_down(as_json: bool) -> int:
         state = StateDir(Path(note.root))
         try:
             with _wire(note) as wire:
-                # (mypy has no type for a lambda whose default binds the loop's variable.)
-                _stop(state, lambda note=note: reach(Path(note.socket)), wire)  # type: ignore[misc]
+                _stop(state, partial(reach, Path(note.socket)), wire)
         except Refusal as refusal:
             if refusal.code is Code.DAEMON_DOWN:
                 continue  # it does not run

@@ -173,7 +173,8 @@ class Client:
         self.agent, self._wire.token = known.agent, known.token
         return known.agent
 
-    def _me(self) -> str:
+    def name(self) -> str:
+        """The name that all its requests bear; it is registered if it was not."""
         if self.agent is None or self._wire.token is None:
             self.register()
         assert self.agent is not None
@@ -190,7 +191,7 @@ class Client:
             Refusal: LOCKED with who holds them, excerpts and other work; and others.
         """
         return self.call(
-            rq.Acquire(agent=self._me(), resources=list(resources), ttl_s=ttl, mode=mode,
+            rq.Acquire(agent=self.name(), resources=list(resources), ttl_s=ttl, mode=mode,
                        wait_s=wait, description=description, task=task, priority=priority,
                        retry=retry, cwd=os.getcwd())  # noqa: PTH109
         )
@@ -202,7 +203,7 @@ class Client:
             Refusal: NOT_HOLDER, UNKNOWN_LEASE, STALE_TOKEN.
         """
         return self.call(
-            rq.Release(agent=self._me(), resources=list(resources), acquisition_id=acquisition,
+            rq.Release(agent=self.name(), resources=list(resources), acquisition_id=acquisition,
                        cwd=os.getcwd())  # noqa: PTH109
         )
 
@@ -215,7 +216,7 @@ class Client:
             Refusal: REGION_CHANGED with the fresh text, PARSE_INVALID, OUT_OF_SCOPE_EDIT,
                 NOT_HOLDER, UNKNOWN_LEASE, STALE_TOKEN; LOCKED: another writes the file just now.
         """
-        return self.call(rq.CommitRegion(agent=self._me(), regions=[
+        return self.call(rq.CommitRegion(agent=self.name(), regions=[
             rq.RegionText(resource=resource, text=text, content_hash=content_hash,
                           lease_token=lease_token)]))
 
@@ -226,21 +227,21 @@ class Client:
         Raises:
             Refusal: NOTHING_TO_DO, LOCKED, TASK_TAKEN, TASK_NOT_READY.
         """
-        return self.call(rq.TaskClaim(agent=self._me(), task=task, ttl_s=ttl, wait_s=wait))
+        return self.call(rq.TaskClaim(agent=self.name(), task=task, ttl_s=ttl, wait_s=wait))
 
     def done(self, task: str, result: str = "") -> rq.Task:
         """Finish a claimed task."""
-        return self.call(rq.TaskDone(agent=self._me(), task=task, result=result))
+        return self.call(rq.TaskDone(agent=self.name(), task=task, result=result))
 
     def fail(self, task: str, reason: str = "", blocked: Sequence[str] = ()) -> rq.Task:
         """Give a claimed task back."""
         return self.call(
-            rq.TaskFail(agent=self._me(), task=task, reason=reason, blocked=list(blocked))
+            rq.TaskFail(agent=self.name(), task=task, reason=reason, blocked=list(blocked))
         )
 
     def heartbeat(self, progress: str | None = None, ack: int = 0) -> rq.Alive:
         """Say that the agent lives (and, with `progress`, moves); its messages come back."""
-        return self.call(rq.Heartbeat(agent=self._me(), progress=progress, ack=ack))
+        return self.call(rq.Heartbeat(agent=self.name(), progress=progress, ack=ack))
 
     @contextlib.contextmanager
     def lease(

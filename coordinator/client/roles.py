@@ -11,6 +11,9 @@ itself but `Command`.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -86,16 +89,20 @@ class Command:
 
     def validate(self, work: Work) -> str:
         """See `Validator`."""
-        try:
-            done = subprocess.run(["sh", "-c", self.command], cwd=self.folder, timeout=self.seconds,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, check=False)
-        except subprocess.TimeoutExpired:
-            return f"{self.command} took over {self.seconds:g} s"
-        if not done.returncode:
+        with subprocess.Popen(["sh", "-c", self.command], cwd=self.folder, start_new_session=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as process:
+            try:
+                said, _ = process.communicate(timeout=self.seconds)
+            except subprocess.TimeoutExpired:
+                return f"{self.command} took over {self.seconds:g} s"
+            finally:  # what it started ends with it, also when this is interrupted
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        if not process.returncode:
             return ""
-        said = done.stdout.decode("utf-8", "replace")[-TAIL_CHARS:]
-        return f"{self.command} failed (exit code {done.returncode}):\n{said}"
+        tail = said.decode("utf-8", "replace")[-TAIL_CHARS:]
+        return f"{self.command} failed (exit code {process.returncode}):\n{tail}"
 
 
 class CoordinatorsRecovery:
@@ -117,7 +124,7 @@ def carry(client: Client, *, editor: Editor, task: str | None = None,
         Refusal: it cannot be claimed, or a commit was refused for what no attempt cures.
         Exception: whatever a role raises; the task has failed then.
     """
-    agent = client._me()  # (the name that all its requests bear)
+    agent = client.name()
     claimed = client.call(rq.TaskClaim(agent=agent, task=task))
     name = claimed.task.task
     work = Work(claimed.task, claimed, list(claimed.leases))

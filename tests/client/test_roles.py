@@ -13,6 +13,7 @@ from coordinator import Client, Code, Refusal
 from coordinator.client.roles import Command, Work, carry
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.launch.conftest import alive
 from tests.waiting import until
 
 TEXT = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
@@ -80,7 +81,15 @@ def test_a_validator_sends_it_back_with_its_words(repo: Repo, ann: Client, tmp_p
     assert refusal is not None and refusal.code is Code.VERIFY_FAILED and "it is not four" in refusal.message
     said = " ".join(ann.call(rq.Explain(subject=task)).sentences)
     assert "VERIFY_FAILED, so correct" in said and said.count("COMMITTED") == 2
-    assert "took over" in Command("sleep 9", seconds=0.1).validate(editor.shown[0])
+
+
+def test_what_took_too_long_ends_with_all_that_it_started(ann: Client, tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    command = Command(f"sleep 600 & echo $! > '{note}'; wait", seconds=1.0)
+    claimed = ann.claim(add(ann, "a.py"))
+    assert "took over 1 s" in command.validate(Work(claimed.task, claimed))
+    started = int(note.read_text())
+    until(lambda: not alive(started))
 
 
 def test_what_nobody_gets_right_is_a_persons(repo: Repo, ann: Client) -> None:

@@ -148,6 +148,22 @@ def test_nor_does_who_comes_later_to_what_another_took_first(world: World) -> No
     assert holders(world) == {"b.py": "bob", "f/": "eve"}, "what was there is eve's"
 
 
+def test_what_was_leased_after_a_rename_was_heard_of_does_not_follow_it(world: World) -> None:
+    """Of a directory no inode is known: the time tells."""
+    for name in ("d/x.py", "d/sub/y.py"):
+        world.write(name, "one\n")
+    world.acquire("ann", "d/sub/")
+    heard = world.view().now
+    world.clock.advance(1000)
+    os.rename(world.root / "d", world.root / "e")
+    world.write("d/x.py", "new\n")
+    world.acquire("bob", "d/x.py")
+    world.acquire("cyd", "d/new/")
+    world.decide(lambda tx: renames.follow(world.service, tx, "d", "e", heard))
+    assert holders(world) == {"e/sub/": "ann", "d/x.py": "bob", "d/new/": "cyd"}
+    one_holder_of_each_file(world)
+
+
 def test_a_lease_follows_where_nobody_is(world: World) -> None:
     world.write("a.py", "one\n")
     world.acquire("ann", "a.py")
