@@ -166,10 +166,12 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
 
 class Parts(msgspec.Struct, frozen=True, gc=False):
     """Regions of one file, by name. None: the whole file, for single regions cannot be told.
-    `hash`: the content that this was told of; None: there is no file."""
+    `hash`: the content that this was told of; None: there is no file. `outward`: others may see
+    what changes, for it is not within bodies of functions alone; told of Python."""
 
     names: list[str] | None
     hash: str | None = None
+    outward: bool = False
 
 
 Fact = Located | Bytes | Listing | Parts | str | bool | list[str] | Refusal | None

@@ -18,6 +18,7 @@ from coordinator.regions.languages import language_of
 from coordinator.regions.outline import Outline, Region
 from coordinator.regions.process import Outlines
 from coordinator.rules.edits import Edit, candidate
+from coordinator.rules.function_bodies import is_body_alone
 from coordinator.words.resource_names import HEADER
 
 #: Languages in which a definition outside of all others reads alone as it does in its file.
@@ -102,12 +103,15 @@ class FileRegions:
         made = candidate(data, edits)
         if made is None:
             return Parts(None, digest(data))
-        names = self._changed_within(path, data, made)
-        if names is not None:
+        within = self._changed_within(path, data, made)
+        if within is not None:
             self._expected = path, made
+            names, outward = within
         else:
             names = self._changed(path, data, made)
-        return Parts(names, digest(data))
+            outward = names is None or _outward(names, self.outline(path, data), data,
+                                                self.outline(path, made), made)
+        return Parts(names, digest(data), outward and path.endswith(".py"))
 
     def prepare(self, path: str, data: bytes) -> None:
         """Divide what will be asked about next, beside whoever asks now; what is small is divided
@@ -118,9 +122,9 @@ class FileRegions:
     def changed(self, path: str, before: bytes, after: bytes) -> tuple[list[str] | None, bool]:
         """The regions that differ (None: the whole file), and whether the second cannot be read
         where the first could."""
-        names = self._changed_within(path, before, after)
-        if names is not None:
-            return names, False
+        within = self._changed_within(path, before, after)
+        if within is not None:
+            return within[0], False
         old, new = self.outline(path, before), self.outline(path, after)
         return changed(old, before, new, after), new.broken and not old.broken
 
@@ -156,9 +160,10 @@ class FileRegions:
             data = data[:start] + was + data[end:]
         return data
 
-    def _changed_within(self, path: str, before: bytes, after: bytes) -> list[str] | None:
+    def _changed_within(self, path: str, before: bytes,
+                        after: bytes) -> tuple[list[str] | None, bool] | None:
         """The same where all that differs is within one definition, of which alone the grammar is
-        asked: a file has many. None: so it cannot be told.
+        asked: a file has many; and whether others see it. None: so it cannot be told.
 
         What reads as one definition by itself, from its first byte to its last, reads as that in
         its place, too: what is around it is the same, and nothing is left open.
@@ -179,7 +184,8 @@ class FileRegions:
                                           if _is_top(one, region)] != [HEADER, around.name]
                for one in (was, now)):
             return None
-        return changed(was, old, now, new)
+        names = changed(was, old, now, new)
+        return names, names is None or _outward(names, was, old, now, new)
 
     def _nested(self, path: str, data: bytes, name: str) -> Region | None:
         return _find(self.outline(path, data, nested=True), name) if "." in name else None
@@ -218,6 +224,17 @@ def _is_top(outline: Outline, region: Region) -> bool:
     return not any(other.name != HEADER and other is not region and other.start <= region.start
                    and region.end <= other.end for other in outline.regions
                    if other.kind == "class")
+
+
+def _outward(names: Sequence[str], was: Outline, before: bytes, now: Outline,
+             after: bytes) -> bool:
+    """Whether others may see a change of these regions. Told of Python."""
+    for name in names:
+        old, new = _find(was, name), _find(now, name)
+        if old is None or new is None or not is_body_alone(before[old.start:old.end],
+                                                           after[new.start:new.end]):
+            return True
+    return False
 
 
 def _find(outline: Outline, name: str) -> Region | None:

@@ -149,6 +149,17 @@ class Meaning:
         except MeaningError as bad:
             return Outcome("ESCALATION_REQUIRED", path, note=str(bad))
 
+    def judge_within(self, seconds: float, path: str, old: bytes | None, new: bytes | None,
+                     held: Collection[str] = ()) -> Outcome:
+        """The same for who goes on without it: so long at most, waiting for others' questions
+        included.
+
+        Raises:
+            MeaningError
+        """
+        return self._asked(Judgement(path, old, new, sorted(held)), Judged, seconds,
+                           in_turn=False).outcome
+
     def worker_id(self) -> int | None:
         """The process id of the worker; None while there is none."""
         return self._worker.pid
@@ -177,7 +188,8 @@ class Meaning:
             self._asked(Update([], paths), Updated)
             return 1
 
-    def _asked(self, question: Question, kind: type[T], seconds: float | None = None) -> T:
+    def _asked(self, question: Question, kind: type[T], seconds: float | None = None, *,
+               in_turn: bool = True) -> T:
         """Ask, and have an answer of this kind.
 
         Raises:
@@ -186,7 +198,8 @@ class Meaning:
         most = seconds or self._seconds
         body = msgspec.msgpack.encode(Asked(question, most + 1))
         try:
-            answer: Answer = msgspec.msgpack.decode(self._worker.ask(body, most), type=Answer)
+            said = self._worker.ask(body, most, in_turn=in_turn)
+            answer: Answer = msgspec.msgpack.decode(said, type=Answer)
         except TimeoutError:
             raise _EndedError(f"it took over {most:g} s") from None
         except WorkerEndedError:

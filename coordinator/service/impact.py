@@ -7,7 +7,7 @@ Works in threads that may wait: never in the loop's, never in a transaction.
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Collection, Iterable
 from threading import Lock
 
@@ -21,13 +21,10 @@ SUFFIX = ".py"
 TOLD_MAX = 5
 #: So many changed files are looked at one by one; of more, all are looked through.
 CHANGED_MAX = 2_000
-
-
-#: A function up to its body: comments and decorators of a line each, a head of one line.
-_HEAD = re.compile(rb"(?:[ \t]*(?:[#@][^\n]*)?\n)*[ \t]*(?:async[ \t]+)?def[ \t][^\n]*:[ \t]*\r?\n")
-#: What a body tells others.
-_TOLD = re.compile(rb"\b(?:self|cls)\.\w+[^\n]*=|\bglobal\b|\bnonlocal\b|\byield\b|\bawait\b|"
-                   rb"\bsetattr\b|\bdef\b|\bclass\b|\bimport\b")
+#: So many are looked at while an agent waits; of more, all are looked through beside it.
+AT_ONCE_MAX = 50
+#: Where a judgement took too long for an agent that waits, none is made for others so long (s).
+REST_S = 60.0
 
 
 class Impact:
@@ -38,6 +35,7 @@ class Impact:
         self._lock = Lock()
         self._changed: set[str] = set()
         self._asked = self._all = False
+        self._rests_until = 0.0
 
     def note(self, paths: Iterable[str]) -> None:
         """These files were changed, as far as is seen."""
@@ -54,9 +52,13 @@ class Impact:
         """End the worker, if there is one."""
         self._meaning.close()
 
-    def judge(self, path: str, before: bytes, after: bytes,
-              held: Collection[str]) -> Outcome | str:
-        """What a change of this file breaks; or why that is not known."""
+    def judge(self, path: str, before: bytes, after: bytes, held: Collection[str],
+              seconds: float | None = None) -> Outcome | str:
+        """What a change of this file breaks; or why that is not known.
+
+        Args:
+            seconds: how long that may take, where an agent waits for it and goes on without.
+        """
         state = self._meaning.progress()
         if not self._asked or state.state in ("not begun", "failed", "stopped"):
             self._asked = True
@@ -65,11 +67,16 @@ class Impact:
         if state.state != "done":
             return (f"what it breaks elsewhere is not known yet: {state.done:,} of "
                     f"{state.files:,} files were read")
+        if seconds is not None and time.monotonic() < self._rests_until:
+            return "what it breaks elsewhere is not known: it took too long a moment ago"
         with self._lock:
             changed, self._changed = self._changed, set()
             every, self._all = self._all, False
         try:
-            if every or len(changed) > CHANGED_MAX:
+            if every or len(changed) > (CHANGED_MAX if seconds is None else AT_ONCE_MAX):
+                if seconds is not None:
+                    self._meaning.start()
+                    return "what it breaks elsewhere is not known yet: much has changed"
                 self._meaning.read_all()
             elif changed:
                 self._meaning.update(changed)
@@ -78,16 +85,13 @@ class Impact:
                 self._changed |= changed
                 self._all = self._all or every
             return f"what it breaks elsewhere is not known ({bad})"
-        return self._meaning.judge(path, before, after, held)
-
-
-def is_body_alone(before: bytes, after: bytes) -> bool:
-    """Whether all that differs is within one function's body, where nobody else sees it: the head
-    is the same, and so is what a body tells others (attributes, globals, whether it yields). What
-    is not plain is not."""
-    one, two = _HEAD.match(before), _HEAD.match(after)
-    return (one is not None and two is not None and one[0] == two[0]
-            and _TOLD.findall(before) == _TOLD.findall(after))
+        if seconds is None:
+            return self._meaning.judge(path, before, after, held)
+        try:
+            return self._meaning.judge_within(seconds, path, before, after, held)
+        except MeaningError as bad:
+            self._rests_until = time.monotonic() + REST_S
+            return f"what it breaks elsewhere is not known ({bad})"
 
 
 def refused(outcome: Outcome, held: Collection[str]) -> Refusal | None:

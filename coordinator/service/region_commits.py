@@ -17,13 +17,14 @@ from functools import partial
 from coordinator.files.content import digest, is_executable
 from coordinator.looking.facts import Lapsed, Unready
 from coordinator.looking.spliced import NewText, spliced
+from coordinator.rules.function_bodies import is_body_alone
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.backlog import blackboard
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
-from coordinator.service.impact import SUFFIX, is_body_alone, refused
+from coordinator.service.impact import SUFFIX, refused
 from coordinator.service.leasing import grant
 from coordinator.service.leasing.leases import stale
 from coordinator.service.leasing.overlapping import near

@@ -282,6 +282,10 @@ SELECT * FROM file_locks
 WHERE expires_at > ?1 AND fencing_token > ?2 AND (?3 IS NULL OR locked_by = ?3)
 ORDER BY fencing_token LIMIT ?4;
 
+-- name: held_by_others
+SELECT 1 FROM file_locks
+WHERE expires_at > ?1 AND locked_by NOT IN (?2, ?3) AND kind != 'key' LIMIT 1;
+
 -- name: lease_count
 SELECT count(*) FROM file_locks WHERE locked_by = ?1 AND expires_at > ?2;
 

@@ -41,14 +41,24 @@ class WorkerProcess:
         process = self._process
         return process.pid if process is not None else None
 
-    def ask(self, body: bytes, seconds: float) -> bytes:
+    def ask(self, body: bytes, seconds: float, *, in_turn: bool = True) -> bytes:
         """The body of the answer.
 
+        Args:
+            in_turn: wait for the questions of others, however long these take. If not, that is part
+                of the time, and where it is over the worker goes on with theirs.
+
         Raises:
-            TimeoutError: there was none in time, and the worker was ended; WorkerEndedError.
+            TimeoutError: there was none in time, and the worker was ended if it was at work on
+                this; WorkerEndedError.
         """
-        with self._lock:
-            until = time.monotonic() + seconds
+        until = time.monotonic() + seconds
+        if not self._lock.acquire(timeout=-1 if in_turn else seconds):
+            raise TimeoutError
+        with contextlib.ExitStack() as turn:
+            turn.callback(self._lock.release)
+            if in_turn:
+                until = time.monotonic() + seconds
             try:
                 return _exchange(self._started(), frame(body), until)
             except TimeoutError:

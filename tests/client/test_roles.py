@@ -75,7 +75,7 @@ def test_each_outcome_has_its_next_attempt(repo: Repo, ann: Client) -> None:
 def test_a_validator_sends_it_back_with_its_words(repo: Repo, ann: Client, tmp_path: Path) -> None:
     task = add(ann, "a.py::f")
     editor = Editor(text("a.py::f", "def f():\n    return 3\n"), text("a.py::f", "def f():\n    return 4\n"))
-    check = Command(f"{sys.executable} -B -c \"import a; assert a.f() == 4, 'it is not four'\"", repo.root)
+    check = Command(f"'{sys.executable}' -B -c \"import a; assert a.f() == 4, 'it is not four'\"", repo.root)
     assert carry(ann, task=task, editor=editor, validator=check).state == "done"
     refusal = editor.shown[1].refusal
     assert refusal is not None and refusal.code is Code.VERIFY_FAILED and "it is not four" in refusal.message

@@ -159,7 +159,7 @@ BROKEN = {
     "ends at once": "false",
     "says it is done": "true",
     "is killed": "sh -c 'kill -9 $$' --",
-    "has no coord": f"{sys.executable} -I -S",
+    "has no coord": f"'{sys.executable}' -I -S",
 }
 
 

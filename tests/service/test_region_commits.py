@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.meaning.process import Meaning
-from coordinator.service.impact import Impact, is_body_alone
+from coordinator.rules.function_bodies import is_body_alone
+from coordinator.service.impact import Impact
 from coordinator.settings import Leases, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

@@ -18,7 +18,7 @@ from coordinator.rules.edits import Edit
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service.core import Actor, Service
-from coordinator.service.enforcement import write_windows
+from coordinator.service.enforcement import broken_callers, write_windows
 from coordinator.service.landing import is_launched_worktree
 from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.overlapping import near
@@ -38,10 +38,12 @@ class Wanted:
     Attributes:
         resources: regions and whole files.
         regions: the names of the regions, by file.
+        why: of what an edit breaks elsewhere, why that is to be leased, too, by its name.
     """
 
     resources: list[Located] = field(default_factory=list)
     regions: dict[str, list[str]] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)
 
 
 def needs(heard: HookCall) -> list[AnyNeed]:
@@ -61,24 +63,34 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
     """
     out = Wanted()
     proposed = {}
+    beside: list[Located] = []
     for path, edits in _edits(heard):
         if edits and language_of(path) is not None:
             need = Proposed(path, heard.cwd, edits)
             tx.looked.require([need])
             try:
                 located = tx.looked.place(path, heard.cwd, literal=True)
-                proposed[located.resource.scope] = tx.looked.parts(need)
+                proposed[located.resource.scope] = need, tx.looked.parts(need)
             except Refusal:
                 continue  # it lies outside, or cannot be looked at: as for the file itself
     for located in files:
-        parts = proposed.get(located.resource.scope)
-        names = None if parts is None else _leasable(svc, tx, agent, located, parts)
-        if names is None or parts is None or parts.hash is None:
+        known = proposed.get(located.resource.scope)
+        if known is None:
+            out.resources.append(located)
+            continue
+        edit, parts = known
+        broken = broken_callers.broken(svc, tx, agent, located, edit, parts, _may_be_divided)
+        out.why |= broken.why
+        beside += broken.resources
+        names = None if broken.whole else _leasable(svc, tx, agent, located, parts)
+        if names is None or parts.hash is None:
             out.resources.append(located)
             continue
         name = located.resource.name
         out.regions[name] = names
         out.resources += [_region(svc, located, one) for one in names]
+    taken = {one.resource.name for one in out.resources}
+    out.resources += [one for one in beside if one.resource.name not in taken]
     return out
 
 

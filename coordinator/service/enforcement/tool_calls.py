@@ -15,6 +15,7 @@ from coordinator.looking.facts import AnyNeed, Place, Whole
 from coordinator.rules.commands import commits
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import (
+    broken_callers,
     git_turns,
     proposed_edits,
     read_versions,
@@ -130,6 +131,8 @@ def _before(
                 refusal, wait_s = asked, window_wait_s
             else:
                 refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s, asked=asked)
+                if refusal is not None:
+                    refusal = broken_callers.explained(refusal, asked.why)
                 if not writing:
                     write_windows.drop(tx, heeded.holder, [] if refusal else asked.regions)
         heeded.outside = _outside(tx, call.paths, heard.cwd) if refusal is None else []
@@ -271,6 +274,8 @@ def take(
     notes: list[str] = []
     stale = read_versions.stale(tx, agent, located, since, heeded.receipt, by_command=by_command,
                                 regions=asked.regions if asked is not None else {}, notes=notes)
+    if asked is not None and (said := broken_callers.told(asked.why)):
+        notes.append(said)
     heeded.context = "\n".join(notes)
     return stale
 

@@ -1,0 +1,158 @@
+"""What an edit breaks elsewhere is leased with it: callers of a function that takes more, users of
+a name that is gone.
+
+Asked only where others are at work, and only of a change that others may see; whoever holds nothing
+that breaks, nor wants to, does not feel it. Where nobody knows in time what breaks, the edit is
+as it would be without the question. Decides nothing of who may have what: that is a lease's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from coordinator.looking.facts import Parts, Place, Proposed
+from coordinator.meaning.outcomes import Outcome
+from coordinator.rules.edits import candidate
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.service import repository_files
+from coordinator.service.core import Service
+from coordinator.service.leasing.git_turn import family
+from coordinator.service.leasing.overlapping import near
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located, resource
+
+#: How long an agent waits for a judgement of its edit (seconds).
+SECONDS_MAX = 2.0
+#: An edit that breaks more regions than these is one of the whole file, and of none elsewhere.
+REGIONS_MAX = 40
+#: Sentences that one answer has.
+TOLD_MAX = 3
+
+
+@dataclass(slots=True)
+class Broken:
+    """What an edit breaks.
+
+    Attributes:
+        resources: what is to be leased with it.
+        whole: nobody can tell whom it breaks: it is one of the whole file.
+        why: a sentence for each of these resources, by name; `whole` has the file's own.
+    """
+
+    resources: list[Located] = field(default_factory=list)
+    whole: bool = False
+    why: dict[str, str] = field(default_factory=dict)
+
+
+def broken(svc: Service, tx: Tx, agent: str, located: Located, need: Proposed, parts: Parts,
+           divided: Callable[[Service, Located], bool]) -> Broken:
+    """What this edit of a file breaks that nobody of the agent's holds.
+
+    Args:
+        divided: whether a file may be leased by region.
+
+    Raises:
+        Unready: it was not asked yet, or files were not looked at.
+    """
+    name = located.resource.name
+    if (not parts.outward or svc.impact is None or svc.settings.leases.meaning == "off"
+            or parts.hash is None or not _others_hold(tx, agent)):
+        return Broken()
+    found = tx.looked.after(
+        f"impact {located.path} {parts.hash}", partial(_judged, svc, located, need))
+    if isinstance(found, str) or found.outcome == "ALLOW":
+        return Broken()
+    if found.outcome == "ESCALATION_REQUIRED" or len(found.required) > REGIONS_MAX:
+        said = "; ".join(one.why for one in found.unseen[:TOLD_MAX]) or found.note
+        said = said or f"it breaks {len(found.required)} places"
+        return Broken(whole=True, why={name: f"nobody can tell whom it breaks ({said})"})
+    return _regions(svc, tx, agent, located, found, divided)
+
+
+def explained(refusal: Refusal, why: Mapping[str, str]) -> Refusal:
+    """A refusal to lease what breaks, with the reason why it is to be leased; others as they are.
+    """
+    met = [str(one["resource"]) for one in refusal.facts.get("conflicts", [])]
+    sentences = [said for name, said in why.items() if any(_meets(name, one) for one in met)]
+    if not sentences:
+        return refusal
+    return Refusal(refusal.code, f"With this edit {'; '.join(sentences[:TOLD_MAX])}. "
+                   f"{refusal.message}", next=refusal.next, **refusal.facts)
+
+
+def told(why: Mapping[str, str]) -> str:
+    """What an agent has to know of what was leased with its edit; empty if nothing was."""
+    if not why:
+        return ""
+    more = f"; and {len(why) - TOLD_MAX} more" if len(why) > TOLD_MAX else ""
+    return (f"With this edit {'; '.join(list(why.values())[:TOLD_MAX])}{more}. You have a lease on "
+            f"{', '.join(list(why)[:TOLD_MAX])}, too.")
+
+
+def _judged(svc: Service, located: Located, need: Proposed) -> Outcome | str:
+    """What the index of meaning says. In a thread: it reads the file."""
+    assert svc.impact is not None
+    name = located.resource.name
+    now = repository_files.look(svc, located.worktree, name, keep=True)
+    made = candidate(now.data, need.edits) if now.data is not None else None
+    if now.data is None or made is None:
+        return "it changed meanwhile"
+    return svc.impact.judge(name, now.data, made, (), SECONDS_MAX)
+
+
+def _regions(svc: Service, tx: Tx, agent: str, located: Located, found: Outcome,
+             divided: Callable[[Service, Located], bool]) -> Broken:
+    out = Broken()
+    sure = [one for one in found.breaks if one.sure and one.resource in found.required]
+    places = {one.path: Place(svc.where(located.worktree, one.path), None, True) for one in sure}
+    tx.looked.require(places.values())
+    for one in sure:
+        try:
+            there = tx.looked.located(places[one.path])
+            names = tx.looked.names(there.path) if there.path is not None else []
+        except Refusal:
+            continue  # it lies outside of what is leased here
+        wanted = there
+        if one.region in names and divided(svc, there):
+            made = resource(f"{there.resource.name}::{one.region}", "region",
+                            fold_case=svc.fold_case)
+            wanted = Located(made, there.inode, there.path, there.worktree, there.links,
+                             there.size, there.there)
+        if wanted.resource.name in out.why or _has(tx, agent, wanted):
+            continue
+        out.resources.append(wanted)
+        out.why[wanted.resource.name] = one.why
+    return out
+
+
+def _meets(name: str, held: str) -> bool:
+    """Whether a lease on `held` may be in the way of one on `name`."""
+    path, _, region = name.partition("::")
+    other, _, there = held.partition("::")
+    if path != other:
+        return "*" in held or (held.endswith("/") and name.startswith(held))
+    return not region or not there or region == there or region.startswith(f"{there}.") or (
+        there.startswith(f"{region}."))
+
+
+def _others_hold(tx: Tx, agent: str) -> bool:
+    """Whether anybody else has a lease: else nothing that breaks could be another's."""
+    mine = sorted(family(tx, agent))
+    return tx.row("held_by_others", tx.now, mine[0], mine[-1]) is not None
+
+
+def _has(tx: Tx, agent: str, wanted: Located) -> bool:
+    mine = family(tx, agent)
+    for raw in near(tx, "rivals", wanted.resource):
+        row = LeaseRow(*raw)
+        held = as_resource(row.file_path, row.kind, row.scope)
+        if (row.locked_by in mine and row.mode == "exclusive" and row.expires_at > tx.now
+                and (row.scope == wanted.resource.scope or wanted.resource.scope.startswith(
+                    row.scope)) and overlaps(wanted.resource, held)):
+            return True
+    return False
