@@ -47,7 +47,7 @@ class Leases(Section, frozen=True):
     resources_max: Count = 500
     #: Glob -> what an edit of such a file leases; the last one that matches counts.
     granularity: dict[str, Literal["region", "file"]] = msgspec.field(default_factory=dict)
-    meaning: Literal["refuse", "off"] = "refuse"  # a commit of regions that breaks others' callers
+    meaning: Literal["refuse", "off"] = "refuse"  # what breaks others' callers
     window_s: Seconds = 60.0  # from an edit's permission to its end, others' edits of the file wait
 
 

@@ -61,6 +61,26 @@ def test_every_edit_of_every_agent_lands(repo: Repo) -> None:
         assert client.call(rq.Reviews()).items == []
 
 
+def test_what_breaks_a_caller_that_another_holds_is_refused_with_the_reason(repo: Repo) -> None:
+    repo.write("pay.py", "def charge(account):\n    return 1\n")
+    repo.write("orders.py", "from pay import charge\n\n\ndef a():\n    return charge(1)\n\n\ndef b():\n    return charge(2)\n")
+    eve, ann = repo.client("eve"), Claude(repo, "ann")
+    eve.acquire("orders.py::a")
+    given = {"file_path": str(repo.root / "pay.py"), "old_string": "def charge(account):", "new_string": "def charge(account, amount):"}
+
+    def proposed() -> str:
+        said = ann._call("Edit", given)
+        ann._call("Edit", given, "PostToolUse", tool_response={})
+        return str(said.get("permissionDecisionReason", ""))
+
+    denied = until(proposed)  # (the first question has the files read, and is not held up by that)
+    assert "a() in orders.py calls charge() with one argument; it needs 'amount' now. orders.py::a is leased by eve" in denied
+    eve.release("orders.py::a")
+    assert proposed() == ""
+    with repo.client() as client:
+        assert {one.resource for one in client.call(rq.Locks()).items} >= {"pay.py::charge"}
+
+
 def test_who_edits_while_another_does_waits_for_its_end(repo: Repo) -> None:
     repo.write("a.py", text_of([0, 0]))
     ann, bob = Claude(repo, "ann"), Claude(repo, "bob")

@@ -118,7 +118,8 @@ def test_what_cannot_be_seen_through_is_one_of_the_whole_file(judged: World, ann
     assert "pay.py::note is leased by eve" in denied and "nobody can tell whom it breaks" in denied
     judged.ask(rq.Release(agent="eve", resources=["pay.py::note"]))
     judged.acquire("eve", "other.py")
-    assert not proposes(ann, *NEEDS_MORE, path="pay.py").deny and "pay.py" in holders(judged)
+    heeded = proposes(ann, *NEEDS_MORE, path="pay.py")
+    assert not heeded.deny and "nobody can tell" not in heeded.context and "pay.py" in holders(judged)
 
 
 def test_a_whole_new_text_is_judged_too(judged: World, ann: Session) -> None:

@@ -8,7 +8,7 @@ as it would be without the question. Decides nothing of who may have what: that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -85,8 +85,10 @@ def explained(refusal: Refusal, why: Mapping[str, str]) -> Refusal:
                    f"{refusal.message}", next=refusal.next, **refusal.facts)
 
 
-def told(why: Mapping[str, str]) -> str:
-    """What an agent has to know of what was leased with its edit; empty if nothing was."""
+def told(why: Mapping[str, str], edited: Collection[str]) -> str:
+    """What an agent has to know of what was leased with its edit elsewhere; empty if nothing was.
+    """
+    why = {name: said for name, said in why.items() if name not in edited}
     if not why:
         return ""
     more = f"; and {len(why) - TOLD_MAX} more" if len(why) > TOLD_MAX else ""

@@ -274,8 +274,9 @@ def take(
     notes: list[str] = []
     stale = read_versions.stale(tx, agent, located, since, heeded.receipt, by_command=by_command,
                                 regions=asked.regions if asked is not None else {}, notes=notes)
-    if asked is not None and (said := broken_callers.told(asked.why)):
-        notes.append(said)
+    if asked is not None:
+        said = broken_callers.told(asked.why, [one.resource.name for one in located])
+        notes += [said] if said else []
     heeded.context = "\n".join(notes)
     return stale
 
