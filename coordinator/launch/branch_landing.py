@@ -20,6 +20,7 @@ from coordinator.files.state import StateDir
 from coordinator.launch import recovery
 from coordinator.launch.checkout_update import CheckoutUpdate, in_use
 from coordinator.launch.landing_line import LandingLine
+from coordinator.launch.merge_meaning import MergeMeaning
 from coordinator.launch.region_merge import merges, regions
 from coordinator.launch.verification import WouldLand
 from coordinator.launch.worktrees import Target, Workplace, record
@@ -55,15 +56,18 @@ class _Plan:
 
 class Lander:
     """Lands on one target. `ask` puts a question to the coordinator as the person who launched;
+    `meaning` tells what does not fit together with what landed meanwhile;
     `verify` is handed what is about to land, with what those behind it in the `line` would land on
     top of that, and refuses it or not."""
 
     def __init__(self, state: StateDir, target: Target, ask: Callable[[rq.Request[Any]], Any],
                  verify: Callable[[Sequence[WouldLand]], None] | None = None,
-                 line: LandingLine[Work] | None = None) -> None:
+                 line: LandingLine[Work] | None = None,
+                 meaning: MergeMeaning | None = None) -> None:
         self._state, self._target, self._ask = state, target, ask
         self._verify = verify
         self._line = line if line is not None else LandingLine()
+        self._meaning = meaning
         self._git = Git(target.top)
 
     def land(self, work: Work, finish: Callable[[str], bool]) -> str:
@@ -187,6 +191,8 @@ class Lander:
             )
         changes, moved = git.changes(base, work.commit), git.changes(base, tip)
         both = merges(git, changes, moved, work.message, f"{base}..{tip}")
+        misfits = [] if self._meaning is None else self._meaning.misfits(
+            git, tip, changes, moved, both.entries, self._inside)
         changes = [both.entries.get(entry.path, entry) for entry in changes]
         asked = {entry.path for entry in changes if self._inside(entry.path) in divided}
         parts = regions(git, changes, asked)
@@ -199,7 +205,7 @@ class Lander:
                 regions=parts.get(e.path, []), merged=e.path in both.entries,
                 clash=both.clashes.get(e.path, "")) for e in changes],
             moved=[p for e in moved if (p := self._inside(e.path)) is not None],
-            began_with=list(work.began_with),
+            began_with=list(work.began_with), misfits=misfits,
         ))
 
     @contextlib.contextmanager
@@ -310,7 +316,8 @@ class Lander:
 def _as_check(request: rq.Land) -> rq.LandCheck:
     return rq.LandCheck(
         agent=request.agent, task=request.task, changes=request.changes,
-        began_with=request.began_with, moved=request.moved, target=request.target,
+        began_with=request.began_with, moved=request.moved, misfits=request.misfits,
+        target=request.target,
     )
 
 

@@ -22,6 +22,7 @@ from coordinator.files.state import StateDir
 from coordinator.files.verdict_steps import Source, Step, fitting_mode
 from coordinator.launch import branch_landing, verification, wired_files, worktrees
 from coordinator.launch.landing_line import LandingLine
+from coordinator.launch.merge_meaning import MergeMeaning
 from coordinator.launch.process import Running
 from coordinator.launch.report import KeptWork, LandedWork
 from coordinator.launch.verification import Verification
@@ -36,7 +37,8 @@ class Isolation:
     """The worktrees of one run. Used from all its threads."""
 
     def __init__(self, root: Path, state: StateDir, target: Target, run: str, ask: Ask,
-                 verification: Verification | None = None) -> None:
+                 verification: Verification | None = None,
+                 meaning: MergeMeaning | None = None) -> None:
         self.target = target
         self.run = run
         self.landed: list[LandedWork] = []
@@ -44,6 +46,7 @@ class Isolation:
         self._root, self._state = root, state
         self._trees = worktrees.Worktrees(target, state.worktrees / run)
         self._verification = verification
+        self._meaning = meaning
         self._ask = ask
         self._git = Git(target.top)
         self._lock = threading.Lock()
@@ -111,7 +114,8 @@ class Isolation:
                 verified.landed(after)
             return finish(after)
 
-        lander = branch_landing.Lander(self._state, self.target, self._ask, verify, self._line)
+        lander = branch_landing.Lander(self._state, self.target, self._ask, verify, self._line,
+                                       self._meaning)
         after = lander.land(
             branch_landing.Work(agent, task.task, _message(task, agent), commit,
                          branch_landing.rights(claimed.leases)), landed,
@@ -158,6 +162,8 @@ class Isolation:
 
     def end(self) -> str:
         """The launch is over: what a person has to know of what landed; nearly always nothing."""
+        if self._meaning is not None:
+            self._meaning.close()
         if self._verification is None:
             return ""
         try:

@@ -18,6 +18,7 @@ from coordinator.launch.attempt import Limits
 from coordinator.launch.door import Door, Visitor
 from coordinator.launch.isolation import Isolation, uncommitted
 from coordinator.launch.launch_state import LaunchState
+from coordinator.launch.merge_meaning import MergeMeaning
 from coordinator.launch.verification import Verification
 from coordinator.launch.worktrees import Target, find_target
 from coordinator.namespaces import orders
@@ -143,7 +144,10 @@ class Launcher(LaunchState):
         run = self.run.record.run
         verification = None if self._verify is None else Verification(
             target, self.state.worktrees / run, self.run.folder, self._verify, self.hard)
-        self.isolation = Isolation(self.root, self.state, target, run, self.steady, verification)
+        meaning = None if load(self.root).settings.leases.meaning == "off" else MergeMeaning(
+            self.root, self.state.meaning)
+        self.isolation = Isolation(self.root, self.state, target, run, self.steady, verification,
+                                   meaning)
         self.say(f"What the agents do lands on {target.name}.")
         count = uncommitted(target)
         if count:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from coordinator.meaning.outcomes import Outcome
+from coordinator.meaning.outcomes import Break, Outcome
 
 
 class Listing(msgspec.Struct, frozen=True, tag=True):
@@ -32,7 +32,23 @@ class Judgement(msgspec.Struct, frozen=True, tag=True):
     held: list[str] = []
 
 
-Question = Listing | Update | Judgement
+class Versions(msgspec.Struct, frozen=True):
+    """A file on both sides of a merge, in what they began from, and merged; None: not there."""
+
+    path: str
+    base: bytes | None
+    ours: bytes | None
+    theirs: bytes | None
+    merged: bytes | None
+
+
+class Merge(msgspec.Struct, frozen=True, tag=True):
+    """What fits on both sides, and not in their merge? (`merged.misfits`)"""
+
+    files: list[Versions]
+
+
+Question = Listing | Update | Judgement | Merge
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -61,10 +77,16 @@ class Judged(msgspec.Struct, frozen=True, tag=True):
     outcome: Outcome
 
 
+class Misfits(msgspec.Struct, frozen=True, tag=True):
+    """The places that do not fit."""
+
+    breaks: list[Break]
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """The disk refused, in words."""
 
     why: str
 
 
-Answer = Listed | Updated | Judged | Failed
+Answer = Listed | Updated | Judged | Misfits | Failed

@@ -7,7 +7,7 @@ be. So what fits both, or fitted neither, is never reported.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from coordinator.meaning import sentences as words
 from coordinator.meaning.callables import Signature, both, signatures
@@ -53,6 +53,17 @@ def judge(
         Resolver(World(stored, {path: before if old is not None else None})),
         Resolver(World(stored, {path: after if new is not None else None})),
     ).outcome(held)
+
+
+def breaks_of(stored: Stored, path: str, before: Facts | None,
+              after: Mapping[str, Facts | None]) -> list[Break]:
+    """What a change of one file breaks, with other files as they would be, too.
+
+    Args:
+        before: the file before. `after`: it, and whatever else is otherwise than in the index.
+    """
+    return _Judge(path, Resolver(World(stored, {**after, path: before})),
+                  Resolver(World(stored, after))).outcome(()).breaks
 
 
 class _Judge:

@@ -25,11 +25,14 @@ from coordinator.meaning.frames import (
     Judgement,
     Listed,
     Listing,
+    Merge,
+    Misfits,
     Question,
     Update,
     Updated,
+    Versions,
 )
-from coordinator.meaning.outcomes import Outcome
+from coordinator.meaning.outcomes import Break, Outcome
 from coordinator.workers.worker_process import WorkerEndedError, WorkerProcess
 
 #: A judgement, and the reading of one piece, may take so long (seconds).
@@ -38,7 +41,7 @@ SECONDS_MAX = 20.0
 LISTING_TIMES = 3
 #: Files in one piece.
 PIECE_FILES = 32
-T = TypeVar("T", Listed, Updated, Judged)
+T = TypeVar("T", Listed, Updated, Judged, Misfits)
 
 
 class MeaningError(Exception):
@@ -159,6 +162,14 @@ class Meaning:
         """
         return self._asked(Judgement(path, old, new, sorted(held)), Judged, seconds,
                            in_turn=False).outcome
+
+    def misfits(self, seconds: float, files: Sequence[Versions]) -> list[Break]:
+        """What fits on both sides of a merge, and not in it (`merged.misfits`).
+
+        Raises:
+            MeaningError
+        """
+        return self._asked(Merge(list(files)), Misfits, seconds).breaks
 
     def worker_id(self) -> int | None:
         """The process id of the worker; None while there is none."""

@@ -28,12 +28,15 @@ from coordinator.meaning.frames import (
     Judgement,
     Listed,
     Listing,
+    Merge,
+    Misfits,
     Question,
     Update,
     Updated,
 )
 from coordinator.meaning.index import Index
 from coordinator.meaning.judging import judge
+from coordinator.meaning.merged import misfits
 from coordinator.meaning.reading import FILE_BYTES_MAX, read
 from coordinator.words.resource_names import resource
 from coordinator.workers import serving
@@ -70,6 +73,8 @@ class Worker:
                 case Judgement():
                     return Judged(judge(self._index, question.path, question.old, question.new,
                                         frozenset(question.held)))
+                case Merge():
+                    return Misfits(misfits(self._index, question.files))
         except (OSError, apsw.Error) as bad:
             return Failed(str(bad))
 

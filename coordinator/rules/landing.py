@@ -68,6 +68,7 @@ class Facts:
         moved: scopes of the paths that the target has changed since the branch began.
         dirty: paths that the landing would write and that hold, in the working tree that follows
             the target, something which is in no commit.
+        misfits: sentences on what fits on both sides, and not in their merge.
         others: for paths that the agent has no lease on, who has.
     """
 
@@ -80,6 +81,7 @@ class Facts:
     began_with: Sequence[tuple[int, Resource]] = ()
     moved: Sequence[str] = ()
     dirty: Sequence[str] = ()
+    misfits: Sequence[str] = ()
     others: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -124,6 +126,12 @@ def decide(facts: Facts) -> tuple[int, ...] | Refusal:
                    f"{_named(moved)} was changed on {facts.target} after the branch began, and "
                    f"the work is not based on that{clashed}",
                    "Look at both versions and merge by hand, or let the task be done afresh.")
+    if facts.misfits:
+        more = len(facts.misfits) - NAMED_MAX
+        return _no(Code.VERSION_CHANGED, facts, [c.path for c in facts.changes],
+                   f"it does not fit with what landed on {facts.target} after the branch began: "
+                   + "; ".join(facts.misfits[:NAMED_MAX]) + (f"; and {more} more" * (more > 0)),
+                   "Merge it by hand and mend these places, or let the task be done afresh.")
     if facts.dirty:
         return _no(Code.VERSION_CHANGED, facts, facts.dirty,
                    f"{_named(facts.dirty)} has changes in the main worktree that are not "

@@ -261,7 +261,7 @@ def _facts(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> rule.Facts:
             for r in req.began_with
         ],
         moved=[path_scope(path, fold) for path in req.moved],
-        dirty=req.dirty,
+        dirty=req.dirty, misfits=req.misfits,
     )
 
 

@@ -47,6 +47,7 @@ class LandCheck(Request[Lawful]):
     changes: list[LandChange]
     began_with: list[LandRight] = []
     moved: list[Name] = []
+    misfits: list[Words] = []  # what does not fit together with what landed meanwhile
     dirty: list[Name] = []
     target: Name = ""  # for the sentence
 
@@ -78,6 +79,7 @@ class Land(Request[Landed]):
     after: Name
     began_with: list[LandRight] = []
     moved: list[Name] = []
+    misfits: list[Words] = []  # what does not fit together with what landed meanwhile
     dirty: list[Name] = []
 
 

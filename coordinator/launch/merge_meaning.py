@@ -1,0 +1,112 @@
+"""Whether what lands fits together with what landed meanwhile: asked of the index of meaning.
+
+Owns the process that is asked, started when a landing first needs it. Of Python only. Where nobody
+knows (there are too many files, the index cannot be read), nothing is said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+
+from coordinator.files.git import FILES, NO_MODE, Entry, Git
+from coordinator.meaning.frames import Versions
+from coordinator.meaning.process import Meaning, MeaningError
+from coordinator.regions.questions import FILE_BYTES_MAX
+
+#: Files of both sides together; of more, none is looked at.
+FILES_MAX = 100
+#: How long one merge is looked at (seconds).
+SECONDS_MAX = 20.0
+SUFFIX = ".py"
+
+
+class MergeMeaning:
+    """One launch's.
+
+    Args:
+        root: the repository's, a real path. `index`: where the index is kept.
+    """
+
+    def __init__(self, root: Path, index: Path) -> None:
+        self._root, self._index = str(root), str(index)
+        self._meaning: Meaning | None = None
+        self._lock = Lock()
+        #: The target's commit when the index was last brought up to date.
+        self._read_at: str | None = None
+        self._last: tuple[object, list[str]] = (None, [])
+
+    def misfits(self, git: Git, tip: str, changes: Sequence[Entry], moved: Sequence[Entry],
+                merged: Mapping[str, Entry], inside: Callable[[str], str | None]) -> list[str]:
+        """Sentences on what does not fit.
+
+        Args:
+            tip: the target's commit.
+            changes, moved: what the branch and the target changed since they parted.
+            merged: what lands in the place of files that both changed.
+            inside: a path below the repository's root, of one below the working tree's top.
+
+        Raises:
+            GitError
+        """
+        mine, theirs = ({one.path: one for one in side if one.path.endswith(SUFFIX)}
+                        for side in (changes, moved))
+        paths = sorted({*mine, *theirs})
+        if not mine or not theirs or len(paths) > FILES_MAX or not all(
+                _is_plain(one) for one in (*mine.values(), *theirs.values())):
+            return []
+        if any(path in theirs and path not in merged for path in mine):
+            return []  # that is refused by itself
+        asked = tuple((path, mine.get(path), theirs.get(path)) for path in paths)
+        with self._lock:
+            if self._last[0] != asked:
+                files = [one for path in paths if (one := _versions(
+                    git, path, mine.get(path), theirs.get(path), merged.get(path), inside))]
+                self._last = asked, self._asked(git, tip, files, inside) if files else []
+            return self._last[1]
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        with self._lock:
+            if self._meaning is not None:
+                self._meaning.close()
+
+    def _asked(self, git: Git, tip: str, files: Sequence[Versions],
+               inside: Callable[[str], str | None]) -> list[str]:
+        if self._meaning is None:
+            self._meaning = Meaning(self._root, self._index)
+        with contextlib.suppress(MeaningError):
+            if self._read_at is None:
+                self._meaning.read_all()
+            else:
+                since = (inside(one.path) for one in git.changes(self._read_at, tip))
+                self._meaning.update([one for one in since if one and one.endswith(SUFFIX)])
+            self._read_at = tip
+            return [one.why for one in self._meaning.misfits(SECONDS_MAX, files)]
+        return []
+
+
+def _versions(git: Git, path: str, mine: Entry | None, theirs: Entry | None,
+              merged: Entry | None, inside: Callable[[str], str | None]) -> Versions | None:
+    name = inside(path)
+    one = mine or theirs
+    if name is None or one is None:
+        return None
+    base = _blob(git, one.old_mode, one.old)
+    ours = _blob(git, theirs.new_mode, theirs.new) if theirs is not None else base
+    branch = _blob(git, mine.new_mode, mine.new) if mine is not None else base
+    both = branch if theirs is None else ours if mine is None else (
+        _blob(git, merged.new_mode, merged.new) if merged is not None else None)
+    if max(len(data or b"") for data in (base, ours, branch, both)) > FILE_BYTES_MAX:
+        return None
+    return Versions(name, base, ours, branch, both)
+
+
+def _blob(git: Git, mode: str, name: str) -> bytes | None:
+    return git.blob(name) if mode in FILES else None
+
+
+def _is_plain(entry: Entry) -> bool:
+    return {entry.old_mode, entry.new_mode} <= {*FILES, NO_MODE}

@@ -1,0 +1,57 @@
+"""What fits on both sides, and not in their merge: one side changed what the other had begun to
+use. Told from four versions of each file that either side changed.
+
+Each side's change is judged where the other's is there already; what it breaks by itself, where it
+was made, is that side's own and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from coordinator.meaning.facts import Facts
+from coordinator.meaning.frames import Versions
+from coordinator.meaning.judging import breaks_of
+from coordinator.meaning.outcomes import Break
+from coordinator.meaning.reading import read
+from coordinator.meaning.world import Stored
+
+#: The files of one version, by path; None where it is not there.
+_Tree = Mapping[str, Facts | None]
+
+
+def misfits(stored: Stored, files: Sequence[Versions]) -> list[Break]:
+    """The places of the merge that break by what the other side changed, by path and line. Nothing
+    where a version cannot be read: that is another's part to tell."""
+    known: dict[bytes, Facts] = {}
+
+    def facts(data: bytes | None) -> Facts | None:
+        if data is None:
+            return None
+        if data not in known:
+            known[data] = read(data)
+        return known[data]
+
+    base, ours, theirs, both = (
+        {one.path: facts(data) for one, data in zip(files, column, strict=True)}
+        for column in zip(*((f.base, f.ours, f.theirs, f.merged) for f in files), strict=True)
+    ) if files else ({}, {}, {}, {})
+    if any(one.note for one in known.values()):
+        return []
+    found = {*_added(stored, base, ours, theirs, both), *_added(stored, base, theirs, ours, both)}
+    return sorted(found, key=lambda one: (one.path, one.line, one.target, one.why))
+
+
+def _added(stored: Stored, base: _Tree, mine: _Tree, other: _Tree, both: _Tree) -> list[Break]:
+    """What the change from `base` to `mine` breaks where `other` is there, and did not without."""
+    alone = {_key(one) for one in _broken(stored, base, mine)}
+    return [one for one in _broken(stored, other, both) if _key(one) not in alone]
+
+
+def _broken(stored: Stored, before: _Tree, after: _Tree) -> list[Break]:
+    return [one for path in before if before[path] is not after[path]
+            for one in breaks_of(stored, path, before[path], after) if one.sure]
+
+
+def _key(one: Break) -> tuple[str, str, str]:
+    return one.path, one.region, one.target
