@@ -1,6 +1,6 @@
 """`coord impact FILE`: who breaks by a change of a file, as it lies there, against what it was.
 
-Asks no coordinator. Reads the repository's Python files, and writes nothing but the index of what
+Asks no coordinator. Reads the repository's files of code, and writes nothing but the index of what
 they define and use, where the repository has a coordinator; else that index lasts as long as the
 command.
 """
@@ -35,7 +35,7 @@ SHOWN_MAX = 50
 
 @app.command("impact")
 def impact(
-    file: Annotated[str, typer.Argument(help="A Python file, as it is now.")],
+    file: Annotated[str, typer.Argument(help="A file of code, as it is now.")],
     against: Annotated[
         str | None, typer.Option("--against", metavar="OLDFILE", help="A file of what it was.")
     ] = None,
@@ -45,14 +45,17 @@ def impact(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What a change of a Python file breaks, and where: callers that no longer fit, by region."""
+    """What a change of a file breaks, and where: callers that no longer fit, by region."""
     if against is not None and git is not None:
         raise Refusal(Code.INVALID, "A file has one past: give --against or --git.",
                       next="`coord impact FILE --against OLDFILE`")
+    from coordinator.meaning.languages import is_known  # not for each start of `coord`
+
     path, name, root = placed(file, "impact")
-    if not name.endswith(".py"):
-        raise Refusal(Code.INVALID, f"{file_names.shown(file)} is no Python file; of others no "
-                      "meaning is known yet.", next=f"`coord regions {shlex.quote(file)}`")
+    if not is_known(name):
+        raise Refusal(Code.INVALID, f"{file_names.shown(file)} is in no language of which coord "
+                      "knows what a change breaks (Python, JavaScript, TypeScript, Go, Java).",
+                      next=f"`coord regions {shlex.quote(file)}`")
     new = text_of(path, file, "impact") if os.path.lexists(path) else None
     if against is not None:
         old: bytes | None = text_of(os.path.realpath(against), against, "impact")

@@ -1,6 +1,6 @@
 """Whether what lands fits together with what landed meanwhile: asked of the index of meaning.
 
-Owns the process that is asked, started when a landing first needs it. Of Python only. Where nobody
+Owns the process that is asked, started when a landing first needs it. Where nobody
 knows (there are too many files, the index cannot be read), nothing is said.
 """
 
@@ -13,6 +13,7 @@ from threading import Lock
 
 from coordinator.files.git import FILES, NO_MODE, Entry, Git
 from coordinator.meaning.frames import Versions
+from coordinator.meaning.languages import is_known
 from coordinator.meaning.process import Meaning, MeaningError
 from coordinator.regions.questions import FILE_BYTES_MAX
 
@@ -20,7 +21,6 @@ from coordinator.regions.questions import FILE_BYTES_MAX
 FILES_MAX = 100
 #: How long one merge is looked at (seconds).
 SECONDS_MAX = 20.0
-SUFFIX = ".py"
 
 
 class MergeMeaning:
@@ -51,7 +51,7 @@ class MergeMeaning:
         Raises:
             GitError
         """
-        mine, theirs = ({one.path: one for one in side if one.path.endswith(SUFFIX)}
+        mine, theirs = ({one.path: one for one in side if is_known(one.path)}
                         for side in (changes, moved))
         paths = sorted({*mine, *theirs})
         if not mine or not theirs or len(paths) > FILES_MAX or not all(
@@ -82,7 +82,7 @@ class MergeMeaning:
                 self._meaning.read_all()
             else:
                 since = (inside(one.path) for one in git.changes(self._read_at, tip))
-                self._meaning.update([one for one in since if one and one.endswith(SUFFIX)])
+                self._meaning.update([one for one in since if one and is_known(one)])
             self._read_at = tip
             return [one.why for one in self._meaning.misfits(SECONDS_MAX, files)]
         return []

@@ -167,7 +167,7 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
 class Parts(msgspec.Struct, frozen=True, gc=False):
     """Regions of one file, by name. None: the whole file, for single regions cannot be told.
     `hash`: the content that this was told of; None: there is no file. `outward`: others may see
-    what changes, for it is not within bodies of functions alone; told of Python."""
+    what changes, for it is not within bodies of functions alone."""
 
     names: list[str] | None
     hash: str | None = None

@@ -13,6 +13,7 @@ from threading import Event, Lock, Thread
 
 from coordinator.files.content import digest
 from coordinator.looking.facts import Parts
+from coordinator.meaning.languages import is_known
 from coordinator.regions.differences import changed
 from coordinator.regions.languages import language_of
 from coordinator.regions.outline import Outline, Region
@@ -109,9 +110,9 @@ class FileRegions:
             names, outward = within
         else:
             names = self._changed(path, data, made)
-            outward = names is None or _outward(names, self.outline(path, data), data,
-                                                self.outline(path, made), made)
-        return Parts(names, digest(data), outward and path.endswith(".py"))
+            outward = names is None or _outward(
+                path, names, self.outline(path, data), data, self.outline(path, made), made)
+        return Parts(names, digest(data), outward and is_known(path))
 
     def prepare(self, path: str, data: bytes) -> None:
         """Divide what will be asked about next, beside whoever asks now; what is small is divided
@@ -185,7 +186,7 @@ class FileRegions:
                for one in (was, now)):
             return None
         names = changed(was, old, now, new)
-        return names, names is None or _outward(names, was, old, now, new)
+        return names, names is None or _outward(path, names, was, old, now, new)
 
     def _nested(self, path: str, data: bytes, name: str) -> Region | None:
         return _find(self.outline(path, data, nested=True), name) if "." in name else None
@@ -226,13 +227,13 @@ def _is_top(outline: Outline, region: Region) -> bool:
                    if other.kind == "class")
 
 
-def _outward(names: Sequence[str], was: Outline, before: bytes, now: Outline,
+def _outward(path: str, names: Sequence[str], was: Outline, before: bytes, now: Outline,
              after: bytes) -> bool:
-    """Whether others may see a change of these regions. Told of Python."""
+    """Whether others may see a change of these regions."""
     for name in names:
         old, new = _find(was, name), _find(now, name)
-        if old is None or new is None or not is_body_alone(before[old.start:old.end],
-                                                           after[new.start:new.end]):
+        if old is None or new is None or not is_body_alone(
+                path, before[old.start:old.end], after[new.start:new.end]):
             return True
     return False
 

@@ -168,6 +168,10 @@ class Following(ABC):
             hits, _ = self._of_module(value.path, name, seen)
             if hits:
                 return hits
+        for sibling in self.world.siblings(path, name):
+            hits = self._follow(Place(sibling, "", name), seen) or []
+            if hits:
+                return hits
         return [] if known else None
 
     def _module_value(self, written: str, importer: str) -> Value | None:

@@ -24,12 +24,15 @@ import msgspec
 
 from coordinator.meaning import statements as sql
 from coordinator.meaning.facts import Facts, last_name
+from coordinator.meaning.languages import row_of
 
 #: Changes with the shape of the facts: an index of another version is built anew.
-VERSION = 1
+VERSION = 2
 #: So many files' facts are kept decoded, at most so many bytes of them (as stored).
 KEPT_FILES = 400
 KEPT_BYTES = 4 << 20
+
+
 class Index:
     """The index in one file, for one process. Not safe from several threads at once.
 
@@ -168,9 +171,13 @@ class Index:
 
 
 def module_of(path: str) -> str:
-    """The dotted name of a file from the root, its last part first: `a/b.py` is `b.a`."""
+    """The dotted name of a file from the root, its last part first: `a/b.py` is `b.a`. Where a
+    directory's files share their names, the directory's."""
     parts = path.removesuffix(".py").removesuffix(".pyi").split("/")
-    if parts[-1] == "__init__" and len(parts) > 1:
+    row = row_of(path)
+    if row is not None and row.modules == "directory":
+        parts.pop()
+    if len(parts) > 1 and parts[-1] == "__init__":
         parts.pop()
     return ".".join(reversed(parts))
 
@@ -187,7 +194,7 @@ def rows_of(facts: Facts) -> set[tuple[str, str]]:
         for name, bound in scope.bindings.items():
             for one in bound:
                 if one.kind == "import":
-                    rows.add((one.text.rpartition(".")[2], "m"))
+                    rows.add((last_part(one.text), "m"))
                     if one.name not in ("", "*"):
                         rows.add((one.name, "u"))
                         rows.add((one.name, "m"))
@@ -198,8 +205,14 @@ def rows_of(facts: Facts) -> set[tuple[str, str]]:
                     if given and given != name:
                         rows.add((given, "a"))
         rows |= {(last_name(base.partition("[")[0]), "b") for base in scope.bases}
-        rows |= {(module.rpartition(".")[2], "m") for module in scope.wildcards}
+        rows |= {(last_part(module), "m") for module in scope.wildcards}
     return {(name, role) for name, role in rows if name}
+
+
+def last_part(module: str) -> str:
+    """The last part of a module's name, as it is written: `./a/b.js` is `b`."""
+    last = module.rstrip("/").rpartition("/")[2]
+    return last.partition(".")[0] if last != module and last.strip(".") else last.rpartition(".")[2]
 
 
 def _unpacked(packed: bytes) -> Facts:

@@ -14,8 +14,9 @@ from coordinator.meaning.callables import Signature, both, signatures
 from coordinator.meaning.changes import compare
 from coordinator.meaning.dynamic import named, through_markers
 from coordinator.meaning.facts import Facts, Shape, Site, last_name
+from coordinator.meaning.file_facts import facts_of
+from coordinator.meaning.languages import is_known, row_of
 from coordinator.meaning.outcomes import Break, BreakKind, Outcome, Unseen, concluded
-from coordinator.meaning.reading import read
 from coordinator.meaning.resolving import Resolver
 from coordinator.meaning.signatures import misfit, overrides, swapped
 from coordinator.meaning.terms import Term, term
@@ -40,10 +41,10 @@ def judge(
         old, new: the file's bytes before and after; None where it is not there.
         held: what the asker has leases on (`outcomes.concluded`).
     """
-    if not path.endswith(".py"):
+    if not is_known(path):
         return Outcome("ALLOW", path, note="no meaning is known of files of its kind")
-    before = Facts() if old is None else read(old)
-    after = Facts() if new is None else read(new)
+    before = Facts() if old is None else facts_of(path, old)
+    after = Facts() if new is None else facts_of(path, new)
     if before.note:
         return Outcome("ALLOW", path, note=f"what it was could not be read: {before.note}")
     if after.note:
@@ -162,7 +163,7 @@ class _Judge:
         for name in names:
             found.update(self.old.world.files_with(name, "u", FILES_MAX + 1))
         if not self.new.world.has(self.path):
-            module = self.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+            module = self.path.removesuffix("/__init__.py").rpartition("/")[2].partition(".")[0]
             found.update(self.old.world.files_with(module, "m", FILES_MAX + 1))
         if len(found) > FILES_MAX:
             self.note = f"its names are used in more than {FILES_MAX} files; not all were looked at"
@@ -246,8 +247,8 @@ class _Judge:
 
     def _guessed(self, file: str, facts: Facts, site: Site, one: Term) -> None:
         """A receiver that is not known, with a name that only one class has."""
-        if one.name in COMMON or one.name in _CONSTRUCTORS:
-            return
+        if one.name in COMMON or one.name in _CONSTRUCTORS or row_of(file) is not None:
+            return  # (of other languages the names that all objects have are not known)
         places = [place for place in self.changes.places if place.name == one.name]
         if len(places) != 1 or not self._is_alone(places[0]):
             return

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from coordinator.meaning.facts import Facts
+from coordinator.meaning.file_facts import facts_of
 from coordinator.meaning.frames import Versions
 from coordinator.meaning.judging import breaks_of
 from coordinator.meaning.outcomes import Break
-from coordinator.meaning.reading import read
 from coordinator.meaning.world import Stored
 
 #: The files of one version, by path; None where it is not there.
@@ -23,17 +23,17 @@ _Tree = Mapping[str, Facts | None]
 def misfits(stored: Stored, files: Sequence[Versions]) -> list[Break]:
     """The places of the merge that break by what the other side changed, by path and line. Nothing
     where a version cannot be read: that is another's part to tell."""
-    known: dict[bytes, Facts] = {}
+    known: dict[tuple[str, bytes], Facts] = {}
 
-    def facts(data: bytes | None) -> Facts | None:
+    def facts(path: str, data: bytes | None) -> Facts | None:
         if data is None:
             return None
-        if data not in known:
-            known[data] = read(data)
-        return known[data]
+        if (path, data) not in known:
+            known[path, data] = facts_of(path, data)
+        return known[path, data]
 
     base, ours, theirs, both = (
-        {one.path: facts(data) for one, data in zip(files, column, strict=True)}
+        {one.path: facts(one.path, data) for one, data in zip(files, column, strict=True)}
         for column in zip(*((f.base, f.ours, f.theirs, f.merged) for f in files), strict=True)
     ) if files else ({}, {}, {}, {})
     if any(one.note for one in known.values()):

@@ -20,6 +20,7 @@ from coordinator.files.beneath import Root
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore, manifest
 from coordinator.meaning.facts import Facts
+from coordinator.meaning.file_facts import FILE_BYTES_MAX, facts_of
 from coordinator.meaning.frames import (
     Answer,
     Asked,
@@ -36,8 +37,8 @@ from coordinator.meaning.frames import (
 )
 from coordinator.meaning.index import Index
 from coordinator.meaning.judging import judge
+from coordinator.meaning.languages import is_known
 from coordinator.meaning.merged import misfits
-from coordinator.meaning.reading import FILE_BYTES_MAX, read
 from coordinator.words.resource_names import resource
 from coordinator.workers import serving
 
@@ -45,6 +46,8 @@ from coordinator.workers import serving
 MEMORY_BYTES_MAX = 2 << 30
 #: More files are not indexed.
 FILES_MAX = 100_000
+#: Nor is a repository that has more of any kind.
+LISTED_MAX = 1_000_000
 #: A file that changed so lately (seconds) may change again within one tick of its clock.
 _FRESH_S = 2.0
 
@@ -79,8 +82,9 @@ class Worker:
             return Failed(str(bad))
 
     def _list(self) -> Listed:
-        wanted = resource("**/*.py", "glob")
-        there = manifest(self._root, wanted, Ignore(Tree(Path(self._root))), FILES_MAX)
+        wanted = resource("./", "dir")
+        every = manifest(self._root, wanted, Ignore(Tree(Path(self._root))), LISTED_MAX)
+        there = [one for one in every if is_known(one)][:FILES_MAX]
         gone = set(self._index.paths()) - set(there)
         return Listed(sorted([*there, *gone]), len(there))
 
@@ -110,7 +114,7 @@ class Worker:
         if known is not None and known[0] == name:
             self._index.restamp(path, stamp or "")
             return False
-        self._index.put(path, name, read(content.data), stamp or "")
+        self._index.put(path, name, facts_of(path, content.data), stamp or "")
         return True
 
     def _stamp(self, path: str) -> str | None:

@@ -6,13 +6,19 @@ name itself.
 
 from __future__ import annotations
 
+import posixpath
 import sys
 from collections.abc import Mapping
 from typing import Protocol
 
 from coordinator.meaning.facts import Facts
 from coordinator.meaning.index import module_of, rows_of
+from coordinator.meaning.languages import Row, group, row_of
 
+#: Files of one directory that are looked through for a name.
+FILES_MAX = 2000
+#: Endings that an import of a file may leave out, in the order in which they are tried.
+ENDINGS = ("ts", "tsx", "d.ts", "js", "jsx", "mts", "cts", "mjs", "cjs")
 _EMPTY = Facts()
 _CONVENTIONAL = ("", "src", "lib", "python")
 
@@ -66,12 +72,27 @@ class World:
         return sorted(found + [path for path, rows in self._rows.items() if (name, role) in rows])
 
     def module(self, written: str, importer: str) -> str | None:
-        """The file of a module, as a file imports it; None if it lies outside, or is a bare
-        directory."""
-        key = (written, importer.rpartition("/")[0])
+        """The file of a module, as a file imports it (one of them, where it is a directory); None
+        if it lies outside, or is a bare directory."""
+        row = row_of(importer)
+        key = (written, importer.rpartition("/")[0] if row is None else importer)
         if key not in self._modules:
-            self._modules[key] = self._module(written, importer)
+            self._modules[key] = (
+                self._module(written, importer) if row is None
+                else self._beside(written, importer, row) if row.modules == "relative"
+                else self._directory(written, importer, row))
         return self._modules[key]
+
+    def siblings(self, path: str, name: str) -> list[str]:
+        """The other files that share a name with this one, since they lie in one directory and
+        their language has it so."""
+        row = row_of(path)
+        if row is None or row.modules != "directory":
+            return []
+        folder = path.rpartition("/")[0]
+        return [one for one in self.files_with(name, "d", FILES_MAX) if one != path
+                and one.rpartition("/")[0] == folder and row_of(one) == row
+                and name in self.facts(one).scopes[""].bindings]
 
     def submodule(self, path: str, name: str) -> str | None:
         """The file of a module in the package that `path` is the `__init__.py` of."""
@@ -82,6 +103,8 @@ class World:
 
     def folder(self, written: str, importer: str) -> str | None:
         """The directory of a package that has no `__init__.py`, as a file imports it."""
+        if row_of(importer) is not None:
+            return None
         if not written.startswith("."):
             folder = written.replace(".", "/")
             for root in _CONVENTIONAL:
@@ -105,11 +128,13 @@ class World:
         if written.startswith("."):
             folder = _relative(written, importer)
             return None if folder is None else self._file(folder) if folder else None
-        found = [one for one in self._stored.modules(written) if one not in self._other]
+        found = [one for one in self._stored.modules(written)
+                 if one not in self._other and row_of(one) is None]
         turned = ".".join(reversed(written.split(".")))
         for path, facts in self._other.items():
             name = module_of(path)
-            if facts is not None and (name == turned or name.startswith(turned + ".")):
+            if facts is not None and row_of(path) is None and (
+                    name == turned or name.startswith(turned + ".")):
                 found.append(path)
         depth = written.count(".") + 1
         best: tuple[tuple[int, int, int, str], str] | None = None
@@ -129,6 +154,38 @@ class World:
             if best is None or rank < best[0]:
                 best = (rank, path)
         return best[1] if best is not None else None
+
+    def _beside(self, written: str, importer: str, row: Row) -> str | None:
+        """The file that is named from where the importer lies; endings may be left out."""
+        if not written.startswith("."):
+            return None
+        stem = posixpath.normpath(posixpath.join(posixpath.dirname(importer), written))
+        if stem.startswith("../"):
+            return None
+        bare = stem.rpartition(".")[0] if stem.endswith((".js", ".mjs", ".cjs", ".jsx")) else stem
+        for one in (stem, *(f"{base}{middle}.{ending}" for base in dict.fromkeys((stem, bare))
+                            for middle in ("", "/index") for ending in ENDINGS)):
+            if self.has(one) and group(one) == row.queries[0]:
+                return one
+        return None
+
+    def _directory(self, written: str, importer: str, row: Row) -> str | None:
+        """A file of the directory that is meant: the one whose path ends in most of the name, and
+        of several the nearest."""
+        parts = [one for one in written.split(row.separator) if one]
+        while parts:
+            found = [one for one in self._stored.modules(".".join(parts)) if one not in self._other]
+            turned = ".".join(reversed(parts))
+            found += [path for path, facts in self._other.items() if facts is not None and (
+                (name := module_of(path)) == turned or name.startswith(turned + "."))]
+            found = [one for one in found if row_of(one) == row]
+            if found:
+                return min(found, key=lambda one: (
+                    -_shared(one.rpartition("/")[0], importer), len(one), one))
+            if row.separator == ".":
+                return None  # a package's name is whole
+            parts.pop(0)
+        return None
 
     def _file_is_package(self, folder: str) -> bool:
         return self.has(folder + "/__init__.py") or self.has(folder + "/__init__.pyi")

@@ -1,20 +1,43 @@
-"""Whether a change stays within a function's body, where nobody else sees it. Told of Python, from
-its text. Pure; what is not plain does not."""
+"""Whether a change stays within a function's body, where nobody else sees it: told from the text,
+of Python and of languages with braces. Pure; what is not plain does not."""
 
 from __future__ import annotations
 
 import re
 
-#: A function up to its body: comments and decorators of a line each, a head of one line.
+#: A function of Python up to its body: comments and decorators of a line each, a head of one line.
 _HEAD = re.compile(rb"(?:[ \t]*(?:[#@][^\n]*)?\n)*[ \t]*(?:async[ \t]+)?def[ \t][^\n]*:[ \t]*\r?\n")
 #: What a body tells others.
 _TOLD = re.compile(rb"\b(?:self|cls)\.\w+[^\n]*=|\bglobal\b|\bnonlocal\b|\byield\b|\bawait\b|"
                    rb"\bsetattr\b|\bdef\b|\bclass\b|\bimport\b")
+#: The same where bodies stand in braces: members that it sets, what it gives without a declaration.
+_TOLD_IN_BRACES = re.compile(rb"\bthis\.\w+\s*=[^=]|\breturn\b[^\n]*|\bexports\b[^\n]*")
+_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_SIGNS = re.compile(rb"[()\[\]{]|=>")
 
 
-def is_body_alone(before: bytes, after: bytes) -> bool:
+def is_body_alone(path: str, before: bytes, after: bytes) -> bool:
     """Whether all that differs is within one function's body, where nobody else sees it: the head
     is the same, and so is what a body tells others (attributes, globals, whether it yields)."""
-    one, two = _HEAD.match(before), _HEAD.match(after)
-    return (one is not None and two is not None and one[0] == two[0]
+    if not path.endswith(".py"):
+        one, two = _head_before_braces(before), _head_before_braces(after)
+        return one is not None and one == two and (
+            _TOLD_IN_BRACES.findall(before) == _TOLD_IN_BRACES.findall(after))
+    head, other = _HEAD.match(before), _HEAD.match(after)
+    return (head is not None and other is not None and head[0] == other[0]
             and _TOLD.findall(before) == _TOLD.findall(after))
+
+
+def _head_before_braces(data: bytes) -> bytes | None:
+    """A function up to the brace that opens its body; None if it has none, or no parameters."""
+    text = _COMMENT.sub(b"", data)
+    depth, taken = 0, False
+    for sign in _SIGNS.finditer(text):
+        if sign[0] in (b"(", b"["):
+            depth += 1
+            taken = taken or sign[0] == b"("
+        elif sign[0] in (b")", b"]"):
+            depth -= 1
+        elif sign[0] == b"{" and not depth:
+            return text[: sign.end()] if taken else None
+    return None

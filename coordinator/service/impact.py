@@ -11,12 +11,11 @@ import time
 from collections.abc import Collection, Iterable
 from threading import Lock
 
+from coordinator.meaning.languages import is_known
 from coordinator.meaning.outcomes import Outcome
 from coordinator.meaning.process import Meaning, MeaningError
 from coordinator.words.refusals import Code, Refusal
 
-#: The files whose meaning is known.
-SUFFIX = ".py"
 #: Sentences that a refusal has.
 TOLD_MAX = 5
 #: So many changed files are looked at one by one; of more, all are looked through.
@@ -41,7 +40,7 @@ class Impact:
         """These files were changed, as far as is seen."""
         if self._asked:
             with self._lock:
-                self._changed.update(path for path in paths if path.endswith(SUFFIX))
+                self._changed.update(path for path in paths if is_known(path))
 
     def note_all(self) -> None:
         """More was changed than was seen."""

@@ -17,6 +17,7 @@ from functools import partial
 from coordinator.files.content import digest, is_executable
 from coordinator.looking.facts import Lapsed, Unready
 from coordinator.looking.spliced import NewText, spliced
+from coordinator.meaning.languages import is_known
 from coordinator.rules.function_bodies import is_body_alone
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
@@ -24,7 +25,7 @@ from coordinator.service import repository_files
 from coordinator.service.backlog import blackboard
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
-from coordinator.service.impact import SUFFIX, refused
+from coordinator.service.impact import refused
 from coordinator.service.leasing import grant
 from coordinator.service.leasing.leases import stale
 from coordinator.service.leasing.overlapping import near
@@ -239,7 +240,7 @@ def _plan(svc: Service, view: View, agent: str, rights: Sequence[Right]) -> Plan
             _, part = parts[region_of(one.name)]
             out.hashes[one.name] = digest(part) if part else None
         svc.regions.prepare(path, made)
-        if not all(is_body_alone(was, will) for was, will in parts.values()):
+        if not all(is_body_alone(path, was, will) for was, will in parts.values()):
             out.warnings += _judge(svc, view, agent, path, now.data, made)
         new = digest(made, executable=is_executable(now.hash))
         if new == now.hash:
@@ -260,7 +261,7 @@ def _judge(svc: Service, view: View, agent: str, path: str, before: bytes,
     Raises:
         Refusal: REQUIRE_ADDITIONAL_LOCKS, ESCALATION_REQUIRED.
     """
-    if svc.impact is None or svc.settings.leases.meaning == "off" or not path.endswith(SUFFIX):
+    if svc.impact is None or svc.settings.leases.meaning == "off" or not is_known(path):
         return []
     held = {row.file_path for row in (LeaseRow(*raw) for raw in view.rows(
         "leases_of_holder", agent)) if row.mode == "exclusive" and row.expires_at > view.now}

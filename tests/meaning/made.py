@@ -10,11 +10,11 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 from coordinator.meaning.facts import Param, Shape
+from coordinator.meaning.file_facts import facts_of
 from coordinator.meaning.heads import parameters
 from coordinator.meaning.index import Index
 from coordinator.meaning.judging import judge
 from coordinator.meaning.outcomes import Outcome
-from coordinator.meaning.reading import read
 
 ORDER = ("/", "", "*", "=", "**")
 NAMES = ("a", "b", "c", "d", "e")
@@ -24,7 +24,7 @@ def indexed(files: Mapping[str, str]) -> Index:
     """An index in memory of these texts."""
     index = Index(":memory:")
     for path, text in files.items():
-        index.put(path, b"", read(textwrap.dedent(text).encode()))
+        index.put(path, b"", facts_of(path, textwrap.dedent(text).encode()))
     return index
 
 

@@ -347,4 +347,4 @@ def test_a_policy_has_nobody_judge(tmp_path: Path) -> None:
     ("def f(a):\n    return a\n", "", False),
 ])
 def test_what_is_in_a_body_alone_breaks_nobody(before: str, after: str, alone: bool) -> None:
-    assert is_body_alone(before.encode(), after.encode()) is alone
+    assert is_body_alone("a.py", before.encode(), after.encode()) is alone

@@ -1,0 +1,7 @@
+(formal_parameters (identifier) @name @required)
+(formal_parameters [(object_pattern) (array_pattern)] @required)
+(formal_parameters (assignment_pattern left: (identifier) @name) @optional)
+(formal_parameters (assignment_pattern left: [(object_pattern) (array_pattern)]) @optional)
+(formal_parameters (rest_pattern) @rest)
+(class_heritage (identifier) @base)
+(class_heritage (member_expression) @base)

@@ -1,0 +1,441 @@
+"""From the bytes of a file to its facts, by its language's grammar and queries.
+
+Owns what a query's captures mean (queries/README.md), and nothing of any one language: these are
+rows of `languages.toml`. As far as queries carry: what they do not catch is not known, and of what
+is not known nobody is told that it breaks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cache
+
+from tree_sitter import Language, Node, Query, QueryCursor
+
+from coordinator.meaning.facts import (
+    EXPRESSION_MAX,
+    UNKNOWN,
+    Binding,
+    BindingKind,
+    Facts,
+    Param,
+    ParamKind,
+    Scope,
+    Shape,
+    Site,
+    last_name,
+)
+from coordinator.meaning.languages import Row
+from coordinator.meaning.reading import FILE_BYTES_MAX, GIVEN_MAX
+from coordinator.regions import grammar
+from coordinator.regions.outline import Outline
+
+#: Expressions within one another are read so deep.
+DEPTH_MAX = 40
+_SCOPES = ("function", "method", "class", "lambda")
+_PARAMS: dict[str, tuple[int, ParamKind, bool]] = {
+    "required": (0, "/", True), "optional": (1, "/", False), "rest": (2, "*", False),
+}
+_SPARE = Param("...", "*", False)
+Captures = dict[str, list[Node]]
+
+
+@cache
+def _query(name: str, text: str) -> Query:
+    language: Language | None = grammar.load(name)[0].language
+    assert language is not None
+    return Query(language, text)
+
+
+def read(data: bytes, row: Row) -> Facts:
+    """The facts of these bytes. Whatever they are, there is an answer."""
+    if len(data) > FILE_BYTES_MAX:
+        return Facts(note=f"larger than {FILE_BYTES_MAX:,} bytes")
+    found = grammar.read(data, row.name)
+    if found.tree is None:
+        return Facts(note=found.outline.note)
+    cursor = QueryCursor(_query(row.name, row.query_text()))
+    reader = _Reader(row, [one for _, one in cursor.matches(found.tree.root_node)])
+    return Facts(reader.scopes, reader.sites(), [], None, _regions(found.outline))
+
+
+@dataclass(slots=True)
+class _Mark:
+    """A scope of the tree: the bytes that it reaches over, and the mark around it."""
+
+    start: int
+    end: int
+    kind: str
+    captures: Captures
+    around: int
+    id: str = ""
+    params: dict[tuple[int, int], tuple[int, Param]] = field(default_factory=dict)
+
+
+class _Reader:
+    """One file."""
+
+    def __init__(self, row: Row, matches: list[Captures]) -> None:
+        self._row = row
+        self.scopes: dict[str, Scope] = {"": Scope("module", "", None, 1, 1 << 30)}
+        self._taken: dict[str, int] = {}
+        self._marks = _marks(matches)
+        self._starts = [one.start for one in self._marks]
+        self._sites: dict[tuple[str, str, Shape | None], list[int]] = {}
+        by: dict[str, list[Captures]] = {}
+        for match in matches:
+            for what in (*_PARAMS, "import", "export", "bind", "own", "base", "returns", "given",
+                         "call", "use"):
+                if what in match:
+                    by.setdefault(what, []).append(match)
+                    break
+        self._open_all()
+        for what in _PARAMS:
+            for match in by.get(what, ()):
+                self._param(what, match)
+        self._close_params()
+        static = {match["import"][0].id for match in by.get("import", ()) if "static" in match}
+        for match in by.get("import", ()):
+            if "static" in match or match["import"][0].id not in static:
+                self._import(match)
+        for match in [*by.get("bind", ()), *by.get("own", ())]:
+            self._bound(match)
+        for match in by.get("export", ()):
+            self._export(match)
+        for match in [*by.get("base", ()), *by.get("returns", ()), *by.get("given", ())]:
+            self._of_scope(match)
+        called: set[int] = set()
+        for match in by.get("call", ()):
+            called.add(match["callee"][0].id)
+            self._call(match)
+        for match in by.get("use", ()):
+            if match["use"][0].id not in called:
+                self._use(match["use"][0])
+
+    def sites(self) -> list[Site]:
+        """What is used where."""
+        return [Site(at, text, sorted(set(lines)), shape)
+                for (at, text, shape), lines in self._sites.items()]
+
+    # Scopes
+
+    def _open_all(self) -> None:
+        """Classes outside of all else come first: what is written elsewhere may belong to them."""
+        for mark in sorted(self._marks, key=lambda one: (
+                one.kind != "class" or one.around >= 0, one.start, -one.end)):
+            self._open(mark)
+
+    def _open(self, mark: _Mark) -> None:
+        captures = mark.captures
+        above = self._marks[mark.around].id if mark.around >= 0 else ""
+        owner = _text(captures, "owner")
+        if owner and owner in self.scopes and self.scopes[owner].kind == "class":
+            above = owner
+        name = _text(captures, "name")
+        in_class = self.scopes[above].kind == "class" and mark.kind == "method"
+        if in_class and (not name or name == self._row.constructor):
+            name = "__init__"
+        line, last = _lines(captures[mark.kind][0])
+        kind = "class" if mark.kind == "class" else "function" if name else "lambda"
+        scope = Scope(
+            kind, name if kind != "lambda" else "", above, line, last,  # type: ignore[arg-type]
+            decorators=["classmethod"] if in_class and "static" in captures else [],
+            marks=["async"] if "async" in captures else [],
+            bindings={}, params=[], bases=[], given=[],
+        )
+        mark.id = self._taken_id(scope)
+        self.scopes[mark.id] = scope
+        if kind == "lambda":
+            return
+        self._bind(above if not owner or in_class else mark.id, name, "def", mark.id, line)
+        if in_class:
+            own = _text(captures, "self") or "this"
+            mark.params[(-1, -1)] = (3, Param(own, "/"))
+        elif mark.kind == "function" and self._row.constructor:
+            self._bind(mark.id, "this", "value", UNKNOWN, line)
+
+    def _taken_id(self, scope: Scope) -> str:
+        base = ".".join(one for one in (scope.above, scope.name or "<") if one)
+        count = self._taken[base] = self._taken.get(base, 0) + 1
+        if scope.name:
+            return base if count == 1 else f"{base}#{count}"
+        return f"{base}{count}>"
+
+    def _at(self, node: Node) -> int:
+        """The innermost mark that reaches over a node, and is not it; -1 for the module."""
+        at = bisect_right(self._starts, node.start_byte) - 1
+        while at >= 0:
+            one = self._marks[at]
+            inside = one.start <= node.start_byte and node.end_byte <= one.end
+            if inside and (one.start, one.end) != (node.start_byte, node.end_byte):
+                return at
+            at = at - 1 if one.end > node.start_byte and not inside else one.around if (
+                not inside) else at - 1
+        return -1
+
+    def _scope_at(self, node: Node) -> str:
+        at = self._at(node)
+        return self._marks[at].id if at >= 0 else ""
+
+    # Parameters
+
+    def _param(self, what: str, match: Captures) -> None:
+        node = match[what][0]
+        at = self._at(node)
+        while at >= 0 and self._marks[at].kind == "class":
+            at = self._marks[at].around
+        if at < 0:
+            return
+        rank, kind, required = _PARAMS[what]
+        key = node.start_byte, node.end_byte
+        name = _text(match, "name") or f"<{key[0]}>"
+        known = self._marks[at].params.get(key)
+        if known is None or known[0] <= rank:
+            said = self._annotation(match["annotation"][0]) if "annotation" in match else ""
+            if not said and known is not None:
+                said = known[1].annotation
+            self._marks[at].params[key] = rank, Param(name, kind, required, said)
+
+    def _close_params(self) -> None:
+        for mark in self._marks:
+            scope = self.scopes[mark.id]
+            if scope.kind == "class":
+                continue
+            params = [one for _, (_, one) in sorted(mark.params.items(), key=lambda one: one[0])]
+            for number, one in enumerate(params):
+                if one.name.startswith("<"):
+                    params[number] = Param(f"argument {number + 1}", one.kind, one.required)
+                else:
+                    self._bind(mark.id, one.name, "param", str(number), scope.line)
+            scope.params = [*params, _SPARE] if self._row.spare else params
+
+    # Names
+
+    def _bind(self, at: str, name: str, kind: BindingKind, text: str, line: int,
+              what: str = "", seen: str | None = None) -> None:
+        bound = self.scopes[at].bindings.setdefault(name, [])
+        one = Binding(kind, text, line, what, None if seen == at else seen)
+        if name.isidentifier() and one not in bound:
+            bound.append(one)
+
+    def _import(self, match: Captures) -> None:
+        module = _text(match, "module")
+        at = self._scope_at(match["import"][0])
+        line, _ = _lines(match["import"][0])
+        if "all" in match:
+            self.scopes[""].wildcards = [*self.scopes[""].wildcards, module]
+            return
+        what = "default" if "default" in match else _text(match, "what")
+        name = _text(match, "name") or module.rpartition(self._row.separator)[2]
+        if "static" in match:
+            package, _, owner = module.rpartition(self._row.separator)
+            self._bind("", owner, "import", package, line, owner)
+            self._bind(at, name, "value", f"{owner}.{what}", line)
+        else:
+            self._bind(at, name, "import", module, line, what)
+
+    def _export(self, match: Captures) -> None:
+        name, what = _text(match, "name"), _text(match, "what")
+        line, _ = _lines(match["export"][0])
+        if "module" in match:
+            self._bind("", name, "import", _text(match, "module"), line, what)
+        elif name != what:
+            self._bind("", name, "value", what, line)
+
+    def _bound(self, match: Captures) -> None:
+        own = "own" in match
+        node = match["own" if own else "bind"][0]
+        at = seen = self._scope_at(node)
+        if own:
+            here: str | None = at
+            while here is not None and self.scopes[here].kind != "class":
+                here = self.scopes[here].above
+            if here is None:
+                return
+            at = here
+        line, _ = _lines(node)
+        value = match.get("value", [None])[0]
+        for name in match["name"]:
+            word = _word(name)
+            if any(one.kind in ("def", "import") for one in self.scopes[at].bindings.get(word, ())):
+                continue  # that is what was bound
+            said = self._annotation(match["annotation"][0]) if "annotation" in match else ""
+            if said:
+                self._bind(at, word, "type", said, line)
+            else:
+                self._bind(at, word, "value", self._seen(seen, self._value(value)), line,
+                           seen=seen)
+
+    def _of_scope(self, match: Captures) -> None:
+        what = next(one for one in ("base", "returns", "given") if one in match)
+        node = match[what][0]
+        at = self._at(node)
+        wanted = ("class",) if what == "base" else ("function", "method", "lambda")
+        while at >= 0 and self._marks[at].kind not in wanted:
+            at = self._marks[at].around
+        if at < 0:
+            return
+        scope = self.scopes[self._marks[at].id]
+        if what == "returns":
+            scope.returns = self._annotation(node)
+            return
+        if what == "base":
+            text = self._annotation(node) or self._value(node)
+            if text != UNKNOWN:
+                scope.bases = [*scope.bases, text]
+            return
+        text = self._seen(self._marks[at].id, self._value(node))
+        if text != UNKNOWN and text not in scope.given and len(scope.given) < GIVEN_MAX:
+            scope.given = [*scope.given, text]
+
+    # Uses
+
+    def _call(self, match: Captures) -> None:
+        callee = match["callee"][0]
+        text = self._value(callee) if callee.type in self._row.names else (
+            self._annotation(callee) or self._value(callee))
+        if "object" in match:
+            text = f"{self._value(match['object'][0])}.{text}"
+        if text in ("super()", "this"):
+            text += ".__init__"
+        given = [one for one in match["arguments"][0].named_children
+                 if one.type not in self._row.no_argument]
+        spread = [one for one in given if one.type in self._row.spread]
+        shape = Shape(len(given) - len(spread), star=bool(spread))
+        at = self._scope_at(callee)
+        self._site(at, self._seen(at, text, called=True), _lines(callee)[1], shape)
+
+    def _use(self, node: Node) -> None:
+        at = self._scope_at(node)
+        text = self._seen(at, self._value(node))
+        if not (text.isidentifier() and self._is_local(at, text)):
+            self._site(at, text, _lines(node)[1], None)
+
+    def _site(self, at: str, text: str, line: int, shape: Shape | None) -> None:
+        if last_name(text):
+            self._sites.setdefault((at, text, shape), []).append(line)
+
+    def _is_local(self, at: str, name: str) -> bool:
+        here: str | None = at
+        while here:
+            scope = self.scopes[here]
+            if scope.kind != "class" and name in scope.bindings:
+                return True
+            here = scope.above
+        return False
+
+    def _seen(self, at: str, text: str, *, called: bool = False) -> str:
+        """An expression whose first name may be a member of the class that it stands in."""
+        if not self._row.implicit or not text[:1].isalpha():
+            return text
+        name = text[: next((n for n, sign in enumerate(text) if not (sign.isalnum() or sign == "_")
+                            ), len(text))]
+        if name in ("this", "super") or self._is_local(at, name):
+            return text
+        here: str | None = at
+        while here and self.scopes[here].kind != "class":
+            here = self.scopes[here].above
+        if here and (name in self.scopes[here].bindings or (
+                called and name == text and name not in self.scopes[""].bindings)):
+            return f"this.{text}"
+        return text
+
+    # Expressions
+
+    def _value(self, node: Node | None, depth: int = 0) -> str:
+        """The text of an expression (`facts`); `?` where it is not known."""
+        if node is None or depth > DEPTH_MAX:
+            return UNKNOWN
+        row, kind = self._row, node.type
+        text = UNKNOWN
+        if kind in row.names:
+            word = _word(node)
+            text = "super()" if word == "super" else word if word.isidentifier() else UNKNOWN
+        elif kind in row.calls:
+            of = node.child_by_field_name(row.calls[kind]) if row.calls[kind] else None
+            text = (self._value(of, depth + 1) if row.calls[kind]
+                    else self._member(node, depth)) + "()"
+        elif kind in row.makes:
+            text = self._annotation(node.child_by_field_name(row.makes[kind]), depth + 1) or "?"
+            text += "()"
+        elif kind in row.members:
+            text = self._member(node, depth)
+        elif kind in row.awaits and node.named_children:
+            text = self._value(node.named_children[0], depth + 1) + "@"
+        elif kind in row.through and node.named_children:
+            text = self._value(node.named_children[0], depth + 1)
+        if len(text) > EXPRESSION_MAX:
+            text = f"?.{last_name(text)}" if last_name(text) else UNKNOWN
+        return text if not text.startswith("?") or last_name(text) else UNKNOWN
+
+    def _member(self, node: Node, depth: int) -> str:
+        of, name = (node.child_by_field_name(one) if one else None
+                    for one in self._row.members[node.type])
+        if name is None:
+            return UNKNOWN
+        word = _word(name)
+        if of is None:
+            return word if word.isidentifier() else UNKNOWN
+        return f"{self._value(of, depth + 1)}.{word}" if word.isidentifier() else UNKNOWN
+
+    def _annotation(self, node: Node | None, depth: int = 0) -> str:
+        """A type, as Python would write it; empty where it is none that a class could be."""
+        if node is None or depth > DEPTH_MAX:
+            return ""
+        if node.type in self._row.names or node.type in self._row.members:
+            text = self._value(node, depth + 1)
+            return text if text.replace(".", "_").isidentifier() else ""
+        children = node.named_children
+        if node.type in self._row.through or node.type == "type_annotation":
+            return self._annotation(children[0], depth + 1) if children else ""
+        if node.type == "generic_type":
+            return self._annotation(children[0], depth + 1) if children else ""
+        if node.type in ("array_type", "slice_type"):
+            inner = self._annotation(children[0], depth + 1) if children else ""
+            return f"list[{inner}]" if inner else ""
+        if node.type == "union_type":
+            parts = [said for one in children if (said := self._annotation(one, depth + 1))]
+            return " | ".join(parts)
+        return ""
+
+
+def _marks(matches: list[Captures]) -> list[_Mark]:
+    """The scopes in order, outer before inner; of one node the match that names it counts."""
+    best: dict[tuple[int, int], tuple[str, Captures]] = {}
+    for match in matches:
+        kind = next((one for one in _SCOPES if one in match), None)
+        if kind is None:
+            continue
+        node = match[kind][0]
+        key = node.start_byte, -node.end_byte
+        known = best.get(key)
+        if known is None or ("name" not in known[1] and (
+                "name" in match or (known[0] == "lambda" and kind != "lambda"))):
+            best[key] = kind, match
+    out: list[_Mark] = []
+    open_: list[int] = []
+    for (start, end), (kind, match) in sorted(best.items(), key=lambda one: one[0]):
+        while open_ and out[open_[-1]].end < -end:
+            open_.pop()
+        out.append(_Mark(start, -end, kind, match, open_[-1] if open_ else -1))
+        open_.append(len(out) - 1)
+    return out
+
+
+def _regions(outline: Outline) -> list[tuple[int, int, str]]:
+    found = [(one.first_line, one.last_line, one.name) for one in outline.regions
+             if one.kind not in ("header", "file")]
+    return sorted(found, key=lambda one: (one[0], -one[1]))
+
+
+def _text(captures: Captures, name: str) -> str:
+    return _word(captures[name][0]) if name in captures else ""
+
+
+def _word(node: Node) -> str:
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+def _lines(node: Node) -> tuple[int, int]:
+    return node.start_point.row + 1, node.end_point.row + 1
