@@ -85,5 +85,9 @@ merge-corpus: setup  ## merge two releases of real packages, dealt to two sides,
 meaning-oracle: setup  ## hundreds of changed interfaces in real packages: who breaks, by coord and by mypy (ORACLE="--seed 2 --show")
 	@$(BIN)/python -P benchmarks/meaning_oracle.py $(ORACLE)
 
+.PHONY: meaning-oracle-typescript
+meaning-oracle-typescript: setup  ## the same for TypeScript, by its own compiler (ORACLE="--changes 100 --show"; needs npm)
+	@$(BIN)/python -P benchmarks/meaning_oracle_typescript.py $(ORACLE)
+
 merge-history: setup  ## merge again what was merged in a git repository (REPO=path)
 	@$(BIN)/python benchmarks/merge_history.py -v $(REPO)

@@ -30,6 +30,9 @@ import msgspec
 #: Longer expressions (signs) are not known: `?`.
 EXPRESSION_MAX = 240
 UNKNOWN = "?"
+#: Signs that stand in names of other languages, as letters that Python takes for such; and back.
+NAME_SIGNS = str.maketrans({"#": "\u02d1", "$": "\u02e2"})
+SIGNS_OF_NAMES = str.maketrans({"\u02d1": "#", "\u02e2": "$"})
 
 ParamKind = Literal["/", "", "*", "=", "**"]
 ScopeKind = Literal["module", "class", "function", "lambda", "loop"]

@@ -13,7 +13,7 @@ from coordinator.meaning import sentences as words
 from coordinator.meaning.callables import Signature, both, signatures
 from coordinator.meaning.changes import compare
 from coordinator.meaning.dynamic import named, through_markers
-from coordinator.meaning.facts import Facts, Shape, Site, last_name
+from coordinator.meaning.facts import Facts, Param, Shape, Site, last_name
 from coordinator.meaning.file_facts import facts_of
 from coordinator.meaning.languages import is_known, row_of
 from coordinator.meaning.outcomes import Break, BreakKind, Outcome, Unseen, concluded
@@ -357,7 +357,10 @@ class _Judge:
     def _replaced(self, place: Place, base: Value, sub: Value, file: str) -> None:
         was = both(self.old, base, sub, place.name)
         now = both(self.new, base, sub, place.name)
-        if was is None or now is None or not overrides(*was) or overrides(*now):
+        row = row_of(file)
+        rest = (Param("...", "*", False),) if row is not None and row.fewer else ()
+        if was is None or now is None or not overrides(was[0], (*was[1], *rest)) or overrides(
+                now[0], (*now[1], *rest)):
             return
         scope = self._resolver(sub.path).scope(sub.path, sub.scope)
         bound = scope.bindings.get(place.name, []) if scope is not None else []

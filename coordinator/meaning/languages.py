@@ -25,6 +25,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     separator: str
     constructor: str = ""
     spare: bool = False
+    fewer: bool = False
     implicit: bool = False
     names: frozenset[str] = frozenset()
     members: dict[str, tuple[str, str]] = {}

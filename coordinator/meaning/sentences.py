@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from coordinator.meaning.facts import Facts, Site
+from coordinator.meaning.facts import SIGNS_OF_NAMES, Facts, Site
 from coordinator.meaning.values import Place
 
 
 def spelt(place: Place) -> str:
     """A place as it is written behind `path::`."""
-    return ".".join(one for one in (place.scope, place.name) if one)
+    return ".".join(one for one in (place.scope, place.name) if one).translate(SIGNS_OF_NAMES)
 
 
 def file_name(path: str) -> str:
@@ -27,13 +27,13 @@ def where(facts: Facts, line: int, file: str) -> str:
 
 def called(site: Site) -> str:
     """What a use calls."""
-    return f"{site.text.rpartition(':')[2][-80:]}()"
+    return f"{_written(site)}()"
 
 
 def does(site: Site) -> str:
     """What a use does, in words."""
     if site.shape is None:
-        return f"uses {site.text.rpartition(':')[2][-80:]}"
+        return f"uses {_written(site)}"
     count = site.shape.positional
     said = [f"{_number(count)} argument{'s' * (count != 1)}"] if count else []
     said += [f"{name}=" for name in site.shape.keywords]
@@ -42,6 +42,10 @@ def does(site: Site) -> str:
     if site.shape.stars:
         said.append("**more")
     return f"calls {called(site)} with {', '.join(said) or 'no arguments'}"
+
+
+def _written(site: Site) -> str:
+    return site.text.rpartition(":")[2][-80:].translate(SIGNS_OF_NAMES)
 
 
 def _number(count: int) -> str:

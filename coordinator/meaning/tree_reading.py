@@ -15,6 +15,8 @@ from tree_sitter import Language, Node, Query, QueryCursor
 
 from coordinator.meaning.facts import (
     EXPRESSION_MAX,
+    NAME_SIGNS,
+    SIGNS_OF_NAMES,
     UNKNOWN,
     Binding,
     BindingKind,
@@ -220,7 +222,7 @@ class _Reader:
             bound.append(one)
 
     def _import(self, match: Captures) -> None:
-        module = _text(match, "module")
+        module = _text(match, "module").translate(SIGNS_OF_NAMES)
         at = self._scope_at(match["import"][0])
         line, _ = _lines(match["import"][0])
         if "all" in match:
@@ -239,7 +241,8 @@ class _Reader:
         name, what = _text(match, "name"), _text(match, "what")
         line, _ = _lines(match["export"][0])
         if "module" in match:
-            self._bind("", name, "import", _text(match, "module"), line, what)
+            self._bind("", name, "import", _text(match, "module").translate(SIGNS_OF_NAMES), line,
+                       what)
         elif name != what:
             self._bind("", name, "value", what, line)
 
@@ -434,7 +437,7 @@ def _text(captures: Captures, name: str) -> str:
 
 
 def _word(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")
+    return (node.text or b"").decode("utf-8", "replace").translate(NAME_SIGNS)
 
 
 def _lines(node: Node) -> tuple[int, int]:

@@ -10,8 +10,8 @@ _HEAD = re.compile(rb"(?:[ \t]*(?:[#@][^\n]*)?\n)*[ \t]*(?:async[ \t]+)?def[ \t]
 #: What a body tells others.
 _TOLD = re.compile(rb"\b(?:self|cls)\.\w+[^\n]*=|\bglobal\b|\bnonlocal\b|\byield\b|\bawait\b|"
                    rb"\bsetattr\b|\bdef\b|\bclass\b|\bimport\b")
-#: The same where bodies stand in braces: members that it sets, what it gives without a declaration.
-_TOLD_IN_BRACES = re.compile(rb"\bthis\.\w+\s*=[^=]|\breturn\b[^\n]*|\bexports\b[^\n]*")
+#: The same where bodies stand in braces.
+_TOLD_IN_BRACES = re.compile(rb"\bthis\.\w+\s*=[^=]|\bexports\b[^\n]*")
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _SIGNS = re.compile(rb"[()\[\]{]|=>")
 

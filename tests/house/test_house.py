@@ -145,7 +145,8 @@ def test_agents_is_no_package_and_travels_in_the_wheel(tmp_path: Path) -> None:
     names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
     assert "coordinator/_data/schema.sql" in names
     assert "coordinator/_data/agents/shell.toml" in names
-    assert {"coordinator/regions/languages.toml", "coordinator/regions/queries/python.scm"} <= names
+    assert {"coordinator/regions/languages.toml", "coordinator/regions/queries/python.scm",
+            "coordinator/meaning/languages.toml", "coordinator/meaning/queries/go.scm"} <= names
     assert not [n for n in names if n.startswith("agents/")]
 
 

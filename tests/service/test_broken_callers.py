@@ -94,6 +94,19 @@ def test_what_breaks_nobody_passes(judged: World, ann: Session, old: str, new: s
     assert extra == set(also)
 
 
+def test_other_languages_are_judged_too(world: World) -> None:
+    world.write("src/pay.ts", "export function charge(account: string) {\n    return 1;\n}\n")
+    world.write("src/use.ts", "import { charge } from './pay';\n\nexport function a() {\n    return charge('x');\n}\n")
+    prepared(world)
+    world.acquire("eve", "src/use.ts::a")
+    ann = Session(world, "ann")
+    assert not proposes(ann, "return 1;", "return 2;", path="src/pay.ts").deny
+    denied = proposes(ann, "charge(account: string)", "charge(account: string, amount: number)", path="src/pay.ts").deny
+    assert "a() in use.ts calls charge() with one argument; it needs 'amount' now. src/use.ts::a is leased by eve" in denied
+    assert world.service.impact is not None
+    world.service.impact.close()
+
+
 def test_who_is_alone_is_not_asked(judged: World, ann: Session) -> None:
     """Of what one alone does nobody's work can break, and no callers are taken."""
     assert not proposes(ann, *NEEDS_MORE, path="pay.py").deny

@@ -33,7 +33,7 @@
 (variable_declarator name: (array_pattern (identifier) @name)) @bind
 (for_in_statement left: (identifier) @name) @bind
 (catch_clause parameter: (identifier) @name) @bind
-(assignment_expression left: (member_expression object: (this) property: (property_identifier) @name) right: (_) @value) @own
+(assignment_expression left: (member_expression object: (this) property: [(property_identifier) (private_property_identifier)] @name) right: (_) @value) @own
 
 (import_statement (import_clause (identifier) @name @default) source: (string (string_fragment) @module)) @import
 (import_statement (import_clause (named_imports (import_specifier name: (_) @what @name !alias))) source: (string (string_fragment) @module)) @import

@@ -5,3 +5,5 @@
 (formal_parameters (rest_pattern) @rest)
 (class_heritage (identifier) @base)
 (class_heritage (member_expression) @base)
+(class_body (field_definition property: [(property_identifier) (private_property_identifier)] @name value: (arrow_function) @method))
+(class_body (field_definition property: [(property_identifier) (private_property_identifier)] @name value: (_)? @value) @bind)

@@ -2,7 +2,8 @@
 (class_body (method_signature "static"? @static name: (property_identifier) @name) @method)
 (class_body (abstract_method_signature name: (property_identifier) @name) @method)
 (interface_body (method_signature name: (property_identifier) @name) @method)
-(class_body (public_field_definition name: (property_identifier) @name value: (arrow_function) @method))
+(class_body (public_field_definition name: [(property_identifier) (private_property_identifier)] @name value: (arrow_function) @method))
+[(function_type) (constructor_type) (call_signature) (construct_signature) (method_signature)] @lambda
 (abstract_class_declaration name: (_) @name) @class
 (interface_declaration name: (_) @name) @class
 
@@ -23,7 +24,7 @@
 (extends_type_clause type: (_) @base)
 (implements_clause (type_identifier) @base)
 
-(class_body (public_field_definition name: (property_identifier) @name type: (type_annotation (_) @annotation)? value: (_)? @value) @bind)
+(class_body (public_field_definition name: [(property_identifier) (private_property_identifier)] @name type: (type_annotation (_) @annotation)? value: (_)? @value) @bind)
 (interface_body (property_signature name: (property_identifier) @name type: (type_annotation (_) @annotation)?) @bind)
 (variable_declarator name: (identifier) @name type: (type_annotation (_) @annotation)) @bind
 (formal_parameters (required_parameter (accessibility_modifier) pattern: (identifier) @name type: (type_annotation (_) @annotation)?) @own)
