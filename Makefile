@@ -81,6 +81,10 @@ clean:           ## remove what was made
 merge-corpus: setup  ## merge two releases of real packages, dealt to two sides, and judge what comes out (OPTIONS=-v)
 	@$(BIN)/python benchmarks/merge_corpus.py $(OPTIONS)
 
+.PHONY: merge-branches
+merge-branches: setup  ## merge the older and the newer line of real packages (OPTIONS="-v --only django")
+	@$(BIN)/python benchmarks/merge_branches.py $(OPTIONS)
+
 .PHONY: meaning-oracle
 meaning-oracle: setup  ## hundreds of changed interfaces in real packages: who breaks, by coord and by mypy (ORACLE="--seed 2 --show")
 	@$(BIN)/python -P benchmarks/meaning_oracle.py $(ORACLE)

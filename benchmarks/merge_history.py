@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from coordinator.merging.git_merge import GitFailed, GitMerge
@@ -52,18 +53,29 @@ def lines(data: bytes) -> Counter[bytes]:
 
 def lost(base: bytes, ours: bytes, theirs: bytes, made: bytes) -> list[bytes]:
     """Lines that a side added and that are not there, or that it took out and that still are; of
-    what both did alike, once is enough. Imports are left out: they are merged as sets."""
-    was, mine, other, now = (lines(one) for one in (base, ours, theirs, made))
+    what both did, once is enough. Imports are left out: they are merged as sets."""
+    was, now = lines(base), lines(made)
+    (more, less), (also, too) = changed(base, ours), changed(base, theirs)
     wrong = []
-    for line in was | mine | other | now:
+    for line in was | now | more | also:
         if b"import" in line or line.strip(b"(), ").decode("utf-8", "replace").isidentifier():
             continue
-        both = mine[line] + other[line] - was[line]
-        alike = max(0, min(mine[line] - was[line], other[line] - was[line]))
-        gone = max(0, min(was[line] - mine[line], was[line] - other[line]))
-        if not both - alike <= now[line] <= both + gone:
+        least = was[line] - less[line] - too[line] + max(more[line], also[line])
+        most = was[line] - max(less[line], too[line]) + more[line] + also[line]
+        if not least <= now[line] <= most:
             wrong.append(line)
     return wrong
+
+
+def changed(base: bytes, side: bytes) -> tuple[Counter[bytes], Counter[bytes]]:
+    """How often a side put each line in, and took it out, without white space around it."""
+    was, now = ([line.strip() for line in one.split(b"\n")] for one in (base, side))
+    more, less = Counter[bytes](), Counter[bytes]()
+    for what, a, b, c, d in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
+        if what != "equal":
+            less.update(line for line in was[a:b] if line)
+            more.update(line for line in now[c:d] if line)
+    return more, less
 
 
 def main() -> int:

@@ -4,18 +4,22 @@ git puts in conflict what both sides changed on neighbouring lines, for it knows
 lines are. Inside of one body it is enough that no line is changed by both. Still a conflict: what
 overlaps; what both put at one place, unless these are elements of a list, each on lines of its own,
 which no order binds; and where a side put many lines in the place of others, next to a change of
-the other side: there nobody can say what stands in whose place.
+the other side: there nobody can say what stands in whose place. But where one side did all that the
+other did, and more (a fix that was carried over to a line of work that went on), its text is taken.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 #: Longer texts (lines) are left to git.
 LINES_MAX = 1500
+#: A line that says something of its own.
+_TELLS = re.compile(rb"\w{3}")
 _BULLET = re.compile(rb"([ \t]*)[*+-][ \t]+\S")
 
 
@@ -52,9 +56,16 @@ def merged(base: bytes, ours: bytes, theirs: bytes, *, listed: bool = False) -> 
             if mine[0] == other[0]:
                 other.pop(0)
                 continue
-            joined = _together(mine[0], other[0], listed)
-            if joined is None:
-                return None
+            if _together(mine[0], other[0], listed) is None:
+                until, text = _more(was, mine, other)
+                if text is None or min(mine[0].first, other[0].first) < at:
+                    return None
+                out += was[at:min(mine[0].first, other[0].first)]
+                out += text
+                at = until
+                mine, other = ([one for one in side if one.first > until or one.last > until]
+                               for side in (mine, other))
+                continue
         takes = mine if mine and (not other or _before(mine[0], other[0])) else other
         change = takes.pop(0)
         if change.first < at:
@@ -85,6 +96,62 @@ def _together(one: _Change, other: _Change, listed: bool) -> bool | None:
     if first.last > second.first:
         return None
     return True if first.even and second.even and first.lines and second.lines else None
+
+
+def _more(was: Sequence[bytes], mine: Sequence[_Change],
+          other: Sequence[_Change]) -> tuple[int, list[bytes] | None]:
+    """Where changes that meet each other end, and the text of the side that did all there that the
+    other did; None where neither did."""
+    first = min(mine[0].first, other[0].first)
+    until = max(mine[0].last, other[0].last)
+    while True:
+        reached = max([until, *(one.last for one in (*mine, *other) if one.first <= until)])
+        if reached == until:
+            break
+        until = reached
+    base = was[first:until]
+    texts = [_applied(was, [one for one in side if one.first <= until], first, until)
+             for side in (mine, other)]
+    for some, all_ in (texts, texts[::-1]):
+        if _has(base, some, all_):
+            return until, all_
+    return until, None
+
+
+def _applied(was: Sequence[bytes], changes: Sequence[_Change], first: int,
+             until: int) -> list[bytes]:
+    out: list[bytes] = []
+    for one in changes:
+        out += was[first:one.first]
+        out += one.lines
+        first = one.last
+    return [*out, *was[first:until]]
+
+
+def _has(base: Sequence[bytes], some: Sequence[bytes], more: Sequence[bytes]) -> bool:
+    """Whether `more` has what was put in for `some`, each run of lines in one piece, and nothing of
+    what was taken out for it. What was only taken out says nothing of what should be there."""
+    said = False
+    there = Counter(one.strip() for one in more)
+    kept = Counter(one.strip() for one in some)
+    at = 0
+    for change in _changes(base, some):
+        for line in base[change.first:change.last]:
+            text = line.strip()
+            if _TELLS.search(text) and there[text] > kept[text]:
+                return False
+        if change.lines:
+            found = _position(more, change.lines, at)
+            if found is None:
+                return False
+            at = found + len(change.lines)
+            said = said or any(_TELLS.search(line) for line in change.lines)
+    return said
+
+
+def _position(lines: Sequence[bytes], run: Sequence[bytes], at: int) -> int | None:
+    return next((n for n in range(at, len(lines) - len(run) + 1)
+                 if list(lines[n:n + len(run)]) == list(run)), None)
 
 
 def _points(lines: Sequence[bytes]) -> bytes:
