@@ -24,12 +24,17 @@ class Update(msgspec.Struct, frozen=True, tag=True):
 
 
 class Judgement(msgspec.Struct, frozen=True, tag=True):
-    """What does this change break? (`judging.judge`)"""
+    """What does this change break? (`judging.judge`)
+
+    Attributes:
+        changed: files to be looked at again before.
+    """
 
     path: str
     old: bytes | None
     new: bytes | None
     held: list[str] = []
+    changed: list[str] = []
 
 
 class Versions(msgspec.Struct, frozen=True):

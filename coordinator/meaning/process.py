@@ -153,15 +153,15 @@ class Meaning:
             return Outcome("ESCALATION_REQUIRED", path, note=str(bad))
 
     def judge_within(self, seconds: float, path: str, old: bytes | None, new: bytes | None,
-                     held: Collection[str] = ()) -> Outcome:
-        """The same for who goes on without it: so long at most, waiting for others' questions
-        included.
+                     changed: Collection[str] = ()) -> Outcome:
+        """The same for who goes on without it: so long at most, with waiting for others' questions,
+        and with looking again at what `changed`.
 
         Raises:
             MeaningError
         """
-        return self._asked(Judgement(path, old, new, sorted(held)), Judged, seconds,
-                           in_turn=False).outcome
+        asked = Judgement(path, old, new, changed=sorted(changed))
+        return self._asked(asked, Judged, seconds, in_turn=False).outcome
 
     def misfits(self, seconds: float, files: Sequence[Versions]) -> list[Break]:
         """What fits on both sides of a merge, and not in it (`merged.misfits`).

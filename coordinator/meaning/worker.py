@@ -74,6 +74,8 @@ class Worker:
                 case Update():
                     return self._update(question)
                 case Judgement():
+                    if question.changed:
+                        self._update(Update(question.changed))
                     return Judged(judge(self._index, question.path, question.old, question.new,
                                         frozenset(question.held)))
                 case Merge():

@@ -56,6 +56,7 @@ class Impact:
         """What a change of this file breaks; or why that is not known.
 
         Args:
+            held: what the asker has leases on; not asked where `seconds` are given.
             seconds: how long that may take, where an agent waits for it and goes on without.
         """
         state = self._meaning.progress()
@@ -66,16 +67,13 @@ class Impact:
         if state.state != "done":
             return (f"what it breaks elsewhere is not known yet: {state.done:,} of "
                     f"{state.files:,} files were read")
-        if seconds is not None and time.monotonic() < self._rests_until:
-            return "what it breaks elsewhere is not known: it took too long a moment ago"
         with self._lock:
             changed, self._changed = self._changed, set()
             every, self._all = self._all, False
         try:
-            if every or len(changed) > (CHANGED_MAX if seconds is None else AT_ONCE_MAX):
-                if seconds is not None:
-                    self._meaning.start()
-                    return "what it breaks elsewhere is not known yet: much has changed"
+            if seconds is not None:
+                return self._in_time(seconds, path, before, after, changed, every)
+            if every or len(changed) > CHANGED_MAX:
                 self._meaning.read_all()
             elif changed:
                 self._meaning.update(changed)
@@ -84,13 +82,25 @@ class Impact:
                 self._changed |= changed
                 self._all = self._all or every
             return f"what it breaks elsewhere is not known ({bad})"
-        if seconds is None:
-            return self._meaning.judge(path, before, after, held)
+        return self._meaning.judge(path, before, after, held)
+
+    def _in_time(self, seconds: float, path: str, before: bytes, after: bytes,
+                 changed: set[str], every: bool) -> Outcome | str:
+        """
+        Raises:
+            MeaningError: it cannot be told so soon.
+        """
+        if every or len(changed) > AT_ONCE_MAX:
+            self._meaning.start()  # beside: it looks through all, also at these
+            return "what it breaks elsewhere is not known yet: much has changed"
+        if time.monotonic() < self._rests_until:
+            raise MeaningError("it took too long a moment ago")
         try:
-            return self._meaning.judge_within(seconds, path, before, after, held)
-        except MeaningError as bad:
+            return self._meaning.judge_within(seconds, path, before, after, changed)
+        except MeaningError:
             self._rests_until = time.monotonic() + REST_S
-            return f"what it breaks elsewhere is not known ({bad})"
+            raise
+
 
 
 def refused(outcome: Outcome, held: Collection[str]) -> Refusal | None:
