@@ -284,7 +284,26 @@ def deal(old: str, new: str, seed: int, *, turns: bool) -> tuple[str, str] | Non
             return None  # a side that cannot be imported is no work of anybody
     except SyntaxError:
         return None
+    if any(has_its_own_order(made, list_old, list_new) for made in (ours, theirs)):
+        return None  # nor is one whose statements stand as in neither release
     return (texts[0], texts[1]) if old not in texts and texts[0] != texts[1] else None
+
+
+def has_its_own_order(side: list[Unit], old: list[Unit], new: list[Unit]) -> bool:
+    """Whether two statements of a side whose order counts stand in an order of neither release."""
+    places = [{text: at for at, text in enumerate(plain(one))} for one in (old, new)]
+    texts = plain(side)
+    for at, first in enumerate(texts):
+        for second in texts[at + 1:]:
+            known = [one[first] < one[second] for one in places if first in one and second in one]
+            if known and not any(known):
+                return True
+    return False
+
+
+def plain(of: list[Unit]) -> list[str]:
+    """The statements that have no name, and whose order counts."""
+    return [unit.bare() for unit in of if unit.key == "" and unit.bare() and _counts(unit)]
 
 
 # --- judging -------------------------------------------------------------------------------------
