@@ -39,6 +39,7 @@ def lock(
     retry: Annotated[
         bool, typer.Option(help="After a refusal stay in line and get it when it is free.")
     ] = True,
+    new: Annotated[bool, typer.Option("--new", help="Also regions that are to be added.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Lease resources for an agent, all or none."""
@@ -49,7 +50,7 @@ def lock(
         rq.Acquire(
             agent=agent_or_refuse(agent), resources=resources, mode=chosen, ttl_s=seconds(ttl),
             description=description, task=task, wait_s=seconds(wait) or 0.0, priority=priority,
-            retry=retry, cwd=os.getcwd(),  # noqa: PTH109
+            retry=retry, cwd=os.getcwd(), new=new,  # noqa: PTH109
         )
     )
     if as_json:

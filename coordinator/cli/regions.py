@@ -89,12 +89,18 @@ def commit_region(
         typer.Option("--hash", help="Of the text that it was made from; one for each region.")
     ] = None,
     token: Annotated[str | None, typer.Option(help="The lease's token.")] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option("--after", metavar="NAME", help="It is new, and comes behind this region of "
+                     "its file (empty: at the end of what contains it); one for each region.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the new text of leased regions, of all of them or of none."""
     sources = texts or ["-"]
     hashes = content_hash or []
-    if len(sources) != len(resources) or len(hashes) not in (0, len(resources)):
+    if len(sources) != len(resources) or len(hashes) not in (0, len(resources)) or (
+            len(after or []) not in (0, len(resources))):
         raise Refusal(
             Code.INVALID, f"{len(resources)} regions, {len(sources)} texts and {len(hashes)} "
             "hashes: they do not belong together. Nothing was written.",
@@ -102,7 +108,8 @@ def commit_region(
         )
     given = [
         rq.RegionText(resource=_from_root(name), text=_text(source), lease_token=token,
-                      content_hash=hashes[at] if hashes else None)
+                      content_hash=hashes[at] if hashes else None,
+                      after=after[at] if after else None)
         for at, (name, source) in enumerate(zip(resources, sources, strict=True))
     ]
     done = ask(rq.CommitRegion(agent=agent_or_refuse(agent), regions=given))

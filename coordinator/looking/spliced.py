@@ -24,11 +24,13 @@ BLANKS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class NewText:
-    """What one region is to be. `was`: the name of the content that it must have now."""
+    """What one region is to be. `was`: the name of the content that it must have now. `after`: it
+    is new, and comes behind this one; empty: at the end of what contains it."""
 
     name: str
     text: str
     was: str | None
+    after: str | None = None
 
 
 def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
@@ -48,6 +50,10 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             next="Lease the file, and write it as a whole.",
         )
     for one in texts:
+        if one.after is not None:
+            at, new = _added(regions, path, data, one, shown)
+            pieces.append((at, at, new))
+            continue
         span = regions.span(path, data, one.name)
         if span is None:
             near = nearest(one.name, regions.names(path, data))
@@ -83,7 +89,47 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
     for start, end, text in reversed(pieces):
         made = made[:start] + text + made[end:]
     _check(regions, path, shown, data, made, texts)
+    for one in texts:
+        if one.after is not None:
+            fitted[one.name] = b"", regions.part(path, made, one.name) or b""
     return made, fitted
+
+
+def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
+           shown: str) -> tuple[int, bytes]:
+    """Where a new region begins, and its bytes with the blank lines around it: as many as stand
+    between its neighbours."""
+    name = f"{shown}::{one.name}"
+    if regions.span(path, data, one.name) is not None:
+        raise Refusal(
+            Code.INVALID, f"{name} is there already, so it cannot be added. Nothing was written.",
+            next="Commit its new text without `after`; or choose another name.", resource=name,
+        )
+    above = one.name.rpartition(".")[0]
+    behind = one.after or above
+    span = regions.span(path, data, behind) if behind else (0, len(data))
+    if span is None:
+        near = nearest(behind, regions.names(path, data))
+        raise Refusal(
+            Code.REGION_UNKNOWN, f"{shown} has no region {behind!r} that {one.name} could come "
+            f"behind. The nearest: {', '.join(near)}. Nothing was written.",
+            next=f"`coord regions {shown}` lists them.", resource=f"{shown}::{behind}",
+            nearest=[f"{shown}::{found}" for found in near],
+        )
+    text = _fitted(data, b"", one, shown).lstrip(b"\r\n")
+    if not text:
+        raise Refusal(Code.INVALID, f"There is no text for {name}. Nothing was written.",
+                      next="Give all of it, or leave it out.", resource=name)
+    end = b"\r\n" if b"\r\n" in data else b"\n"
+    before = data[:span[1]].rstrip()
+    blanks = data[len(before):span[1]]
+    if not before:
+        return span[1], text + end
+    followed = one.after and any(
+        found.start == span[1] and found.name.rpartition(".")[0] == above
+        for found in regions.outline(path, data).regions)
+    gap = blanks if followed else end * (2 if above else 3)
+    return len(before), gap + text + (b"" if blanks else end)
 
 
 def _is(text: bytes, was: str) -> bool:

@@ -78,6 +78,7 @@ class Right:
     token: int
     was: str | None
     text: str
+    after: str | None = None
 
 
 @dataclass(slots=True)
@@ -171,12 +172,14 @@ def _rights(svc: Service, tx: Tx, request: rq.CommitRegion) -> list[Right]:
             raise stale(given.resource)
         last = tx.row("version_get", asked.name)
         was = given.content_hash
-        if was is None and last is not None and str(last[1]) >= lease.locked_at:
+        if given.after is not None:
+            was = None
+        elif was is None and last is not None and str(last[1]) >= lease.locked_at:
             was = last[0]
         elif was is None and lease.file_path == asked.name:
             was = lease.content_hash
         out.append(Right(asked.name, path_of(asked.name, "region"), lease.worktree,
-                         lease.fencing_token, was, given.text))
+                         lease.fencing_token, was, given.text, given.after))
     return out
 
 
@@ -235,7 +238,7 @@ def _plan(svc: Service, view: View, agent: str, rights: Sequence[Right]) -> Plan
                 "written.", next="Look at it; then lease it afresh.", path=path,
             )
         made, parts = spliced(svc.regions, path, shown, now.data, [
-            NewText(region_of(one.name), one.text, one.was) for one in texts])
+            NewText(region_of(one.name), one.text, one.was, one.after) for one in texts])
         for one in texts:
             _, part = parts[region_of(one.name)]
             out.hashes[one.name] = digest(part) if part else None

@@ -348,3 +348,58 @@ def test_a_policy_has_nobody_judge(tmp_path: Path) -> None:
 ])
 def test_what_is_in_a_body_alone_breaks_nobody(before: str, after: str, alone: bool) -> None:
     assert is_body_alone("a.py", before.encode(), after.encode()) is alone
+
+
+ADDED = "def h():\n    return 4\n"
+
+
+def adds(agent: str, name: str, text: str, after: str) -> rq.CommitRegion:
+    return rq.CommitRegion(agent=agent, regions=[rq.RegionText(resource=name, text=text, after=after)])
+
+
+@pytest.mark.parametrize(("name", "text", "after", "before", "behind"), [
+    ("h", ADDED, "", "    return 3\n\n\ndef h", "    return 4\n"),
+    ("h", ADDED, "f", "    return 1\n\n\ndef h", "    return 4\n\n\nclass C"),
+    ("h", ADDED, "C", "    return 2\n\n\ndef h", "    return 4\n\n\ndef g"),
+    ("C.k", "    def k(self):\n        return 5\n", "", "        return 2\n\n    def k", "        return 5\n\n\ndef g"),
+    ("C.k", "\n\n    def k(self):\n        return 5\n\n\n", "C.m", "        return 2\n\n    def k", "        return 5\n\n\ndef g"),
+])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_region_that_is_not_there_is_added(world: World, name: str, text: str, after: str, before: str, behind: str, ends: str) -> None:
+    whole = "import os\n\n\ndef f():\n    return 1\n\n\nclass C:\n    x = 1\n\n    def m(self):\n        return 2\n\n\ndef g():\n    return 3\n"
+    (world.root / "add.py").write_bytes(whole.replace("\n", ends).encode())
+    assert world.refused(rq.Acquire(agent="ann", resources=[f"add.py::{name}"])).code is Code.REGION_UNKNOWN
+    world.ask(rq.Acquire(agent="ann", resources=[f"add.py::{name}"], new=True))
+    assert world.refused(rq.Acquire(agent="bob", resources=[f"add.py::{name}"], new=True)).code is Code.LOCKED
+    done = world.ask(adds("ann", f"add.py::{name}", text, after))
+    made = (world.root / "add.py").read_bytes().decode()
+    assert before.replace("\n", ends) in made and behind.replace("\n", ends) in made
+    assert made.replace(ends, "\n").replace(text.strip("\n"), "").split() == whole.split() and done.regions[0].content_hash is not None
+    world.ask(rq.CommitRegion(agent="ann", regions=[rq.RegionText(resource=f"add.py::{name}", text=text.replace("return", "return 1 +"))]))
+    assert "return 1 +" in (world.root / "add.py").read_text()
+    assert world.replay_differs() == []
+
+
+@pytest.mark.parametrize(("name", "text", "after", "code"), [
+    ("f", ADDED, "", Code.INVALID),  # it is there
+    ("h", "", "", Code.INVALID),
+    ("h", ADDED, "nothing", Code.REGION_UNKNOWN),
+    ("N.h", ADDED, "", Code.REGION_UNKNOWN),  # no such class
+    ("h", "def h(:\n", "", Code.PARSE_INVALID),
+    ("h", "def z():\n    pass\n", "", Code.OUT_OF_SCOPE_EDIT),
+    ("h", ADDED + "\n\ndef z():\n    pass\n", "f", Code.OUT_OF_SCOPE_EDIT),
+])
+def test_what_cannot_be_added_is_refused_and_nothing_is_written(world: World, name: str, text: str, after: str, code: Code) -> None:
+    world.write("add.py", "def f():\n    return 1\n")
+    world.ask(rq.Acquire(agent="ann", resources=[f"add.py::{name}"], new=True))
+    refusal = world.refused(adds("ann", f"add.py::{name}", text, after))
+    assert refusal.code is code and "Nothing was written" in refusal.message
+    assert (world.root / "add.py").read_text() == "def f():\n    return 1\n"
+
+
+def test_who_holds_what_contains_it_may_add_to_it(world: World) -> None:
+    world.write("add.py", "class C:\n    def m(self):\n        return 1\n")
+    world.acquire("ann", "add.py::C")
+    world.ask(adds("ann", "add.py::C.k", "    def k(self):\n        return 2\n", "C.m"))
+    assert (world.root / "add.py").read_text() == "class C:\n    def m(self):\n        return 1\n\n    def k(self):\n        return 2\n"
+    assert world.refused(adds("bob", "add.py::C.z", "    def z(self): pass\n", "")).code is Code.NOT_HOLDER

@@ -53,7 +53,8 @@ def needs(req: rq.Acquire) -> list[AnyNeed]:
 def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
     """See `requests.Acquire`."""
     located = locate(svc, tx, req.resources, req.cwd)
-    check_known(tx, located)
+    if not req.new:
+        check_known(tx, located)
     return acquire_located(svc, tx, actor, req, located)
 
 

@@ -41,7 +41,7 @@ def check_known(tx: Tx, places: Sequence[Located]) -> None:
             Code.REGION_UNKNOWN,
             f"{file_names.shown(path)} has no region {wanted!r}. The nearest: "
             f"{', '.join(near)}. Nothing was leased.",
-            next=f"`coord regions {shlex.quote(path)}` lists them; what is not there yet is added "
-            f"under {shlex.quote(path + '::' + HEADER)}.",
+            next=f"`coord regions {shlex.quote(path)}` lists them; `coord lock --new "
+            f"{shlex.quote(path + '::' + wanted)}` is for one that is to be added.",
             resource=name, nearest=[f"{path}::{one}" for one in near],
         )

@@ -43,6 +43,7 @@ class Acquire(Request[Acquired]):
     priority: Whole = 0
     retry: bool = True  # stay in line after a refusal; granted when free, told by a notice
     cwd: Name | None = None
+    new: bool = False  # regions that are not there yet, too: they are about to be added
 
 
 class Released(Reply):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.words.requests.base import Reply, Request
-from coordinator.words.texts import Document, Name
+from coordinator.words.texts import Document, Line, Name
 
 
 class RegionText(Reply, forbid_unknown_fields=True):
@@ -15,12 +15,15 @@ class RegionText(Reply, forbid_unknown_fields=True):
         content_hash: of the text that it was made from (`sha256:…`); without it, of what the agent
             was granted, or has committed last.
         lease_token: of the lease that gives the right to it.
+        after: it is not there yet, and is put behind this region (its name in the file); empty: at
+            the end of what contains it.
     """
 
     resource: Name
     text: Document
     content_hash: Name | None = None
     lease_token: Name | None = None
+    after: Line | None = None
 
 
 class CommittedRegion(Reply):
