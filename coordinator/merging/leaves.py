@@ -53,6 +53,10 @@ def both(
         if joined is not None:
             notes.imports = True
             return [joined]
+        nearby = near_lines.merged(b"", ours.text, theirs.text)
+        if nearby is not None:
+            notes.shared.note(was, ours.text, theirs.text)
+            return [nearby]
         return [Clash(ours.name, "both added it, and not the same", b"", ours.text, theirs.text)]
     if ours.text == base.text:
         return [theirs.text]

@@ -33,6 +33,15 @@ def test_who_has_not_stays_in_conflict(one: str, other: str, turned: bool) -> No
     conflict(BODY, *((other, one) if turned else (one, other)))
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_what_both_added_too(turned: bool) -> None:
+    base = "import os\n"
+    one = base + "\n\ndef f():\n    return os.name\n"
+    more = base + "\n\n# It tells.\ndef f():\n    return os.name\n"
+    assert by_regions(base, *((more, one) if turned else (one, more))) == more
+    conflict(base, *((more, one.replace("os.name", "os.sep")) if turned else (one.replace("os.name", "os.sep"), more)))
+
+
 @settings(max_examples=examples(200))
 @given(
     base=st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "}"]), min_size=1, max_size=8),
