@@ -8,6 +8,7 @@ requests at the same instants and decide them in the same order: one in batches,
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Sequence
 from functools import partial
@@ -72,9 +73,23 @@ def told(answer: Any, world: World) -> Any:
     return json.loads(msgspec.json.encode(body).decode().replace(str(world.root), "ROOT"))
 
 
+#: Numbers only rise: what a batch or a job of its own had taken, and was rolled back, is left out.
+NUMBERED = re.compile(r'"(?:A|W)-(?P<id>[0-9]+)"|"fencing_token": (?P<token>[0-9]+)|"lease_token": "[0-9a-f]+"')
+
+
+def without_gaps(answers: list[Any]) -> Any:
+    """The answers, with each number of a lease as the how-manieth it is."""
+    text = json.dumps(answers)
+    taken = sorted({int(one["id"] or one["token"]) for one in NUMBERED.finditer(text) if one["id"] or one["token"]})
+    rank = {str(number): at for at, number in enumerate(taken)}
+    return json.loads(NUMBERED.sub(lambda one: f'"lease_token": "{rank.get(one["id"] or one["token"] or "", "")}"' if one["token"] or not one["id"]
+                                   else f'"{rank[one["id"]]}"', text))
+
+
 def live(world: World) -> list[LeaseRow]:
-    """All but which file on this disk it is."""
-    return [structs.replace(lease, inode=None) for lease in world.live()]
+    """All but which file on this disk it is, and which numbers it has."""
+    found = sorted(world.live(), key=lambda lease: lease.fencing_token)
+    return [structs.replace(lease, inode=None, fencing_token=at, acquisition_id="") for at, lease in enumerate(found)]
 
 
 def answers(
@@ -134,6 +149,8 @@ OTHER = asks("bob", "d/x.py")
 @example([("", 1, [asks("ann", "a.py", 2.0)]), ("a.py", 3_000, [rq.Sweep()]),
           ("", 1, [rq.ReviewDecide(review="R-1", verdict="keep")]),
           ("", 1, [OTHER, rq.ReviewUndo(review="R-1"), asks("bob", "a.py")])])
+@example([("", 1, [rq.TaskAdd(title="one", resources=["d/"]), asks("ann", "a.py"), asks("bob", "d/x.py")]),
+          ("", 1, [rq.Release(agent="ann", resources=["a.py"]), asks("ann", "a.py"), rq.TaskClaim(agent="bob", ttl_s=4.0)])])
 @settings(max_examples=examples(35), deadline=None)
 def test_a_batch_is_answered_as_one_by_one(
     steps: list[tuple[str, int, list[rq.Request[Any]]]]
@@ -151,7 +168,7 @@ def test_a_batch_is_answered_as_one_by_one(
                 asked = [one for one in asked if not isinstance(one, rq.Sweep)]
                 got, order = answers(together, asked)
                 expected, _ = answers(apart, asked, order)
-                assert got == expected
+                assert without_gaps(got) == without_gaps(expected)
                 assert live(together) == live(apart)
             assert together.replay_differs() == []
         finally:
