@@ -381,6 +381,19 @@ def _play(world: World, count: int, data: st.DataObject) -> None:
     assert len(told) <= 1, f"{told} were told"
 
 
+def test_who_holds_it_shared_and_wants_it_alone_is_not_held_up_by_those_behind_who_waits_for_it(world: World) -> None:
+    """The first waits for the holder, the second stands behind the first, and the holder behind the second."""
+    world.acquire("holder", "a.py", mode="shared")
+    for agent, mode in (("first", "exclusive"), ("second", "shared")):
+        world.clock.advance(1000)
+        assert world.refused(rq.Acquire(agent=agent, resources=["a.py"], mode=mode)).code is Code.LOCKED
+    world.clock.advance(1000)
+    world.acquire("holder", "a.py")
+    world.ask(rq.Release(agent="holder", resources=["a.py"]))
+    world.tend()
+    assert [lease.locked_by for lease in world.live()] == ["first"]
+
+
 POOL = ["d/a.py", "d/b.py", "d/", "e/a.py", "e/*.py", "f.py::C", "f.py", "key:k:1", "key:k"]
 
 

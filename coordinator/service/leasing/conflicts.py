@@ -24,7 +24,15 @@ from coordinator.store.projections import at_review
 from coordinator.store.rows import LeaseRow, NearWaiter
 from coordinator.words import resource_names
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Kind, Located, Resource, path_in, path_scope, resource
+from coordinator.words.resource_names import (
+    Kind,
+    Located,
+    Resource,
+    file_scope,
+    path_in,
+    path_scope,
+    resource,
+)
 
 #: A resource and the mode it is wanted in.
 Wanted = tuple[Located, str]
@@ -231,8 +239,11 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
     out = [(lease, lease.scope) for lease in (LeaseRow(*row) for row in rows)]
     if located.inode is not None:
         known = {lease.fencing_token for lease, _ in out}
+        file = file_scope(asked.scope)
         for row in tx.rows("rivals_by_inode", located.inode):
             lease = LeaseRow(*row)
+            if lease.scope.startswith(file) and lease.worktree == located.worktree:
+                continue  # under this very name: those that overlap were found by it
             if lease.fencing_token not in known and _same_file(svc, tx, lease):
                 out.append((_renamed(svc, lease, asked), lease.scope))
                 known.add(lease.fencing_token)
@@ -308,8 +319,10 @@ def _ahead(
     place: tuple[int, str], acquisition: str | None,
 ) -> None:
     """Waiters of others that overlap `asked` and stand before it. One that waits for `holder`
-    itself is passed, and bounds what is granted; one that is set aside is passed, too."""
+    itself is passed, and bounds what is granted; so is one that stands behind such a one, or all
+    three would wait for each other. One that is set aside is passed, too."""
     step = ms(svc.settings.leases.age_step_s)
+    before: list[tuple[tuple[int, str], NearWaiter]] = []
     for raw in near(tx, "waiters_near", asked):
         waiter = NearWaiter(*raw)
         if waiter.agent == holder or waiter.acquisition_id == acquisition:
@@ -325,11 +338,23 @@ def _ahead(
             continue
         if unserved.rests(tx, "waiter", waiter.acquisition_id):
             continue
-        until = _waits_for(tx, waiter, holder)
+        before.append((theirs, waiter))
+    passed: list[tuple[NearWaiter, str]] = []
+    for _, waiter in sorted(before, key=lambda one: (one[0], one[1].acquisition_id)):
+        until = _waits_for(tx, waiter, holder) or next(
+            (its for other, its in passed if _stands_behind(waiter, other)), None)
         if until is None:
             out.waiters.append(waiter)
         else:
+            passed.append((waiter, until))
             out.no_longer_than = min(until, out.no_longer_than or until)
+
+
+def _stands_behind(waiter: NearWaiter, other: NearWaiter) -> bool:
+    """Whether it cannot be served before this one, who came first."""
+    return "exclusive" in (waiter.mode, other.mode) and overlaps(
+        rule.as_resource(waiter.name, waiter.kind, waiter.scope),
+        rule.as_resource(other.name, other.kind, other.scope))
 
 
 def _waits_for(tx: Tx, waiter: NearWaiter, holder: str) -> str | None:
