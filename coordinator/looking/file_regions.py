@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Event, Lock, Thread
 
+import msgspec
+
 from coordinator.files.content import digest
 from coordinator.looking.facts import Parts
 from coordinator.meaning.languages import is_known
@@ -101,10 +103,10 @@ class FileRegions:
 
     def proposed(self, path: str, data: bytes, edits: Sequence[Edit]) -> Parts:
         """What these edits would change."""
-        made = candidate(data, edits)
+        made, name = candidate(data, edits), digest(data)
         if made is None:
-            return Parts(None, digest(data))
-        within = self._changed_within(path, data, made)
+            return Parts(None, name)
+        within = self._changed_within(path, data, made, name)
         if within is not None:
             self._expected = path, made
             names, outward = within
@@ -112,7 +114,7 @@ class FileRegions:
             names = self._changed(path, data, made)
             outward = names is None or _outward(
                 path, names, self.outline(path, data), data, self.outline(path, made), made)
-        return Parts(names, digest(data), outward and is_known(path))
+        return Parts(names, name, outward and is_known(path))
 
     def prepare(self, path: str, data: bytes) -> None:
         """Divide what will be asked about next, beside whoever asks now; what is small is divided
@@ -161,15 +163,16 @@ class FileRegions:
             data = data[:start] + was + data[end:]
         return data
 
-    def _changed_within(self, path: str, before: bytes,
-                        after: bytes) -> tuple[list[str] | None, bool] | None:
+    def _changed_within(self, path: str, before: bytes, after: bytes,
+                        name: str | None = None) -> tuple[list[str] | None, bool] | None:
         """The same where all that differs is within one definition, of which alone the grammar is
         asked: a file has many; and whether others see it. None: so it cannot be told.
 
         What reads as one definition by itself, from its first byte to its last, reads as that in
         its place, too: what is around it is the same, and nothing is left open.
         """
-        outline = self._known.get((digest(before), language_of(path, before[:200]) or "", False))
+        outline = self._known.get((name or digest(before),
+                                   language_of(path, before[:200]) or "", False))
         if outline is None or outline.note or outline.broken or outline.language not in PIECEWISE:
             return None
         same = _common(before, after)
@@ -179,11 +182,10 @@ class FileRegions:
             return None
         start, end = around.start, around.end
         old, new = before[start:end], after[start:end + len(after) - len(before)]
-        was = self._outlines.of(old, outline.language)
+        was = _cut(outline, start, end)
         now = self._outlines.of(new, outline.language)
-        if any(one.note or one.broken or [region.name for region in one.regions
-                                          if _is_top(one, region)] != [HEADER, around.name]
-               for one in (was, now)):
+        if now.note or now.broken or [region.name for region in now.regions
+                                      if _is_top(now, region)] != [HEADER, around.name]:
             return None
         names = changed(was, old, now, new)
         return names, names is None or _outward(path, names, was, old, now, new)
@@ -219,6 +221,20 @@ def _top_around(outline: Outline, start: int, end: int) -> Region | None:
                 and _is_top(outline, region) and "#" not in region.name):
             return region
     return None
+
+
+def _cut(outline: Outline, start: int, end: int) -> Outline:
+    """The outline of these bytes alone, which are one definition with all that it contains."""
+    def moved(region: Region) -> Region:
+        return msgspec.structs.replace(
+            region, start=region.start - start, end=region.end - start,
+            spans=[(a - start, b - start) for a, b in region.spans])
+
+    header = next(one for one in outline.regions if one.name == HEADER)
+    inside = [moved(one) for one in outline.regions if one.name != HEADER
+              and start <= one.start and one.end <= end]
+    empty = msgspec.structs.replace(header, start=0, end=0, spans=[])
+    return msgspec.structs.replace(outline, regions=[empty, *inside], size=end - start)
 
 
 def _is_top(outline: Outline, region: Region) -> bool:
