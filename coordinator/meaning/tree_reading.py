@@ -29,10 +29,12 @@ from coordinator.meaning.facts import (
     last_name,
 )
 from coordinator.meaning.languages import Row
-from coordinator.meaning.reading import FILE_BYTES_MAX, GIVEN_MAX
+from coordinator.meaning.reading import GIVEN_MAX
 from coordinator.regions import grammar
 from coordinator.regions.outline import Outline
 
+#: Larger files (bytes) have no facts: they are bundles, nobody's own text, and take seconds.
+FILE_BYTES_MAX = 400_000
 #: Expressions within one another are read so deep.
 DEPTH_MAX = 40
 _SCOPES = ("function", "method", "class", "lambda")

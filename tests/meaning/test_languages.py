@@ -203,3 +203,7 @@ def test_whatever_the_bytes_are_there_is_an_answer(row: str, seed: int, cut: int
     facts = facts_of(f"a.{ending}", broken)
     assert "" in facts.scopes and all(scope.above is None or scope.above in facts.scopes for scope in facts.scopes.values())
     assert all(site.scope in facts.scopes for site in facts.sites)
+
+
+def test_a_bundle_is_not_read() -> None:
+    assert "larger than 400,000 bytes" in facts_of("a.js", b"f(1);\n" * 100_000).note
