@@ -107,6 +107,20 @@ def test_other_languages_are_judged_too(world: World) -> None:
     world.service.impact.close()
 
 
+def test_what_is_taken_for_a_caller_by_its_name_alone_is_not_leased(judged: World, ann: Session) -> None:
+    judged.write("door.py", "class Door:\n    def shut_it(self, how):\n        return how\n")
+    judged.write("hall.py", "def leave(thing):\n    return thing.shut_it(1)\n")
+    assert judged.service.impact is not None
+    judged.service.impact.note(["door.py", "hall.py"])
+    judged.acquire("eve", "hall.py::leave")
+    edit = "def shut_it(self, how):", "def shut_it(self, how, more):"
+    found = judged.service.impact.judge("door.py", (judged.root / "door.py").read_bytes(),
+                                        (judged.root / "door.py").read_bytes().replace(*(one.encode() for one in edit)), ())
+    assert not isinstance(found, str) and [one.sure for one in found.breaks] == [False]
+    assert not proposes(ann, *edit, path="door.py").deny
+    assert {name for name, who in holders(judged).items() if who == ann.name and not name.startswith("edit:")} == {"door.py::Door.shut_it"}
+
+
 def test_who_is_alone_is_not_asked(judged: World, ann: Session) -> None:
     """Of what one alone does nobody's work can break, and no callers are taken."""
     assert not proposes(ann, *NEEDS_MORE, path="pay.py").deny
