@@ -136,17 +136,22 @@ def test_what_an_agent_holds_itself_is_its_own_to_mend(judged: World, ann: Sessi
     assert list(holders(judged)).count("orders.py::a") <= 1
 
 
-def test_what_cannot_be_seen_through_is_one_of_the_whole_file(judged: World, ann: Session) -> None:
-    judged.write("dyn.py", "from pay import charge\n\n\ndef spread(*more):\n    return charge(*more)\n")
+def test_what_cannot_be_seen_through_counts_as_broken(judged: World, ann: Session) -> None:
+    judged.write("dyn.py", "from pay import charge\n\n\ndef spread(*more):\n    return charge(*more)\n\n\ndef z():\n    return 1\n")
     assert judged.service.impact is not None
     judged.service.impact.note(["dyn.py"])
-    judged.acquire("eve", "pay.py::note")
+    judged.acquire("eve", "dyn.py::spread")
     denied = proposes(ann, *NEEDS_MORE, path="pay.py").deny
-    assert "pay.py::note is leased by eve" in denied and "nobody can tell whom it breaks" in denied
-    judged.ask(rq.Release(agent="eve", resources=["pay.py::note"]))
-    judged.acquire("eve", "other.py")
-    heeded = proposes(ann, *NEEDS_MORE, path="pay.py")
-    assert not heeded.deny and "nobody can tell" not in heeded.context and "pay.py" in holders(judged)
+    assert "spread() in dyn.py calls charge() with arguments that are known at run time only. dyn.py::spread is leased by eve" in denied
+    judged.ask(rq.Release(agent="eve", resources=["dyn.py::spread"]))
+    judged.acquire("eve", "dyn.py::z")
+    assert not proposes(ann, *NEEDS_MORE, path="pay.py").deny and "dyn.py::spread" in holders(judged)
+
+
+def test_what_cannot_be_read_any_more_is_one_of_the_whole_file(judged: World, ann: Session) -> None:
+    judged.acquire("eve", "pay.py::note")
+    denied = proposes(ann, "def charge(account, amount):", "def charge(account, amount:", path="pay.py").deny
+    assert "pay.py::note is leased by eve" in denied and "nobody can tell whom it breaks (it could not be read" in denied
 
 
 def test_a_whole_new_text_is_judged_too(judged: World, ann: Session) -> None:

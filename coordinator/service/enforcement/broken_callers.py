@@ -1,5 +1,5 @@
 """What an edit breaks elsewhere is leased with it: callers of a function that takes more, users of
-a name that is gone.
+a name that is gone, and calls of it that nobody can see through.
 
 Asked only where others are at work, and only of a change that others may see; whoever holds nothing
 that breaks, nor wants to, does not feel it. Where nobody knows in time what breaks, the edit is
@@ -67,11 +67,12 @@ def broken(svc: Service, tx: Tx, agent: str, located: Located, need: Proposed, p
         f"impact {located.path} {parts.hash}", partial(_judged, svc, located, need))
     if isinstance(found, str) or found.outcome == "ALLOW":
         return Broken()
-    if found.outcome == "ESCALATION_REQUIRED" or len(found.required) > REGIONS_MAX:
-        said = "; ".join(one.why for one in found.unseen[:TOLD_MAX]) or found.note
-        said = said or f"it breaks {len(found.required)} places"
+    places = {one.resource: one.why for one in found.unseen}
+    places |= {one.resource: one.why for one in found.breaks if one.sure}
+    if found.note or len(places) > REGIONS_MAX:
+        said = found.note or f"it breaks {len(places)} places"
         return Broken(whole=True, why={name: f"nobody can tell whom it breaks ({said})"})
-    return _regions(svc, tx, agent, located, found, divided)
+    return _regions(svc, tx, agent, located, places, divided)
 
 
 def explained(refusal: Refusal, why: Mapping[str, str]) -> Refusal:
@@ -107,28 +108,29 @@ def _judged(svc: Service, located: Located, need: Proposed) -> Outcome | str:
     return svc.impact.judge(name, now.data, made, (), SECONDS_MAX)
 
 
-def _regions(svc: Service, tx: Tx, agent: str, located: Located, found: Outcome,
+def _regions(svc: Service, tx: Tx, agent: str, located: Located, found: Mapping[str, str],
              divided: Callable[[Service, Located], bool]) -> Broken:
+    """These places (`path::Region` -> why), as far as nobody of the agent's has them."""
     out = Broken()
-    sure = [one for one in found.breaks if one.sure and one.resource in found.required]
-    places = {one.path: Place(svc.where(located.worktree, one.path), None, True) for one in sure}
-    tx.looked.require(places.values())
-    for one in sure:
+    places = {name: Place(svc.where(located.worktree, name.partition("::")[0]), None, True)
+              for name in found}
+    tx.looked.require(set(places.values()))
+    for name, why in found.items():
+        region = name.partition("::")[2]
         try:
-            there = tx.looked.located(places[one.path])
+            there = tx.looked.located(places[name])
             names = tx.looked.names(there.path) if there.path is not None else []
         except Refusal:
             continue  # it lies outside of what is leased here
         wanted = there
-        if one.region in names and divided(svc, there):
-            made = resource(f"{there.resource.name}::{one.region}", "region",
-                            fold_case=svc.fold_case)
+        if region in names and divided(svc, there):
+            made = resource(f"{there.resource.name}::{region}", "region", fold_case=svc.fold_case)
             wanted = Located(made, there.inode, there.path, there.worktree, there.links,
                              there.size, there.there)
         if wanted.resource.name in out.why or _has(tx, agent, wanted):
             continue
         out.resources.append(wanted)
-        out.why[wanted.resource.name] = one.why
+        out.why[wanted.resource.name] = why
     return out
 
 
