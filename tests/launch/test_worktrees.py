@@ -218,7 +218,7 @@ def test_what_a_persons_command_fails_on_does_not_land(repo: Repo, launch: Start
     assert (repo.root / ".coord").is_dir() and is_clean(repo)
     assert not list((repo.root / ".coord").glob("worktrees/*/coord.verify"))
     logs = sorted((repo.root / ".coord/runs").glob("*/*-verify-*.log"))
-    assert len(logs) == 2 and all("b has" in log.read_text() for log in logs)
+    assert len(logs) in (2, 3) and all("b has" in log.read_text() for log in logs)  # (3: both stood in line at once)
 
 
 def test_a_command_that_takes_long_keeps_the_leases_of_those_in_line(repo: Repo, launch: Start) -> None:
