@@ -33,7 +33,6 @@ AGAIN_S = 0.25
 ALIASES_MAX = 10
 #: How a commit tells what it would have.
 _LISTED = ("--dry-run", "--porcelain", "-z")
-_FORCE = frozenset({"-f", "--force"})
 #: They move HEAD, unless they pass for another reason.
 _OF_HEAD = frozenset({"update-ref", "symbolic-ref", "branch"})
 #: What stands for all that these might take, where that is not known beforehand.
@@ -165,7 +164,7 @@ def _indexed(git: Program, top: Path, rest: list[str]) -> list[str]:
     if name in ("add", "stage", "rm"):
         name = "rm" if name == "rm" else "add"
         if _reads_names(rest):
-            rest = [name, *_ALL[name], *(("-f",) if _FORCE.intersection(args) else ())]
+            rest = [name, *_ALL[name], *(("-f",) if any(map(_forces, args)) else ())]
         else:
             rest = [name, *_loud(args, name)]
         shown = git.says(*git_commands.with_options(rest, ["--dry-run"]), ended=(0, 1))
@@ -184,6 +183,10 @@ def _indexed(git: Program, top: Path, rest: list[str]) -> list[str]:
     come = [f"{to}/{Path(from_top(word)).name}" for word in plain[:-1]] if (
         top / to).is_dir() else [to]
     return [*_names(git.says("ls-files", "-z", "--full-name", "--", *plain[:-1])), *come]
+
+
+def _forces(word: str) -> bool:
+    return word.startswith("--fo") or (word[:1] == "-" and word[:2] != "--" and "f" in word)
 
 
 def _loud(args: Sequence[str], name: str) -> list[str]:

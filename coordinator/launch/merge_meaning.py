@@ -7,6 +7,7 @@ knows (there are too many files, the index cannot be read), nothing is said.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -19,6 +20,10 @@ from coordinator.regions.questions import FILE_BYTES_MAX
 
 #: Files of both sides together; of more, none is looked at.
 FILES_MAX = 100
+#: So many bytes of them, in all their versions.
+BYTES_MAX = 16 << 20
+#: How long a landing waits for the first reading of a repository (seconds).
+READING_S = 60.0
 #: How long one merge is looked at (seconds).
 SECONDS_MAX = 20.0
 
@@ -64,7 +69,10 @@ class MergeMeaning:
             if self._last[0] != asked:
                 files = [one for path in paths if (one := _versions(
                     git, path, mine.get(path), theirs.get(path), merged.get(path), inside))]
-                self._last = asked, self._asked(git, tip, files, inside) if files else []
+                size = sum(len(data or b"") for one in files
+                           for data in (one.base, one.ours, one.theirs, one.merged))
+                said = self._asked(git, tip, files, inside) if 0 < size <= BYTES_MAX else []
+                self._last = asked, said
             return self._last[1]
 
     def close(self) -> None:
@@ -77,15 +85,25 @@ class MergeMeaning:
                inside: Callable[[str], str | None]) -> list[str]:
         if self._meaning is None:
             self._meaning = Meaning(self._root, self._index)
+        if self._read_at is None and not self._is_read(self._meaning):
+            return []
         with contextlib.suppress(MeaningError):
-            if self._read_at is None:
-                self._meaning.read_all()
-            else:
+            if self._read_at is not None:
                 since = (inside(one.path) for one in git.changes(self._read_at, tip))
                 self._meaning.update([one for one in since if one and is_known(one)])
             self._read_at = tip
             return [one.why for one in self._meaning.misfits(SECONDS_MAX, files)]
         return []
+
+
+    def _is_read(self, meaning: Meaning) -> bool:
+        """Have the repository read; whether that was done in time. It goes on beside, if not."""
+        if meaning.progress().state not in ("listing", "reading", "done"):
+            meaning.start()
+        until = time.monotonic() + READING_S
+        while meaning.is_reading() and time.monotonic() < until:
+            time.sleep(0.02)
+        return meaning.progress().state == "done"
 
 
 def _versions(git: Git, path: str, mine: Entry | None, theirs: Entry | None,

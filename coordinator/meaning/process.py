@@ -103,6 +103,10 @@ class Meaning:
         """How far the reading is that `start` or `read_all` has begun."""
         return self._progress
 
+    def is_reading(self) -> bool:
+        """Whether what `start` began goes on."""
+        return self._thread is not None and self._thread.is_alive()
+
     def read_all(self, told: Callable[[Progress], None] | None = None) -> Progress:
         """Read all that has changed, and return when that is done.
 

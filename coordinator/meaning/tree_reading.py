@@ -24,6 +24,7 @@ from coordinator.meaning.facts import (
     Param,
     ParamKind,
     Scope,
+    ScopeKind,
     Shape,
     Site,
     last_name,
@@ -141,9 +142,9 @@ class _Reader:
         if in_class and (not name or name == self._row.constructor):
             name = "__init__"
         line, last = _lines(captures[mark.kind][0])
-        kind = "class" if mark.kind == "class" else "function" if name else "lambda"
+        kind: ScopeKind = "class" if mark.kind == "class" else "function" if name else "lambda"
         scope = Scope(
-            kind, name if kind != "lambda" else "", above, line, last,  # type: ignore[arg-type]
+            kind, name if kind != "lambda" else "", above, line, last,
             decorators=["classmethod"] if in_class and "static" in captures else [],
             marks=["async"] if "async" in captures else [],
             bindings={}, params=[], bases=[], given=[],

@@ -102,7 +102,6 @@ class Impact:
             raise
 
 
-
 def refused(outcome: Outcome, held: Collection[str]) -> Refusal | None:
     """Why this may not be written; None if it may. Who holds the whole file decides by itself what
     cannot be seen through."""

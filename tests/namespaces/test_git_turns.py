@@ -150,7 +150,7 @@ def test_what_others_hold_is_not_committed_whatever_hooks_are_left_out(repo: Sta
                     "git commit -n --no-dry-run -m -- -a", "git commit -nm x --no-dry-run -- a.py", "git commit -nm x --end-of-options a.py",
                     "git add --no-dry-run a.py", "git rm --no-dry-run -q --cached a.py", "git add -f --no-dry-run -- a.py",
                     # … nor is what they read only once, or ask for.
-                    "printf a.py | git commit -nm x --pathspec-from-file=-", "printf a.py | git add --pathspec-from-f -",
+                    "printf a.py | git commit -nm x --pathspec-from-file=-", "printf a.py | git add --pathspec-from-f -", "printf a.py | git add -vf --pathspec-from-file=-",
                     "printf a.py | git rm --cached --pathspec-from-file=/dev/stdin", "bash -c 'git add --pathspec-from-file <(echo a.py)'",
                     "echo a.py > names; git add --pathspec-from-file names", "printf 'y\\ny\\n' | git commit -n --pat -m x",
                     "printf 'y\\ny\\n' | git commit -npm x", "printf '5\\n1\\n\\ny\\ny\\nq\\n' | git commit -nm x --inter"):

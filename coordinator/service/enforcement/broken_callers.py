@@ -8,7 +8,7 @@ as it would be without the question. Decides nothing of who may have what: that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -19,12 +19,13 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.core import Service
+from coordinator.service.enforcement.divided_files import may_be_divided, region_place
 from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.overlapping import near
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Located, resource
+from coordinator.words.resource_names import Located
 
 #: How long an agent waits for a judgement of its edit (seconds).
 SECONDS_MAX = 2.0
@@ -49,12 +50,9 @@ class Broken:
     why: dict[str, str] = field(default_factory=dict)
 
 
-def broken(svc: Service, tx: Tx, agent: str, located: Located, need: Proposed, parts: Parts,
-           divided: Callable[[Service, Located], bool]) -> Broken:
+def broken(svc: Service, tx: Tx, agent: str, located: Located, need: Proposed,
+           parts: Parts) -> Broken:
     """What this edit of a file breaks that nobody of the agent's holds.
-
-    Args:
-        divided: whether a file may be leased by region.
 
     Raises:
         Unready: it was not asked yet, or files were not looked at.
@@ -72,7 +70,7 @@ def broken(svc: Service, tx: Tx, agent: str, located: Located, need: Proposed, p
     if found.note or len(places) > REGIONS_MAX:
         said = found.note or f"it breaks {len(places)} places"
         return Broken(whole=True, why={name: f"nobody can tell whom it breaks ({said})"})
-    return _regions(svc, tx, agent, located, places, divided)
+    return _regions(svc, tx, agent, located, places)
 
 
 def explained(refusal: Refusal, why: Mapping[str, str]) -> Refusal:
@@ -101,15 +99,15 @@ def _judged(svc: Service, located: Located, need: Proposed) -> Outcome | str:
     """What the index of meaning says. In a thread: it reads the file."""
     assert svc.impact is not None
     name = located.resource.name
-    now = repository_files.look(svc, located.worktree, name, keep=True)
+    now = repository_files.look(svc, located.worktree, name)
     made = candidate(now.data, need.edits) if now.data is not None else None
     if now.data is None or made is None:
         return "it changed meanwhile"
     return svc.impact.judge(name, now.data, made, (), SECONDS_MAX)
 
 
-def _regions(svc: Service, tx: Tx, agent: str, located: Located, found: Mapping[str, str],
-             divided: Callable[[Service, Located], bool]) -> Broken:
+def _regions(svc: Service, tx: Tx, agent: str, located: Located,
+             found: Mapping[str, str]) -> Broken:
     """These places (`path::Region` -> why), as far as nobody of the agent's has them."""
     out = Broken()
     places = {name: Place(svc.where(located.worktree, name.partition("::")[0]), None, True)
@@ -123,10 +121,8 @@ def _regions(svc: Service, tx: Tx, agent: str, located: Located, found: Mapping[
         except Refusal:
             continue  # it lies outside of what is leased here
         wanted = there
-        if region in names and divided(svc, there):
-            made = resource(f"{there.resource.name}::{region}", "region", fold_case=svc.fold_case)
-            wanted = Located(made, there.inode, there.path, there.worktree, there.links,
-                             there.size, there.there)
+        if region in names and may_be_divided(svc, there):
+            wanted = region_place(svc, there, region)
         if wanted.resource.name in out.why or _has(tx, agent, wanted):
             continue
         out.resources.append(wanted)

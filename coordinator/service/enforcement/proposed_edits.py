@@ -13,19 +13,18 @@ from dataclasses import dataclass, field
 from coordinator.dialects.decode import HookCall
 from coordinator.looking.facts import AnyNeed, Parts, Proposed
 from coordinator.regions.languages import language_of
-from coordinator.rules import globs
 from coordinator.rules.edits import Edit
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import broken_callers, write_windows
-from coordinator.service.landing import is_launched_worktree
+from coordinator.service.enforcement.divided_files import may_be_divided, region_place
 from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.overlapping import near
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Located, resource
+from coordinator.words.resource_names import Located
 
 #: An edit that changes more regions than these is one of the whole file.
 REGIONS_MAX = 40
@@ -79,7 +78,7 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
             out.resources.append(located)
             continue
         edit, parts = known
-        broken = broken_callers.broken(svc, tx, agent, located, edit, parts, _may_be_divided)
+        broken = broken_callers.broken(svc, tx, agent, located, edit, parts)
         out.why |= broken.why
         beside += broken.resources
         names = None if broken.whole else _leasable(svc, tx, agent, located, parts)
@@ -88,7 +87,7 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
             continue
         name = located.resource.name
         out.regions[name] = names
-        out.resources += [_region(svc, located, one) for one in names]
+        out.resources += [region_place(svc, located, one) for one in names]
     taken = {one.resource.name for one in out.resources}
     out.resources += [one for one in beside if one.resource.name not in taken]
     return out
@@ -106,7 +105,7 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall
     edited = any(edits and language_of(path) is not None for path, edits in _edits(heard))
     # (In a launch's worktree it has the file for itself: what several did is merged when it lands.)
     chosen = [one for one in files
-              if one.worktree is None and _may_be_divided(svc, one)] if edited else []
+              if one.worktree is None and may_be_divided(svc, one)] if edited else []
     chosen.sort(key=lambda one: one.resource.name)  # in one order for all
     for located in chosen:
         if write_windows.other(tx, located.resource.name, agent, svc.fold_case) is not None:
@@ -132,26 +131,12 @@ def _edits(heard: HookCall) -> list[tuple[str, tuple[Edit, ...]]]:
     return list(zip(call.paths, call.edits, strict=True))
 
 
-def _may_be_divided(svc: Service, located: Located) -> bool:
-    """Whether a file may be leased by region. What is linked twice, or lies in a working tree that
-    no launch made, is taken whole; so is what the policy says."""
-    name = located.resource.name
-    if (located.worktree is not None and not is_launched_worktree(svc, located.worktree)) or (
-            located.links != 1 or located.inode is None or language_of(name) is None):
-        return False
-    chosen = "region"
-    for pattern, by in svc.settings.leases.granularity.items():
-        if globs.matches(pattern, name, fold_case=svc.fold_case):
-            chosen = by
-    return chosen == "region"
-
-
 def _leasable(svc: Service, tx: Tx, agent: str, located: Located,
               parts: Parts) -> list[str] | None:
     """The regions to be leased; None: the whole file. What the agent, or its parent, holds whole
     already is taken so."""
     names = parts.names
-    if not names or len(names) > REGIONS_MAX or not _may_be_divided(svc, located):
+    if not names or len(names) > REGIONS_MAX or not may_be_divided(svc, located):
         return None
     mine = family(tx, agent)
     for raw in near(tx, "rivals", located.resource):
@@ -161,9 +146,3 @@ def _leasable(svc: Service, tx: Tx, agent: str, located: Located,
                 and overlaps(located.resource, as_resource(row.file_path, row.kind, row.scope))):
             return None
     return names
-
-
-def _region(svc: Service, located: Located, name: str) -> Located:
-    made = resource(f"{located.resource.name}::{name}", "region", fold_case=svc.fold_case)
-    return Located(made, located.inode, located.path, located.worktree, located.links,
-                   located.size, located.there)
