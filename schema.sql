@@ -4,7 +4,7 @@
 -- time order and a person can read a row. Durations are integers in milliseconds, named *_ms.
 -- No statement asks the database for the time: it is always a parameter.
 --
--- State tables change only by applying an event (coordinator/store/projections.py), in the
+-- State tables change only by applying an event (coordinator/store/projections/), in the
 -- transaction that appends it: replaying `events` over the last `snapshots` row gives the state.
 -- Tables marked DERIVED are indexes that can be rebuilt, and are not compared by a replay.
 

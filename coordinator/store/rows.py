@@ -1,4 +1,4 @@
-"""The rows of the state tables, in the column order of `queries.sql`.
+"""The rows of the state tables, in the column order of `queries/`.
 
 Made in C, and read at less cost than a named tuple: a lease's row is read some twenty times.
 """

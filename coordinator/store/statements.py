@@ -1,4 +1,4 @@
-"""Every SQL statement but the DDL has a name and one place: `queries.sql` beside this file.
+"""Every SQL statement but the DDL has a name and one place: a file of `queries/`, by subject.
 
 A statement opens with `-- name: NAME`, then a line on its meaning. `{scopes}` in one stands for as
 many `?` as there are scopes to look up, `{scope is one, or}` for as many terms; such statements
@@ -9,7 +9,10 @@ import re
 from functools import cache
 from importlib.resources import files
 
-_TEXT = (files("coordinator.store") / "queries.sql").read_text("utf-8")
+_TEXT = "\n".join(
+    one.read_text("utf-8")
+    for one in sorted((files("coordinator.store") / "queries").iterdir(), key=lambda one: one.name)
+    if one.name.endswith(".sql"))
 STATEMENTS: dict[str, str] = {
     name: body.strip().rstrip(";")
     for name, body in re.findall(

@@ -1,0 +1,149 @@
+"""The kinds of event: what happened, with all that is needed to make the state again from it.
+
+An event is a fact; it holds no rule. `coordinator.store.projections` says what each one does to
+the state tables; nothing else may change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from operator import attrgetter, or_
+from typing import Any
+
+import msgspec
+
+from coordinator.store.events.agents import (
+    AgentHooked,
+    AgentRegistered,
+    AgentSeen,
+    AgentState,
+    ContentRead,
+    NoticePosted,
+    NoticesDelivered,
+)
+from coordinator.store.events.backlog import (
+    CandidateJudged,
+    ClaimRenewed,
+    RippleLeft,
+    SetAside,
+    TakenUp,
+    TaskAdded,
+    TaskChanged,
+    TaskResourcesLearned,
+)
+from coordinator.store.events.base import Event
+from coordinator.store.events.leases import (
+    LeaseGranted,
+    LeaseLapsed,
+    LeaseMoved,
+    LeasePlaced,
+    LeaseReleased,
+    LeaseRenewed,
+    LeasesShifted,
+    LeaseWarned,
+)
+from coordinator.store.events.reviews import (
+    FlaggedFile,
+    ReviewDecided,
+    ReviewOpened,
+    ReviewUndone,
+    VerdictBegun,
+    VerdictEnded,
+    VerdictStep,
+    VerdictStepped,
+)
+from coordinator.store.events.story import (
+    CountersRaised,
+    Noted,
+    TargetMoved,
+    UnleasedWrite,
+    VersionsSeen,
+)
+from coordinator.store.events.waiting import (
+    AcquisitionRefused,
+    GivesWay,
+    UnlockAnswered,
+    UnlockAsked,
+    UnlockPassed,
+    WaiterChanged,
+    WaiterLeft,
+    WaiterQueued,
+)
+
+__all__ = [
+    "ANY",
+    "KIND_OF",
+    "SUBJECT_OF",
+    "AcquisitionRefused",
+    "AgentHooked",
+    "AgentRegistered",
+    "AgentSeen",
+    "AgentState",
+    "CandidateJudged",
+    "ClaimRenewed",
+    "ContentRead",
+    "CountersRaised",
+    "Event",
+    "FlaggedFile",
+    "GivesWay",
+    "LeaseGranted",
+    "LeaseLapsed",
+    "LeaseMoved",
+    "LeasePlaced",
+    "LeaseReleased",
+    "LeaseRenewed",
+    "LeaseWarned",
+    "LeasesShifted",
+    "Noted",
+    "NoticePosted",
+    "NoticesDelivered",
+    "ReviewDecided",
+    "ReviewOpened",
+    "ReviewUndone",
+    "RippleLeft",
+    "SetAside",
+    "Subject",
+    "TakenUp",
+    "TargetMoved",
+    "TaskAdded",
+    "TaskChanged",
+    "TaskResourcesLearned",
+    "UnleasedWrite",
+    "UnlockAnswered",
+    "UnlockAsked",
+    "UnlockPassed",
+    "VerdictBegun",
+    "VerdictEnded",
+    "VerdictStep",
+    "VerdictStepped",
+    "VersionsSeen",
+    "WaiterChanged",
+    "WaiterLeft",
+    "WaiterQueued",
+]
+
+#: Reads an event of any class, by its tag.
+ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(reduce(or_, Event.__subclasses__()))
+
+
+#: The tag under which events of a class stand in the log.
+KIND_OF = {kind: str(kind.__struct_config__.tag) for kind in Event.__subclasses__()}
+
+#: (agent, task, resource) of an event, as far as it has them.
+Subject = tuple[str | None, str | None, str | None]
+
+
+def _subject(event: Event) -> Subject:
+    resource = getattr(event, "resource", None)
+    if isinstance(event, AcquisitionRefused) and event.resources:
+        resource = event.resources[0]
+    return getattr(event, "agent", None), getattr(event, "task", None), resource
+
+
+_INDEXED = ("agent", "task", "resource")
+#: How to find the subject of events of a class; in C where they have all of it.
+SUBJECT_OF: dict[type[Event], Callable[[Event], Subject]] = {
+    kind: attrgetter(*_INDEXED) if {*_INDEXED} <= {*kind.__struct_fields__} else _subject
+    for kind in KIND_OF
+}

@@ -1,0 +1,35 @@
+"""The one derived table, `ready_tasks`: what keeps a ready task back, and what offers it again.
+
+Kept here and not by an event, since it follows from the same events: a ready task enters the queue,
+and a task that moves on leaves it. (What a freed scope offers is done where it is freed, `Tx.free`:
+that may remember, within a transaction, that nothing is parked.)
+"""
+
+from __future__ import annotations
+
+from coordinator.store.projections.base import Database
+from coordinator.store.statements import STATEMENTS as Q
+
+#: What a task that was set aside is parked on; no resource has such a scope.
+ASIDE = "!aside"
+
+
+def at_review(review: str) -> str:
+    """What a task is parked on that a review keeps back. Not the file's scope: tasks that wait for
+    its lease are parked on that, and the task that the review was given back to may be one."""
+    return f"!{review}"
+
+
+def park(db: Database, task: str, scope: str) -> None:
+    """The ready task met `scope` held: set it aside until that is free. Derived, so not evented."""
+    queued = db.execute(Q["ready_get"], (task,)).fetchall()
+    db.execute(Q["ready_park"], (task, scope))
+    for _, offered_from in queued:
+        if offered_from and offered_from != scope:
+            offer_if_free(db, str(offered_from))
+
+
+def offer_if_free(db: Database, scope: str) -> None:
+    """Offer the best task parked on this, unless somebody holds it."""
+    if not db.execute(Q["lease_at_scope"], (scope,)).fetchall():
+        db.execute(Q["ready_offer"], (scope,))

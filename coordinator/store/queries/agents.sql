@@ -1,0 +1,69 @@
+-- name: agent_get
+SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
+       progress, silence_ms, session, hooked_at FROM agents WHERE agent = ?;
+
+-- name: agent_by_token
+SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
+       progress, silence_ms, session, hooked_at FROM agents WHERE token_hash = ? AND state <> 'gone';
+
+-- name: agent_children
+SELECT agent FROM agents WHERE parent = ? AND state <> 'gone';
+
+-- name: agents_all
+SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
+       progress, silence_ms, session, hooked_at FROM agents WHERE ?1 OR state <> 'gone' ORDER BY registered_at, agent;
+
+-- name: agents_named
+SELECT agent FROM agents WHERE agent = ?1 OR substr(agent, 1, length(?1) + 1) = ?1 || '-';
+
+-- name: agents_silent
+-- Heard of last longer ago than they promised: seen_at is compared by the caller.
+SELECT agent, seen_at, silence_ms FROM agents WHERE state = 'active' AND silence_ms IS NOT NULL;
+
+-- name: agents_active
+SELECT count(*) FROM agents WHERE state = 'active';
+
+-- name: agent_put
+INSERT INTO agents (agent, parent, profile, description, token_hash, state, registered_at, seen_at,
+                    progress_at, silence_ms)
+VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, ?6, ?7)
+ON CONFLICT (agent) DO UPDATE SET parent = excluded.parent, profile = excluded.profile,
+    description = excluded.description, token_hash = excluded.token_hash, state = 'active',
+    seen_at = excluded.seen_at, silence_ms = excluded.silence_ms;
+
+-- name: agent_has_left
+SELECT 1 FROM agents WHERE agent = ? AND state = 'gone';
+
+-- name: agent_delete
+DELETE FROM agents WHERE agent = ?;
+
+-- name: agent_touch
+UPDATE agents SET seen_at = ?2, state = 'active',
+    progress = coalesce(?3, progress), progress_at = CASE WHEN ?4 THEN ?2 ELSE progress_at END
+WHERE agent = ?1;
+
+-- name: agent_state_set
+UPDATE agents SET state = ?2, token_hash = CASE WHEN ?2 = 'gone' THEN NULL ELSE token_hash END
+WHERE agent = ?1;
+
+-- name: agent_hooked
+-- Its session is kept; when its hooks first reported in stays.
+UPDATE agents SET session = ?2, hooked_at = coalesce(hooked_at, ?3) WHERE agent = ?1;
+
+-- name: children_in_line
+-- Sub-agents of an agent that stand in line.
+SELECT agent FROM agents WHERE parent = ? AND state <> 'gone'
+  AND EXISTS (SELECT 1 FROM waiters w WHERE w.agent = agents.agent) ORDER BY agent;
+
+-- name: notice_insert
+INSERT INTO notices (notice, agent, at, kind, text, data) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: notices_of
+SELECT notice, at, kind, text, data FROM notices WHERE agent = ? AND notice > ? ORDER BY notice
+LIMIT 100;
+
+-- name: notices_delete
+DELETE FROM notices WHERE agent = ? AND notice <= ?;
+
+-- name: notices_first
+SELECT min(notice) FROM notices WHERE agent = ?;

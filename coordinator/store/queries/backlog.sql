@@ -1,0 +1,189 @@
+-- name: task_insert
+INSERT INTO tasks (task_id, n, title, prompt, priority, state, attempts, attempts_max, created_at,
+    updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?8);
+
+-- name: task_resource_insert
+INSERT OR IGNORE INTO task_resources (task_id, name, kind, scope, mode) VALUES (?, ?, ?, ?, ?);
+
+-- name: task_after_insert
+INSERT OR IGNORE INTO task_after (task_id, after) VALUES (?, ?);
+
+-- name: candidate_insert
+INSERT INTO candidates (task_id, n, agent, at, outcome, remedy, note) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: candidate_region_insert
+INSERT INTO candidate_regions (task_id, n, resource, base, content) VALUES (?, ?, ?, ?, ?);
+
+-- name: candidates_trim
+DELETE FROM candidates WHERE task_id = ? AND n <= ?;
+
+-- name: candidate_regions_trim
+DELETE FROM candidate_regions WHERE task_id = ? AND n <= ?;
+
+-- name: candidate_last
+SELECT max(n) FROM candidates WHERE task_id = ? GROUP BY task_id;
+
+-- name: candidate_rounds
+-- Attempts since the claim in a row of which nothing was written.
+SELECT count(*) FROM candidates WHERE task_id = ?1 AND agent = ?2 AND at >= ?3 AND remedy <> 'none'
+AND n > coalesce((SELECT max(n) FROM candidates WHERE task_id = ?1 AND remedy = 'none'), 0);
+
+-- name: candidates_of
+SELECT n, agent, at, outcome, remedy, note FROM candidates WHERE task_id = ? ORDER BY n;
+
+-- name: candidate_regions_of
+SELECT n, resource, base, content FROM candidate_regions WHERE task_id = ? ORDER BY n, resource;
+
+-- name: ripple_put
+INSERT INTO ripples (task_id, after_n) VALUES (?1, ?2)
+ON CONFLICT (task_id) DO UPDATE SET after_n = min(after_n, excluded.after_n);
+
+-- name: ripple_delete
+DELETE FROM ripples WHERE task_id = ?;
+
+-- name: ripples_some
+SELECT task_id, after_n FROM ripples ORDER BY task_id LIMIT ?;
+
+-- name: aside_put
+INSERT INTO set_aside (what, subject, reason, since, tries, retry_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (what, subject) DO UPDATE SET reason = excluded.reason, tries = excluded.tries,
+    retry_at = excluded.retry_at;
+
+-- name: aside_delete
+DELETE FROM set_aside WHERE what = ? AND subject = ?;
+
+-- name: aside_get
+SELECT what, subject, reason, since, tries, retry_at FROM set_aside WHERE what = ? AND subject = ?;
+
+-- name: aside_due
+SELECT what, subject, reason, since, tries, retry_at FROM set_aside WHERE retry_at <= ?
+ORDER BY retry_at LIMIT ?;
+
+-- name: aside_all
+SELECT what, subject, reason, since, tries, retry_at FROM set_aside ORDER BY since, what, subject
+LIMIT ?;
+
+-- name: task_update
+UPDATE tasks SET state = ?2, attempts = ?3, not_before = ?4, claimed_by = ?5, claimed_at = ?6,
+    claim_until = ?7, claim_max = ?8, ttl_ms = ?9, partial = ?10, result = ?11, updated_at = ?12
+WHERE task_id = ?1;
+
+-- name: task_claim_extend
+UPDATE tasks SET claim_until = ?2 WHERE task_id = ?1;
+
+-- name: task_claim_shift
+UPDATE tasks SET claim_until = ?2, claim_max = ?3 WHERE task_id = ?1;
+
+-- name: task_partial
+SELECT partial FROM tasks WHERE task_id = ?;
+
+-- name: task_get
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE task_id = ?;
+
+-- name: tasks_list
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE n > ?1 AND (?2 IS NULL OR state = ?2) ORDER BY n LIMIT ?3;
+
+-- name: tasks_claimed
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE state = 'claimed' ORDER BY n;
+
+-- name: tasks_of_holder
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE claimed_by = ? ORDER BY n;
+
+-- name: tasks_backed_off
+SELECT task_id FROM tasks WHERE state = 'failed' AND not_before <= ? ORDER BY not_before, n LIMIT ?;
+
+-- name: task_counts
+SELECT state, count(*) FROM tasks GROUP BY state;
+
+-- name: task_count
+SELECT count(*) FROM tasks;
+
+-- name: task_resources_of
+SELECT name, kind, scope, mode FROM task_resources WHERE task_id = ? ORDER BY name;
+
+-- name: task_after_of
+SELECT after FROM task_after WHERE task_id = ? ORDER BY after;
+
+-- name: task_dependencies
+SELECT a.after, t.state FROM task_after a JOIN tasks t ON t.task_id = a.after
+WHERE a.task_id = ? ORDER BY t.n;
+
+-- name: task_dependents
+-- Tasks that come after one and wait for it, numbered above `after`; a ready one, too, for what it
+-- comes after may be taken back.
+SELECT a.task_id, t.n FROM task_after a JOIN tasks t USING (task_id)
+WHERE a.after = ?1 AND t.n > ?2 AND t.state IN ('pending', 'blocked', 'ready') ORDER BY t.n LIMIT ?3;
+
+-- name: task_has_dependents
+SELECT 1 FROM task_after WHERE after = ? LIMIT 1;
+
+-- name: task_due_state
+-- Whether a dependency of a task has ended badly, and whether one is not done yet.
+SELECT EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
+               WHERE a.task_id = ?1 AND t.state IN ('dead', 'cancelled', 'blocked')),
+       EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
+               WHERE a.task_id = ?1 AND t.state <> 'done');
+
+-- name: task_dependents_begun
+-- Tasks that come after this one and are further than waiting for it.
+SELECT a.task_id, t.state FROM task_after a JOIN tasks t USING (task_id)
+WHERE a.after = ? AND t.state NOT IN ('pending', 'blocked', 'cancelled') ORDER BY t.n;
+
+-- name: ready_enter
+INSERT INTO ready_tasks (task_id, rank, n)
+SELECT task_id, -priority, n FROM tasks WHERE task_id = ?1
+ON CONFLICT (task_id) DO NOTHING;
+
+-- name: ready_get
+SELECT parked_on, offered_from FROM ready_tasks WHERE task_id = ?;
+
+-- name: ready_leave
+DELETE FROM ready_tasks WHERE task_id = ?;
+
+-- name: ready_park
+UPDATE ready_tasks SET parked_on = ?2, offered_from = NULL WHERE task_id = ?1;
+
+-- name: ready_offer
+-- Offer the best of what is parked on a scope.
+UPDATE ready_tasks SET parked_on = NULL, offered_from = ?1
+WHERE task_id = (SELECT task_id FROM ready_tasks WHERE parked_on = ?1 ORDER BY rank, n LIMIT 1);
+
+-- name: ready_unpark
+UPDATE ready_tasks SET parked_on = NULL, offered_from = NULL WHERE task_id = ?1 AND parked_on = ?2;
+
+-- name: ready_next
+-- The next candidates, the best first.
+SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, n LIMIT ?;
+
+-- name: parked_on_nothing
+-- Scopes that tasks are parked on and that nobody holds or waits for, and reviews that keep nobody
+-- back any more.
+SELECT DISTINCT parked_on FROM ready_tasks r WHERE parked_on IS NOT NULL AND parked_on <> '!aside'
+  AND NOT EXISTS (SELECT 1 FROM file_locks l WHERE l.scope = r.parked_on)
+  AND NOT EXISTS (SELECT 1 FROM waiter_resources w WHERE w.scope = r.parked_on)
+  AND NOT EXISTS (SELECT 1 FROM reviews v WHERE v.review_id = substr(r.parked_on, 2)
+                  AND r.parked_on LIKE '!%' AND (v.state = 'open' OR (v.state = 'reassigned'
+                      AND EXISTS (SELECT 1 FROM tasks t WHERE t.partial = v.review_id
+                                  AND t.state IN ('ready', 'failed')))))
+LIMIT ?;
+
+-- name: ready_best
+SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, n LIMIT 1;
+
+-- name: parked_best
+SELECT task_id, rank, n FROM ready_tasks WHERE parked_on = ? ORDER BY rank, n LIMIT 1;
+
+-- name: ready_clear
+DELETE FROM ready_tasks;
+
+-- name: ready_fill
+INSERT INTO ready_tasks (task_id, rank, n) SELECT task_id, -priority, n FROM tasks
+WHERE state = 'ready';

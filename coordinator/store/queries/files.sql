@@ -1,0 +1,77 @@
+-- name: reviews_near
+-- Files under open review, or whose reassigned task has not gone on yet, that may overlap a
+-- resource (parameters as for `overlapping`); the last column: their partial work is kept nowhere.
+SELECT f.review_id, f.path, f.scope, v.state, v.task_id,
+       f.kept = 0 AND f.flagged_hash IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.hash = f.flagged_hash) FROM review_files f
+JOIN reviews v USING (review_id) WHERE (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (
+    SELECT 1 FROM tasks t WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))
+  AND f.scope IN ({scopes})
+UNION ALL
+SELECT f.review_id, f.path, f.scope, v.state, v.task_id,
+       f.kept = 0 AND f.flagged_hash IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.hash = f.flagged_hash) FROM review_files f
+JOIN reviews v USING (review_id) WHERE (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (
+    SELECT 1 FROM tasks t WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))
+  AND f.scope >= ? AND f.scope < ?;
+
+-- name: version_get
+SELECT hash, seen_at, agent FROM file_versions WHERE path = ?;
+
+-- name: version_put
+INSERT INTO file_versions (path, hash, seen_at, agent) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (path) DO UPDATE SET hash = excluded.hash, seen_at = excluded.seen_at,
+    agent = excluded.agent;
+
+-- name: read_get
+SELECT hash, at, partial FROM agent_reads WHERE agent = ? AND path = ?;
+
+-- name: read_put
+INSERT INTO agent_reads (agent, path, hash, at) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (agent, path) DO UPDATE SET hash = excluded.hash, at = excluded.at, partial = 0;
+
+-- name: read_put_partial
+-- What it wrote of a file, put into what it had read: all else is as old as before.
+UPDATE agent_reads SET hash = ?3, partial = 1 WHERE agent = ?1 AND path = ?2;
+
+-- name: reads_delete
+DELETE FROM agent_reads WHERE agent = ?;
+
+-- name: blob_has
+SELECT mode, length(data) FROM blobs WHERE hash = ?;
+
+-- name: blob_put
+INSERT INTO blobs (hash, size, data, mode) VALUES (?, ?, ?, ?)
+ON CONFLICT (hash) DO UPDATE SET data = excluded.data;
+
+-- name: blob_mode
+UPDATE blobs SET mode = ?2 WHERE hash = ?1;
+
+-- name: blob_get
+SELECT data, size, mode FROM blobs WHERE hash = ?;
+
+-- name: blobs_stored
+-- Contents that are kept as files.
+SELECT hash FROM blobs WHERE length(data) = 0;
+
+-- name: blob_row
+-- As `blob_put` takes it.
+SELECT hash, size, data, mode FROM blobs WHERE hash = ?;
+
+-- name: blobs_unreferenced
+-- What no lease, no review and no open claim's baseline refers to.
+SELECT hash FROM blobs WHERE hash NOT IN (
+    SELECT content_hash FROM file_locks WHERE content_hash IS NOT NULL
+    UNION SELECT hash FROM baselines
+    UNION SELECT content FROM candidate_regions WHERE content IS NOT NULL
+    UNION SELECT hash FROM agent_reads WHERE hash IS NOT NULL
+    UNION SELECT baseline_hash FROM review_files WHERE baseline_hash IS NOT NULL
+    UNION SELECT flagged_hash FROM review_files WHERE flagged_hash IS NOT NULL
+    UNION SELECT verdict_hash FROM review_files WHERE verdict_hash IS NOT NULL
+    UNION SELECT written_hash FROM review_files WHERE written_hash IS NOT NULL
+    UNION SELECT old_hash FROM verdict_steps WHERE old_hash IS NOT NULL
+    UNION SELECT new_hash FROM verdict_steps WHERE new_hash IS NOT NULL
+    UNION SELECT hash FROM review_saved);
+
+-- name: blob_delete
+DELETE FROM blobs WHERE hash = ?;

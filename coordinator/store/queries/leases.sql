@@ -1,0 +1,150 @@
+-- name: numbers_shown
+-- The highest number of each counter that the state and the log still show, in the order of
+-- `ledger.COUNTERS`.
+SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
+           (SELECT coalesce(max(data ->> 'fencing_token'), 0) FROM events WHERE kind = 'lease_granted')),
+       (SELECT coalesce(max(CAST(substr(acquisition_id, 3) AS INTEGER)), 0) FROM waiters
+        WHERE acquisition_id LIKE 'W-%'),
+       (SELECT coalesce(max(n), 0) FROM tasks), (SELECT coalesce(max(n), 0) FROM reviews),
+       (SELECT coalesce(max(notice), 0) FROM notices),
+       (SELECT coalesce(max(n), 0) FROM unlock_requests),
+       max((SELECT coalesce(max(CAST(substr(review_id, 3) AS INTEGER)), 0) FROM verdicts
+            WHERE review_id LIKE 'C-%'),
+           (SELECT coalesce(max(CAST(substr(data ->> 'review', 3) AS INTEGER)), 0) FROM events
+            WHERE kind = 'verdict_begun' AND data ->> 'review' LIKE 'C-%'));
+
+-- name: lease_insert
+-- In the schema's order of columns; nobody was warned yet.
+INSERT INTO file_locks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0);
+
+-- name: leases_near_end
+-- Live leases of a holder that end by an instant, cannot be renewed past it, and were not told of.
+SELECT fencing_token, file_path, expires_at FROM file_locks
+WHERE locked_by = ?1 AND warned = 0 AND expires_at > ?2 AND expires_at <= ?3
+  AND expires_at >= max_until;
+
+-- name: lease_warned
+UPDATE file_locks SET warned = 1 WHERE fencing_token = ?;
+
+-- name: baseline_insert
+INSERT INTO baselines (fencing_token, path, hash) VALUES (?, ?, ?);
+
+-- name: baselines_of
+SELECT path, hash FROM baselines WHERE fencing_token = ? ORDER BY path;
+
+-- name: baseline_get
+SELECT hash FROM baselines WHERE fencing_token = ? AND path = ?;
+
+-- name: baselines_delete
+DELETE FROM baselines WHERE fencing_token = ?;
+
+-- name: baselines_move
+-- A leased directory was renamed: what lay below it lies below its new name.
+UPDATE baselines SET path = ?3 || substr(path, length(?2) + 1)
+WHERE fencing_token = ?1 AND substr(path, 1, length(?2)) = ?2;
+
+-- name: lease_delete
+DELETE FROM file_locks WHERE fencing_token = ?;
+
+-- name: lease_of_token
+SELECT * FROM file_locks WHERE fencing_token = ?1;
+
+-- name: lease_extend
+UPDATE file_locks SET expires_at = ?2 WHERE fencing_token = ?1;
+
+-- name: lease_shift
+UPDATE file_locks SET expires_at = ?2, max_until = ?3 WHERE fencing_token = ?1;
+
+-- name: lease_move
+UPDATE file_locks SET file_path = ?2, scope = ?3, slot = ?4 WHERE fencing_token = ?1;
+
+-- name: lease_place
+UPDATE file_locks SET worktree = ?2, content_hash = ?3 WHERE fencing_token = ?1;
+
+-- name: lease_at_scope
+SELECT 1 FROM file_locks WHERE scope = ? LIMIT 1;
+
+-- name: rivals
+-- Leases that may overlap a resource: where it may be contained, and from its own scope down.
+-- Parameters: scopes…, then the range (low, high) that begins with its scope (see words/resource_names.py).
+SELECT * FROM file_locks WHERE {scope is one, or} (scope >= ? AND scope < ?);
+
+-- name: rivals_by_inode
+-- The same file under another name: a hard link, or renamed since.
+SELECT * FROM file_locks WHERE inode = ?;
+
+-- name: leases_of_holder
+SELECT * FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
+
+-- name: windows_of_holder
+-- The write windows that an agent has: which of its edits are in the middle.
+SELECT * FROM file_locks WHERE locked_by = ? AND scope >= 'k/edit/' AND scope < 'k/edit0'
+ORDER BY fencing_token;
+
+-- name: leases_of_commits
+-- Write windows that coord itself has, while it commits regions.
+SELECT * FROM file_locks WHERE locked_by >= 'coord/C-' AND locked_by < 'coord/C.';
+
+-- name: lease_by_token
+SELECT * FROM file_locks WHERE fencing_token = ?;
+
+-- name: lease_get
+SELECT 1 FROM file_locks WHERE fencing_token = ?;
+
+-- name: leases_of_task
+SELECT * FROM file_locks WHERE task_id = ? ORDER BY fencing_token;
+
+-- name: leases_of_acquisition
+-- An acquisition is named for its first fencing token, and its tokens follow each other.
+SELECT * FROM file_locks WHERE fencing_token >= ?1 AND fencing_token < ?1 + ?2 AND acquisition_id = ?3
+ORDER BY fencing_token;
+
+-- name: leases_at_scope
+SELECT * FROM file_locks WHERE scope = ?;
+
+-- name: leases_of_git
+-- Working trees that a git command changes as a whole.
+SELECT * FROM file_locks WHERE scope >= 'k/git/index/' AND scope < 'k/git/index0';
+
+-- name: any_lapsed
+SELECT 1 FROM file_locks WHERE expires_at <= ?1
+UNION ALL SELECT 1 FROM tasks WHERE state = 'claimed' AND claim_until <= ?1 LIMIT 1;
+
+-- name: leases_live
+SELECT * FROM file_locks
+WHERE expires_at > ?1 AND fencing_token > ?2 AND (?3 IS NULL OR locked_by = ?3)
+ORDER BY fencing_token LIMIT ?4;
+
+-- name: held_by_others
+SELECT 1 FROM file_locks
+WHERE expires_at > ?1 AND locked_by NOT IN (?2, ?3) AND kind != 'key' LIMIT 1;
+
+-- name: lease_count
+SELECT count(*) FROM file_locks WHERE locked_by = ?1 AND expires_at > ?2;
+
+-- name: lapsed_groups
+-- Whose leases have ended and were not closed, by holder and task, the oldest first.
+SELECT locked_by, task_id, min(expires_at) FROM file_locks WHERE expires_at <= ?1
+GROUP BY locked_by, task_id
+UNION SELECT claimed_by, task_id, claim_until FROM tasks
+WHERE state = 'claimed' AND claim_until <= ?1 ORDER BY 3 LIMIT ?2;
+
+-- name: needed
+-- Is anything held (or lapsed and not tidied yet), claimed, or waited for?
+SELECT 1 FROM file_locks UNION ALL SELECT 1 FROM tasks WHERE state = 'claimed'
+UNION ALL SELECT 1 FROM waiters LIMIT 1;
+
+-- name: blobs_missing
+-- Content that the state refers to and that is not here; and whether a review relies on it.
+SELECT hash, max(needed) FROM (
+    SELECT content_hash AS hash, 0 AS needed FROM file_locks
+    UNION ALL SELECT hash, 0 FROM baselines
+    UNION ALL SELECT hash, 0 FROM agent_reads
+    UNION ALL SELECT baseline_hash, kept FROM review_files
+    UNION ALL SELECT flagged_hash, kept FROM review_files
+    UNION ALL SELECT verdict_hash, kept FROM review_files
+    UNION ALL SELECT written_hash, 0 FROM review_files
+    UNION ALL SELECT old_hash, 1 FROM verdict_steps
+    UNION ALL SELECT new_hash, 1 FROM verdict_steps
+    UNION ALL SELECT hash, 1 FROM review_saved)
+WHERE hash LIKE '%:%' AND hash NOT IN (SELECT hash FROM blobs) GROUP BY hash;

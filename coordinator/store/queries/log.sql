@@ -1,0 +1,112 @@
+-- name: event_append
+-- The log's only insert.
+INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: event_get
+SELECT seq, at, kind, agent, task, resource, data FROM events WHERE seq = ?;
+
+-- name: event_from
+SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1;
+
+-- name: event_newest
+SELECT max(seq) FROM events;
+
+-- name: has_log
+SELECT 1 FROM sqlite_schema WHERE name = 'events';
+
+-- name: schema_pages
+SELECT pageno FROM dbstat WHERE name IN ('sqlite_schema', 'sqlite_master');
+
+-- name: event_last
+SELECT coalesce(max(seq), (SELECT max(seq) FROM snapshots), 0) FROM events;
+
+-- name: events_after
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE seq > ?1 AND (?2 IS NULL OR agent = ?2) AND (?3 IS NULL OR task = ?3)
+  AND (?4 IS NULL OR resource = ?4) AND (?5 IS NULL OR kind = ?5)
+ORDER BY seq LIMIT ?6;
+
+-- name: events_last
+SELECT seq, at, kind, agent, task, resource, data FROM (
+    SELECT * FROM events
+    WHERE seq > ?1 AND (?2 IS NULL OR agent = ?2) AND (?3 IS NULL OR task = ?3)
+      AND (?4 IS NULL OR resource = ?4) AND (?5 IS NULL OR kind = ?5)
+    ORDER BY seq DESC LIMIT ?6) ORDER BY seq;
+
+-- name: events_of_interest
+-- What a person watching the dashboard wants: not heartbeats and bookkeeping.
+SELECT seq, at, kind, agent, task, resource, data FROM (
+    SELECT * FROM events
+    WHERE kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed', 'notices_delivered',
+                       'versions_seen', 'waiter_changed', 'notice_posted', 'content_read')
+    ORDER BY seq DESC LIMIT ?1) ORDER BY seq;
+
+-- name: events_all
+SELECT seq, at, data FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
+
+-- name: rights_ended_since
+-- Rights that ended from an instant on, in their order: who could write before, the watcher asks.
+SELECT seq, at, agent, resource, data FROM events
+WHERE seq > ?1 AND at >= ?2 AND kind IN ('lease_released', 'lease_lapsed') ORDER BY seq;
+
+-- name: events_of_task
+SELECT seq, at, kind, agent, task, resource, data FROM events WHERE task = ?1 ORDER BY seq LIMIT ?2;
+
+-- name: task_first_event
+SELECT min(seq) FROM events WHERE task = ?;
+
+-- name: events_of_resource
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE resource = ?1 OR (kind = 'acquisition_refused' AND instr(data, ?2)) ORDER BY seq LIMIT ?3;
+
+-- name: events_of_agent
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE agent = ?1 AND kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed',
+                                  'notices_delivered') ORDER BY seq LIMIT ?2;
+
+-- name: events_of_unlock
+-- The story of an unlock request, which stands in line under its own id.
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE kind IN ('unlock_asked', 'unlock_passed', 'unlock_answered', 'waiter_queued', 'waiter_left')
+  AND (data ->> 'request' = ?1 OR data ->> 'acquisition_id' = ?1) ORDER BY seq LIMIT ?2;
+
+-- name: events_of_review
+-- The end of the story of a review's task, or else of its agent; newest first.
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE seq >= ?1 AND (task = ?2 OR (?2 IS NULL AND agent = ?3))
+  AND kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed', 'notices_delivered')
+ORDER BY seq DESC LIMIT ?4;
+
+-- name: events_older_than
+SELECT coalesce(max(seq), 0) FROM events WHERE at < ?;
+
+-- name: events_delete_some
+DELETE FROM events WHERE seq <= min(?1, (SELECT min(seq) FROM events) + ?2 - 1);
+
+-- name: snapshot_latest
+SELECT seq, at, state FROM snapshots ORDER BY seq DESC LIMIT 1;
+
+-- name: snapshot_seq
+SELECT max(seq) FROM snapshots;
+
+-- name: snapshot_put
+INSERT INTO snapshots (seq, at, state) VALUES (?, ?, ?);
+
+-- name: snapshots_delete_before
+DELETE FROM snapshots WHERE seq < ?;
+
+-- name: meta_get
+SELECT value FROM meta WHERE key = ?;
+
+-- name: meta_put
+INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: counter_get
+SELECT value FROM counters WHERE name = ?;
+
+-- name: counters_all
+SELECT name, value FROM counters;
+
+-- name: counter_put
+INSERT INTO counters (name, value) VALUES (?1, ?2)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;

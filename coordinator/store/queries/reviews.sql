@@ -1,0 +1,72 @@
+-- name: review_insert
+INSERT INTO reviews (review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at,
+    opened_at, events_from) VALUES (?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: review_file_insert
+INSERT INTO review_files (review_id, path, scope, worktree, change, kept, baseline_hash,
+    flagged_hash, inode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: review_get
+SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
+       decided_at, decided_by, note, events_from, task_before FROM reviews WHERE review_id = ?;
+
+-- name: reviews_list
+SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
+       decided_at, decided_by, note, events_from, task_before
+FROM reviews WHERE (?1 = 'all' OR state = ?1) ORDER BY n LIMIT ?2;
+
+-- name: review_files_of
+SELECT path, scope, worktree, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash,
+       verdict_mode, inode FROM review_files WHERE review_id = ? ORDER BY path;
+
+-- name: review_written_last
+-- What a verdict last wrote to a path; NULL: it removed it.
+SELECT f.written_hash FROM review_files f JOIN reviews v USING (review_id)
+WHERE f.path = ? AND f.written_hash IS NOT f.verdict_hash ORDER BY v.n DESC LIMIT 1;
+
+-- name: review_set
+UPDATE reviews SET state = ?2, decided_at = ?3, decided_by = ?4, note = ?5, task_before = ?6
+WHERE review_id = ?1;
+
+-- name: review_file_set
+UPDATE review_files SET verdict_hash = ?3, written_hash = ?4, verdict_mode = ?5
+WHERE review_id = ?1 AND path = ?2;
+
+-- name: verdict_insert
+INSERT INTO verdicts (review_id, what, by, note, begun_at) VALUES (?, ?, ?, ?, ?);
+
+-- name: verdict_step_insert
+INSERT INTO verdict_steps (review_id, n, path, scope, worktree, old_hash, old_mode, new_hash,
+    new_mode, aside, in_place, done) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0);
+
+-- name: verdict_step_done
+UPDATE verdict_steps SET done = ?3 WHERE review_id = ?1 AND n = ?2;
+
+-- name: verdict_delete
+DELETE FROM verdicts WHERE review_id = ?;
+
+-- name: verdict_steps_delete
+DELETE FROM verdict_steps WHERE review_id = ?;
+
+-- name: verdict_get
+SELECT review_id, what, by, note, begun_at FROM verdicts WHERE review_id = ?;
+
+-- name: verdicts_open
+SELECT review_id FROM verdicts ORDER BY begun_at, review_id;
+
+-- name: verdict_steps_of
+SELECT n, path, scope, worktree, old_hash, old_mode, new_hash, new_mode, aside, in_place, done
+FROM verdict_steps WHERE review_id = ? ORDER BY n;
+
+-- name: review_saved_insert
+INSERT OR IGNORE INTO review_saved (review_id, path, hash) VALUES (?, ?, ?);
+
+-- name: review_saved_of
+SELECT path, hash FROM review_saved WHERE review_id = ? ORDER BY path, hash;
+
+-- name: oldest_needed
+-- The log from the oldest open review or unfinished task on is kept.
+SELECT min(seq) FROM (
+    SELECT min(events_from) AS seq FROM reviews WHERE state = 'open'
+    UNION ALL SELECT min(e.seq) FROM events e JOIN tasks t ON t.task_id = e.task
+              WHERE e.kind = 'task_added' AND t.state NOT IN ('done', 'dead', 'cancelled'));
