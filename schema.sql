@@ -121,6 +121,7 @@ CREATE TABLE waiter_resources (
     kind           TEXT NOT NULL,
     scope          TEXT NOT NULL,
     worktree       TEXT,                    -- linked worktree it was asked for in; NULL: the main one
+    content_hash   TEXT,                    -- of its file, when it was asked for; NULL: not known
     PRIMARY KEY (acquisition_id, name)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX waiting_on_scope ON waiter_resources (scope);
@@ -222,6 +223,20 @@ CREATE TABLE candidate_regions (
 CREATE TABLE ripples (
     task_id TEXT PRIMARY KEY,
     after_n INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Hints on resources (a task is the resource `task:T-3`): soft, decaying, never a right. How strong one
+-- is at an instant follows from strength, half-life and `at` (coordinator/rules/signals.py).
+CREATE TABLE signals (
+    scope        TEXT NOT NULL,
+    name         TEXT NOT NULL,               -- priority, files_blocked, …, or a word of one's own
+    subject      TEXT NOT NULL,               -- the resource's name
+    strength     REAL NOT NULL,               -- at the instant `at`
+    half_life_ms INTEGER NOT NULL CHECK (half_life_ms > 0),
+    at           TEXT NOT NULL,
+    agent        TEXT,                        -- who added to it last; NULL: coord itself
+    note         TEXT NOT NULL,
+    PRIMARY KEY (scope, name)
 ) STRICT, WITHOUT ROWID;
 
 -- What could not be served: a waiter, a task, a lapse. Nobody else waits for it; it is tried again.

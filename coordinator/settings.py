@@ -130,6 +130,15 @@ class Launching(Section, frozen=True):
     grace_s: Seconds = 10.0  # between SIGTERM and SIGKILL
 
 
+class Signalling(Section, frozen=True):
+    """Hints on tasks and resources, and how dispatch weighs them."""
+
+    #: Name of a signal -> its weight among tasks of one priority: higher bias, sooner.
+    weights: dict[str, float] = msgspec.field(default_factory=dict)
+    half_life_s: Seconds = 600.0
+    deposits: bool = True  # coord itself leaves hints: at a refusal, a claim, a rejected request
+
+
 class Hooks(Section, frozen=True):
     """What the agents' own hooks are answered."""
 
@@ -157,6 +166,7 @@ class Settings(Section, frozen=True):
     daemon: Running = Running()
     launch: Launching = Launching()
     hooks: Hooks = Hooks()
+    signals: Signalling = Signalling()
 
 
 def _below(bound: float) -> Callable[[Any], bool]:

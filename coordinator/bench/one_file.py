@@ -22,7 +22,7 @@ from coordinator.bench.own_daemon import OwnDaemon, own_daemon
 from coordinator.client.client import Client
 from coordinator.regions.grammar import load, parse
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Refusal
 
 NAME, LANGUAGE = "shared.py", "python"
 #: How often an agent asks for its task again while others have the file (seconds).
@@ -95,7 +95,7 @@ def _shared(daemon: OwnDaemon, think: list[float], *,
                     agent.claim(tasks[number])
                     break
                 except Refusal as refusal:
-                    if refusal.code is not Code.LOCKED:
+                    if refusal.code not in HELD:
                         raise
                     refused += 1
                     time.sleep(AGAIN_S)

@@ -26,7 +26,7 @@ from coordinator.client.client import Client
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
 from coordinator.words import texts
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 
 R = TypeVar("R")
 
@@ -212,7 +212,7 @@ def seconds(text: str | None) -> float | None:
 def fail(refusal: Refusal) -> int:
     """Say a refusal on standard error; the exit code that goes with it."""
     complain(f"coord: {refusal.code.value}: {refusal.message}")
-    if refusal.code is Code.LOCKED:
+    if refusal.code in HELD:
         conflicts = refusal.facts.get("conflicts", [])
         for conflict in conflicts[:10] if len(conflicts) > 1 else ():
             until = conflict.get("until")

@@ -118,10 +118,14 @@ def renew(
 def locks(
     resource: Annotated[str | None, typer.Argument(help="Only what overlaps this.")] = None,
     agent: AgentName = None,
+    waiting: Annotated[bool, typer.Option("--waiting", help="Only who stands in line.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Who holds what, for how long, and who waits."""
     found = ask(rq.Locks(agent=agent, resource=resource, cwd=os.getcwd()))  # noqa: PTH109
+    if waiting:
+        _line(found, as_json)
+        return
     if as_json:
         print_json(found)
         return
@@ -141,3 +145,22 @@ def locks(
             f"waiting {waiter.position}. {waiter.agent} for {', '.join(waiter.resources)} "
             f"since {ago(waiter.asked_at, now)} ({waiter.acquisition_id})"
         )
+
+
+def _line(found: rq.LockList, as_json: bool) -> None:
+    """Who stands in line, for what, behind whom."""
+    if as_json:
+        print_json({"waiters": found.waiters})
+        return
+    if not found.waiters:
+        say("Nobody stands in line.")
+        return
+    now = SystemClock().now_ms()
+    rows = [
+        (str(one.position), one.acquisition_id, one.agent, ", ".join(one.resources),
+         ", ".join(one.held_by), ago(one.asked_at, now), one.description)
+        for one in found.waiters
+    ]
+    heads = ("#", "id", "agent", "waits for", "held by", "since", "for")
+    for line in columns(heads, rows, "===/==~", width()):
+        say(line)

@@ -14,9 +14,9 @@ from coordinator.cli.app import app, complain, fail, print_json
 from coordinator.words.refusals import Code, Refusal
 
 #: Where the commands are; each module adds its own to `app` when imported.
-COMMANDS = ("daemon", "coordinators", "locks", "regions", "merging", "impact", "requests", "agents",
-            "tasks", "reviews", "status", "story", "launch", "attach", "run", "shims", "wiring",
-            "guard", "trust", "mcp", "bench")
+COMMANDS = ("daemon", "coordinators", "locks", "regions", "merging", "impact", "requests",
+            "agents", "tasks", "signals", "reviews", "status", "story", "launch", "attach", "run",
+            "shims", "wiring", "guard", "trust", "mcp", "bench")
 
 
 def run() -> None:

@@ -28,6 +28,7 @@ from coordinator.daemon.mcp_server import McpEndpoint
 from coordinator.daemon.request_router import RequestRouter, who
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
+from coordinator.operations.http_paths import HTTP_PATHS, HttpPath
 from coordinator.operations.listing import OPERATIONS, Operation
 from coordinator.service.views.story import event_reply
 from coordinator.store.rows import LogRow
@@ -119,11 +120,14 @@ class HttpServer:
         for operation in sorted(OPERATIONS.values(), key=lambda o: "{" in o.request.http[1]):
             method, path = operation.request.http
             routes.append(Route(path, _answering(self._endpoint(operation)), methods=[method]))
+        for one in sorted(HTTP_PATHS, key=lambda o: -len(o.path)):
+            serve = self._endpoint(OPERATIONS[one.op], one)
+            routes.append(Route(one.path, _answering(serve), methods=[one.method]))
         return Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
 
-    def _endpoint(self, operation: Operation) -> Any:
+    def _endpoint(self, operation: Operation, further: HttpPath | None = None) -> Any:
         async def serve(request: Request) -> Response:
-            params = await _params(request, operation)
+            params = await _params(request, operation, further)
             future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             gone = asyncio.Event()
 
@@ -202,12 +206,14 @@ class _Quiet(uvicorn.Server):
         yield
 
 
-async def _params(request: Request, operation: Operation) -> bytes:
+async def _params(request: Request, operation: Operation, further: HttpPath | None) -> bytes:
     """The request's JSON: its body, with what stands in the path and the query put in."""
     extra: dict[str, Any] = dict(request.path_params)
     method, _ = operation.request.http
-    if method == "GET":
-        extra |= dict(request.query_params)
+    if further is not None:
+        method, extra = further.method, further.fields(extra)
+    if method in ("GET", "DELETE"):
+        extra = {**request.query_params, **extra}
         try:
             typed = msgspec.convert(extra, operation.request, strict=False)
         except msgspec.ValidationError as bad:
@@ -270,13 +276,17 @@ def openapi() -> dict[str, Any]:
     )
     by_shape = dict(zip(shapes, schemas, strict=True))
     paths: dict[str, Any] = {}
-    for operation in OPERATIONS.values():
+    served: list[tuple[Operation, HttpPath | None]] = [(one, None) for one in OPERATIONS.values()]
+    served += [(OPERATIONS[one.op], one) for one in HTTP_PATHS]
+    for operation, further in served:
         method, path = operation.request.http
+        if further is not None:
+            method, path = further.method, further.path.replace(":path", "")
         described: dict[str, Any] = {
-            "operationId": operation.name,
+            "operationId": further.operation_id if further else operation.name,
             "summary": operation.meaning.splitlines()[0],
             "description": operation.meaning,
-            "parameters": _parameters(operation, path, method, components),
+            "parameters": _parameters(operation, path, method, components, further),
             "responses": {
                 "200": {
                     "description": "done",
@@ -291,7 +301,8 @@ def openapi() -> dict[str, Any]:
             },
         }
         if method == "POST":
-            body = by_shape[operation.request]
+            body = by_shape[operation.request] if further is None else _without(
+                components[operation.request.__name__], further)
             described["requestBody"] = {"content": {"application/json": {"schema": body}}}
         paths.setdefault(path, {})[method.lower()] = described
     components["Refusal"] = {
@@ -319,13 +330,30 @@ def openapi() -> dict[str, Any]:
     }
 
 
+def _without(schema: dict[str, Any], further: HttpPath) -> dict[str, Any]:
+    """A request's schema without what its path has said."""
+    said = {further.names[0], *further.fixed, *re.findall(r"{(\w+)}", further.path)}
+    return {
+        **{k: v for k, v in schema.items() if k != "title"},
+        "properties": {k: v for k, v in schema["properties"].items() if k not in said},
+        "required": [name for name in schema.get("required", ()) if name not in said],
+    }
+
+
 def _parameters(operation: Operation, path: str, method: str,
-                components: dict[str, Any]) -> list[dict[str, Any]]:
+                components: dict[str, Any],
+                further: HttpPath | None = None) -> list[dict[str, Any]]:
     fields = msgspec.structs.fields(operation.request)
     inside = set(re.findall(r"{(\w+)}", path))
-    out = []
+    subject = inside & {"task", "resource"} if further is not None else set[str]()
+    out: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in sorted(subject)
+    ]
     for field in fields:
-        if field.name not in inside and method != "GET":
+        if field.name in subject or (further is not None and field.name == further.names[0]):
+            continue
+        if field.name not in inside and method not in ("GET", "DELETE"):
             continue
         schema = components[operation.request.__name__]["properties"][field.name]
         out.append(

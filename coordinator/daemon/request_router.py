@@ -41,7 +41,7 @@ from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, iso
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 
 log = logging.getLogger("coord.requests")
 #: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
@@ -263,7 +263,7 @@ class RequestRouter:
 
         def first(value: Any) -> None:
             acquisition = value.facts.get("acquisition_id") if isinstance(value, Refusal) else None
-            if acquisition is None or value.code is not Code.LOCKED:
+            if acquisition is None or value.code not in HELD:
                 answer(value)
                 return
             self.hold(acquisition, deadline - self._loop.time(), answer, stay=request.retry,
@@ -306,7 +306,7 @@ class RequestRouter:
 
     def _claim_answered(self, waiting: _WaitingClaim, value: Any) -> None:
         patient = isinstance(value, Refusal) and value.code in (
-            Code.NOTHING_TO_DO, Code.LOCKED, Code.TASK_NOT_READY, Code.REVIEW_OPEN
+            Code.NOTHING_TO_DO, *HELD, Code.TASK_NOT_READY, Code.REVIEW_OPEN
         )
         left = waiting.deadline - self._loop.time()
         if not patient or left <= 0 or self.closing:

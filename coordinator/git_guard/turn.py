@@ -22,7 +22,7 @@ from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.rules import git_commands, git_listings
 from coordinator.settings import load
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Refusal
 from coordinator.words.texts import harmless
 
 #: Exit codes: it may run; it may, and has the turn; it may not.
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
         return _judged(real, int(pid), words)
     except Refusal as refusal:
         said = refusal.message
-        if refusal.code is not Code.LOCKED:
+        if refusal.code not in HELD:
             said = f"nobody can tell whether others are at work here, so git was not run: {said}"
         sys.stderr.write(harmless(f"coord: {said}\n  next: {refusal.next}\n"))
     except KeyboardInterrupt:
@@ -246,7 +246,7 @@ def _wait_for_turn(root: Path, request: rq.GitTurn) -> None:
                 client.call(request)
             return
         except Refusal as refusal:
-            if refusal.code is not Code.LOCKED or time.monotonic() - began >= patience:
+            if refusal.code not in HELD or time.monotonic() - began >= patience:
                 raise
             if not said:
                 sys.stderr.write(f"coord: waiting up to {patience:g} s for a quiet moment…\n")

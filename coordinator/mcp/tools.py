@@ -212,6 +212,15 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
          "answer": "What the asker is told: why not, or what state it is in."},
     ),
     Tool(
+        "leave_signal", "Leave a hint",
+        "Leave a hint for others on a task or a file: it fades, and never blocks anybody.",
+        rq.SignalAdd,
+        {"subject": "A task, like `T-3`, or a path, `dir/`, glob or key.",
+         "name": "`takeup_interest`, `saturation`, `files_blocked`, `task_not_ready`, `priority`, "
+         "`completed`, `warning`, or a word of your own.",
+         "note": "Why, in a sentence."},
+    ),
+    Tool(
         "search_archive", "Search the context archive",
         "Search the repository's context archive: why the code is as it is, and what other agents "
         "are doing now.",

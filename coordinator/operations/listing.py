@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from coordinator.looking.facts import AnyNeed
-from coordinator.service import landing, region_commits
+from coordinator.service import landing, region_commits, signals
 from coordinator.service.backlog import backlog, claims
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import commits
@@ -118,6 +118,8 @@ _ALL = [
     Operation(rq.TaskCancel, claims.cancel),
     Operation(rq.TaskImport, backlog.import_text),
     Operation(rq.TaskExport, backlog.export_text),
+    Operation(rq.SignalAdd, signals.add, needs=signals.needs),
+    Operation(rq.Signals, signals.listing),
     Operation(rq.GuardCheck, commits.check),
     Operation(rq.GuardOverride, commits.override),
     Operation(rq.GitTurn, None),

@@ -21,6 +21,7 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     ("claimed", "fail"): "failed",
     ("claimed", "exhaust"): "dead",
     ("claimed", "defer"): "ready",
+    ("claimed", "hand"): "claimed",
     ("claimed", "flag"): "review",
     ("failed", "offer"): "ready",
     ("review", "accept"): "done",

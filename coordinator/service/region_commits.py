@@ -47,7 +47,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import file_names
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 from coordinator.words.resource_names import (
     HEADER,
     WINDOW,
@@ -96,7 +96,7 @@ def course(svc: Service, request: rq.CommitRegion) -> Course:
     """See `requests.CommitRegion`."""
     for _ in range(TRIES):
         opened = yield AsWho(partial(_open, svc, request))
-        if not (isinstance(opened, Refusal) and opened.code is Code.LOCKED):
+        if not (isinstance(opened, Refusal) and opened.code in HELD):
             break
         yield Pause(AGAIN_S)
     if isinstance(opened, Refusal):

@@ -111,7 +111,7 @@ class StandIn:
             return False
         from coordinator.simulation import by_region
         from coordinator.words import requests as rq
-        from coordinator.words.refusals import Code, Refusal
+        from coordinator.words.refusals import HELD, Code, Refusal
 
         client = self.client()
         for _ in range(COMMITS_MAX):
@@ -130,7 +130,7 @@ class StandIn:
                 return True
             except Refusal as refusal:
                 _say(f"{refusal.code}: {refusal.message}")
-                if refusal.code not in (Code.REGION_CHANGED, Code.LOCKED, Code.VERSION_CHANGED):
+                if refusal.code not in (Code.REGION_CHANGED, *HELD, Code.VERSION_CHANGED):
                     raise
         self._acquire(task.id, [change.path], DEPTH_MAX)
         now = (self.root / change.path).read_bytes()
@@ -153,7 +153,7 @@ class StandIn:
             GivenBack: they are under review, or it gives way in a circle, or waits for too long.
         """
         from coordinator.words import requests as rq
-        from coordinator.words.refusals import Code, Refusal
+        from coordinator.words.refusals import HELD, Code, Refusal
 
         client, nested, wait_s = self.client(), 0.0, 0.0
         agent, deadline = str(client.agent), time.monotonic() + PATIENCE_S
@@ -168,7 +168,7 @@ class StandIn:
                 if refusal.code is Code.REGION_UNKNOWN:
                     files = [path_of(one) for one in files]  # another has removed it
                     continue
-                if refusal.code not in (Code.LOCKED, Code.REVIEW_OPEN):
+                if refusal.code not in (*HELD, Code.REVIEW_OPEN):
                     raise
                 _say(f"{refusal.code}: {refusal.message}")
                 place = refusal.facts.get("acquisition_id")

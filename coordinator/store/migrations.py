@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -203,6 +203,32 @@ CREATE TABLE candidate_regions (
     base     TEXT,
     content  TEXT,
     PRIMARY KEY (task_id, n, resource)
+) STRICT, WITHOUT ROWID;
+""",
+    11: """
+ALTER TABLE waiter_resources RENAME TO older_waiter_resources;
+CREATE TABLE waiter_resources (
+    acquisition_id TEXT NOT NULL,
+    name           TEXT NOT NULL,
+    kind           TEXT NOT NULL,
+    scope          TEXT NOT NULL,
+    worktree       TEXT,
+    content_hash   TEXT,
+    PRIMARY KEY (acquisition_id, name)
+) STRICT, WITHOUT ROWID;
+INSERT INTO waiter_resources SELECT *, NULL FROM older_waiter_resources;
+DROP TABLE older_waiter_resources;
+CREATE INDEX waiting_on_scope ON waiter_resources (scope);
+CREATE TABLE signals (
+    scope        TEXT NOT NULL,
+    name         TEXT NOT NULL,
+    subject      TEXT NOT NULL,
+    strength     REAL NOT NULL,
+    half_life_ms INTEGER NOT NULL CHECK (half_life_ms > 0),
+    at           TEXT NOT NULL,
+    agent        TEXT,
+    note         TEXT NOT NULL,
+    PRIMARY KEY (scope, name)
 ) STRICT, WITHOUT ROWID;
 """,
 }

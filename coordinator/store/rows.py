@@ -224,3 +224,16 @@ class LogRow(Row, frozen=True):
     task: str | None
     resource: str | None
     data: str
+
+
+class SignalRow(Row, frozen=True):
+    """A hint on a resource."""
+
+    scope: str
+    name: str
+    subject: str
+    strength: float
+    half_life_ms: int
+    at: str
+    agent: str | None
+    note: str

@@ -58,3 +58,5 @@ class Present(msgspec.Struct, frozen=True, gc=False):
     """A task is parked on what somebody holds."""
     turns: int = 0
     """Somebody's git changes a working tree."""
+    task_locks: int = 0
+    """Somebody holds a task itself, or waits for one."""

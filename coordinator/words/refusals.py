@@ -33,6 +33,7 @@ class Code(StrEnum):
     STALE_TOKEN = "STALE_TOKEN"
     REVIEW_OPEN = "REVIEW_OPEN"
     LOCKED = "LOCKED"
+    DEADLOCK = "DEADLOCK"
     TASK_TAKEN = "TASK_TAKEN"
     TASK_NOT_READY = "TASK_NOT_READY"
     BAD_TRANSITION = "BAD_TRANSITION"
@@ -128,6 +129,11 @@ CATALOGUE: dict[Code, Row] = {
         423, 3, True, "Another holder has a live lease on an overlapping resource.",
         "Take the task that the answer names, or wait for the grant.",
     ),
+    Code.DEADLOCK: Row(
+        423, 3, False, "Agents wait for each other in a circle, and this one was chosen to give "
+        "way. What it holds is still its own, and it stands in line as before.",
+        "Give back what the others wait for, with the command that the answer names.",
+    ),
     Code.TASK_TAKEN: Row(
         409, 4, True, "Another agent has claimed this task.", "`coord task claim` takes another.",
     ),
@@ -195,6 +201,10 @@ CATALOGUE: dict[Code, Row] = {
         "Please report it with the last lines of `.coord/daemon.log`.",
     ),
 }
+
+
+#: Somebody else has it: whoever asked may stand in line.
+HELD = frozenset({Code.LOCKED, Code.DEADLOCK})
 
 
 class Refusal(Exception):

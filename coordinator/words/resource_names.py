@@ -41,6 +41,8 @@ NAME_BYTES_MAX = 4096
 NAME_PARTS_MAX = 256
 #: The region that stands for all that lies outside named definitions: imports, constants, order.
 HEADER = "<header>"
+#: What the key of a task begins with: `task:T-3` is the task itself, as a resource.
+TASK = "task:"
 #: What the keys of write windows begin with, which coord itself takes: `edit:PATH`.
 WINDOW = "edit:"
 #: The name of the whole repository.
@@ -232,6 +234,16 @@ def write_window(path: str, fold_case: bool = False) -> Resource:
     """The key that whoever writes the file of this name has meanwhile. Nobody can type it."""
     parts = normal(path, fold_case).replace("\\", "\\\\").replace("/", "\\s")
     return Resource(WINDOW + path, "key", f"k/edit/{parts}/")
+
+
+def task_resource(task: str) -> Resource:
+    """A task itself, as a resource: what is leased, asked for and hinted at under its id."""
+    return Resource(TASK + task, "key", f"k/task/{task}/")
+
+
+def is_task(asked: Resource) -> bool:
+    """Whether this is one task itself, `task:T-3`."""
+    return asked.scope.startswith("k/task/") and asked.scope.count("/") == 3
 
 
 def path_of(name: str, kind: str) -> str:

@@ -79,7 +79,7 @@ def test_of_two_models_that_wait_for_each_other_one_gives_way(ready: Repo) -> No
     async def closes(client: Client) -> None:
         wants = {"resources": ["it's.txt"], "task": "T-2"}
         told = await client.call_tool("acquire", wants)
-        assert code(told) == "LOCKED" and told.structured_content["error"]["give_way"] is True
+        assert code(told) == "DEADLOCK" and told.structured_content["error"]["give_way"] is True
         assert 'fail_task {"task": "T-2", "blocked": ["it\'s.txt"]}' in text(told)
         assert "coord task" not in text(told)
         done = await client.call_tool("fail_task", {"task": "T-2", "blocked": ["it's.txt"]})

@@ -77,6 +77,11 @@ LOG: list[ev.Event] = [
     ev.TakenUp(what="lapse", subject="ann/"),
     ev.SetAside(what="task", subject="T-1", reason="s", tries=2, retry_at="q2"),
     ev.TaskChanged(task="T-1", state="done", **TASK),
+    # hints
+    ev.SignalLeft(resource="task:T-1", scope="k/task/T-1/", name="warning", strength=1.0, half_life_ms=1000, agent="ann", note="n"),
+    ev.SignalLeft(resource="task:T-1", scope="k/task/T-1/", name="warning", strength=1.5, half_life_ms=2000),
+    ev.SignalLeft(resource="a", scope="p/a/", name="warning", strength=2.0, half_life_ms=1000, agent="ann"),
+    ev.SignalsFaded(signals=[("p/a/", "warning")]),
     # the line
     ev.WaiterQueued(acquisition_id="W-1", agent="ann", mode="exclusive", priority=2, asked_at="a", until="u", held=True, ttl_ms=3,
                     task="T-1", description="d", resources=[("b", "file", "p/b/"), ("d", "file", "p/d/")], met="p/m/"),

@@ -22,7 +22,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Refusal
 from coordinator.words.resource_names import kind_of, resource
 
 #: Texts of one candidate that are kept (bytes, all together), and what is told of one text
@@ -195,7 +195,7 @@ def _widened(svc: Service, tx: Tx, actor: Actor, task: TaskRow, agent: str,
             agent=agent, resources=list(names), task=task.task_id, description=task.title[:200]))
     except Refusal as no:
         got = no
-    if isinstance(got, Refusal) and got.code is not Code.LOCKED:
+    if isinstance(got, Refusal) and got.code not in HELD:
         return got
     tx.record(ev.TaskResourcesLearned(
         task=task.task_id, agent=agent,
@@ -208,7 +208,7 @@ def _told(task: TaskRow, agent: str, refusal: Refusal, rounds: int, names: Seque
     if got is None:
         return refusal
     said = ", ".join(names[:8])
-    if isinstance(got, Refusal) and got.code is not Code.LOCKED:
+    if isinstance(got, Refusal) and got.code not in HELD:
         return _with(refusal, f"{said} could not be leased: {got.message}", got.next)
     if isinstance(got, Refusal):
         told = _with(refusal, f"{task.task_id} needs {said}, too: {got.message}",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from coordinator.looking.facts import AnyNeed, Lapsed, Unready
 from coordinator.rules.recovery import REMEDIES
-from coordinator.service import landing, unserved
+from coordinator.service import landing, signals, unserved
 from coordinator.service.backlog import blackboard, dispatch, tasks
 from coordinator.service.core import Actor, Service, ms
 from coordinator.service.holders import agents
-from coordinator.service.leasing import grant, lapse, redirect, waiting_line
+from coordinator.service.leasing import grant, lapse, redirect, task_locks, waiting_line
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, locate, weigh
 from coordinator.service.review import reviews
 from coordinator.store import events as ev
@@ -16,6 +16,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import task_resource
 
 
 def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed | Refusal:
@@ -51,7 +52,8 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
             state=named.state,
         )
     wanted = dispatch.wanted_by(tx, named.task_id)
-    obstacles = weigh(svc, tx, req.agent, wanted, task=named.task_id)
+    obstacles = weigh(svc, tx, req.agent, task_locks.with_itself(tx, named.task_id, wanted),
+                      task=named.task_id)
     other = None
     if obstacles.blocked:
         other = redirect.offer(svc, tx, req.agent)
@@ -107,6 +109,7 @@ def _take(
         claimed_at=tx.now, claim_until=until, ttl_ms=ttl_ms,
         claim_max=tx.later(max(ttl_ms, ms(svc.settings.leases.max_hold_s))),
     )
+    signals.claimed(svc, tx, task.task_id)
     if task.partial is not None:
         _let_go_on(tx, task.partial)
     return _claimed(svc, tx, tasks.find(tx, task.task_id), acquired)
@@ -185,6 +188,9 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
         landing.must_land_first(svc, tx, task)
     agents.acting(tx, actor, req.agent)
     rows = [LeaseRow(*r) for r in tx.rows("leases_of_task", task.task_id)]
+    if tx.present().task_locks:
+        rows += [LeaseRow(*r) for r in tx.rows(
+            "leases_at_scope", task_resource(task.task_id).scope) if r[14] != task.task_id]
     for row in rows:
         if row.locked_by == task.claimed_by:
             grant.end(tx, row)

@@ -9,10 +9,10 @@ candidates for it all the same. One that cannot be leased at all is set aside wi
 from __future__ import annotations
 
 from coordinator.looking.facts import AnyNeed, Unready
-from coordinator.service import unserved
+from coordinator.service import signals, unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
-from coordinator.service.leasing import lapse
+from coordinator.service.leasing import lapse, task_locks
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once_wanted, place, weigh
 from coordinator.service.leasing.grant import check_looked
 from coordinator.store.ledger import Tx, View
@@ -64,7 +64,7 @@ def choose(
     held = [] if beside else tx.rows("leases_of_holder", agent)[:OWN_MAX]
     own = {LeaseRow(*raw).scope for raw in held}
     while True:
-        best = tx.row("ready_best")
+        best = signals.best_ready(svc, tx)
         for scope in own:
             parked = tx.row("parked_best", scope)
             if parked and parked[0] not in seen and (best is None or parked[1:] < best[1:]):
@@ -74,7 +74,8 @@ def choose(
         task_id = str(best[0])
         try:
             wanted = wanted_by(tx, task_id)
-            obstacles = weigh(svc, tx, agent, wanted, task=task_id)
+            obstacles = weigh(svc, tx, agent, task_locks.with_itself(tx, task_id, wanted),
+                              task=task_id)
             touches_own = beside and bool(obstacles.mine)
             if not obstacles.blocked and not obstacles.closed and not touches_own:
                 if not beside:

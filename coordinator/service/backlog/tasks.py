@@ -8,6 +8,7 @@ from typing import Any
 from coordinator.rules import backlog as rule
 from coordinator.rules import leases as lease_rule
 from coordinator.service.core import Service, ms
+from coordinator.service.leasing import task_claims
 from coordinator.service.leasing.overlapping import holders_of
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -183,6 +184,12 @@ def reply(view: View, task: TaskRow, *, full: bool = False) -> rq.Task:
         partial=task.partial, result=task.result, created_at=task.created_at,
         updated_at=task.updated_at,
     )
+    held = task_claims.holder_of(view, task) if task.state not in rule.CLOSED else None
+    if held is not None:
+        out.locked_by, out.locked_at = held
+        row = view.agent(held[0])
+        said = row.description if row is not None and row.profile != "manual" else ""
+        out.locked_by_name = said or held[0]
     if full:
         wanted = [(lease_rule.as_resource(n, k, s), str(m)) for n, k, s, m in resources]
         out.held_by = holders_of(view, task.claimed_by or "", wanted)

@@ -27,7 +27,7 @@ from coordinator.service.leasing import leases
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 from coordinator.words.resource_names import Located
 
 #: A hook that may hold a call is answered this long before its agent stops waiting (seconds).
@@ -173,7 +173,7 @@ def _deny(heeded: Heeded, refusal: Refusal | None, wait_s: float) -> None:
     if refusal is None:
         return
     heeded.deny = told(refusal)
-    if wait_s > 0 and refusal.code is Code.LOCKED:
+    if wait_s > 0 and refusal.code in HELD:
         heeded.waiting, heeded.wait_s = refusal, wait_s
 
 

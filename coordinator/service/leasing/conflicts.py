@@ -17,7 +17,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service import unserved
 from coordinator.service.core import Service, ms
-from coordinator.service.leasing import git_turn
+from coordinator.service.leasing import git_turn, task_claims
 from coordinator.service.leasing.overlapping import near, one_by_one
 from coordinator.store.ledger import Tx, View
 from coordinator.store.projections import at_review
@@ -29,6 +29,7 @@ from coordinator.words.resource_names import (
     Located,
     Resource,
     file_scope,
+    is_task,
     path_in,
     path_scope,
     resource,
@@ -188,6 +189,8 @@ def weigh(
                 continue
             out.held_at = out.held_at or scope
             out.leases.append(lease)
+        if asked.kind == "key" and is_task(asked):
+            _claim_in_the_way(tx, out, holder, asked, lapsed)
         present = tx.present()
         if present.turns or asked.kind == "key":
             for lease in git_turn.in_the_way(tx, holder, located, mode,
@@ -250,6 +253,21 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
         if located.links > 1 and located.path is not None:
             out += _twins_rivals(svc, tx, located, known)
     return out
+
+
+def _claim_in_the_way(tx: Tx, out: Obstacles, holder: str, asked: Resource,
+                      lapsed: list[Lapsed]) -> None:
+    """A task is held by whoever has claimed it."""
+    claim = task_claims.as_lease(tx, asked.scope)
+    if claim is None or claim.locked_by == holder:
+        return
+    if any(one.scope == asked.scope and one.locked_by == claim.locked_by for one in out.leases):
+        return  # its claim is a lease already
+    if rule.dead(claim.expires_at, tx.now):
+        lapsed.append(Lapsed(claim.locked_by, claim.task_id))
+        return
+    out.held_at = out.held_at or claim.scope
+    out.leases.append(claim)
 
 
 def _twins_rivals(

@@ -210,7 +210,10 @@ def end(tx: Tx, row: LeaseRow, by: str | None = None) -> None:
 
 def hand_over(tx: Tx, row: LeaseRow, agent: str) -> None:
     """The lease is another holder's from now on, under a new token: it was never free between, so
-    nobody who waits for it is passed over. Between a session and its sub-agents only."""
+    nobody who waits for it is passed over. Between a session and its sub-agents, and where a task
+    is handed over."""
+    baselines = [(str(path), str(digest)) for path, digest in tx.rows(
+        "baselines_of", row.fencing_token)] if row.kind in ("dir", "glob") else None
     tx.record(
         ev.LeaseReleased(
             fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
@@ -227,7 +230,7 @@ def hand_over(tx: Tx, row: LeaseRow, agent: str) -> None:
                            row.file_path, row.mode, agent),
             inode=row.inode, worktree=row.worktree, content_hash=row.content_hash,
             acquisition_id=f"A-{token}", task=row.task_id, ttl_ms=row.ttl_ms,
-            max_until=row.max_until,
+            max_until=row.max_until, baselines=baselines,
         )
     )
     pending_unlocks.follow(tx, row, agent)

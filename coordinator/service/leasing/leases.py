@@ -18,7 +18,14 @@ from coordinator.rules.globs import overlaps
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.landing import check_at_rest
-from coordinator.service.leasing import circles, partial_work, redirect, waiting_line
+from coordinator.service.leasing import (
+    circles,
+    partial_work,
+    redirect,
+    since_asked,
+    task_locks,
+    waiting_line,
+)
 from coordinator.service.leasing.conflicts import locate, weigh
 from coordinator.service.leasing.grant import (
     check_looked,
@@ -55,6 +62,7 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
     located = locate(svc, tx, req.resources, req.cwd)
     if not req.new:
         check_known(tx, located)
+    task_locks.check_known(tx, located)
     return acquire_located(svc, tx, actor, req, located)
 
 
@@ -92,6 +100,8 @@ def acquire_located(
         )
     else:
         check_looked(svc, tx, wanted, obstacles)
+    contents = since_asked.contents(
+        tx, located, before.acquisition_id if before is not None else None) if blocked else {}
     agents.noted(tx, req.agent, asking)
     if obstacles.closed and not blocked:
         return quarantined(obstacles)
@@ -106,6 +116,7 @@ def acquire_located(
         )
     acquisition = None
     if req.retry or req.wait_s > 0:
+        task_locks.make_real(tx, obstacles.leases)
         acquisition = asks or f"W-{tx.number('waiter')}"
         stay_ms = ms(max(req.wait_s, limits.line_s if req.retry else 0))
         tx.record(
@@ -116,6 +127,7 @@ def acquire_located(
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
                 met=obstacles.held_at,
                 worktrees={r.resource.name: r.worktree for r in located if r.worktree},
+                contents=contents,
                 gives_way_to=circles.goes_on(circle, req.agent),
             )
         )
@@ -136,7 +148,8 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
         if row.locked_by != req.agent and not req.force:
             raise Refusal(
                 Code.NOT_HOLDER,
-                f"{row.file_path} is leased by {row.locked_by}, not by {req.agent}; it stays so.",
+                f"{row.file_path} is leased by {row.locked_by}, not by {req.agent}. Only the "
+                "holder can unlock it; it stays so.",
                 next=f"Ask {row.locked_by}, or `coord unlock {row.file_path} "
                 f"--agent {row.locked_by} --force` as a person.",
                 holder=row.locked_by, resource=row.file_path,

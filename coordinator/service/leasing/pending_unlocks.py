@@ -26,8 +26,8 @@ PREFIX = "U-"
 COORD = "coord"
 
 
-def find(view: View, text: str) -> UnlockRow:
-    """The request called `U-3`, `u-3` or `3`.
+def find(view: View, text: str, resource: str | None = None) -> UnlockRow:
+    """The request called `U-3`, `u-3` or `3`; with `resource`, if it is for that.
 
     Raises:
         Refusal: UNKNOWN_REQUEST.
@@ -35,9 +35,10 @@ def find(view: View, text: str) -> UnlockRow:
     name = text.strip()
     for candidate in (name, name.upper(), PREFIX + name):
         row = view.row("unlock_get", candidate)
-        if row is not None:
+        if row is not None and resource in (None, UnlockRow(*row).resource):
             return UnlockRow(*row)
-    raise Refusal(Code.UNKNOWN_REQUEST, f"No unlock request has the id {name[:60]!r}.")
+    of = f" and is for {resource[:200]}" if resource else ""
+    raise Refusal(Code.UNKNOWN_REQUEST, f"No unlock request has the id {name[:60]!r}{of}.")
 
 
 def pending(view: View, place: str) -> UnlockRow | None:

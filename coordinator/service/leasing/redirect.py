@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from coordinator.rules.leases import as_resource
+from coordinator.service import signals
 from coordinator.service.backlog import dispatch, tasks
 from coordinator.service.core import Service
 from coordinator.service.leasing import circles, git_turn
@@ -18,7 +20,7 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import AgentRow, TaskRow
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import WINDOW, Located
+from coordinator.words.resource_names import TASK, WINDOW, Located, Resource
 from coordinator.words.texts import block, quoted
 
 #: An edit of a file by another is over by then (seconds).
@@ -81,12 +83,22 @@ def locked(
             redirect=offered["task"] if offered else None,
         )
     )
+    signals.refused(svc, tx, _held(obstacles), task)
     return Refusal(
-        Code.LOCKED, message, next=step, conflicts=conflicts_, excerpts=quotes, redirect=offered,
+        Code.DEADLOCK if gives_way else Code.LOCKED, message, next=step,
+        conflicts=conflicts_, excerpts=quotes, redirect=offered,
         retry_after_s=retry_after, queue_position=_position(tx, acquisition),
         acquisition_id=acquisition, deadlock=circle.others(agent) if circle else [],
         give_way=gives_way, victim=circle.victim if circle else None,
     )
+
+
+def _held(obstacles: Obstacles) -> list[Resource]:
+    """What others hold of it: not git's turn, nor an edit that is over in a moment."""
+    return list(dict.fromkeys(
+        as_resource(row.file_path, row.kind, row.scope) for row in obstacles.leases
+        if not (row.kind == "key" and (git_turn.is_turn_name(row.file_path)
+                                       or row.file_path.startswith(WINDOW)))))
 
 
 def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
@@ -133,6 +145,12 @@ def _message(
         elif first["kind"] == "key" and first["resource"].startswith(WINDOW):
             parts.append(f"{first['holder']} is writing {first['resource'].removeprefix(WINDOW)} "
                          "just now. That takes a moment.")
+        elif first["resource"].startswith(TASK):
+            why = f" ({quoted(first['description'])})" if first["description"] else ""
+            parts.append(
+                f"{first['resource'].removeprefix(TASK)} is already locked by {first['holder']}"
+                f"{why} until {short(from_iso(first['until']))}. Leave it to {first['holder']}."
+            )
         else:
             why = f" ({quoted(first['description'])})" if first["description"] else ""
             task = f" for {first['task']}" if first["task"] else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.looking.facts import Unready
-from coordinator.service import unserved
+from coordinator.service import signals, unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
 from coordinator.service.enforcement import renames
@@ -121,8 +121,10 @@ async def _retry_aside(engine: Engine, svc: Service) -> None:
 
 
 def _tidy(tx: Tx) -> None:
-    """Offer what rested, and what is parked on something that nobody holds any more."""
+    """Offer what rested, and what is parked on something that nobody holds any more; forget
+    hints that have faded."""
     tasks.offer_rested(tx)
+    signals.fade(tx)
     tx.offer_parked_on_nothing()
 
 

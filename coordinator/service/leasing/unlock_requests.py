@@ -10,18 +10,28 @@ from __future__ import annotations
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.negotiation import no_longer_than
-from coordinator.service import landing
+from coordinator.service import landing, signals
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
-from coordinator.service.leasing import circles, partial_work, pending_unlocks, waiting_line
+from coordinator.service.leasing import (
+    circles,
+    partial_work,
+    pending_unlocks,
+    redirect,
+    since_asked,
+    task_locks,
+    waiting_line,
+)
 from coordinator.service.leasing.conflicts import locate, place, weigh
 from coordinator.service.leasing.grant import end, lease_reply
+from coordinator.service.leasing.task_claims import task_of
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import is_task
 from coordinator.words.texts import quoted
 
 #: Characters of a reason or an answer: another agent's model has to read it.
@@ -44,6 +54,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
             "asked.", next="Repeat it with `--reason WHY`.",
         )
     located = locate(svc, tx, [req.resource], req.cwd)
+    task_locks.check_known(tx, located)
     asked = located[0].resource
     tx.looked.require([place(asked.name, asked.kind)])
     agents.may_act(tx, actor, req.agent)
@@ -58,6 +69,8 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
         priority=before.priority if before is not None else 0,
         acquisition=before.acquisition_id if before is not None else None,
     )
+    contents = since_asked.contents(
+        tx, located, before.acquisition_id if before is not None else None)
     agents.acting(tx, actor, req.agent)
     theirs = _of_one_holder(obstacles.leases, asked.name, req)
     if isinstance(theirs, Refusal):
@@ -68,6 +81,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
             Code.LIMIT, f"{req.agent} has {count[0]} questions open; {PENDING_MAX} are the most. "
             "Nobody was asked.", next="Wait for answers, or `coord request withdraw` one.",
         )
+    task_locks.make_real(tx, theirs)
     n = tx.number("unlock")
     request = f"{pending_unlocks.PREFIX}{n}"
     if before is not None:
@@ -83,6 +97,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
             description=before.description if before is not None else reason[:200],
             resources=[(asked.name, asked.kind, asked.scope)], met=obstacles.held_at,
             worktrees={asked.name: located[0].worktree} if located[0].worktree else {},
+            contents=contents,
         )
     )
     holder = theirs[0].locked_by
@@ -141,7 +156,7 @@ def answer(
 ) -> rq.UnlockAnswered | Refusal:
     """See `requests.RequestAnswer`."""
     said = _words(req.answer, "answer")
-    row = pending_unlocks.find(tx, req.request)
+    row = pending_unlocks.find(tx, req.request, req.resource)
     _check_open(row)
     if req.force and not actor.operator:
         raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
@@ -163,23 +178,33 @@ def answer(
             )
         landing.check_at_rest(svc, [lease.task_id for lease in leases])
         if not override:
-            _check_landed(svc, tx, row, leases)
+            _check_landed(svc, tx, row, _all_handed(tx, row, leases))
+    other = redirect.offer(svc, tx, row.requested_by) if req.verdict == "reject" else None
     if not override:
         agents.acting(tx, actor, req.agent)
     if req.verdict == "reject":
-        return _reject(tx, row, req.agent, said, override)
+        return _reject(svc, tx, row, req.agent, said, override, other)
     return _approve(svc, tx, row, leases, req.agent, said, override)
 
 
-def _reject(tx: Tx, row: UnlockRow, by: str, said: str, override: bool) -> rq.UnlockAnswered:
+def _reject(svc: Service, tx: Tx, row: UnlockRow, by: str, said: str, override: bool,
+            other: redirect.Offer) -> rq.UnlockAnswered:
+    waiter = tx.row("waiter_get", row.request_id)
+    task = WaiterRow(*waiter).task_id if waiter is not None else None
     pending_unlocks.conclude(tx, row, "reject", by, said, override=override)
     notices.post(
         tx, row.requested_by, "answered",
         f"{by} says no to your request {row.request_id}: {row.resource} stays with {row.holder}"
         + (f" ({quoted(said, 500)})" if said else "")
-        + ". You stay in line and will be told when it is yours; do other work meanwhile.",
+        + ". You stay in line and will be told when it is yours; "
+        + (f"meanwhile take task {other.task_id} {quoted(other.title)}: "
+           f"`coord task claim {other.task_id} --agent {row.requested_by}`." if other is not None
+           else "do other work meanwhile."),
         request=row.request_id, resource=row.resource,
+        redirect=other.task_id if other is not None else None,
     )
+    if task is not None:
+        signals.put_off(svc, tx, task, f"{row.holder} keeps {row.resource}")
     if override:
         notices.post(
             tx, row.holder, "answered", f"{by} (override) answered {row.request_id} in your place: "
@@ -201,6 +226,7 @@ def _approve(
     raw = tx.row("waiter_get", row.request_id)
     assert raw is not None  # what is asked for stands in line
     waiter = WaiterRow(*raw)
+    waiting_line.look_before_approval(tx, waiter)
     tx.looked.fresh(tx.ended_since(row.kind, row.scope))
     pending_unlocks.conclude(tx, row, "approve", by, said, override=override)
     for lease in leases:
@@ -208,6 +234,8 @@ def _approve(
     asked = rule.as_resource(row.resource, row.kind, row.scope)
     bound = no_longer_than([(lease, lease.max_until) for lease in leases], asked, row.mode)
     handed = _handed(row, by, said, changed, override)
+    if is_task(asked):
+        task_locks.pass_claim(svc, tx, row)
     granted = waiting_line.serve_approved(svc, tx, waiter, handed, bound)
     names = listed([lease.file_path for lease in leases], 5)
     if override:
@@ -250,7 +278,7 @@ def _handed(row: UnlockRow, by: str, said: str, changed: list[str], override: bo
 
 def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.Unlock:
     """See `requests.RequestWithdraw`."""
-    row = pending_unlocks.find(tx, req.request)
+    row = pending_unlocks.find(tx, req.request, req.resource)
     _check_open(row)
     if not _answers_for(tx, req.agent, row.requested_by):
         raise Refusal(
@@ -273,7 +301,7 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.
 def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.UnlockList:
     """See `requests.Requests`."""
     limit = max(1, min(req.limit, 1000))
-    found = view.rows("unlocks_list", req.after, req.state, req.agent, limit)
+    found = view.rows("unlocks_list", req.after, req.state, req.agent, limit, req.resource)
     rows = [UnlockRow(*raw) for raw in found]
     return rq.UnlockList(
         items=[pending_unlocks.reply(view, row) for row in rows],
@@ -302,6 +330,14 @@ def _answers_for(tx: Tx, agent: str, name: str) -> bool:
         return True
     row = tx.agent(name)
     return row is not None and row.parent == agent
+
+
+def _all_handed(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> list[LeaseRow]:
+    """What an approval gives away: of a task that is claimed, all that it holds."""
+    if not is_task(rule.as_resource(row.resource, row.kind, row.scope)):
+        return leases
+    also = (LeaseRow(*raw) for raw in tx.rows("leases_of_task", task_of(row.scope)))
+    return [*leases, *(one for one in also if one.locked_by == row.holder)]
 
 
 def _check_landed(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> None:

@@ -9,6 +9,7 @@ short until it is used.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 
 from coordinator.looking.facts import Place
@@ -16,13 +17,13 @@ from coordinator.rules import leases as rule
 from coordinator.service import unserved
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
-from coordinator.service.leasing import circles, pending_unlocks, redirect
+from coordinator.service.leasing import circles, pending_unlocks, redirect, since_asked
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once, place, weigh
 from coordinator.service.leasing.grant import check_looked, grant
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import HOLDERS_TOLD_MAX, near, one_by_one
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import WaiterRow
+from coordinator.store.rows import LeaseRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource
@@ -161,6 +162,19 @@ def _waited_in_vain(tx: Tx, waiter: WaiterRow) -> None:
         )
 
 
+def look_before_approval(tx: Tx, waiter: WaiterRow) -> None:
+    """That what its answer tells is looked at, ahead of all that an approval records.
+
+    Raises:
+        Unready.
+    """
+    tx.looked.require(_places(tx, waiter.acquisition_id))
+    with contextlib.suppress(Refusal):
+        wanted = [(lies(tx, *one), waiter.mode)
+                  for one in tx.rows("waiter_places_of", waiter.acquisition_id)]
+        since_asked.changed(tx, waiter.acquisition_id, wanted)
+
+
 def serve_approved(
     svc: Service, tx: Tx, waiter: WaiterRow, said: str, no_longer_than: str | None
 ) -> bool:
@@ -201,6 +215,7 @@ def _give(
 ) -> None:
     """Grant to a waiter what it waits for, and tell it; `said`: how it came by it."""
     check_looked(svc, tx, wanted, obstacles)
+    changed = since_asked.changed(tx, waiter.acquisition_id, wanted)
     tx.record(
         ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent, reason="granted")
     )
@@ -212,6 +227,7 @@ def _give(
         svc, tx, waiter.agent, wanted, obstacles, ttl_ms=waiter.ttl_ms, task=waiter.task_id,
         description=waiter.description, first_ttl_ms=offered, no_longer_than=no_longer_than,
     )
+    reply.changed = changed
     if said:
         reply.warnings.append(said)
     tx.granted.append((waiter.acquisition_id, reply))
@@ -223,7 +239,8 @@ def _give(
             tx, waiter.agent, "granted",
             f"{said or 'You waited for ' + ', '.join(names) + ':'} "
             f"{'It' if said else 'it'} is yours until {reply.leases[0].expires_at}. "
-            "Read it afresh before you write; it may have changed.",
+            "Read it afresh before you write" + ("." if changed else "; it may have changed.")
+            + since_asked.told(changed),
             acquisition_id=reply.acquisition_id, waited_as=waiter.acquisition_id, resources=names,
         )
 
@@ -292,7 +309,21 @@ def listing(svc: Service, view: View) -> list[rq.Waiter]:
             acquisition_id=w.acquisition_id, agent=w.agent,
             resources=[r.name for r in _resources(view, w.acquisition_id)], mode=w.mode,
             priority=w.priority, asked_at=w.asked_at, until=w.until, position=place,
-            description=w.description,
+            description=w.description, held_by=_held_by(view, w),
         )
         for place, w in enumerate(waiters, 1)
     ]
+
+
+def _held_by(view: View, waiter: WaiterRow) -> list[str]:
+    """Who holds something of what it waits for."""
+    out: dict[str, None] = {}
+    for asked in _resources(view, waiter.acquisition_id):
+        for raw in one_by_one(view, "rivals", asked):
+            lease = LeaseRow(*raw)
+            if lease.expires_at > view.now and rule.conflicts(
+                    asked, waiter.mode, waiter.agent, lease):
+                out[lease.locked_by] = None
+            if len(out) == HOLDERS_TOLD_MAX:
+                return list(out)
+    return list(out)

@@ -44,6 +44,8 @@ SENTENCES: dict[str, str] = {
     "set_aside": "the {what} {subject} could not be served and was set aside: {reason}",
     "taken_up": "the {what} {subject}, set aside before, is tried again",
     "claim_renewed": "{agent} renewed its claims",
+    "signal_left": "a hint `{name}` was left on {resource} ({strength})",
+    "signals_faded": "hints faded",
     "review_opened": "{review} was opened: {summary}",
     "review_decided": "{review} was {state} by {by}",
     "review_undone": "the verdict on {review} was undone by {by}",

@@ -53,6 +53,7 @@ from coordinator.store.events.reviews import (
     VerdictStep,
     VerdictStepped,
 )
+from coordinator.store.events.signals import SignalLeft, SignalsFaded
 from coordinator.store.events.story import (
     CountersRaised,
     Noted,
@@ -103,6 +104,8 @@ __all__ = [
     "ReviewUndone",
     "RippleLeft",
     "SetAside",
+    "SignalLeft",
+    "SignalsFaded",
     "Subject",
     "TakenUp",
     "TargetMoved",

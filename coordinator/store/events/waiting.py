@@ -27,6 +27,7 @@ class WaiterQueued(Event, tag="waiter_queued"):
     resources: list[tuple[str, str, str]]  # (name, kind, scope)
     met: str = ""  # scope of the lease that is in its way
     worktrees: dict[str, str] = {}  # of the names that were asked for in a linked worktree
+    contents: dict[str, str] = {}  # what was in the files of these names then
     gives_way_to: str | None = None  # it asked again, and was told before to give way to this one
 
 

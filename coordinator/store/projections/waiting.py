@@ -16,7 +16,8 @@ def _waiter_queued(db: Database, at: str, e: ev.WaiterQueued) -> None:
             e.ttl_ms, e.task, e.description, e.met, e.gives_way_to,
         ),
     )
-    rows = [(e.acquisition_id, *one, e.worktrees.get(one[0])) for one in e.resources]
+    rows = [(e.acquisition_id, *one, e.worktrees.get(one[0]), e.contents.get(one[0]))
+            for one in e.resources]
     db.executemany(Q["waiter_resource_put"], rows)
 
 

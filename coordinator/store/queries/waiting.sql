@@ -65,8 +65,13 @@ INSERT INTO waiters (acquisition_id, agent, mode, priority, asked_at, until, hel
 UPDATE waiters SET gives_way_to = ?2 WHERE acquisition_id = ?1;
 
 -- name: waiter_resource_put
-INSERT INTO waiter_resources (acquisition_id, name, kind, scope, worktree)
-VALUES (?, ?, ?, ?, ?);
+INSERT INTO waiter_resources (acquisition_id, name, kind, scope, worktree, content_hash)
+VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: waiter_contents_of
+-- What was in the files of a waiter when it asked.
+SELECT name, content_hash FROM waiter_resources
+WHERE acquisition_id = ? AND content_hash IS NOT NULL;
 
 -- name: waiter_change
 UPDATE waiters SET held = ?2 WHERE acquisition_id = ?1;
@@ -104,18 +109,22 @@ FROM unlock_requests WHERE request_id = ?;
 SELECT request_id, n, requested_by, holder, resource, kind, scope, mode, reason, requested_at,
        status, responded_at, responded_by, override, answer
 FROM unlock_requests WHERE n > ?1 AND (?2 = 'all' OR status = ?2)
-  AND (?3 IS NULL OR requested_by = ?3 OR holder = ?3) ORDER BY n LIMIT ?4;
+  AND (?3 IS NULL OR requested_by = ?3 OR holder = ?3) AND (?5 IS NULL OR resource = ?5)
+ORDER BY n LIMIT ?4;
 
 -- name: unlock_count
 -- Questions of one asker that wait for an answer.
 SELECT count(*) FROM unlock_requests WHERE status = 'pending' AND requested_by = ?;
 
 -- name: presence
--- Is there anybody in line, any partial work that is not settled, any parked task, any turn of git?
+-- Is there anybody in line, any partial work that is not settled, any parked task, any turn of git, any
+-- lease on a task?
 -- (The index is named, for by state this would read every ready task at each request.)
 SELECT EXISTS (SELECT 1 FROM waiters),
        EXISTS (SELECT 1 FROM reviews WHERE state = 'open')
        OR EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_by_partial
                   WHERE partial IS NOT NULL AND state IN ('ready', 'failed')),
        EXISTS (SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL),
-       EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/git/index/' AND scope < 'k/git/index0');
+       EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/git/index/' AND scope < 'k/git/index0'),
+       EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/task/' AND scope < 'k/task0')
+       OR EXISTS (SELECT 1 FROM waiter_resources WHERE scope >= 'k/task/' AND scope < 'k/task0');

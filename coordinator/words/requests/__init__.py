@@ -85,6 +85,7 @@ from coordinator.words.requests.landing import (
 from coordinator.words.requests.leases import (
     Acquire,
     Acquired,
+    ChangedSince,
     Lease,
     LockList,
     Locks,
@@ -123,6 +124,12 @@ from coordinator.words.requests.reviews import (
     Sweep,
     Swept,
 )
+from coordinator.words.requests.signals import (
+    Signal,
+    SignalAdd,
+    SignalList,
+    Signals,
+)
 from coordinator.words.requests.story import (
     Aside,
     Compact,
@@ -157,6 +164,7 @@ __all__ = [
     "Aside",
     "Candidate",
     "CandidateRegion",
+    "ChangedSince",
     "Claimed",
     "CommitRegion",
     "CommittedRegion",
@@ -227,6 +235,10 @@ __all__ = [
     "SessionJoined",
     "SessionOpened",
     "Shutdown",
+    "Signal",
+    "SignalAdd",
+    "SignalList",
+    "Signals",
     "Status",
     "StatusReply",
     "Stopping",

@@ -49,6 +49,9 @@ class Task(Reply):
     result: str | None
     created_at: str
     updated_at: str
+    locked_by: str | None = None  # who has claimed it, or holds a lease on `task:T-3`
+    locked_by_name: str | None = None  # what that agent said it is; else its name
+    locked_at: str | None = None
     held_by: list[str] = []  # who holds what it needs, when shown on its own
     explanation: str = ""
     tried: list[Candidate] = []  # its blackboard, when shown on its own

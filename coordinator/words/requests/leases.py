@@ -22,10 +22,17 @@ class Lease(Reply):
     reentrant: bool = False  # it was held already
 
 
+class ChangedSince(Reply):
+    resource: str
+    regions: list[str]  # which of them; empty where the file is not divided
+    diff: str  # unified; empty where it is too long, or the content was not kept
+
+
 class Acquired(Reply):
     acquisition_id: str
     leases: list[Lease]
     warnings: list[str]
+    changed: list[ChangedSince] = []  # of whoever stood in line: what is another since it asked
 
 
 class Acquire(Request[Acquired]):
@@ -104,6 +111,7 @@ class Waiter(Reply):
     until: str
     position: int
     description: str
+    held_by: list[str] = []  # who holds it now
 
 
 class LockList(Reply):

@@ -61,6 +61,7 @@ class Requests(Request[UnlockList]):
     writes = False
     state: Literal["pending", "approved", "rejected", "withdrawn", "all"] = "pending"
     agent: Name | None = None  # only what it asks or is asked
+    resource: Name | None = None  # only what asks for just this (`task:T-3`, a path)
     limit: Whole = 200
     after: Whole = 0
 
@@ -78,6 +79,7 @@ class RequestAnswer(Request[UnlockAnswered]):
     verdict: UnlockVerdict
     answer: Words = ""
     force: bool = False
+    resource: Name | None = None  # the request has to be for this
 
 
 class RequestWithdraw(Request[Unlock]):
@@ -87,3 +89,4 @@ class RequestWithdraw(Request[Unlock]):
     http = ("POST", "/v1/requests/{request}/withdraw")
     agent: Name
     request: Name
+    resource: Name | None = None  # the request has to be for this

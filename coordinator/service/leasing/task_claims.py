@@ -1,0 +1,43 @@
+"""What the claim of a task means for those who ask for the task itself (`task:T-3`): whoever has
+claimed it holds it. Derived from the claim, and kept nowhere."""
+
+from __future__ import annotations
+
+from coordinator.store.ledger import View
+from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.words.resource_names import task_resource
+
+#: The fencing token of a lease that is only a claim.
+NO_TOKEN = 0
+
+
+def task_of(scope: str) -> str:
+    """The id in the scope of a task."""
+    return scope.split("/")[2]
+
+
+def as_lease(view: View, scope: str) -> LeaseRow | None:
+    """The claim of the task with this scope, as the lease that it amounts to; None: nobody's."""
+    raw = view.row("task_get", task_of(scope))
+    task = TaskRow(*raw) if raw is not None else None
+    if task is None or task.claimed_by is None:
+        return None
+    until = task.claim_until or view.now
+    return LeaseRow(
+        fencing_token=NO_TOKEN, file_path=task_resource(task.task_id).name,
+        locked_by=task.claimed_by, locked_at=task.claimed_at or view.now,
+        task_description=task.title, expires_at=until, kind="key", mode="exclusive", scope=scope,
+        slot="", inode=None, worktree=None, content_hash=None, acquisition_id="",
+        task_id=task.task_id, ttl_ms=task.ttl_ms or 1, max_until=task.claim_max or until,
+    )
+
+
+def holder_of(view: View, task: TaskRow) -> tuple[str, str] | None:
+    """Who holds a task now, and since when: by its claim, or by a lease on it."""
+    if task.claimed_by is not None and task.claimed_at is not None:
+        return task.claimed_by, task.claimed_at
+    for raw in view.rows("leases_at_scope", task_resource(task.task_id).scope):
+        row = LeaseRow(*raw)
+        if row.expires_at > view.now:
+            return row.locked_by, row.locked_at
+    return None

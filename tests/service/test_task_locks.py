@@ -1,0 +1,147 @@
+"""A task is something that can be leased, asked for and handed over, with or without a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code
+from tests.world import World
+
+
+@pytest.fixture(autouse=True)
+def the_log_gives_the_state(world: World) -> Iterator[None]:
+    yield
+    assert world.replay_differs() == []
+
+
+def claim(world: World, agent: str, task: str | None = None) -> str:
+    return str(world.ask(rq.TaskClaim(agent=agent, task=task)).task.task)
+
+
+def shown(world: World, task: str) -> Any:
+    return world.ask(rq.TaskShow(task=task))
+
+
+def ask(world: World, agent: str, resource: str) -> str:
+    return str(world.ask(rq.RequestFile(agent=agent, resource=resource, reason="I know it best")).request)
+
+
+def answer(world: World, agent: str, request: str, verdict: Any = "approve", **more: Any) -> Any:
+    return world.ask(rq.RequestAnswer(agent=agent, request=request, verdict=verdict, **more))
+
+
+def held(world: World) -> dict[str, str]:
+    return {row.file_path: row.locked_by for row in world.live()}
+
+
+def test_a_locked_task_is_claimed_by_nobody_else(world: World) -> None:
+    world.task("a", "a.py")
+    world.task("b", "b.py")
+    world.ask(rq.Register(agent="ann", description="the importer"))
+    world.acquire("ann", "task:T-1", description="mine")
+    row = shown(world, "T-1")
+    assert (row.locked_by, row.locked_by_name, row.locked_at) == ("ann", "the importer", row.locked_at)
+    assert row.locked_at is not None and row.state == "ready"
+    refusal = world.refused(rq.TaskClaim(agent="bob", task="T-1"))
+    assert refusal.code is Code.LOCKED and 'T-1 is already locked by ann ("mine")' in refusal.message
+    assert claim(world, "bob") == "T-2", "dispatch goes past it"
+    assert world.refused(rq.TaskClaim(agent="cyd")).code is Code.NOTHING_TO_DO
+    only = world.refused(rq.Release(agent="bob", resources=["task:T-1"]))
+    assert only.code is Code.NOT_HOLDER and "Only the holder can unlock it" in only.message
+    world.ask(rq.Release(agent="ann", resources=["task:T-1"]))
+    assert claim(world, "cyd") == "T-1"
+
+
+def test_its_holder_can_claim_it_and_has_it_no_longer_than_that(world: World) -> None:
+    world.task("a", "a.py")
+    world.acquire("ann", "task:T-1")
+    assert claim(world, "ann") == "T-1"
+    assert set(held(world)) == {"task:T-1", "a.py"}
+    world.ask(rq.TaskDone(agent="ann", task="T-1"))
+    assert held(world) == {}
+
+
+def test_whoever_has_claimed_it_holds_it(world: World) -> None:
+    world.task("a", "a.py")
+    claim(world, "ann")
+    row = shown(world, "T-1")
+    assert (row.locked_by, row.locked_by_name) == ("ann", "ann")
+    assert set(held(world)) == {"a.py"}, "without a lease of its own"
+    refusal = world.refused(rq.Acquire(agent="bob", resources=["task:T-1"]))
+    assert refusal.code is Code.LOCKED and "T-1 is already locked by ann" in refusal.message
+    world.ask(rq.TaskDone(agent="ann", task="T-1"))
+    assert held(world) == {"task:T-1": "bob"}, "it stood in line for it"
+
+
+def test_a_claimed_task_is_asked_for_and_handed_over_with_all_its_leases(world: World) -> None:
+    world.write("a.py", "one\n")
+    world.write("d/x.py", "x\n")
+    world.task("a", "a.py", "d/")
+    world.task("mine", "m.py")
+    claim(world, "ann", "T-1")
+    claim(world, "bob", "T-2")
+    tokens = {row.file_path: row.fencing_token for row in world.live()}
+    world.write("d/x.py", "half done\n")
+    request = ask(world, "bob", "task:T-1")
+    done = answer(world, "ann", request)
+    assert done.granted
+    assert held(world) == {"a.py": "bob", "d/": "bob", "m.py": "bob", "task:T-1": "bob"}
+    assert all(row.fencing_token > tokens[row.file_path] for row in world.live() if row.file_path in ("a.py", "d/"))
+    row = shown(world, "T-1")
+    assert (row.state, row.claimed_by, row.locked_by, row.attempts) == ("claimed", "bob", "bob", 1)
+    (told,) = [n[3] for n in world.view().rows("notices_of", "ann", 0) if n[2] == "handed"]
+    assert "T-1 is bob's now" in told
+    assert world.refused(rq.TaskDone(agent="ann", task="T-1")).code is Code.NOT_HOLDER
+    # what ann had begun is flagged as bob's, should bob leave
+    world.ask(rq.Leave(agent="bob"))
+    (review,) = world.ask(rq.Reviews()).items
+    assert [file.path for file in world.ask(rq.ReviewShow(review=review.review)).files] == ["d/x.py"]
+
+
+def test_both_had_a_file_shared(world: World) -> None:
+    world.task("a", "shared:s.py")
+    claim(world, "ann", "T-1")
+    world.acquire("bob", "s.py", mode="shared")
+    answer(world, "ann", ask(world, "bob", "task:T-1"))
+    assert [row.locked_by for row in world.live() if row.file_path == "s.py"] == ["bob"]
+
+
+def test_the_holder_keeps_it(world: World) -> None:
+    world.task("a", "a.py")
+    claim(world, "ann")
+    request = ask(world, "bob", "task:T-1")
+    answer(world, "ann", request, "reject")
+    assert shown(world, "T-1").claimed_by == "ann"
+
+
+def test_a_person_takes_it_over(world: World) -> None:
+    world.task("a", "a.py")
+    claim(world, "ann")
+    request = ask(world, "bob", "task:T-1")
+    assert answer(world, "olga", request, force=True).unlock.override
+    assert shown(world, "T-1").claimed_by == "bob"
+
+
+def test_a_request_is_for_one_thing(world: World) -> None:
+    world.task("a")
+    world.task("b")
+    claim(world, "ann", "T-1")
+    request = ask(world, "bob", "task:T-1")
+    wrong = world.refused(rq.RequestAnswer(agent="ann", request=request, verdict="approve", resource="task:T-2"))
+    assert wrong.code is Code.UNKNOWN_REQUEST and shown(world, "T-1").claimed_by == "ann"
+    assert [r.request for r in world.ask(rq.Requests(resource="task:T-1")).items] == [request]
+    assert world.ask(rq.Requests(resource="task:T-2")).items == []
+    assert world.refused(rq.Acquire(agent="ann", resources=["task:T-9"])).code is Code.UNKNOWN_TASK
+    assert world.refused(rq.RequestFile(agent="ann", resource="task:T-9", reason="x")).code is Code.UNKNOWN_TASK
+
+
+def test_a_claim_that_has_lapsed_holds_nothing(world: World) -> None:
+    world.task("a", "a.py")
+    world.ask(rq.TaskClaim(agent="ann", ttl_s=5.0))
+    world.clock.advance(6_000)
+    world.acquire("bob", "task:T-1")
+    assert held(world) == {"task:T-1": "bob"}
