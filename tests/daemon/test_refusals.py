@@ -60,6 +60,7 @@ CASES: list[tuple[Code, rq.Request[Any], list[str] | None]] = [
     (Code.REGION_CHANGED, text_of("gone = 2\n", content_hash="sha256:0"), ["commit-region", "whole.py::something", "-a", "ann", "--hash", "sha256:0", "--from", "coord.toml"]),
     (Code.PARSE_INVALID, text_of("def something(:\n"), None),
     (Code.OUT_OF_SCOPE_EDIT, text_of("other = 2\n"), ["commit-region", "whole.py::something", "-a", "ann", "--from", "coord.toml"]),
+    (Code.DEADLOCK, rq.Acquire(agent="hal", resources=["g.py"]), ["lock", "g.py", "-a", "hal"]),
     (Code.REVIEW_OPEN, rq.Acquire(agent="bob", resources=["half.py"]), ["lock", "half.py", "-a", "bob"]),
 ]
 
@@ -86,6 +87,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repo]:
     boss.call(rq.RequestFile(agent="cyd", resource="c.py", reason="why not"))
     boss.call(rq.RequestAnswer(agent="ann", request="U-1", verdict="reject"))
     boss.call(rq.RequestFile(agent="cyd", resource="c.py", reason="why not now"))
+    gus, hal = repo.client("gus"), repo.client("hal")
+    gus.acquire("g.py")
+    hal.acquire("h.py")
+    with pytest.raises(Refusal):
+        gus.acquire("h.py")
     yield repo
     repo.down()
 
@@ -274,10 +280,11 @@ def test_openapi_names_every_operation(scene: Repo) -> None:
         "Authorization": f"Bearer {scene.state.bearer.read_text().strip()}"})
     with urllib.request.urlopen(asked) as reply:
         described = json.loads(reply.read())
+    from coordinator.operations.http_paths import HTTP_PATHS
     from coordinator.operations.listing import OPERATIONS
 
     ids = {op["operationId"] for path in described["paths"].values() for op in path.values()}
-    assert ids == set(OPERATIONS)
+    assert ids == {*OPERATIONS, *(one.operation_id for one in HTTP_PATHS)}
 
 
 def test_events_stream_over_http(scene: Repo) -> None:
