@@ -239,6 +239,49 @@ CREATE TABLE signals (
     PRIMARY KEY (scope, name)
 ) STRICT, WITHOUT ROWID;
 
+-- Values of keys (`key:account:1`), each version of them: the newest is the value. The content is in
+-- `blobs`, under a sealed name, and never in the log.
+CREATE TABLE state_versions (
+    scope         TEXT NOT NULL,
+    version       INTEGER NOT NULL CHECK (version > 0),   -- of one key: 1, 2, 3, …
+    key           TEXT NOT NULL,
+    content       TEXT,                       -- NULL: deleted
+    size          INTEGER NOT NULL,           -- bytes
+    written_by    TEXT NOT NULL,
+    written_at    TEXT NOT NULL,
+    fencing_token INTEGER,                    -- of the lease under which it was written
+    PRIMARY KEY (scope, version)
+) STRICT, WITHOUT ROWID;
+-- Changes that a key's owner (whoever holds an exclusive lease on it, or on what it continues) applies
+-- one by one. queued -> given -> done | refused; given -> queued (after a rest) | dead; dead -> queued
+-- | dropped. Transitions: coordinator/rules/state.py.
+CREATE TABLE changes (
+    change_id    TEXT PRIMARY KEY,            -- K-n
+    n            INTEGER NOT NULL UNIQUE,
+    key          TEXT NOT NULL,
+    scope        TEXT NOT NULL,
+    asked_by     TEXT NOT NULL,
+    content      TEXT NOT NULL,               -- what is wanted, in `blobs`
+    note         TEXT NOT NULL,
+    during       TEXT,                        -- the change in whose course it was asked for
+    state        TEXT NOT NULL CHECK (state IN ('queued', 'given', 'done', 'refused', 'dead',
+                                                'dropped')),
+    attempts     INTEGER NOT NULL,
+    attempts_max INTEGER NOT NULL CHECK (attempts_max >= 1),
+    not_before   TEXT,
+    given_to     TEXT,
+    given_until  TEXT,
+    version      INTEGER,                     -- of the key, after it was applied
+    why          TEXT NOT NULL,
+    asked_at     TEXT NOT NULL,
+    closed_at    TEXT,
+    CHECK ((state = 'given') = (given_to IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX changes_by_state ON changes (state, n);
+CREATE INDEX changes_of_key ON changes (scope, n) WHERE state IN ('queued', 'given');
+CREATE INDEX changes_within ON changes (during) WHERE during IS NOT NULL;
+CREATE INDEX changes_by_close ON changes (closed_at) WHERE closed_at IS NOT NULL;
+
 -- What could not be served: a waiter, a task, a lapse. Nobody else waits for it; it is tried again.
 CREATE TABLE set_aside (
     what     TEXT NOT NULL CHECK (what IN ('waiter', 'task', 'lapse')),

@@ -130,6 +130,15 @@ class Launching(Section, frozen=True):
     grace_s: Seconds = 10.0  # between SIGTERM and SIGKILL
 
 
+class Keys(Section, frozen=True):
+    """Values of keys, and changes that their owners apply. Sizes in bytes."""
+
+    value_bytes_max: Annotated[int, Meta(ge=1, le=1024 * 1024)] = 64 * 1024
+    keys_max: Count = 100_000
+    changes_of_key_max: Count = 1_000  # that wait to be applied
+    changes_max: Count = 10_000
+
+
 class Signalling(Section, frozen=True):
     """Hints on tasks and resources, and how dispatch weighs them."""
 
@@ -167,6 +176,7 @@ class Settings(Section, frozen=True):
     launch: Launching = Launching()
     hooks: Hooks = Hooks()
     signals: Signalling = Signalling()
+    state: Keys = Keys()
 
 
 def _below(bound: float) -> Callable[[Any], bool]:

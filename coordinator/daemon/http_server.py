@@ -300,7 +300,7 @@ def openapi() -> dict[str, Any]:
                 },
             },
         }
-        if method == "POST":
+        if method in ("POST", "PUT", "PATCH"):
             body = by_shape[operation.request] if further is None else _without(
                 components[operation.request.__name__], further)
             described["requestBody"] = {"content": {"application/json": {"schema": body}}}

@@ -22,6 +22,7 @@ import msgspec
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.loop_engine import LoopEngine
 from coordinator.daemon.verdict_runner import VerdictRunner
+from coordinator.daemon.waiting_requests import Held, WaitingRequest
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Looker
@@ -46,6 +47,8 @@ from coordinator.words.refusals import HELD, Code, Refusal
 log = logging.getLogger("coord.requests")
 #: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
 SLOW_READS = frozenset({"replay", "task_export"})
+#: Requests that wait for something to be done, by whoever asks.
+FOR_WORK = frozenset({"task_claim", "change_next"})
 #: Whether whoever asked has hung up.
 Gone = Callable[[], bool]
 #: Serves one kind of operation: (operation, request, token, answer, gone).
@@ -79,12 +82,14 @@ class RequestRouter:
         self._slow = slow or {}
         #: How each operation is served.
         self._ways = {name: (one, self._way(one)) for name, one in OPERATIONS.items()}
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, Held] = {}
         #: Waiters that are being served, and whether to look at them once more after that.
         self._serving: dict[str, bool] = {}
         self._rippling = False
         self._tending = False
-        self._claims: list[_WaitingClaim] = []
+        #: Requests that wait for something to do, and readings that wait for what they read.
+        self._claims: list[WaitingRequest] = []
+        self._readings: list[WaitingRequest] = []
         #: It begins nothing any more.
         self.closing = False
         self._on_events: list[Callable[[], None]] = []
@@ -117,6 +122,8 @@ class RequestRouter:
     def _way(self, operation: Operation) -> Way:
         if operation.name in self._slow:
             return self._run_own
+        if operation.until is not None:
+            return self._read_when
         if not operation.writes:
             return self._read_aside if operation.name in SLOW_READS else self._read
         if operation.course is not None:
@@ -257,8 +264,8 @@ class RequestRouter:
     def _patient(self, operation: Operation, request: Any, token: str | None, answer: Answer,
                  wait_s: float, gone: Callable[[], bool]) -> Answer:
         deadline = self._loop.time() + wait_s
-        if operation.name == "task_claim":
-            waiting = _WaitingClaim(request, token, answer, deadline, gone)
+        if operation.name in FOR_WORK:
+            waiting = WaitingRequest(operation, request, token, answer, deadline, gone)
             return lambda value: self._claim_answered(waiting, value)
 
         def first(value: Any) -> None:
@@ -276,7 +283,7 @@ class RequestRouter:
         """Keep a request open for an acquisition that stands in line: `answer` gets the grant, or
         the refusal when its time is over (it then stays in line, or not). `gone()` tells whether
         whoever asked has hung up."""
-        self._held[acquisition] = _Held(answer, stay, gone)
+        self._held[acquisition] = Held(answer, stay, gone)
         self._loop.call_later(wait_s, self._give_up, acquisition)
         if gone():
             self._give_up(acquisition)
@@ -304,7 +311,7 @@ class RequestRouter:
         if held is not None:
             held.answer(value)
 
-    def _claim_answered(self, waiting: _WaitingClaim, value: Any) -> None:
+    def _claim_answered(self, waiting: WaitingRequest, value: Any) -> None:
         patient = isinstance(value, Refusal) and value.code in (
             Code.NOTHING_TO_DO, *HELD, Code.TASK_NOT_READY, Code.REVIEW_OPEN
         )
@@ -316,7 +323,7 @@ class RequestRouter:
         waiting.timer = self._loop.call_later(left, self._claim_over, waiting)
         self._claims.append(waiting)
 
-    def _claim_over(self, waiting: _WaitingClaim) -> None:
+    def _claim_over(self, waiting: WaitingRequest) -> None:
         if waiting in self._claims:
             self._claims.remove(waiting)
             waiting.answer(waiting.refusal)
@@ -324,14 +331,44 @@ class RequestRouter:
     def retry_claims(self) -> None:
         """Something may be ready now: those who wait for a task look again."""
         claims, self._claims = self._claims, []
-        operation = OPERATIONS["task_claim"]
         for waiting in claims:
             if waiting.timer is not None:
                 waiting.timer.cancel()
             if waiting.gone():
                 continue
-            self._decide(operation, waiting.request, waiting.token,
+            self._decide(waiting.operation, waiting.request, waiting.token,
                          partial(self._claim_answered, waiting), None)
+
+    def _read_when(self, operation: Operation, request: Any, token: str | None, answer: Answer,
+                   gone: Gone) -> None:
+        """Read, and if that is not what is waited for, again after each commit that may have
+        changed it, until the time is over: then how it is."""
+        if not 0 <= request.wait_s <= self.service.settings.leases.wait_max_s:
+            raise Refusal(Code.LIMIT, "`wait_s` must be between 0 and "
+                          f"{self.service.settings.leases.wait_max_s:g}.")
+        deadline = self._loop.time() + request.wait_s
+        self._read_again(WaitingRequest(operation, request, token, answer, deadline, gone))
+
+    def _read_again(self, waiting: WaitingRequest) -> None:
+        operation = waiting.operation
+        assert operation.until is not None
+        value = self.look(partial(self._answer, operation, waiting.request, waiting.token))
+        left = waiting.deadline - self._loop.time()
+        if isinstance(value, Refusal) or operation.until(value) or left <= 0 or self.closing:
+            waiting.answer(value)
+            return
+        waiting.timer = self._loop.call_later(left, self._retry_readings, waiting)
+        self._readings.append(waiting)
+
+    def _retry_readings(self, only: WaitingRequest | None = None) -> None:
+        """What is waited for may be there now; or the time of one is over."""
+        some = self._readings if only is None else [one for one in self._readings if one is only]
+        self._readings = [] if only is None else [o for o in self._readings if o is not only]
+        for waiting in some:
+            if waiting.timer is not None:
+                waiting.timer.cancel()
+            if not waiting.gone():
+                self._read_again(waiting)
 
     # ------------------------------------------------------------ after a commit
 
@@ -354,6 +391,8 @@ class RequestRouter:
             self.engine.task(engine.ripple(self.engine), self._rippled)
         if tx.offers:
             self.writer.follow(self.retry_claims)
+        if (tx.offers or tx.keys_written) and self._readings:
+            self.writer.follow(self._retry_readings)
         for callback in self._on_events:
             callback()
 
@@ -378,7 +417,8 @@ class RequestRouter:
         due = self.look(sweep.anything_due)
         if due is True:
             self.tend_now()
-        elif self._claims and self.look(lambda v: v.row("any_lapsed", v.now)):
+        elif self._claims and self.look(
+                lambda v: v.row("any_lapsed", v.now) or v.row("changes_due", v.now)):
             self.retry_claims()
 
     def tend_now(self) -> None:
@@ -403,38 +443,11 @@ class RequestRouter:
         self.engine.close()
         for acquisition in list(self._held):
             self._answer_held(acquisition, bye)
-        claims, self._claims = self._claims, []
+        claims, self._claims = [*self._claims, *self._readings], []
+        self._readings = []
         for waiting in claims:
             waiting.answer(bye)
         self.writer.flush()
-
-
-class _Held:
-    """A request that is held open for a place in line."""
-
-    __slots__ = ("answer", "gone", "over", "stay")
-
-    def __init__(self, answer: Answer, stay: bool, gone: Callable[[], bool]) -> None:
-        self.answer = answer
-        self.stay = stay
-        self.gone = gone
-        self.over = False
-
-
-class _WaitingClaim:
-    """A claim that waits for a task to become ready."""
-
-    __slots__ = ("answer", "deadline", "gone", "refusal", "request", "timer", "token")
-
-    def __init__(self, request: rq.TaskClaim, token: str | None, answer: Answer, deadline: float,
-                 gone: Callable[[], bool]) -> None:
-        self.request = request
-        self.token = token
-        self.answer = answer
-        self.deadline = deadline
-        self.gone = gone
-        self.refusal: Any = None
-        self.timer: asyncio.TimerHandle | None = None
 
 
 def _serve(svc: Service, operation: Operation, request: Any, token: str | None, looked: Looked,

@@ -22,6 +22,7 @@ from coordinator.service.engine import Engine
 from coordinator.service.holders import agents, sessions
 from coordinator.service.leasing import leases, sweep, unlock_requests, waiting_line
 from coordinator.service.review import reviews, verdicts
+from coordinator.service.state import changes, values
 from coordinator.service.views import archive, story
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
@@ -49,6 +50,8 @@ class Operation:
     needs_of: NeedsOf | None = None
     course: Callable[[Engine, Service, Any], Coroutine[Any, Any, Any]] | None = None
     verdict: Callable[[Service, Any], verdicts.Course] | None = None
+    #: Of a reading that can wait (`wait_s`): whether this answer is what it waits for.
+    until: Callable[[Any], bool] | None = None
     #: What its request says of itself: looked up once.
     writes: bool = field(init=False, repr=False)
     operator_only: bool = field(init=False, repr=False)
@@ -120,6 +123,19 @@ _ALL = [
     Operation(rq.TaskExport, backlog.export_text),
     Operation(rq.SignalAdd, signals.add, needs=signals.needs),
     Operation(rq.Signals, signals.listing),
+    Operation(rq.StateGet, values.get),
+    Operation(rq.StateKeys, values.keys),
+    Operation(rq.StatePut, values.put),
+    Operation(rq.StatePatch, values.patch),
+    Operation(rq.StateDelete, values.delete),
+    Operation(rq.StateHistory, values.history),
+    Operation(rq.StateWatch, values.watch, until=lambda told: bool(told.changed)),
+    Operation(rq.ChangeAdd, changes.add),
+    Operation(rq.ChangeNext, changes.give_next),
+    Operation(rq.ChangeDone, changes.done),
+    Operation(rq.ChangeFail, changes.fail),
+    Operation(rq.ChangeShow, changes.show, until=changes.is_closed),
+    Operation(rq.Changes, changes.listing),
     Operation(rq.GuardCheck, commits.check),
     Operation(rq.GuardOverride, commits.override),
     Operation(rq.GitTurn, None),

@@ -77,7 +77,7 @@ _RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool
 
 
 #: All counters. Each number is given once, ever.
-COUNTERS = ("fencing", "waiter", "task", "review", "notice", "unlock", "commit")
+COUNTERS = ("fencing", "waiter", "task", "review", "notice", "unlock", "commit", "change")
 #: The folder of large contents, beside the database; and how much of one is read at once (bytes).
 BLOBS, LOADED_MAX = "blobs", 8 * 1024 * 1024
 
@@ -191,6 +191,8 @@ class Tx(View):
         self.rippled = 0
         #: Something became free or ready: whoever waits for a task should look again.
         self.offers = False
+        #: A key has a new value: whoever watches one should look again.
+        self.keys_written = False
         #: Where compaction wants to know what is kept while it works.
         self.kept: set[str] | None = None
 

@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -230,5 +230,44 @@ CREATE TABLE signals (
     note         TEXT NOT NULL,
     PRIMARY KEY (scope, name)
 ) STRICT, WITHOUT ROWID;
+""",
+    12: """
+CREATE TABLE state_versions (
+    scope         TEXT NOT NULL,
+    version       INTEGER NOT NULL CHECK (version > 0),
+    key           TEXT NOT NULL,
+    content       TEXT,
+    size          INTEGER NOT NULL,
+    written_by    TEXT NOT NULL,
+    written_at    TEXT NOT NULL,
+    fencing_token INTEGER,
+    PRIMARY KEY (scope, version)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE changes (
+    change_id    TEXT PRIMARY KEY,
+    n            INTEGER NOT NULL UNIQUE,
+    key          TEXT NOT NULL,
+    scope        TEXT NOT NULL,
+    asked_by     TEXT NOT NULL,
+    content      TEXT NOT NULL,
+    note         TEXT NOT NULL,
+    during       TEXT,
+    state        TEXT NOT NULL CHECK (state IN ('queued', 'given', 'done', 'refused', 'dead',
+                                                'dropped')),
+    attempts     INTEGER NOT NULL,
+    attempts_max INTEGER NOT NULL CHECK (attempts_max >= 1),
+    not_before   TEXT,
+    given_to     TEXT,
+    given_until  TEXT,
+    version      INTEGER,
+    why          TEXT NOT NULL,
+    asked_at     TEXT NOT NULL,
+    closed_at    TEXT,
+    CHECK ((state = 'given') = (given_to IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX changes_by_state ON changes (state, n);
+CREATE INDEX changes_of_key ON changes (scope, n) WHERE state IN ('queued', 'given');
+CREATE INDEX changes_within ON changes (during) WHERE during IS NOT NULL;
+CREATE INDEX changes_by_close ON changes (closed_at) WHERE closed_at IS NOT NULL;
 """,
 }

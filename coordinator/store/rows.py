@@ -237,3 +237,39 @@ class SignalRow(Row, frozen=True):
     at: str
     agent: str | None
     note: str
+
+
+class StateRow(Row, frozen=True):
+    """One version of a key's value."""
+
+    scope: str
+    version: int
+    key: str
+    content: str | None
+    size: int
+    written_by: str
+    written_at: str
+    fencing_token: int | None
+
+
+class ChangeRow(Row, frozen=True):
+    """A change that is asked of a key's owner."""
+
+    change_id: str
+    n: int
+    key: str
+    scope: str
+    asked_by: str
+    content: str
+    note: str
+    during: str | None
+    state: str
+    attempts: int
+    attempts_max: int
+    not_before: str | None
+    given_to: str | None
+    given_until: str | None
+    version: int | None
+    why: str
+    asked_at: str
+    closed_at: str | None

@@ -27,6 +27,8 @@ class Code(StrEnum):
     UNKNOWN_LEASE = "UNKNOWN_LEASE"
     UNKNOWN_REVIEW = "UNKNOWN_REVIEW"
     UNKNOWN_REQUEST = "UNKNOWN_REQUEST"
+    UNKNOWN_KEY = "UNKNOWN_KEY"
+    UNKNOWN_CHANGE = "UNKNOWN_CHANGE"
     REGION_UNKNOWN = "REGION_UNKNOWN"
     NAME_TAKEN = "NAME_TAKEN"
     NOT_HOLDER = "NOT_HOLDER"
@@ -104,6 +106,14 @@ CATALOGUE: dict[Code, Row] = {
     ),
     Code.UNKNOWN_REQUEST: Row(
         404, 7, False, "No unlock request has this id.", "`coord request list` shows them.",
+    ),
+    Code.UNKNOWN_KEY: Row(
+        404, 7, False, "No value is stored under this key, or not at this version.",
+        "`coord state list` shows the keys.",
+    ),
+    Code.UNKNOWN_CHANGE: Row(
+        404, 7, False, "No change of a key has this id; a closed one is forgotten after a day.",
+        "`coord state changes` shows them.",
     ),
     Code.REGION_UNKNOWN: Row(
         404, 7, False, "The file is there and has no region of this name.",

@@ -82,6 +82,16 @@ LOG: list[ev.Event] = [
     ev.SignalLeft(resource="task:T-1", scope="k/task/T-1/", name="warning", strength=1.5, half_life_ms=2000),
     ev.SignalLeft(resource="a", scope="p/a/", name="warning", strength=2.0, half_life_ms=1000, agent="ann"),
     ev.SignalsFaded(signals=[("p/a/", "warning")]),
+    # values of keys
+    ev.KeyWritten(resource="key:a", scope="k/key/a/", version=1, content="state:1", size=3, agent="ann"),
+    ev.KeyWritten(resource="key:a", scope="k/key/a/", version=2, content=None, size=0, agent="ann", fencing_token=7),
+    ev.KeyWritten(resource="key:a", scope="k/key/a/", version=101, content="state:2", size=3, agent="bob", change="K-1"),
+    ev.ChangeAsked(change="K-1", n=1, resource="key:a", scope="k/key/a/", agent="bob", content="state:3", attempts_max=3, note="n", during="K-0"),
+    ev.ChangeMoved(change="K-1", resource="key:a", state="given", attempts=1, agent="ann", given_to="ann", given_until="u"),
+    ev.ChangeMoved(change="K-1", resource="key:a", state="done", attempts=1, agent="ann", version=3),
+    ev.ChangeAsked(change="K-2", n=2, resource="key:a", scope="k/key/a/", agent="bob", content="state:4", attempts_max=1),
+    ev.ChangeMoved(change="K-2", resource="key:a", state="queued", attempts=1, not_before="b", why="w"),
+    ev.ChangesForgotten(changes=["K-1"]),
     # the line
     ev.WaiterQueued(acquisition_id="W-1", agent="ann", mode="exclusive", priority=2, asked_at="a", until="u", held=True, ttl_ms=3,
                     task="T-1", description="d", resources=[("b", "file", "p/b/"), ("d", "file", "p/d/")], met="p/m/"),

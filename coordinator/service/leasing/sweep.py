@@ -21,6 +21,7 @@ from coordinator.service.engine import (
     serve_waiter,
 )
 from coordinator.service.leasing import grant, lapse, waiting_line
+from coordinator.service.state import changes
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AsideRow, LeaseRow, TaskRow, WaiterRow
@@ -62,7 +63,7 @@ def anything_due(view: View) -> bool:
         return True
     if view.rows("tasks_backed_off", view.now, 1) or view.rows("aside_due", view.now, 1):
         return True
-    if view.rows("ripples_some", 1):
+    if view.rows("ripples_some", 1) or view.rows("changes_late", view.now):
         return True
     return view.row("waiters_any") is not None and view.row("any_lapsed", view.now) is not None
 
@@ -72,6 +73,7 @@ async def tend(engine: Engine, svc: Service) -> None:
     await ripple(engine)
     await _retry_aside(engine, svc)
     await decide(engine, svc, tasks.offer_rested)
+    await decide(engine, svc, lambda tx: changes.late(svc, tx))
     waiting = _list(await engine.read(lambda v: waiting_line.everybody(svc, v)))
     if waiting:
         await _close_all(engine, svc)
@@ -125,6 +127,7 @@ def _tidy(tx: Tx) -> None:
     hints that have faded."""
     tasks.offer_rested(tx)
     signals.fade(tx)
+    changes.forget(tx)
     tx.offer_parked_on_nothing()
 
 

@@ -54,6 +54,12 @@ from coordinator.store.events.reviews import (
     VerdictStepped,
 )
 from coordinator.store.events.signals import SignalLeft, SignalsFaded
+from coordinator.store.events.state import (
+    ChangeAsked,
+    ChangeMoved,
+    ChangesForgotten,
+    KeyWritten,
+)
 from coordinator.store.events.story import (
     CountersRaised,
     Noted,
@@ -82,12 +88,16 @@ __all__ = [
     "AgentSeen",
     "AgentState",
     "CandidateJudged",
+    "ChangeAsked",
+    "ChangeMoved",
+    "ChangesForgotten",
     "ClaimRenewed",
     "ContentRead",
     "CountersRaised",
     "Event",
     "FlaggedFile",
     "GivesWay",
+    "KeyWritten",
     "LeaseGranted",
     "LeaseLapsed",
     "LeaseMoved",

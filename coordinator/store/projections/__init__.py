@@ -7,7 +7,16 @@ state by no other way (`Tx.record`). Nothing here decides: no clock, no rule, no
 from __future__ import annotations
 
 from coordinator.store import events as ev
-from coordinator.store.projections import agents, backlog, leases, reviews, signals, story, waiting
+from coordinator.store.projections import (
+    agents,
+    backlog,
+    leases,
+    reviews,
+    signals,
+    state,
+    story,
+    waiting,
+)
 from coordinator.store.projections.base import Apply, Database
 from coordinator.store.projections.parking import at_review, park
 
@@ -25,7 +34,7 @@ def _nothing(db: Database, at: str, e: ev.Event) -> None:
 
 APPLY: dict[type[ev.Event], Apply] = {
     **agents.APPLY, **leases.APPLY, **waiting.APPLY, **backlog.APPLY, **reviews.APPLY,
-    **signals.APPLY, **story.APPLY,
+    **signals.APPLY, **state.APPLY, **story.APPLY,
     ev.AcquisitionRefused: _nothing,
     ev.UnleasedWrite: _nothing,
     ev.TargetMoved: _nothing,

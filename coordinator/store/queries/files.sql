@@ -63,6 +63,8 @@ SELECT hash, size, data, mode FROM blobs WHERE hash = ?;
 SELECT hash FROM blobs WHERE hash NOT IN (
     SELECT content_hash FROM file_locks WHERE content_hash IS NOT NULL
     UNION SELECT hash FROM baselines
+    UNION SELECT content FROM state_versions WHERE content IS NOT NULL
+    UNION SELECT content FROM changes
     UNION SELECT content_hash FROM waiter_resources WHERE content_hash IS NOT NULL
     UNION SELECT content FROM candidate_regions WHERE content IS NOT NULL
     UNION SELECT hash FROM agent_reads WHERE hash IS NOT NULL

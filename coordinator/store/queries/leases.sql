@@ -139,6 +139,8 @@ UNION ALL SELECT 1 FROM waiters LIMIT 1;
 SELECT hash, max(needed) FROM (
     SELECT content_hash AS hash, 0 AS needed FROM file_locks
     UNION ALL SELECT hash, 0 FROM baselines
+    UNION ALL SELECT content, 1 FROM state_versions
+    UNION ALL SELECT content, 1 FROM changes
     UNION ALL SELECT hash, 0 FROM agent_reads
     UNION ALL SELECT baseline_hash, kept FROM review_files
     UNION ALL SELECT flagged_hash, kept FROM review_files

@@ -1,0 +1,185 @@
+"""The single owner of a key: applies the changes that others ask for, one by one.
+
+    def add(value, wanted, change):
+        return {"owes": (value or {"owes": 0})["owes"] + wanted["add"]}
+
+    with Client(agent="billing") as client:
+        Owner(client, "key:account", add).run()
+
+Owns the loop; never the order or the effect: the coordinator gives each change in its turn, and
+writes the value and the change's end in one transaction. So a change may be given twice (after a
+crash), and takes effect once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from coordinator.client.client import Client, LeaseLost
+from coordinator.words import requests as rq
+from coordinator.words.refusals import HELD, Code, Refusal
+
+#: How long one question for the next change waits (seconds): then it looks whether to stop.
+ASK_S = 20.0
+#: Characters of a failure that are told.
+WHY_CHARS_MAX = 500
+
+
+class ChangeRefused(Exception):
+    """Raised by an owner's function: this change is not to be made, whatever is tried."""
+
+
+#: (value as it is, None: nothing is stored; what is wanted; the change) -> the value from then on.
+Apply = Callable[[Any, Any, rq.Change], Any]
+
+
+class Owner:
+    """One owner of a key and of all keys that continue it.
+
+    Args:
+        client: the agent that it is.
+        key: what it owns; held by an exclusive lease, renewed while it runs.
+        apply: makes the new value. It may be called again for the same change, and its result
+            counts once; what it does beside that, it should be able to do twice. Raises
+            `ChangeRefused` for a final no; any other exception is a failed attempt, tried again
+            later.
+        ttl: of the lease (seconds): how long after a crash another owner waits.
+        give: how long one change may take (seconds); then the attempt has failed.
+    """
+
+    def __init__(self, client: Client, key: str, apply: Apply, *, ttl: float = 30.0,
+                 give: float = 60.0) -> None:
+        self._client, self._key, self._apply = client, key, apply
+        self._ttl, self._give = ttl, give
+        self._stop = threading.Event()
+        #: Changes that it has applied.
+        self.applied = 0
+
+    def stop(self) -> None:
+        """From another thread: end after the change that it is at, a moment later."""
+        self._stop.set()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was told to end."""
+        return self._stop.is_set()
+
+    def run(self, *, until_idle: bool = False, wait: float = 0.0) -> int:
+        """Apply changes until `stop()`; with `until_idle` until none waits. How many were applied.
+
+        Args:
+            wait: stand in line so long (seconds) for the key, while another owns it.
+
+        Raises:
+            Refusal: LOCKED: another owns it.
+            LeaseLost: the lease ended meanwhile; another may own it by now.
+        """
+        with self._client.lease(self._key, ttl=self._ttl, wait=wait, description="owner") as held:
+            while not self._stop.is_set():
+                held.check()
+                given = self._next(0.0 if until_idle else ASK_S)
+                if given is None and until_idle:
+                    break
+                if given is not None:
+                    self._serve(given)
+        return self.applied
+
+    def _next(self, wait: float) -> rq.ChangeGiven | None:
+        try:
+            return self._client.call(rq.ChangeNext(
+                agent=self._client.name(), key=self._key, wait_s=wait, give_s=self._give))
+        except Refusal as refusal:
+            if refusal.code is Code.NOTHING_TO_DO:
+                return None
+            if refusal.code is Code.NOT_HOLDER:
+                raise LeaseLost([self._key], refusal.message) from None
+            raise
+
+    def _serve(self, given: rq.ChangeGiven) -> None:
+        change = given.change
+        value = _plain(given.state.value)
+        try:
+            made = self._apply(value, _plain(change.wanted), change)
+        except ChangeRefused as no:
+            self._answer(rq.ChangeFail(agent=self._client.name(), change=change.change,
+                                       attempt=change.attempts, why=_why(no), refuse=True))
+            return
+        except Exception as failed:
+            self._answer(rq.ChangeFail(agent=self._client.name(), change=change.change,
+                                       attempt=change.attempts, why=_why(failed)))
+            return
+        if self._answer(rq.ChangeDone(
+                agent=self._client.name(), change=change.change, attempt=change.attempts,
+                value=msgspec.Raw(msgspec.json.encode(made)))):
+            self.applied += 1
+
+    def _answer(self, answer: rq.ChangeDone | rq.ChangeFail) -> bool:
+        """Whether it counted: an answer that comes too late changes nothing, and the change is
+        given again."""
+        try:
+            self._client.call(answer)
+        except Refusal as refusal:
+            if refusal.code in (Code.STALE_TOKEN, Code.BAD_TRANSITION, Code.NOT_HOLDER):
+                return False
+            if refusal.code in (Code.INVALID, Code.LIMIT) and isinstance(answer, rq.ChangeDone):
+                with contextlib.suppress(Refusal):
+                    self._client.call(rq.ChangeFail(
+                        agent=answer.agent, change=answer.change, attempt=answer.attempt,
+                        why=refusal.message[:WHY_CHARS_MAX]))
+                return False
+            raise
+        return True
+
+
+def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int = 3,
+           wait: float = 60.0) -> rq.StateValue:
+    """Change a value by a function of it: optimistically at first (read, make, write if nobody has
+    written meanwhile), and under a lease after `tries` losses, so that nobody loses for ever.
+
+    Args:
+        make: (value as it is, None: nothing is stored) -> the value from then on; called again for
+            each try.
+        wait: how long to stand in line for the lease, at most (seconds).
+
+    Raises:
+        Refusal: LOCKED: it could not be leased in time; and others.
+    """
+    for _ in range(tries):
+        known = _read(client, key)
+        try:
+            return _put(client, key, make(_plain(known.value)), known.version, None)
+        except Refusal as refusal:
+            if refusal.code is not Code.VERSION_CHANGED and refusal.code not in HELD:
+                raise
+            if refusal.code in HELD:
+                break
+    with client.lease(key, wait=wait, description="update") as held:
+        known = _read(client, key)
+        made = make(_plain(known.value))
+        held.check()
+        return _put(client, key, made, known.version, held.fencing_token)
+
+
+def _read(client: Client, key: str) -> rq.StateValue:
+    return client.call(rq.StateWatch(key=key, after=0, wait_s=0)).state
+
+
+def _put(client: Client, key: str, value: Any, version: int, token: int | None) -> rq.StateValue:
+    return client.call(rq.StatePut(
+        agent=client.name(), key=key, value=msgspec.Raw(msgspec.json.encode(value)),
+        version=version, fencing_token=token))
+
+
+def _plain(raw: msgspec.Raw) -> Any:
+    return msgspec.json.decode(raw)
+
+
+def _why(bad: Exception) -> str:
+    said = str(bad) or type(bad).__name__
+    return (said if isinstance(bad, ChangeRefused) else f"{type(bad).__name__}: {said}")[
+        :WHY_CHARS_MAX]

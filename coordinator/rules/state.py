@@ -1,0 +1,52 @@
+"""Versioned values of keys, and the life of a change. Pure.
+
+A value is JSON text. A merge patch is RFC 7396's: an object changes the fields that it names, null
+removes one, and anything that is no object takes the place of the whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Versions of a key that are kept, the newest.
+VERSIONS_KEPT = 100
+
+#: (state, verb) -> state afterwards. What is not here is refused: BAD_TRANSITION.
+CHANGE_TRANSITIONS: dict[tuple[str, str], str] = {
+    ("queued", "give"): "given",
+    ("given", "give"): "given",
+    ("given", "apply"): "done",
+    ("given", "refuse"): "refused",
+    ("given", "fail"): "queued",
+    ("given", "exhaust"): "dead",
+    ("queued", "exhaust"): "dead",
+    ("dead", "retry"): "queued",
+    ("dead", "drop"): "dropped",
+    ("queued", "drop"): "dropped",
+}
+#: States in which nothing happens to a change any more, unless a person acts.
+CLOSED = frozenset({"done", "refused", "dead", "dropped"})
+
+
+def merged(value: Any, patch: Any) -> Any:
+    """The value with a merge patch (RFC 7396) applied; neither is changed."""
+    if not isinstance(patch, dict):
+        return patch
+    out = dict(value) if isinstance(value, dict) else {}
+    for name, part in patch.items():
+        if part is None:
+            out.pop(name, None)
+        else:
+            out[name] = merged(out.get(name), part)
+    return out
+
+
+def depth(value: Any, most: int) -> bool:
+    """Whether JSON is nested no deeper than `most`. A loop, not a recursion."""
+    level = [value]
+    for _ in range(most):
+        level = [inner for one in level for inner in (
+            one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())]
+        if not level:
+            return True
+    return False
