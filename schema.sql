@@ -420,3 +420,16 @@ CREATE TABLE blobs (
     data BLOB NOT NULL,                       -- empty: they are in a file of .coord/blobs
     mode INTEGER                              -- permission bits that all files of it had
 ) STRICT;
+
+-- Answers to requests that had an idempotency key, for a day. Not evented, like `blobs`: about the
+-- conversation, not the state; written in the transaction of what was done.
+CREATE TABLE answered (
+    asker  TEXT NOT NULL,                     -- the agent whose token was shown; '': a person
+    key    TEXT NOT NULL,
+    op     TEXT NOT NULL,
+    digest TEXT NOT NULL,                     -- of what was asked, sealed
+    answer BLOB NOT NULL,                     -- JSON without secrets; empty: too long to be kept
+    at     TEXT NOT NULL,
+    PRIMARY KEY (asker, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX answered_by_age ON answered (at);

@@ -111,8 +111,13 @@ class Client:
         """The agent's token, once it is registered."""
         return self._wire.token
 
-    def call(self, request: rq.Request[R]) -> R:
+    def call(self, request: rq.Request[R], *, key: str | None = None) -> R:
         """Ask anything that the coordinator can be asked.
+
+        Args:
+            key: an idempotency key: whoever asks the same again under it, within a day, gets the
+                same answer, and it takes effect once. Without one, a request that changes something
+                gets a key of its own, so that it can be sent again when the connection breaks.
 
         Raises:
             Refusal: with its code and facts.
@@ -121,10 +126,13 @@ class Client:
         wait_s = float(getattr(request, "wait_s", 0.0) or 0.0)
         wait_s += SLOW_S.get(kind, 0.0)
         repeatable = not kind.writes or isinstance(request, _REPEATABLE)
+        if key is None and not repeatable:
+            key = secrets.token_hex(8)
         with self._connection() as wire:
             wire.prepares = self._prepares or kind.writes
             raw = wire.ask(
-                kind.op, _encode(request), REPLY_TIMEOUT_S + wait_s, repeatable=repeatable
+                kind.op, _encode(request), REPLY_TIMEOUT_S + wait_s, repeatable=repeatable,
+                key=key,
             )
         return msgspec.json.decode(raw, type=request.reply_shape())
 

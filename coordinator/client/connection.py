@@ -146,9 +146,10 @@ class Wire:
                 sock.shutdown(socket.SHUT_RDWR)
 
     def ask(self, op: str, params: bytes, timeout_s: float = REPLY_TIMEOUT_S,
-            repeatable: bool = False) -> bytes:
+            repeatable: bool = False, key: str | None = None) -> bytes:
         """The reply's JSON. When the connection breaks it is made anew, for `RECONNECT_S` at most;
-        a request that may have been carried out is sent again only if `repeatable`.
+        a request that may have been carried out is sent again only if `repeatable`, or under the
+        idempotency `key` that it had: then it takes effect once.
 
         Raises:
             Refusal: what the daemon refused; DAEMON_DOWN.
@@ -166,6 +167,8 @@ class Wire:
                 head: dict[str, Any] = {"id": self._number, "op": op, "v": PROTOCOL}
                 if self.token is not None:
                     head["token"] = self.token
+                if key is not None:
+                    head["key"] = key
                 line = _encode(head)[:-1] + b',"params":' + params + b"}\n"
                 self._sock.sendall(line)
                 sent = True
@@ -188,7 +191,8 @@ class Wire:
                 self.close()
                 # "Reset" means that it ended before it had read all of this.
                 begun = sent and not isinstance(bad, ConnectionResetError)
-                if self._over or (begun and not repeatable) or time.monotonic() > deadline:
+                again = not begun or repeatable or key is not None
+                if self._over or not again or time.monotonic() > deadline:
                     raise Refusal(
                         Code.DAEMON_DOWN,
                         f"The coordinator went away during `{op}`; whether it was done is not "

@@ -137,7 +137,8 @@ class HttpServer:
 
             watch = asyncio.create_task(self._hung_up(request, gone))
             try:
-                self._router.ask(operation.name, params, token_of(request), answer, gone.is_set)
+                self._router.ask(operation.name, params, token_of(request), answer, gone.is_set,
+                                 request.headers.get("idempotency-key"))
                 value = await future
             finally:
                 watch.cancel()

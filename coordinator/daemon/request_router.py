@@ -21,7 +21,9 @@ import msgspec
 
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.daemon.once_only import OnceOnly
 from coordinator.daemon.verdict_runner import VerdictRunner
+from coordinator.daemon.waiting_readings import WaitingReadings
 from coordinator.daemon.waiting_requests import Held, WaitingRequest
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.looking.facts import AnyNeed, Looked, Unready
@@ -33,7 +35,8 @@ from coordinator.operations.listing import (
     allowed,
     decode,
 )
-from coordinator.service import engine, unserved
+from coordinator.service import answered, engine, unserved
+from coordinator.service.answered import Once
 from coordinator.service.backlog import tasks
 from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.service.leasing import sweep, waiting_line
@@ -87,23 +90,26 @@ class RequestRouter:
         self._serving: dict[str, bool] = {}
         self._rippling = False
         self._tending = False
-        #: Requests that wait for something to do, and readings that wait for what they read.
+        #: Requests that wait for something to do.
         self._claims: list[WaitingRequest] = []
-        self._readings: list[WaitingRequest] = []
+        self._readings = WaitingReadings(loop, lambda one: self.look(
+            partial(self._answer, one.operation, one.request, one.token)))
         #: It begins nothing any more.
         self.closing = False
         self._on_events: list[Callable[[], None]] = []
         self.verdicts = VerdictRunner(loop, service, writer, self._decide_now, open_reader, clock)
+        self._once = OnceOnly(service, self.look, writer)
         self.engine = LoopEngine(loop, service, writer, ledger, looker, workers, self.look)
         ledger.on_commit = self._committed
 
     # ------------------------------------------------------------ asking
 
     def ask(self, op: str, params: bytes | msgspec.Raw, token: str | None, answer: Answer,
-            gone: Callable[[], bool] = lambda: False) -> None:
+            gone: Callable[[], bool] = lambda: False, key: str | None = None) -> None:
         """Serve one request; `answer` is called once with the reply or a `Refusal`.
 
-        `gone()` tells whether whoever asked has hung up (looked at when a wait ends).
+        `gone()` tells whether whoever asked has hung up (looked at when a wait ends). `key`: an
+        idempotency key; a request that was carried out under it is answered as it was then.
         """
         try:
             if op not in self._ways:
@@ -112,6 +118,15 @@ class RequestRouter:
             request = decode(operation, params)
             if self.closing and op not in ("health", "status"):
                 self.check_open()
+            if key is not None and operation.writes:
+                once = answered.once(self.service, key, op, request)
+                if operation.handle is not None:
+                    self._decide(operation, request, token, answer, gone, once)
+                    return
+                later = self._once.begin(once, token, answer)
+                if later is None:
+                    return
+                answer = later
             way(operation, request, token, answer, gone)
         except Refusal as refusal:
             answer(refusal)
@@ -131,13 +146,13 @@ class RequestRouter:
         return self._run_verdict if operation.verdict is not None else self._decide
 
     def _decide(self, operation: Operation, request: Any, token: str | None, answer: Answer,
-                gone: Gone | None) -> None:
+                gone: Gone | None, once: Once | None = None) -> None:
         """Look at what the request needs, then let it be decided; again, if that was not all. With
         `gone` it waits for what it cannot have at once, as long as it says."""
         if operation.waits and request.wait_s > 0 and gone is not None:
-            answer = self._patient(operation, request, token, answer, request.wait_s, gone)
+            answer = self._patient(operation, request, token, answer, request.wait_s, gone, once)
         looked = Looked()
-        job = partial(_serve, self.service, operation, request, token, looked)
+        job = partial(_serve, self.service, operation, request, token, looked, once)
         if operation.needs is not None:
             needs = operation.needs(request)
         elif operation.needs_of is not None:
@@ -237,6 +252,15 @@ class RequestRouter:
         except DISK_ERRORS as bad:
             return storage_refusal(self.service.tree.root / ".coord", bad)
 
+    def _read_when(self, operation: Operation, request: Any, token: str | None, answer: Answer,
+                   gone: Gone) -> None:
+        """Read, and wait for what is read, as long as the request says."""
+        most = self.service.settings.leases.wait_max_s
+        if not 0 <= request.wait_s <= most:
+            raise Refusal(Code.LIMIT, f"`wait_s` must be between 0 and {most:g}.")
+        deadline = self._loop.time() + request.wait_s
+        self._readings.ask(WaitingRequest(operation, request, token, answer, deadline, gone))
+
     def _read_aside(self, operation: Operation, request: Any, token: str | None,
                     answer: Answer, gone: Gone) -> None:
         def work() -> Any:
@@ -262,10 +286,10 @@ class RequestRouter:
     # ------------------------------------------------------------ waiting
 
     def _patient(self, operation: Operation, request: Any, token: str | None, answer: Answer,
-                 wait_s: float, gone: Callable[[], bool]) -> Answer:
+                 wait_s: float, gone: Callable[[], bool], once: Once | None) -> Answer:
         deadline = self._loop.time() + wait_s
         if operation.name in FOR_WORK:
-            waiting = WaitingRequest(operation, request, token, answer, deadline, gone)
+            waiting = WaitingRequest(operation, request, token, answer, deadline, gone, once)
             return lambda value: self._claim_answered(waiting, value)
 
         def first(value: Any) -> None:
@@ -337,38 +361,7 @@ class RequestRouter:
             if waiting.gone():
                 continue
             self._decide(waiting.operation, waiting.request, waiting.token,
-                         partial(self._claim_answered, waiting), None)
-
-    def _read_when(self, operation: Operation, request: Any, token: str | None, answer: Answer,
-                   gone: Gone) -> None:
-        """Read, and if that is not what is waited for, again after each commit that may have
-        changed it, until the time is over: then how it is."""
-        if not 0 <= request.wait_s <= self.service.settings.leases.wait_max_s:
-            raise Refusal(Code.LIMIT, "`wait_s` must be between 0 and "
-                          f"{self.service.settings.leases.wait_max_s:g}.")
-        deadline = self._loop.time() + request.wait_s
-        self._read_again(WaitingRequest(operation, request, token, answer, deadline, gone))
-
-    def _read_again(self, waiting: WaitingRequest) -> None:
-        operation = waiting.operation
-        assert operation.until is not None
-        value = self.look(partial(self._answer, operation, waiting.request, waiting.token))
-        left = waiting.deadline - self._loop.time()
-        if isinstance(value, Refusal) or operation.until(value) or left <= 0 or self.closing:
-            waiting.answer(value)
-            return
-        waiting.timer = self._loop.call_later(left, self._retry_readings, waiting)
-        self._readings.append(waiting)
-
-    def _retry_readings(self, only: WaitingRequest | None = None) -> None:
-        """What is waited for may be there now; or the time of one is over."""
-        some = self._readings if only is None else [one for one in self._readings if one is only]
-        self._readings = [] if only is None else [o for o in self._readings if o is not only]
-        for waiting in some:
-            if waiting.timer is not None:
-                waiting.timer.cancel()
-            if not waiting.gone():
-                self._read_again(waiting)
+                         partial(self._claim_answered, waiting), None, waiting.once)
 
     # ------------------------------------------------------------ after a commit
 
@@ -392,7 +385,7 @@ class RequestRouter:
         if tx.offers:
             self.writer.follow(self.retry_claims)
         if (tx.offers or tx.keys_written) and self._readings:
-            self.writer.follow(self._retry_readings)
+            self.writer.follow(self._readings.changed)
         for callback in self._on_events:
             callback()
 
@@ -443,22 +436,34 @@ class RequestRouter:
         self.engine.close()
         for acquisition in list(self._held):
             self._answer_held(acquisition, bye)
-        claims, self._claims = [*self._claims, *self._readings], []
-        self._readings = []
+        claims, self._claims = self._claims, []
         for waiting in claims:
             waiting.answer(bye)
+        self._readings.close(bye)
         self.writer.flush()
 
 
 def _serve(svc: Service, operation: Operation, request: Any, token: str | None, looked: Looked,
-           tx: Tx) -> Any:
+           once: Once | None, tx: Tx) -> Any:
     """The job that serves a writing request, by what was looked at for it."""
     tx.looked = looked
     actor = who(tx, token)
     if operation.operator_only:
         allowed(operation, actor)
     assert operation.handle is not None, "it is no course and no verdict"
-    value = operation.handle(svc, tx, actor, request)
+    if once is not None:
+        before = answered.known(svc, tx, actor.agent, once)
+        if before is not None:
+            return before
+        tx.once = once.key
+        try:
+            value = operation.handle(svc, tx, actor, request)
+        finally:
+            tx.once = None
+        if not isinstance(value, Refusal):
+            answered.note(tx, actor.agent, once, value)
+    else:
+        value = operation.handle(svc, tx, actor, request)
     if tx.freed:
         waiting_line.wake(svc, tx)
     return value

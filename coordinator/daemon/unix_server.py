@@ -53,6 +53,7 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     id: int | str | None = None
     params: msgspec.Raw = msgspec.Raw(b"{}")
     token: str | None = None
+    key: str | None = None  # an idempotency key
     v: int = PROTOCOL
 
 
@@ -254,7 +255,7 @@ class Conversation(asyncio.Protocol):
                 self._reply(asked.id, gone)
                 return
         self._router.ask(asked.op, asked.params, asked.token, partial(self._reply, asked.id),
-                         self._gone)
+                         self._gone, asked.key)
 
     def _gone(self) -> bool:
         return self._transport is None

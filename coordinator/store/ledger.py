@@ -191,6 +191,8 @@ class Tx(View):
         self.rippled = 0
         #: Something became free or ready: whoever waits for a task should look again.
         self.offers = False
+        #: The idempotency key of the request that is being served.
+        self.once: str | None = None
         #: A key has a new value: whoever watches one should look again.
         self.keys_written = False
         #: Where compaction wants to know what is kept while it works.
@@ -337,6 +339,15 @@ class Tx(View):
             self.db.execute(Q["blob_put"], (digest, size, packed, mode))
         elif mode is not None:
             self._narrow(digest, known[0][0], mode)
+
+    def keep_answer(self, asker: str, key: str, op: str, digest: str, answer: bytes) -> None:
+        """Keep the answer to a request that has an idempotency key."""
+        self.cursor.execute(Q["answered_put"], (asker, key, op, digest, answer, self.now))
+
+    def forget_answers(self, before: str, most: int) -> None:
+        """Forget the answers that were given before (ISO text), and all but the newest so many."""
+        self.cursor.execute(Q["answered_forget"], (before,))
+        self.cursor.execute(Q["answered_trim"], (most,))
 
     def present(self) -> Present:
         """Whether anybody waits, and the like: looked up once a transaction, and again after an

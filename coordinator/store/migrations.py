@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -269,5 +269,17 @@ CREATE INDEX changes_by_state ON changes (state, n);
 CREATE INDEX changes_of_key ON changes (scope, n) WHERE state IN ('queued', 'given');
 CREATE INDEX changes_within ON changes (during) WHERE during IS NOT NULL;
 CREATE INDEX changes_by_close ON changes (closed_at) WHERE closed_at IS NOT NULL;
+""",
+    13: """
+CREATE TABLE answered (
+    asker  TEXT NOT NULL,
+    key    TEXT NOT NULL,
+    op     TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    answer BLOB NOT NULL,
+    at     TEXT NOT NULL,
+    PRIMARY KEY (asker, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX answered_by_age ON answered (at);
 """,
 }

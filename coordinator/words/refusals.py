@@ -47,6 +47,7 @@ class Code(StrEnum):
     OUT_OF_SCOPE_EDIT = "OUT_OF_SCOPE_EDIT"
     REQUIRE_ADDITIONAL_LOCKS = "REQUIRE_ADDITIONAL_LOCKS"
     ESCALATION_REQUIRED = "ESCALATION_REQUIRED"
+    CONFLICT = "CONFLICT"
     VERIFY_FAILED = "VERIFY_FAILED"
     SHUTTING_DOWN = "SHUTTING_DOWN"
     DAEMON_DOWN = "DAEMON_DOWN"
@@ -186,6 +187,10 @@ CATALOGUE: dict[Code, Row] = {
     Code.ESCALATION_REQUIRED: Row(
         409, 8, False, "Nobody can tell whom the text breaks, for what uses it cannot be seen "
         "through; it was not written.", "Lease the whole file, or ask a person.",
+    ),
+    Code.CONFLICT: Row(
+        409, 8, False, "The idempotency key was used before, for another request or one whose "
+        "answer is not kept; nothing was done.", "Make up a new key for each request.",
     ),
     Code.VERIFY_FAILED: Row(
         422, 2, False, "A person's own command failed on what was about to land; nothing of it "

@@ -9,6 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from coordinator.rules.leases import renewed_until
+from coordinator.service import answered
 from coordinator.service.core import Actor, Service, ms, token_hash
 from coordinator.service.leasing import lapse
 from coordinator.store import events as ev
@@ -46,7 +47,7 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
                 Code.NAME_TAKEN, f"{name} is the name of a session that is live (heard of at "
                 f"{AgentRow(*row).seen_at}). It keeps it; nobody was registered.", agent=name,
             )
-    token = secrets.token_hex(16)
+    token = answered.agent_token(svc, tx.once) if tx.once else secrets.token_hex(16)
     enrol(tx, name, req.profile, req.parent, req.description, token,
           ms(req.silence_s) if req.silence_s else None)
     return rq.Registered(agent=name, token=token)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.looking.facts import Unready
-from coordinator.service import signals, unserved
+from coordinator.service import answered, signals, unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
 from coordinator.service.enforcement import renames
@@ -128,6 +128,7 @@ def _tidy(tx: Tx) -> None:
     tasks.offer_rested(tx)
     signals.fade(tx)
     changes.forget(tx)
+    answered.forget(tx)
     tx.offer_parked_on_nothing()
 
 

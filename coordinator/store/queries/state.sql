@@ -89,7 +89,3 @@ SELECT count(*) FROM changes WHERE state IN ('queued', 'given') AND scope = ?;
 -- name: changes_old
 SELECT change_id FROM changes WHERE closed_at <= ? AND state IN ('done', 'refused', 'dropped')
 ORDER BY closed_at LIMIT ?;
-
--- name: leases_above
--- Live exclusive leases on any of these scopes.
-SELECT * FROM file_locks WHERE {scope is one, or} 0;

@@ -1,0 +1,72 @@
+"""Idempotency keys of requests that take several transactions: carried out once, answered to all.
+
+What takes one transaction keeps its answer in that transaction (`service.answered`). Of what takes
+several, the answer is kept after the last one; whoever asks meanwhile under the same key waits for
+it. Carries nothing out itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator.daemon.writer import Answer, Writer
+from coordinator.service import answered
+from coordinator.service.answered import Once
+from coordinator.service.core import Service, token_hash
+from coordinator.store.ledger import Tx, View
+from coordinator.words.refusals import Code, Refusal
+
+
+class OnceOnly:
+    """One per daemon; used from the loop's thread only."""
+
+    def __init__(self, service: Service, look: Callable[[Callable[[View], Any]], Any],
+                 writer: Writer) -> None:
+        self._service, self._look, self._writer = service, look, writer
+        #: (asker, key) -> what was asked, and who waits for the answer.
+        self._going: dict[tuple[str | None, str], tuple[Once, list[Answer]]] = {}
+
+    def begin(self, once: Once, token: str | None, answer: Answer) -> Answer | None:
+        """Where to answer what is to be carried out now; None: it was, or is being carried out, and
+        whoever asks is answered by that."""
+        found = self._look(lambda view: self._known(view, once, token))
+        if isinstance(found, Refusal):
+            answer(found)
+            return None
+        asker, before = found
+        if before is not None:
+            answer(before)
+            return None
+        place = asker, once.key
+        going = self._going.get(place)
+        if going is not None:
+            if going[0] != once:
+                answer(Refusal(Code.CONFLICT, "Another request with this idempotency key is being "
+                               "carried out. Nothing was done."))
+            else:
+                going[1].append(answer)
+            return None
+        self._going[place] = once, [answer]
+        return lambda value: self._over(place, value)
+
+    def _known(self, view: View, once: Once, token: str | None) -> tuple[str | None, Any]:
+        row = view.agent_of(token_hash(token)) if token is not None else None
+        asker = row.agent if row is not None else None
+        return asker, answered.known(self._service, view, asker, once)
+
+    def _over(self, place: tuple[str | None, str], value: Any) -> None:
+        once, waiting = self._going.pop(place)
+        if isinstance(value, Refusal):
+            for answer in waiting:
+                answer(value)
+            return
+
+        def note(tx: Tx) -> None:
+            answered.note(tx, place[0], once, value)
+
+        def told(noted: Any) -> None:
+            for answer in waiting:  # what was done was done, whether or not that could be noted
+                answer(value)
+
+        self._writer.submit(note, told)

@@ -1,0 +1,142 @@
+"""Idempotency keys: a request takes effect once, whatever becomes of the connection and the daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import urllib.error
+import urllib.request
+from typing import Any
+
+import msgspec
+import pytest
+
+from coordinator.client.client import Client
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+from tests.conftest import Repo
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value).encode())
+
+
+def titles(client: Client) -> list[str]:
+    return [one.title for one in client.call(rq.Tasks()).items]
+
+
+def test_asked_again_under_its_key_it_is_answered_as_before(repo: Repo) -> None:
+    boss = repo.client()
+    first = boss.call(rq.TaskAdd(title="one"), key="k-1")
+    again = boss.call(rq.TaskAdd(title="one"), key="k-1")
+    assert again == first and titles(boss) == ["one"]
+    assert boss.call(rq.TaskAdd(title="one"), key="k-2").task == "T-2"
+    with pytest.raises(Refusal) as other:
+        boss.call(rq.TaskAdd(title="two"), key="k-1")
+    assert other.value.code is Code.CONFLICT and titles(boss) == ["one", "one"]
+    for bad in ("", "a b", "x" * 201, "ü"):
+        with pytest.raises(Refusal) as wrong:
+            boss.call(rq.TaskAdd(title="two"), key=bad)
+        assert wrong.value.code is Code.INVALID
+    os.kill(repo.pid(), signal.SIGKILL)
+    assert boss.call(rq.TaskAdd(title="one"), key="k-1") == first, "also by the next daemon"
+    assert titles(boss) == ["one", "one"]
+
+
+def test_a_refusal_is_not_kept(repo: Repo) -> None:
+    boss, ann = repo.client(), repo.client("ann")
+    ann.acquire("key:a:1")
+    put = rq.StatePut(agent="boss", key="key:a:1", value=raw(1), version=0)
+    with pytest.raises(Refusal) as held:
+        boss.call(put, key="k")
+    assert held.value.code is Code.LOCKED
+    ann.release("key:a:1")
+    assert boss.call(put, key="k").version == 1 and boss.call(put, key="k").version == 1
+
+
+def test_tokens_are_told_again_and_not_kept(repo: Repo) -> None:
+    boss = repo.client()
+    ann = boss.call(rq.Register(agent="ann"), key="register-ann")
+    assert boss.call(rq.Register(agent="ann"), key="register-ann") == ann
+    assert boss.call(rq.Register(agent="bob")).token != ann.token
+    mine = Client(repo.root, agent="ann", token=ann.token)
+    lease = mine.call(rq.Acquire(agent="ann", resources=["a.py"]), key="lease")
+    again = mine.call(rq.Acquire(agent="ann", resources=["a.py"]), key="lease")
+    assert again == lease and again.leases[0].lease_token
+    kept = b"".join(path.read_bytes() for path in repo.state.path.glob("coord.db*"))
+    assert str(lease.leases[0].lease_token).encode() not in kept and ann.token.encode() not in kept
+
+
+def test_a_key_is_its_askers_own(repo: Repo) -> None:
+    one, two = repo.client("one"), repo.client("two")
+    one.register()
+    two.register()
+    assert one.call(rq.TaskAdd(title="x"), key="k").task == "T-1"
+    assert two.call(rq.TaskAdd(title="y"), key="k").task == "T-2"
+
+
+def test_what_takes_several_transactions_is_done_once(repo: Repo) -> None:
+    repo.write("a.py", "def f():\n    return 1\n")
+    ann = repo.client("ann")
+    ann.acquire("a.py::f")
+    commit = rq.CommitRegion(agent="ann", regions=[rq.RegionText(resource="a.py::f", text="def f():\n    return 2\n")])
+    answers: list[Any] = []
+    threads = [threading.Thread(target=lambda: answers.append(ann.call(commit, key="c"))) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(answers) == 4 and all(one == answers[0] for one in answers)
+    repo.write("a.py", "def f():\n    return 3\n")
+    assert ann.call(commit, key="c") == answers[0] and "return 3" in repo.read("a.py")
+
+
+def test_over_http(repo: Repo) -> None:
+    repo.coord("up", "--http", "0")
+    base, bearer = repo.state.http.read_text().strip(), repo.state.bearer.read_text().strip()
+
+    def add(title: str) -> tuple[int, Any]:
+        asked = urllib.request.Request(base + "/v1/tasks", json.dumps({"title": title}).encode(), {
+            "Authorization": f"Bearer {bearer}", "Idempotency-Key": "from-http"}, method="POST")
+        try:
+            with urllib.request.urlopen(asked, timeout=20) as reply:
+                return reply.status, json.load(reply)
+        except urllib.error.HTTPError as refused:
+            return refused.code, json.load(refused)
+
+    assert add("one") == add("one") and add("one")[1]["task"] == "T-1"
+    assert add("two")[0] == 409
+
+
+def test_a_client_whose_daemon_is_killed_again_and_again_does_each_thing_once(repo: Repo) -> None:
+    """The client sends a request again, under its own key, when the connection broke: nothing is
+    lost, and nothing is done twice."""
+    boss = repo.client()
+    boss.call(rq.StatePut(agent="boss", key="key:n", value=raw(0), version=0))
+    stop = threading.Event()
+    kills = 0
+
+    def killing() -> None:
+        nonlocal kills
+        while not stop.wait(0.1):
+            try:
+                os.kill(repo.pid(), signal.SIGKILL)
+                kills += 1
+            except (OSError, ValueError):
+                pass
+
+    killer = threading.Thread(target=killing)
+    killer.start()
+    try:
+        n = -1
+        while kills < 6:
+            n += 1
+            assert boss.call(rq.StatePut(agent="boss", key="key:n", value=raw(n + 1), version=n + 1)).version == n + 2
+            boss.call(rq.TaskAdd(title=f"task {n}"))
+    finally:
+        stop.set()
+        killer.join()
+    assert [one.title for one in boss.call(rq.Tasks(limit=5000)).items] == [f"task {one}" for one in range(n + 1)]
+    assert boss.call(rq.StateGet(key="key:n")).version == n + 2
