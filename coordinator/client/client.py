@@ -106,6 +106,10 @@ class Client:
         for wire in (self._wire, *tuple(self._busy)):
             wire.hang_up()
 
+    def starts_nothing(self) -> None:
+        """From now on no coordinator is started where none runs: DAEMON_DOWN in place of that."""
+        self._wire.autostart = False
+
     @property
     def token(self) -> str | None:
         """The agent's token, once it is registered."""

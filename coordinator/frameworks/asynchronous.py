@@ -105,7 +105,7 @@ async def lease(
             on_blocked=on_blocked)) from refusal
     try:
         assert asking.branch is not None
-        with holding(branches, asking.branch, held):
+        with holding(held, branches, asking.branch):
             yield held
     finally:
         await to_the_end(asking.end)

@@ -14,16 +14,16 @@ import atexit
 import contextlib
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 from coordinator.client.client import Client, Held
 from coordinator.client.locating import locate_root
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 
 #: A sub-agent that was not heard of for so long (seconds) counts as silent: its process is gone.
 SILENCE_S = 3600.0
@@ -34,9 +34,9 @@ class _Here:
     """What runs around this code, in this task or thread."""
 
     owner: object
-    branches: Branches
-    client: Client
-    held: Held | None = None
+    branches: Branches | None
+    client: Client | None
+    held: Held
 
 
 _here: ContextVar[_Here | None] = ContextVar("coord_branch", default=None)
@@ -59,15 +59,17 @@ def current() -> Held:
         LookupError: no guarded call is around it.
     """
     here = _here.get()
-    if here is None or here.held is None or here.owner is not owner():
+    if here is None or here.owner is not owner():
         raise LookupError("No lease is held here: call this within a guarded function of this task "
                           "or thread.")
     return here.held
 
 
 @contextlib.contextmanager
-def holding(branches: Branches, client: Client, held: Held | None = None) -> Iterator[None]:
-    """Have the body's nested calls, in this task or thread, be those of `client`."""
+def holding(held: Held, branches: Branches | None = None,
+            client: Client | None = None) -> Iterator[None]:
+    """Have `held` be the body's `current` lease, in this task or thread, and its nested calls of
+    these branches be those of `client`."""
     mark = _here.set(_Here(owner(), branches, client, held))
     try:
         yield
@@ -79,22 +81,31 @@ class Branches:
     """The sub-agents of one client's agent.
 
     Args:
-        client: whose sub-agents they are. It stays the caller's to close.
+        client: whose sub-agents they are. It stays the caller's to keep and to close.
+
+    Attributes:
+        process: the one whose they are: a fork's are others.
     """
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self._parent = weakref.ref(client)
         self._lock = threading.Lock()
         self._idle: list[Client] = []
         self._spent: set[Client] = set()
-        self._process = os.getpid()
+        self.process = os.getpid()
+
+    @property
+    def _client(self) -> Client:
+        client = self._parent()
+        assert client is not None, "whoever calls has it"
+        return client
 
     def around(self) -> Client | None:
         """Whose nested call this is; None if nothing of these branches is around it."""
         here = _here.get()
         if here is None or here.branches is not self or here.owner is not owner():
             return None
-        return here.client if self._process == os.getpid() else None
+        return here.client if self.process == os.getpid() else None
 
     def take(self) -> Client:
         """A holder that nobody else is, until it is given back.
@@ -103,20 +114,21 @@ class Branches:
             Refusal: the client's own agent cannot register one.
         """
         with self._lock:
-            if self._process != os.getpid():  # a fork: those are the parent's
-                self._idle, self._process = [], os.getpid()
+            if self.process != os.getpid():  # a fork: those are the parent's
+                self._idle, self.process = [], os.getpid()
             if self._idle:
                 return self._idle.pop()
-        parent = self._client.name()
-        made = self._client.call(rq.Register(
+        with _making:  # two that register it at once would make it two agents
+            parent = self._client.name()
+        made = _registered(self._client, rq.Register(
             agent=f"{parent}.1", parent=parent, profile="python", unique=True,
-            description=f"a concurrent call of {parent}", silence_s=SILENCE_S))
+            description=f"a concurrent call of {parent}"))
         return Client(self._client.root, agent=made.agent, token=made.token)
 
     def give_back(self, client: Client) -> None:
         """It holds nothing any more; another call may have it. (One that was spent leaves.)"""
         with self._lock:
-            if self._process != os.getpid():
+            if self.process != os.getpid():
                 return
             if client not in self._spent:
                 self._idle.append(client)
@@ -143,13 +155,39 @@ class Branches:
         """The idle ones leave."""
         with self._lock:
             idle, self._idle = self._idle, []
-        for one in idle if self._process == os.getpid() else ():
+        for one in idle if self.process == os.getpid() else ():
             with contextlib.suppress(Refusal):
                 self.end(one)
 
 
-_of_clients: WeakKeyDictionary[Client, Branches] = WeakKeyDictionary()
-_of_roots: dict[tuple[Path, int], Branches] = {}
+def register(client: Client, description: str = "") -> None:
+    """Have a client become an agent of its own, which counts as silent when nobody has heard of it
+    for `SILENCE_S`.
+
+    Raises:
+        Refusal: the coordinator cannot be reached.
+    """
+    try:
+        client.register(silence_s=SILENCE_S, description=description)
+    except Refusal as refusal:
+        if refusal.code is not Code.INVALID:
+            raise
+        client.register(description=description)  # so long a silence is not possible here
+
+
+def _registered(client: Client, request: rq.Register) -> rq.Registered:
+    request.silence_s = SILENCE_S
+    try:
+        return client.call(request)
+    except Refusal as refusal:
+        if refusal.code is not Code.INVALID:
+            raise
+    request.silence_s = None  # in this repository that is too long for any lease
+    return client.call(request)
+
+
+_of_clients: weakref.WeakKeyDictionary[Client, Branches] = weakref.WeakKeyDictionary()
+_of_roots: dict[tuple[Path, int], tuple[Client, Branches]] = {}
 _making = threading.Lock()
 
 
@@ -168,17 +206,22 @@ def branches_of(client: Client | None) -> Branches:
         here = locate_root(), os.getpid()
         if here not in _of_roots:
             own = Client(here[0])
-            own.name()
-            _of_roots[here] = Branches(own)
-            atexit.register(_leave, own, os.getpid())
-        return _of_roots[here]
+            given = own.token is not None  # the agent in whose session this process runs
+            if not given:
+                register(own)
+            _of_roots[here] = own, Branches(own)
+            atexit.register(_leave, own, _of_roots[here][1], given)
+        return _of_roots[here][1]
 
 
-def _leave(client: Client, process: int) -> None:
-    """The process ends: its agent leaves, with its sub-agents."""
-    if process != os.getpid() or client.token is None:
+def _leave(client: Client, branches: Branches, given: bool) -> None:
+    """The process ends: its agent leaves, with its sub-agents; they alone, where the agent is not
+    this process's own."""
+    if branches.process != os.getpid() or client.token is None:
         return
-    with contextlib.suppress(Refusal, OSError):  # nobody serves: then nothing is held by now
-        last = Client(client.root, agent=client.agent, token=client.token, autostart=False)
-        last.call(rq.Leave(agent=str(client.agent), reason="its process has ended"))
-        last.close()
+    client.starts_nothing()  # where nobody serves any more, what is held lapses
+    if given:
+        branches.close()
+        return
+    with contextlib.suppress(Refusal, OSError):
+        client.call(rq.Leave(agent=client.name(), reason="its process has ended"))

@@ -96,7 +96,7 @@ def acquire_agent_lock(
             raise postponed(refusal, resources=[key], step=step, arguments=arguments,
                             on_blocked=on_blocked) from refusal
         held = branch.hold(got, ttl=lock_timeout, stall=stall)
-        with holding(branches, branch, held):
+        with holding(held, branches, branch):
             try:
                 yield held
             finally:

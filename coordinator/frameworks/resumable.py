@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.client.client import Client, Held
+from coordinator.client.locating import locate_root
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
+from coordinator.frameworks.branches import register
 from coordinator.words import requests as rq
-from coordinator.words import resource_names
 from coordinator.words.refusals import Code, Refusal
 
 #: How often a step's lock is tried while another process has it (seconds).
@@ -39,9 +40,9 @@ DONE_MAX = 100
 
 class Stale(RuntimeError):
     """The step goes on where it was stopped, but what it knows may be out of date: its lease had
-    ended meanwhile, and somebody else may have written. It holds the resources now, under new
-    fencing tokens; it was not run. Whoever runs it once more, after reading afresh, is told no more
-    of this. (A `RuntimeError`: LangGraph's retry policy does not try such again by itself.)
+    ended meanwhile, and somebody else may have written. It was not run. Whoever runs it once more,
+    after reading afresh, is told no more of this. (A `RuntimeError`: LangGraph's own retry policy
+    does not try such again by itself.)
 
     Attributes:
         resources: those that were lost and had again.
@@ -55,9 +56,8 @@ class Stale(RuntimeError):
                  why: str = "") -> None:
         names = ", ".join(resources)
         super().__init__(
-            why or f"The lease on {names} ended while this step was not running, and it may have "
-            "been written meanwhile. It is held again; the step was not run. Next: read it afresh, "
-            "then run the step again.")
+            why or f"The lease on {names} ended while this step was not running, and others may "
+            "have written there. The step was not run. Next: read it afresh, then run it again.")
         self.resources = list(resources)
         self.fencing_tokens = fencing_tokens
 
@@ -72,8 +72,7 @@ class ResumableStep:
     """
 
     def __init__(self, root: Path | str | None, key: str, label: str) -> None:
-        with Client(root) as known:
-            self._root = known.root
+        self._root = locate_root(Path(root) if root is not None else None)
         self._label = _name(label)
         self._state = StateDir(self._root)
         name = hashlib.sha256(key.encode()).hexdigest()[:40]
@@ -178,8 +177,8 @@ class ResumableStep:
 
     def end(self, *, leave: bool, run: str = "", keep: float | None = None) -> None:
         """The step stops. `leave`: it is over, and its leases are given back. Otherwise it stays
-        what it is, and its leases lapse by themselves, after `keep` seconds if that is given. `run`:
-        this one was brought to its end.
+        what it is, and its leases lapse by themselves, after `keep` seconds if that is given.
+        `run`: this one was brought to its end.
 
         Raises:
             Refusal: the coordinator cannot be reached.
@@ -240,7 +239,7 @@ class ResumableStep:
             self._client.close()
         if anew or not self._record.get("token"):
             made = Client(self._root, agent=self._label, profile="step")
-            made.register(description=f"the step {self._label}")
+            register(made, description=f"the step {self._label}")
             self._record = {**self._record, "agent": made.agent, "token": made.token}
             self._write()
             made.close()
@@ -279,5 +278,4 @@ def _unchanged(now: rq.Lease, before: dict[str, Any]) -> bool:
 
 def _name(label: str) -> str:
     """An agent's name that tells what `label` does."""
-    name = re.sub(r"[^\w.@+-]+", "-", label, flags=re.ASCII).strip("-")[:80] or "step"
-    return name if resource_names.parse(name) else "step"
+    return re.sub(r"[^\w.@+-]+", "-", label, flags=re.ASCII).strip("-")[:80] or "step"
