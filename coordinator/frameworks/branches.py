@@ -52,16 +52,15 @@ def owner() -> object:
 
 
 def current() -> Held:
-    """The innermost lease around this code, in this task or thread: its `fencing_token`, and
-    `check()`, which raises if it was lost.
+    """The innermost lease around this code, also in a task or thread that was started within it:
+    its `fencing_token`, and `check()`, which raises if it was lost.
 
     Raises:
         LookupError: no guarded call is around it.
     """
     here = _here.get()
-    if here is None or here.owner is not owner():
-        raise LookupError("No lease is held here: call this within a guarded function of this task "
-                          "or thread.")
+    if here is None:
+        raise LookupError("No lease is held here: call this within a guarded function.")
     return here.held
 
 

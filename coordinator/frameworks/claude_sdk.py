@@ -75,7 +75,9 @@ class ClaudeLeases:
         out = {event: list(matchers) for event, matchers in (also or {}).items()}
         for event in EVENTS:
             out.setdefault(event, []).append(HookMatcher(
-                hooks=[self.hook], timeout=self._patience + MARGIN_S, on_failure="block"))
+                hooks=[self.hook], timeout=self._patience + MARGIN_S,
+                # A CLI that would go on where its hook has failed is refused by the SDK.
+                on_failure="block" if event == "PreToolUse" else None))
         return out
 
     def env(self) -> dict[str, str]:
