@@ -1,7 +1,8 @@
 """Leases for the Claude Agent SDK: its hooks ask coord what the hook of the CLI itself would ask.
 
-    leases = ClaudeLeases(client)
-    options = ClaudeAgentOptions(hooks=leases.hooks(), env=leases.env())
+    async with ClaudeLeases(client) as leases:
+        options = ClaudeAgentOptions(hooks=leases.hooks(), env=leases.env())
+        async with ClaudeSDKClient(options) as session: ...
 
 So all holds here that holds for Claude Code wired by `coord init`: an edit is leased by region
 before it is made, a write on replaced content is refused with the difference, sub-agents are
@@ -19,7 +20,7 @@ from typing import Any
 from coordinator import _hook
 from coordinator.client.client import Client
 from coordinator.files.state import StateDir
-from coordinator.frameworks.asynchronous import in_thread
+from coordinator.frameworks.asynchronous import in_thread, to_the_end
 from coordinator.frameworks.extras import missing
 from coordinator.words.refusals import Refusal
 
@@ -67,6 +68,24 @@ class ClaudeLeases:
         self._client = client
         self._patience = patience
         self._passed: dict[str, None] = {}
+        self._session = ""
+
+    async def __aenter__(self) -> ClaudeLeases:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.release()
+
+    async def release(self) -> None:
+        """The session is over: what it holds for no task is free. (The SDK has no hook for that.
+        Leases outlast a turn, as they do in Claude Code, and lapse when nothing more is done.)
+
+        Raises:
+            Refusal, OSError: nobody answers.
+        """
+        await to_the_end(lambda: self._asked({
+            "hook_event_name": "SessionEnd", "session_id": self._session, "transcript_path": "",
+            "cwd": str(self._client.root), "reason": "other"}))
 
     def hooks(
         self, also: Mapping[Any, Sequence[HookMatcher]] | None = None,
@@ -94,6 +113,7 @@ class ClaudeLeases:
     async def hook(self, said: Any, call: str | None, context: Any) -> dict[str, Any]:
         """The callback of each event: what coord answers, in the CLI's own form."""
         event = str(said.get("hook_event_name", ""))
+        self._session = str(said.get("session_id", self._session))
         try:
             out = await in_thread(lambda: self._asked(dict(said)))
         except (Refusal, OSError, ValueError) as bad:
@@ -113,7 +133,7 @@ class ClaudeLeases:
 
         The CLI asks it only where its rules would ask a person, so it does not see every write:
         `hooks` do. Beside them it asks nothing twice. Alone it leases the whole file, until the
-        client's agent leaves.
+        session is released.
         """
 
         async def ask(

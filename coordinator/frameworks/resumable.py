@@ -76,7 +76,7 @@ class ResumableStep:
         self._label = _name(label)
         self._state = StateDir(self._root)
         name = hashlib.sha256(key.encode()).hexdigest()[:40]
-        self._folder = self._state.path / "steps"
+        self._folder = self._state.steps
         self._lock, self._file = self._folder / f"{name}.lock", self._folder / f"{name}.json"
         self._descriptor = -1
         self._record: dict[str, Any] = {}

@@ -7,7 +7,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from agents import Model, ModelResponse, Usage
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 
 
 def call(tool: str, call_id: str = "c1", **arguments: Any) -> ResponseFunctionToolCall:

@@ -193,6 +193,22 @@ def test_a_cli_that_would_go_on_where_its_hook_has_failed_is_not_used(client: Cl
         asyncio.run(main())
 
 
+def test_a_session_that_is_over_holds_nothing(client: Client, repo: Repo) -> None:
+    async def allows(tool: str, given: dict[str, Any], context: ToolPermissionContext) -> Any:
+        return PermissionResultAllow()
+
+    async def main() -> None:
+        async with ClaudeLeases(client) as leases:
+            options = ClaudeAgentOptions(hooks=leases.hooks(), can_use_tool=leases.can_use_tool(allows))
+            await leases.hook(hook(repo, "PreToolUse", "Write", write(repo, "one.py"))["input"], "t1", None)
+            await leases.hook(hook(repo, "PostToolUse", "Write", write(repo, "one.py"))["input"], "t1", None)
+            await options.can_use_tool("Write", write(repo, "two.py"), ToolPermissionContext(tool_use_id="t2"))
+            assert set(held(client)) == {"one.py", "two.py"}
+
+    asyncio.run(main())
+    assert held(client) == {}
+
+
 # ------------------------------------------------------------ can_use_tool
 
 
