@@ -6,39 +6,36 @@ from __future__ import annotations
 import contextlib
 import queue
 import sys
-import tempfile
 import threading
 import time
-from pathlib import Path
 
 from coordinator.client.client import Client
 from coordinator.frameworks.mutex import acquire_agent_lock
 from coordinator.frameworks.postponing import StepPostponed
 
 WORKERS, BOOKINGS = 4, 10
+balances = {"user-42": 0}
 retry_queue: queue.Queue[StepPostponed] = queue.Queue()
 
 
-def book(client: Client, balance: Path, user_id: str, cents: int) -> None:
+def book(client: Client, user_id: str, cents: int) -> None:
     with acquire_agent_lock(user_id, lock_timeout=45, client=client, step="book",
                             arguments={"user_id": user_id, "cents": cents},
                             on_blocked=retry_queue.put):
-        before = int(balance.read_text())
+        before = balances[user_id]
         time.sleep(0.001)  # another thread runs here: without the lock it would read the same
-        balance.write_text(str(before + cents))
+        balances[user_id] = before + cents
 
 
-def worker(client: Client, balance: Path) -> None:
+def worker(client: Client) -> None:
     for _ in range(BOOKINGS):
         with contextlib.suppress(StepPostponed):  # it is in the queue, with all that it needs
-            book(client, balance, "user-42", 1)
+            book(client, "user-42", 1)
 
 
 def main() -> int:
-    balance = Path(tempfile.mkdtemp()) / "balance"
-    balance.write_text("0")
     with Client(agent="bookings") as client:
-        workers = [threading.Thread(target=worker, args=(client, balance)) for _ in range(WORKERS)]
+        workers = [threading.Thread(target=worker, args=(client,)) for _ in range(WORKERS)]
         for one in workers:
             one.start()
         for one in workers:
@@ -47,9 +44,9 @@ def main() -> int:
         while not retry_queue.empty():
             step = retry_queue.get()
             assert step.arguments is not None
-            book(client, balance, **step.arguments)
-    print(f"{postponed} steps were postponed; balance {balance.read_text()}")
-    return 0 if int(balance.read_text()) == WORKERS * BOOKINGS else 1
+            book(client, **step.arguments)
+    print(f"{postponed} steps were postponed; {balances}")
+    return 0 if balances["user-42"] == WORKERS * BOOKINGS else 1
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class Postpones(Protocol):
     to the caller in place of that, for the step was not kept.
     """
 
-    def __call__(self, step: StepPostponed) -> None:
+    def __call__(self, step: StepPostponed, /) -> None:
         """Keep it."""
         ...
 
