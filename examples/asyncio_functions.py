@@ -16,7 +16,7 @@ client = Client(agent="bookings")
 @guarded(lambda account, cents: f"key:account:{account}", client=client, wait=60)
 async def book(account: str, cents: int) -> int:
     before = balances[account]
-    await asyncio.sleep(0)  # another coroutine runs here: without the lease it would read the same
+    await asyncio.sleep(0.05)  # others run here: without the lease they would read the same
     balances[account] = before + cents
     return current().fencing_token  # rises with each grant: hand it to what you write to
 

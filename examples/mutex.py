@@ -23,7 +23,7 @@ def book(client: Client, user_id: str, cents: int) -> None:
                             arguments={"user_id": user_id, "cents": cents},
                             on_blocked=retry_queue.put):
         before = balances[user_id]
-        time.sleep(0.001)  # another thread runs here: without the lock it would read the same
+        time.sleep(0.02)  # others run here: without the lock they would read the same
         balances[user_id] = before + cents
 
 

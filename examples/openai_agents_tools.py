@@ -30,7 +30,7 @@ client = Client(agent="editors")
 async def append(path: str, line: str) -> str:
     """Append a line to a file."""
     before = Path(path).read_text()
-    await asyncio.sleep(0.01)  # another call runs here: without the lease it would read the same
+    await asyncio.sleep(0.05)  # others run here: without the lease they would read the same
     Path(path).write_text(before + line + "\n")
     return "appended"
 

@@ -157,6 +157,22 @@ def test_a_fork_is_another_holder(client: Client, repo: Repo) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+def test_a_fork_within_a_call_is_another_holder(client: Client) -> None:
+    with acquire_agent_lock("a", client=client):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                with acquire_agent_lock("a", client=client):
+                    code = 2
+            except StepPostponed:
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert list(held(client)) == ["key:agent-lock:a"]
+
+
 @pytest.mark.parametrize(("subject", "key"), [
     ("42", "key:agent-lock:42"), (42, "key:agent-lock:42"), ("auth0|7", "key:agent-lock:auth0|7"),
     ("a:b", "key:agent-lock:a%3Ab"), ("a%3Ab", "key:agent-lock:a%253Ab"), ("key:account:1", "key:account:1"),
