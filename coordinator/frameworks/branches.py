@@ -25,8 +25,9 @@ from coordinator.client.locating import locate_root
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: A sub-agent that was not heard of for so long (seconds) counts as silent: its process is gone.
-SILENCE_S = 3600.0
+#: An agent that was not heard of for so long (seconds) counts as silent: its process is gone. No
+#: shorter, for what a silent one holds is closed, and a lease may last a day without a word.
+SILENCE_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
