@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents battery regions-corpus bench bench-growth screenshot clean merge-corpus merge-history
+.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents test-frameworks battery regions-corpus bench bench-growth screenshot clean merge-corpus merge-history
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -58,6 +58,10 @@ agents:          ## install the real coding agents that test-agents runs, at pin
 
 test-agents: setup agents  ## real coding agents against a scripted model, offline
 	@$(BIN)/python -m pytest -m agents -n 2 --dist worksteal $(OPTIONS) tests/agents
+
+test-frameworks: setup  ## LangGraph, the OpenAI Agents SDK and the Claude Agent SDK, offline, against a scripted model
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group frameworks
+	@$(BIN)/python -m pytest -m frameworks -n 2 --dist worksteal tests/frameworks
 
 battery: setup agents  ## attack what others hold, and do ordinary work, by real coding agents; keep what comes out
 	@COORD_TEST_BATTERY_WRITE=1 $(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents/test_battery.py

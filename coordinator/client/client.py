@@ -106,6 +106,10 @@ class Client:
         for wire in (self._wire, *tuple(self._busy)):
             wire.hang_up()
 
+    def starts_nothing(self) -> None:
+        """From now on no coordinator is started where none runs: DAEMON_DOWN in place of that."""
+        self._wire.autostart = False
+
     @property
     def token(self) -> str | None:
         """The agent's token, once it is registered."""
@@ -268,13 +272,19 @@ class Client:
         """
         got = self.acquire(*resources, ttl=ttl, mode=mode, wait=wait, description=description,
                            retry=False)
-        held = Held(self, got, ttl, stall)
-        held._start()
+        held = self.hold(got, ttl=ttl, stall=stall)
         try:
             yield held
         finally:
-            held._finish()
+            held.end()
         held.check()
+
+    def hold(self, got: rq.Acquired, *, ttl: float = 60.0, stall: float | None = None) -> Held:
+        """Renew in the background what was acquired, every third of `ttl` (seconds), until
+        `Held.end` is called: for whoever's body is no `with`. See `lease`."""
+        held = Held(self, got, ttl, stall)
+        held._start()
+        return held
 
 
 class Held:
@@ -342,11 +352,19 @@ class Held:
                     self._lost = f"it could not be renewed in time: {refusal.message}"
                     return
 
-    def _finish(self) -> None:
+    def end(self, *, release: bool = True) -> None:
+        """Renew no more and, with `release`, give back what was not held before. What is not given
+        back stays until it lapses. `check` tells whether all was held to the end.
+
+        Raises:
+            Refusal: the coordinator cannot be reached.
+        """
         if self._process != os.getpid():
             return  # a forked child leaves the body: the lease is its parent's
         self._done.set()
         self._thread.join()
+        if not release:
+            return
         mine = [lease.resource for lease in self.leases if not lease.reentrant]
         if not mine or self._lost is not None:
             return

@@ -113,6 +113,11 @@ class StateDir:
         return self.path / "http"
 
     @property
+    def steps(self) -> Path:
+        """Who runs which step of a resumable program, with its tokens (0600)."""
+        return self.path / "steps"
+
+    @property
     def runs(self) -> Path:
         """Logs of launched agents."""
         return self.path / "runs"

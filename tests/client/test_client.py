@@ -187,7 +187,7 @@ def test_a_forked_child_speaks_for_itself_and_ends_no_lease_of_its_parent(repo: 
             code = 1
             try:
                 ann.acquire("key:child")
-                held._finish()
+                held.end()
                 code = 0
             finally:
                 os._exit(code)

@@ -1,0 +1,227 @@
+"""A holder for each concurrent call of one program.
+
+A client is one agent, and a holder never conflicts with itself: two coroutines that share a client
+would both be granted the same resource. So each call gets a sub-agent of the client's agent, with a
+client of its own, for as long as it runs; sub-agents are used again, so a program has as many as it
+ever had calls at once. Calls nested in one task (or thread) are one holder; a task that is started
+within is another. Takes no lease itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+
+from coordinator.client.client import Client, Held
+from coordinator.client.locating import locate_root
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: An agent that was not heard of for so long (seconds) counts as silent: its process is gone. No
+#: shorter, for what a silent one holds is closed, and a lease may last a day without a word.
+SILENCE_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """What runs around this code, in this task or thread."""
+
+    owner: object
+    branches: Branches | None
+    client: Client | None
+    held: Held
+
+
+_here: ContextVar[_Here | None] = ContextVar("coord_branch", default=None)
+
+
+def owner() -> object:
+    """Whatever runs one thing after the other here: the task in an event loop, else the thread."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return task if task is not None else threading.current_thread()
+
+
+def current() -> Held:
+    """The innermost lease around this code, also in a task or thread that was started within it:
+    its `fencing_token`, and `check()`, which raises if it was lost.
+
+    Raises:
+        LookupError: no guarded call is around it.
+    """
+    here = _here.get()
+    if here is None:
+        raise LookupError("No lease is held here: call this within a guarded function.")
+    return here.held
+
+
+@contextlib.contextmanager
+def holding(held: Held, branches: Branches | None = None,
+            client: Client | None = None) -> Iterator[None]:
+    """Have `held` be the body's `current` lease, in this task or thread, and its nested calls of
+    these branches be those of `client`."""
+    mark = _here.set(_Here(owner(), branches, client, held))
+    try:
+        yield
+    finally:
+        _here.reset(mark)
+
+
+class Branches:
+    """The sub-agents of one client's agent.
+
+    Args:
+        client: whose sub-agents they are. It stays the caller's to keep and to close.
+
+    Attributes:
+        process: the one whose they are: a fork's are others.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._parent = weakref.ref(client)
+        self._lock = threading.Lock()
+        self._idle: list[Client] = []
+        self._spent: set[Client] = set()
+        self.process = os.getpid()
+
+    @property
+    def _client(self) -> Client:
+        client = self._parent()
+        assert client is not None, "whoever calls has it"
+        return client
+
+    def around(self) -> Client | None:
+        """Whose nested call this is; None if nothing of these branches is around it."""
+        here = _here.get()
+        if here is None or here.branches is not self or here.owner is not owner():
+            return None
+        return here.client if self.process == os.getpid() else None
+
+    def take(self) -> Client:
+        """A holder that nobody else is, until it is given back.
+
+        Raises:
+            Refusal: the client's own agent cannot register one.
+        """
+        with self._lock:
+            if self.process != os.getpid():  # a fork: those are the parent's
+                self._idle, self.process = [], os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        with _making:  # two that register it at once would make it two agents
+            parent = self._client.name()
+        made = _registered(self._client, rq.Register(
+            agent=f"{parent}.1", parent=parent, profile="python", unique=True,
+            description=f"a concurrent call of {parent}"))
+        return Client(self._client.root, agent=made.agent, token=made.token)
+
+    def give_back(self, client: Client) -> None:
+        """It holds nothing any more; another call may have it. (One that was spent leaves.)"""
+        with self._lock:
+            if self.process != os.getpid():
+                return
+            if client not in self._spent:
+                self._idle.append(client)
+                return
+            self._spent.discard(client)
+        with contextlib.suppress(Refusal):
+            self.end(client)
+
+    def spend(self, client: Client) -> None:
+        """It may hold more than its call knows of: nobody is to have it after."""
+        with self._lock:
+            self._spent.add(client)
+
+    def end(self, client: Client) -> None:
+        """What it holds, or waits for, ends now; nobody else gets it.
+
+        Raises:
+            Refusal: the coordinator cannot be reached: it ends when its leases lapse.
+        """
+        client.close()
+        self._client.call(rq.Leave(agent=str(client.agent), reason="its call has ended"))
+
+    def close(self) -> None:
+        """The idle ones leave."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for one in idle if self.process == os.getpid() else ():
+            with contextlib.suppress(Refusal):
+                self.end(one)
+
+
+def register(client: Client, description: str = "") -> None:
+    """Have a client become an agent of its own, which counts as silent when nobody has heard of it
+    for `SILENCE_S`.
+
+    Raises:
+        Refusal: the coordinator cannot be reached.
+    """
+    try:
+        client.register(silence_s=SILENCE_S, description=description)
+    except Refusal as refusal:
+        if refusal.code is not Code.INVALID:
+            raise
+        client.register(description=description)  # so long a silence is not possible here
+
+
+def _registered(client: Client, request: rq.Register) -> rq.Registered:
+    request.silence_s = SILENCE_S
+    try:
+        return client.call(request)
+    except Refusal as refusal:
+        if refusal.code is not Code.INVALID:
+            raise
+    request.silence_s = None  # in this repository that is too long for any lease
+    return client.call(request)
+
+
+_of_clients: weakref.WeakKeyDictionary[Client, Branches] = weakref.WeakKeyDictionary()
+_of_roots: dict[tuple[Path, int], tuple[Client, Branches]] = {}
+_making = threading.Lock()
+
+
+def branches_of(client: Client | None) -> Branches:
+    """Those of this client; without one, this process's own for the repository around the working
+    directory, which leave when the process ends.
+
+    Raises:
+        Refusal: the coordinator cannot be reached.
+    """
+    with _making:
+        if client is not None:
+            if client not in _of_clients:
+                _of_clients[client] = Branches(client)
+            return _of_clients[client]
+        here = locate_root(), os.getpid()
+        if here not in _of_roots:
+            own = Client(here[0])
+            given = own.token is not None  # the agent in whose session this process runs
+            if not given:
+                register(own)
+            _of_roots[here] = own, Branches(own)
+            atexit.register(_leave, own, _of_roots[here][1], given)
+        return _of_roots[here][1]
+
+
+def _leave(client: Client, branches: Branches, given: bool) -> None:
+    """The process ends: its agent leaves, with its sub-agents; they alone, where the agent is not
+    this process's own."""
+    if branches.process != os.getpid() or client.token is None:
+        return
+    client.starts_nothing()  # where nobody serves any more, what is held lapses
+    if given:
+        branches.close()
+        return
+    with contextlib.suppress(Refusal, OSError):
+        client.call(rq.Leave(agent=client.name(), reason="its process has ended"))

@@ -1,0 +1,116 @@
+"""A mutex for business code: one agent (or request, or job) at a time works on a subject.
+
+    with acquire_agent_lock(user_id, lock_timeout=45):
+        ...                     # nobody else has this user's lock; it is renewed in the background
+
+Owns the name of the key that a bare id becomes. Queues nothing: whoever is to run a step later is
+handed it (`postponing`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import unicodedata
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from coordinator.client.client import Client, Held
+from coordinator.frameworks.branches import branches_of, holding
+from coordinator.frameworks.postponing import Postpones, postponed
+from coordinator.words import resource_names
+from coordinator.words.refusals import Code, Refusal
+
+#: What the key of a bare id begins with.
+PREFIX = "key:agent-lock:"
+
+
+def lock_key(subject: str | int | uuid.UUID) -> str:
+    """The resource that a subject is locked by.
+
+    A bare id is one part of a key: `42` is `key:agent-lock:42`, and `a:b` is
+    `key:agent-lock:a%3Ab`, for a colon would make it a part of `a`. What begins with `key:` is
+    taken as it is.
+
+    Raises:
+        Refusal: INVALID: it is empty, has white space around it or signs that cannot be seen, or is
+            neither text nor a number.
+    """
+    if isinstance(subject, bool) or not isinstance(subject, str | int | uuid.UUID):
+        raise _invalid(subject, "it is neither a text, nor a whole number, nor a UUID")
+    text = str(subject)
+    if not text.strip():
+        raise _invalid(subject, "it is empty: everybody without an id would share one lock")
+    if text != text.strip():
+        raise _invalid(subject, "it has white space around it, so it would be another lock than "
+                       "the same id without")
+    if any(unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") for sign in text):
+        raise _invalid(subject, "it has signs in it that cannot be seen")
+    if text.startswith("key:"):
+        key = text
+    else:
+        key = PREFIX + text.replace("%", "%25").replace(":", "%3A").replace("*", "%2A")
+    resource_names.parse(key)
+    return key
+
+
+@contextlib.contextmanager
+def acquire_agent_lock(
+    subject: str | int | uuid.UUID, lock_timeout: float = 45.0, *, client: Client | None = None,
+    wait: float = 0.0, description: str = "", step: str = "",
+    arguments: Mapping[str, Any] | None = None, on_blocked: Postpones | None = None,
+    stall: float | None = None,
+) -> Iterator[Held]:
+    """Hold the subject's lock while the body runs.
+
+    Two threads, tasks or processes never have it at once, also with one `client`: each call is a
+    holder of its own (a sub-agent of the client's agent). A call within a call, in one thread or
+    task, is the same holder.
+
+    Args:
+        subject: an id, see `lock_key`.
+        lock_timeout: seconds after which the lock is free again should this process die. While it
+            lives, it is renewed.
+        client: whose sub-agent holds it; default: this process's own.
+        wait: seconds to stand in line if it is held.
+        step, arguments: how a step that is postponed is to be run again, and with what.
+        on_blocked: gets the postponed step before it is raised.
+        stall: seconds after which a body that has not called `progress()` loses the lock.
+
+    Raises:
+        StepPostponed: somebody else holds it; the body was not entered.
+        LeaseLost: it was lost while the body ran.
+        Refusal: INVALID, DAEMON_DOWN and the like.
+    """
+    key = lock_key(subject)
+    branches = branches_of(client)
+    around = branches.around()
+    branch = around or branches.take()
+    sound = False
+    try:
+        try:
+            got = branch.acquire(key, ttl=lock_timeout, wait=wait, description=description or step,
+                                 retry=False)
+        except Refusal as refusal:
+            sound = refusal.code is Code.LOCKED
+            raise postponed(refusal, resources=[key], step=step, arguments=arguments,
+                            on_blocked=on_blocked) from refusal
+        held = branch.hold(got, ttl=lock_timeout, stall=stall)
+        with holding(held, branches, branch):
+            try:
+                yield held
+            finally:
+                held.end()
+                sound = not held.lost
+        held.check()
+    finally:
+        if around is None and sound:
+            branches.give_back(branch)
+        elif around is None:
+            with contextlib.suppress(Refusal):
+                branches.end(branch)
+
+
+def _invalid(subject: object, why: str) -> Refusal:
+    return Refusal(Code.INVALID, f"{subject!r} cannot be locked: {why}. Nothing was done.",
+                   next="Give the id itself, or a resource: `key:NAME:ID`.")

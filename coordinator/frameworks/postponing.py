@@ -1,0 +1,89 @@
+"""A step that could not begin, since somebody else holds what it writes: all that is needed to run
+it later, as an exception.
+
+Owns the exception and the seam to whoever keeps such steps (`Postpones`). Keeps no step itself, and
+never runs one again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from coordinator.words.refusals import Code, Refusal
+
+#: When to try again, where the coordinator does not say (seconds).
+RETRY_S = 15.0
+
+
+class StepPostponed(Exception):
+    """Somebody else holds what the step needs. Nothing of it was run.
+
+    Attributes:
+        step: the step's name: whoever takes it up again finds the code by it.
+        arguments: what it was called with, as JSON has it; None if that is no JSON: then only its
+            caller can run it again.
+        resources: what it needs, as it was asked for.
+        holder: the agent that holds the first of it; empty if only others in line stand before.
+        retry_after_s: when it is worth while to try again, in seconds.
+        refusal: coord's own words, with conflicts, excerpts and the task offered meanwhile.
+    """
+
+    def __init__(
+        self, refusal: Refusal, *, resources: Sequence[str], step: str = "",
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(f"{step + ': ' if step else ''}{refusal.message}")
+        conflicts = refusal.facts.get("conflicts") or [{}]
+        held = [one for one in conflicts if not one.get("waiting")] or conflicts
+        self.step = step
+        self.arguments = _as_json(arguments)
+        self.resources = tuple(resources)
+        self.holder = str(held[0].get("holder", ""))
+        self.retry_after_s = float(refusal.facts.get("retry_after_s") or RETRY_S)
+        self.refusal = refusal
+
+    def body(self) -> dict[str, Any]:
+        """All of it as JSON has it, for a queue or a graph's state."""
+        return {
+            "step": self.step, "arguments": self.arguments, "resources": list(self.resources),
+            "holder": self.holder, "retry_after_s": self.retry_after_s,
+            "refusal": self.refusal.body(),
+        }
+
+
+class Postpones(Protocol):
+    """Keeps a postponed step, to be run again: a retry queue of any kind.
+
+    Called once for each step, before `StepPostponed` is raised to its caller. What it raises goes
+    to the caller in place of that, for the step was not kept.
+    """
+
+    def __call__(self, step: StepPostponed, /) -> None:
+        """Keep it."""
+        ...
+
+
+def postponed(
+    refusal: Refusal, *, resources: Sequence[str], step: str = "",
+    arguments: Mapping[str, Any] | None = None, on_blocked: Postpones | None = None,
+) -> Exception:
+    """What to raise for a refusal: `StepPostponed`, which `on_blocked` was given first, if
+    somebody else holds the resources; the refusal itself, if time will not cure it."""
+    if refusal.code is not Code.LOCKED:
+        return refusal
+    step_ = StepPostponed(refusal, resources=resources, step=step, arguments=arguments)
+    if on_blocked is not None:
+        on_blocked(step_)
+    return step_
+
+
+def _as_json(arguments: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if arguments is None:
+        return None
+    try:
+        kept = json.loads(json.dumps(dict(arguments), allow_nan=False))
+    except (TypeError, ValueError):
+        return None
+    return kept if isinstance(kept, dict) else None
