@@ -282,6 +282,32 @@ CREATE INDEX changes_of_key ON changes (scope, n) WHERE state IN ('queued', 'giv
 CREATE INDEX changes_within ON changes (during) WHERE during IS NOT NULL;
 CREATE INDEX changes_by_close ON changes (closed_at) WHERE closed_at IS NOT NULL;
 
+-- Steps that were blocked and are tried again, or given up. waiting -> given -> done | waiting (after a
+-- rest) | dead; dead -> waiting | done | dropped. Transitions: coordinator/rules/steps.py.
+CREATE TABLE steps (
+    step_id      TEXT PRIMARY KEY,            -- S-n
+    n            INTEGER NOT NULL UNIQUE,
+    kind         TEXT NOT NULL CHECK (kind IN ('call', 'acquire', 'propose', 'webhook')),
+    name         TEXT NOT NULL,               -- the function, what is asked for, the address
+    agent        TEXT,                        -- who was blocked
+    resources    TEXT NOT NULL,               -- what it was refused for; a JSON list of names
+    content      TEXT NOT NULL,               -- arguments, request or event, in `blobs`
+    state        TEXT NOT NULL CHECK (state IN ('waiting', 'given', 'done', 'dead', 'dropped')),
+    attempts     INTEGER NOT NULL,
+    attempts_max INTEGER NOT NULL CHECK (attempts_max >= 1),
+    not_before   TEXT,
+    given_to     TEXT,
+    given_until  TEXT,
+    why          TEXT NOT NULL,
+    asked_at     TEXT NOT NULL,
+    closed_at    TEXT,
+    event        INTEGER,                     -- which event a webhook tells
+    CHECK ((state = 'given') = (given_to IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX steps_by_state ON steps (state, kind, n);
+CREATE INDEX steps_by_close ON steps (closed_at) WHERE closed_at IS NOT NULL;
+CREATE INDEX steps_by_event ON steps (event) WHERE event IS NOT NULL;
+
 -- What could not be served: a waiter, a task, a lapse. Nobody else waits for it; it is tried again.
 CREATE TABLE set_aside (
     what     TEXT NOT NULL CHECK (what IN ('waiter', 'task', 'lapse')),

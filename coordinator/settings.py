@@ -139,6 +139,15 @@ class Keys(Section, frozen=True):
     changes_max: Count = 10_000
 
 
+class Webhooks(Section, frozen=True):
+    """Addresses that are told of events, by HTTP POST; tried again until they answer 2xx."""
+
+    #: Address (http or https) -> kinds of events; an empty list: what waits for a person.
+    urls: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    timeout_s: Seconds = 10.0
+    attempts_max: Count = 8
+
+
 class Signalling(Section, frozen=True):
     """Hints on tasks and resources, and how dispatch weighs them."""
 
@@ -177,6 +186,7 @@ class Settings(Section, frozen=True):
     hooks: Hooks = Hooks()
     signals: Signalling = Signalling()
     state: Keys = Keys()
+    webhooks: Webhooks = Webhooks()
 
 
 def _below(bound: float) -> Callable[[Any], bool]:
@@ -210,6 +220,7 @@ WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "database.backup_every_s": (_above(7 * _DAY), "backups are rare"),
     "database.keep_days": (_below(1), "the log is soon cut"),
     "hooks.git_wide": (_is("allow"), "agents may undo each other's work with git"),
+    "webhooks.urls": (bool, "events of this repository are sent to another machine"),
     "hooks.confine": (_is(False), "shell commands can write what others hold"),
 }
 

@@ -40,6 +40,7 @@ from coordinator.daemon.schedule import Schedule
 from coordinator.daemon.session_processes import SessionProcesses
 from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.watch_bridge import WatchBridge
+from coordinator.daemon.webhooks import Webhooks
 from coordinator.daemon.writer import Writer
 from coordinator.files import coordinators
 from coordinator.files.canonical import Tree
@@ -220,6 +221,10 @@ class Daemon:
         )
         guard.comparison.on_late = self._watch_bridge.look_at
         self._watch_bridge.open()
+        self._webhooks = Webhooks(self.router.engine, self.service, self.router.look)
+        if self._webhooks.wanted:
+            self._webhooks.begin()
+            self.router.subscribe(self._webhooks.events_came)
         self._landings = LandingRecovery(self._loop, self.state, self._tell_landing)
         self._landings.look()
         self._backups = Backups(self._loop, self.state, self.settings.database, self._ground,
@@ -311,6 +316,7 @@ class Daemon:
         if self._ground.lost() is not None:
             return
         self.router.tend()
+        self._webhooks.tend()
         made = self.router.look(self._living.sections)
         if isinstance(made, list):
             self.service.archive.living(made)

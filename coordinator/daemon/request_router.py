@@ -51,7 +51,7 @@ log = logging.getLogger("coord.requests")
 #: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
 SLOW_READS = frozenset({"replay", "task_export"})
 #: Requests that wait for something to be done, by whoever asks.
-FOR_WORK = frozenset({"task_claim", "change_next"})
+FOR_WORK = frozenset({"task_claim", "change_next", "step_next"})
 #: Whether whoever asked has hung up.
 Gone = Callable[[], bool]
 #: Serves one kind of operation: (operation, request, token, answer, gone).
@@ -411,7 +411,8 @@ class RequestRouter:
         if due is True:
             self.tend_now()
         elif self._claims and self.look(
-                lambda v: v.row("any_lapsed", v.now) or v.row("changes_due", v.now)):
+                lambda v: v.row("any_lapsed", v.now) or v.row("changes_due", v.now)
+                or v.row("calls_due", v.now)):
             self.retry_claims()
 
     def tend_now(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from coordinator.looking.facts import AnyNeed
-from coordinator.service import landing, region_commits, signals
+from coordinator.service import dead_letters, landing, region_commits, signals, steps
 from coordinator.service.backlog import backlog, claims
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import commits
@@ -136,6 +136,15 @@ _ALL = [
     Operation(rq.ChangeFail, changes.fail),
     Operation(rq.ChangeShow, changes.show, until=changes.is_closed),
     Operation(rq.Changes, changes.listing),
+    Operation(rq.StepAdd, steps.add),
+    Operation(rq.StepNext, steps.give_next),
+    Operation(rq.StepDone, steps.done),
+    Operation(rq.StepFail, steps.fail),
+    Operation(rq.Steps, steps.listing),
+    Operation(rq.Dead, dead_letters.listing),
+    Operation(rq.DeadShow, dead_letters.show),
+    Operation(rq.DeadRetry, dead_letters.retry, needs_of=dead_letters.retry_needs),
+    Operation(rq.DeadDrop, dead_letters.drop),
     Operation(rq.GuardCheck, commits.check),
     Operation(rq.GuardOverride, commits.override),
     Operation(rq.GitTurn, None),

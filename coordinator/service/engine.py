@@ -131,7 +131,7 @@ async def serve_waiter(engine: Engine, svc: Service, acquisition: str) -> bool:
     value = await decide(engine, svc, lambda tx: waiting_line.serve(svc, tx, acquisition))
     if isinstance(value, Refusal):
         why = value.message
-        await engine.write(lambda tx: waiting_line.set_aside(tx, acquisition, why))
+        await engine.write(lambda tx: waiting_line.set_aside(svc, tx, acquisition, why))
         return False
     return bool(value)
 

@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -281,5 +281,30 @@ CREATE TABLE answered (
     PRIMARY KEY (asker, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX answered_by_age ON answered (at);
+""",
+    14: """
+CREATE TABLE steps (
+    step_id      TEXT PRIMARY KEY,
+    n            INTEGER NOT NULL UNIQUE,
+    kind         TEXT NOT NULL CHECK (kind IN ('call', 'acquire', 'propose', 'webhook')),
+    name         TEXT NOT NULL,
+    agent        TEXT,
+    resources    TEXT NOT NULL,
+    content      TEXT NOT NULL,
+    state        TEXT NOT NULL CHECK (state IN ('waiting', 'given', 'done', 'dead', 'dropped')),
+    attempts     INTEGER NOT NULL,
+    attempts_max INTEGER NOT NULL CHECK (attempts_max >= 1),
+    not_before   TEXT,
+    given_to     TEXT,
+    given_until  TEXT,
+    why          TEXT NOT NULL,
+    asked_at     TEXT NOT NULL,
+    closed_at    TEXT,
+    event        INTEGER,
+    CHECK ((state = 'given') = (given_to IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX steps_by_state ON steps (state, kind, n);
+CREATE INDEX steps_by_close ON steps (closed_at) WHERE closed_at IS NOT NULL;
+CREATE INDEX steps_by_event ON steps (event) WHERE event IS NOT NULL;
 """,
 }

@@ -273,3 +273,24 @@ class ChangeRow(Row, frozen=True):
     why: str
     asked_at: str
     closed_at: str | None
+
+
+class BlockedStepRow(Row, frozen=True):
+    """A step that was blocked. `resources`: a JSON list of names."""
+
+    step_id: str
+    n: int
+    kind: str
+    name: str
+    agent: str | None
+    resources: str
+    content: str
+    state: str
+    attempts: int
+    attempts_max: int
+    not_before: str | None
+    given_to: str | None
+    given_until: str | None
+    why: str
+    asked_at: str
+    closed_at: str | None

@@ -60,6 +60,9 @@ CASES: list[tuple[Code, rq.Request[Any], list[str] | None]] = [
     (Code.REGION_CHANGED, text_of("gone = 2\n", content_hash="sha256:0"), ["commit-region", "whole.py::something", "-a", "ann", "--hash", "sha256:0", "--from", "coord.toml"]),
     (Code.PARSE_INVALID, text_of("def something(:\n"), None),
     (Code.OUT_OF_SCOPE_EDIT, text_of("other = 2\n"), ["commit-region", "whole.py::something", "-a", "ann", "--from", "coord.toml"]),
+    (Code.UNKNOWN_KEY, rq.StateGet(key="key:nothing"), ["state", "get", "key:nothing"]),
+    (Code.UNKNOWN_CHANGE, rq.ChangeShow(change="K-99"), None),
+    (Code.UNKNOWN_STEP, rq.DeadShow(id="S-99"), ["dead", "show", "S-99"]),
     (Code.DEADLOCK, rq.Acquire(agent="hal", resources=["g.py"]), ["lock", "g.py", "-a", "hal"]),
     (Code.REVIEW_OPEN, rq.Acquire(agent="bob", resources=["half.py"]), ["lock", "half.py", "-a", "bob"]),
 ]
@@ -100,8 +103,8 @@ def test_the_cases_cover_the_catalogue() -> None:
     elsewhere = {
         Code.UNAUTHORIZED, Code.DAEMON_DOWN, Code.VERSION_SKEW, Code.STORAGE, Code.INTERNAL,
         Code.SHUTTING_DOWN, Code.FOREIGN, Code.UNTRUSTED,
-        Code.REQUIRE_ADDITIONAL_LOCKS, Code.ESCALATION_REQUIRED, Code.VERIFY_FAILED,
-    }  # below, in test_process, test_foreign, test_trust, test_machine, test_region_commits and launch/test_worktrees
+        Code.REQUIRE_ADDITIONAL_LOCKS, Code.ESCALATION_REQUIRED, Code.VERIFY_FAILED, Code.CONFLICT,
+    }  # below, in test_once, test_process, test_foreign, test_trust, test_machine, test_region_commits and launch/test_worktrees
     assert {code for code, _, _ in CASES} | elsewhere == set(CATALOGUE)
 
 

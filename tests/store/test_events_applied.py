@@ -92,6 +92,12 @@ LOG: list[ev.Event] = [
     ev.ChangeAsked(change="K-2", n=2, resource="key:a", scope="k/key/a/", agent="bob", content="state:4", attempts_max=1),
     ev.ChangeMoved(change="K-2", resource="key:a", state="queued", attempts=1, not_before="b", why="w"),
     ev.ChangesForgotten(changes=["K-1"]),
+    # steps
+    ev.StepAdded(step="S-1", n=1, step_kind="call", name="f", state="waiting", attempts=0, attempts_max=3, content="state:5", agent="ann", resources=["a"], not_before="b"),
+    ev.StepMoved(step="S-1", state="given", attempts=1, agent="bob", given_to="bob", given_until="u"),
+    ev.StepMoved(step="S-1", state="done", attempts=1, agent="bob"),
+    ev.StepAdded(step="S-2", n=2, step_kind="acquire", name="a", state="dead", attempts=1, attempts_max=1, content="state:6", why="w", event=3),
+    ev.StepsForgotten(steps=["S-1"]),
     # the line
     ev.WaiterQueued(acquisition_id="W-1", agent="ann", mode="exclusive", priority=2, asked_at="a", until="u", held=True, ttl_ms=3,
                     task="T-1", description="d", resources=[("b", "file", "p/b/"), ("d", "file", "p/d/")], met="p/m/"),

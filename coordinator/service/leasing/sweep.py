@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.looking.facts import Unready
-from coordinator.service import answered, signals, unserved
+from coordinator.service import answered, signals, steps, unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
 from coordinator.service.enforcement import renames
@@ -63,7 +63,8 @@ def anything_due(view: View) -> bool:
         return True
     if view.rows("tasks_backed_off", view.now, 1) or view.rows("aside_due", view.now, 1):
         return True
-    if view.rows("ripples_some", 1) or view.rows("changes_late", view.now):
+    if view.rows("ripples_some", 1) or view.rows("changes_late", view.now) or (
+            view.rows("steps_late", view.now)):
         return True
     return view.row("waiters_any") is not None and view.row("any_lapsed", view.now) is not None
 
@@ -73,7 +74,7 @@ async def tend(engine: Engine, svc: Service) -> None:
     await ripple(engine)
     await _retry_aside(engine, svc)
     await decide(engine, svc, tasks.offer_rested)
-    await decide(engine, svc, lambda tx: changes.late(svc, tx))
+    await decide(engine, svc, lambda tx: changes.late(svc, tx) + steps.late(svc, tx))
     waiting = _list(await engine.read(lambda v: waiting_line.everybody(svc, v)))
     if waiting:
         await _close_all(engine, svc)
@@ -128,6 +129,7 @@ def _tidy(tx: Tx) -> None:
     tasks.offer_rested(tx)
     signals.fade(tx)
     changes.forget(tx)
+    steps.forget(tx)
     answered.forget(tx)
     tx.offer_parked_on_nothing()
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from coordinator.looking.facts import Place
 from coordinator.rules import leases as rule
-from coordinator.service import unserved
+from coordinator.service import steps, unserved
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.leasing import circles, pending_unlocks, redirect, since_asked
@@ -117,7 +117,7 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
         return False
     waiter = WaiterRow(*raw)
     if waiter.until <= tx.now:
-        _waited_in_vain(tx, waiter)
+        _waited_in_vain(svc, tx, waiter)
         return False
     wanted, obstacles = _weighed(svc, tx, waiter)
     if obstacles.blocked or obstacles.closed:
@@ -127,7 +127,7 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
     return True
 
 
-def set_aside(tx: Tx, acquisition: str, why: str) -> None:
+def set_aside(svc: Service, tx: Tx, acquisition: str, why: str) -> None:
     """This waiter cannot be served: it keeps its place and is tried again, and whoever stands
     behind it is served meanwhile."""
     raw = tx.row("waiter_get", acquisition)
@@ -135,7 +135,7 @@ def set_aside(tx: Tx, acquisition: str, why: str) -> None:
         return
     waiter = WaiterRow(*raw)
     if waiter.until <= tx.now:
-        _waited_in_vain(tx, waiter)
+        _waited_in_vain(svc, tx, waiter)
         return
     unserved.put(tx, "waiter", acquisition, why, agent=waiter.agent, task=waiter.task_id)
     tx.freed += [(one.name, one.kind, one.scope) for one in _resources(tx, acquisition)]
@@ -150,15 +150,17 @@ def nobody_listens(tx: Tx, acquisition: str) -> None:
                                    held=False))
 
 
-def _waited_in_vain(tx: Tx, waiter: WaiterRow) -> None:
+def _waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow) -> None:
     """Its time in line is over. It was told that it would hear of the file, so it hears this."""
-    names = listed([one.name for one in _resources(tx, waiter.acquisition_id)])
+    wanted = [one.name for one in _resources(tx, waiter.acquisition_id)]
     step_out(tx, waiter, "timed out")
     if not waiter.held:
+        dead = steps.waited_in_vain(svc, tx, waiter, wanted)
         notices.post(
             tx, waiter.agent, "line",
-            f"You do not stand in line for {names} any more: it did not become free in time. Ask "
-            "again if you still need it.", acquisition_id=waiter.acquisition_id,
+            f"You do not stand in line for {listed(wanted)} any more: it did not become free in "
+            f"time. Ask again if you still need it. ({dead.step_id})",
+            acquisition_id=waiter.acquisition_id, step=dead.step_id,
         )
 
 
@@ -187,7 +189,7 @@ def serve_approved(
         wanted, obstacles = _weighed(svc, tx, waiter)
         check_looked(svc, tx, wanted, obstacles)
     except Refusal as refusal:  # the holder's answer stands; the asker is tried again later
-        set_aside(tx, waiter.acquisition_id, refusal.message)
+        set_aside(svc, tx, waiter.acquisition_id, refusal.message)
         return False
     if obstacles.leases or obstacles.closed or (obstacles.waiters and no_longer_than is None):
         return False

@@ -60,6 +60,7 @@ from coordinator.store.events.state import (
     ChangesForgotten,
     KeyWritten,
 )
+from coordinator.store.events.steps import StepAdded, StepMoved, StepsForgotten
 from coordinator.store.events.story import (
     CountersRaised,
     Noted,
@@ -116,6 +117,9 @@ __all__ = [
     "SetAside",
     "SignalLeft",
     "SignalsFaded",
+    "StepAdded",
+    "StepMoved",
+    "StepsForgotten",
     "Subject",
     "TakenUp",
     "TargetMoved",

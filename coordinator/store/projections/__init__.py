@@ -14,6 +14,7 @@ from coordinator.store.projections import (
     reviews,
     signals,
     state,
+    steps,
     story,
     waiting,
 )
@@ -34,7 +35,8 @@ def _nothing(db: Database, at: str, e: ev.Event) -> None:
 
 APPLY: dict[type[ev.Event], Apply] = {
     **agents.APPLY, **leases.APPLY, **waiting.APPLY, **backlog.APPLY, **reviews.APPLY,
-    **signals.APPLY, **state.APPLY, **story.APPLY,
+    **signals.APPLY, **state.APPLY, **steps.APPLY,
+    **story.APPLY,
     ev.AcquisitionRefused: _nothing,
     ev.UnleasedWrite: _nothing,
     ev.TargetMoved: _nothing,

@@ -65,6 +65,7 @@ SELECT hash FROM blobs WHERE hash NOT IN (
     UNION SELECT hash FROM baselines
     UNION SELECT content FROM state_versions WHERE content IS NOT NULL
     UNION SELECT content FROM changes
+    UNION SELECT content FROM steps
     UNION SELECT content_hash FROM waiter_resources WHERE content_hash IS NOT NULL
     UNION SELECT content FROM candidate_regions WHERE content IS NOT NULL
     UNION SELECT hash FROM agent_reads WHERE hash IS NOT NULL

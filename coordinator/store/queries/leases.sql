@@ -12,7 +12,7 @@ SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
             WHERE review_id LIKE 'C-%'),
            (SELECT coalesce(max(CAST(substr(data ->> 'review', 3) AS INTEGER)), 0) FROM events
             WHERE kind = 'verdict_begun' AND data ->> 'review' LIKE 'C-%')),
-       (SELECT coalesce(max(n), 0) FROM changes);
+       (SELECT coalesce(max(n), 0) FROM changes), (SELECT coalesce(max(n), 0) FROM steps);
 
 -- name: lease_insert
 -- In the schema's order of columns; nobody was warned yet.
@@ -142,6 +142,7 @@ SELECT hash, max(needed) FROM (
     UNION ALL SELECT hash, 0 FROM baselines
     UNION ALL SELECT content, 1 FROM state_versions
     UNION ALL SELECT content, 1 FROM changes
+    UNION ALL SELECT content, 1 FROM steps
     UNION ALL SELECT hash, 0 FROM agent_reads
     UNION ALL SELECT baseline_hash, kept FROM review_files
     UNION ALL SELECT flagged_hash, kept FROM review_files

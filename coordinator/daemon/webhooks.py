@@ -1,0 +1,181 @@
+"""Telling addresses of events: each delivery is a step on disk, tried again until it is answered.
+
+Owns when, and the request itself; what is told stands in the log. Nobody waits for it: the requests
+are made in a thread, one after the other. At least once: a crash in the middle tells it again, with
+the same number (`id`).
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.resources import program_version
+from coordinator.service import steps
+from coordinator.service.core import Service, ms
+from coordinator.service.views.story import event_reply
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import BlockedStepRow, LogRow
+from coordinator.words.refusals import Refusal
+
+log = logging.getLogger("coord.webhooks")
+#: Events that wait for a person: what an address is told of that names no kinds.
+FOR_PEOPLE = frozenset({"review_opened", "candidate_judged", "step_moved", "change_moved",
+                        "task_changed", "unlock_asked", "set_aside"})
+#: States that are told of, where an event of these kinds has one.
+_STATES = {"step_moved": "dead", "change_moved": "dead", "task_changed": "dead"}
+#: Events that one transaction notes, and deliveries that one round makes.
+AT_ONCE = 100
+
+
+class Webhooks:
+    """One per daemon; used from the loop's thread only.
+
+    Args:
+        look: runs a reading of the committed state; a `Refusal` is a value.
+    """
+
+    def __init__(self, engine: LoopEngine, service: Service,
+                 look: Callable[[Callable[[View], Any]], Any]) -> None:
+        self._engine, self._service, self._look = engine, service, look
+        self._settings = service.settings.webhooks
+        self._at: int | None = None  # the last event that was looked at
+        self._noting = self._sending = False
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody is to be told of anything."""
+        return bool(self._settings.urls)
+
+    def begin(self) -> None:
+        """Go on after the last event that a delivery was noted for; at first, from now on."""
+        def last(view: View) -> int:
+            noted = (view.row("webhook_last") or (None,))[0]
+            return int(noted if noted is not None else (view.row("event_last") or (0,))[0])
+
+        found = self._look(last)
+        self._at = found if isinstance(found, int) else None
+
+    def events_came(self) -> None:
+        """After a commit: note whom to tell of what."""
+        if self._at is None or self._noting:
+            return
+        rows = self._look(lambda view: view.rows(
+            "events_after", self._at, None, None, None, None, AT_ONCE))
+        if isinstance(rows, Refusal) or not rows:
+            return
+        told = [LogRow(*raw) for raw in rows]
+        own = self._look(lambda view: [row.seq for row in told if _of_webhook(view, row)])
+        due = [(url, row) for row in told for url, kinds in self._settings.urls.items()
+               if row.seq not in own and _wanted(row, kinds)]
+        self._at = told[-1].seq
+        if due:
+            self._noting = True
+            self._engine.task(self._engine.write(partial(self._note, due)), self._noted)
+        elif len(told) == AT_ONCE:
+            self.events_came()
+
+    def tend(self) -> None:
+        """Once a second: make the deliveries whose time has come."""
+        if self._sending:
+            return
+        rows = self._look(lambda view: view.rows("steps_due", "webhook", view.now, AT_ONCE))
+        if not isinstance(rows, Refusal) and rows:
+            self._sending = True
+            self._engine.task(self._send([BlockedStepRow(*raw) for raw in rows]), self._sent)
+
+    def _note(self, due: list[tuple[str, LogRow]], tx: Tx) -> None:
+        for url, row in due:
+            body = {"id": row.seq, "repository": self._service.root,
+                    "event": msgspec.to_builtins(event_reply(row))}
+            steps.put(self._service, tx, "webhook", url, msgspec.json.encode(body), agent=None,
+                      attempts_max=self._settings.attempts_max, event=row.seq)
+
+    def _noted(self, value: Any) -> None:
+        self._noting = False
+        self.events_came()  # more may have come meanwhile
+        self.tend()
+
+    def _sent(self, value: Any) -> None:
+        self._sending = False
+
+    async def _send(self, rows: list[BlockedStepRow]) -> None:
+        until_ms = ms(self._settings.timeout_s) * 2
+        for row in rows:
+            begun = await self._engine.write(partial(_begin, row.step_id, until_ms))
+            if isinstance(begun, Refusal):
+                continue
+            body = await self._engine.read(partial(_body, row.content))
+            why = await self._engine.do(partial(
+                _post, row.name, body or b"null", self._settings.timeout_s))
+
+            def end(tx: Tx, row: BlockedStepRow = row, why: Any = why) -> None:
+                now = steps.find(tx, row.step_id)
+                if why is None:
+                    steps.finished(tx, now)
+                else:
+                    steps.failed(self._service, tx, now, str(why))
+
+            await self._engine.write(end)
+
+
+def _begin(step: str, until_ms: int, tx: Tx) -> None:
+    steps.begin(tx, steps.find(tx, step), tx.later(until_ms))
+
+
+def _body(content: str, view: View) -> bytes | None:
+    return view.blob(content)
+
+
+def _wanted(row: LogRow, kinds: list[str]) -> bool:
+    if kinds:
+        return row.kind in kinds or "*" in kinds
+    if row.kind not in FOR_PEOPLE:
+        return False
+    data = msgspec.json.decode(row.data)
+    if row.kind == "candidate_judged":
+        return bool(data.get("remedy") == "person")
+    state = _STATES.get(row.kind)
+    return state is None or data.get("state") == state
+
+
+def _of_webhook(view: View, row: LogRow) -> bool:
+    """Whether it tells of a delivery: to tell of that would never end."""
+    step = msgspec.json.decode(row.data).get("step") if row.kind.startswith("step") else None
+    found = view.row("step_get", step) if step is not None else None
+    return row.kind == "steps_forgotten" or (
+        found is not None and BlockedStepRow(*found).kind == "webhook")
+
+
+def _post(url: str, body: bytes, timeout_s: float) -> str | None:
+    """Make one delivery; why it did not work, or None. In a thread."""
+    if not url.startswith(("http://", "https://")):
+        return "the address is neither http nor https"
+    request = urllib.request.Request(url, body, {
+        "Content-Type": "application/json", "User-Agent": f"coord/{program_version()}"})
+    try:
+        with _OPENER.open(request, timeout=timeout_s) as answer:
+            answer.read(1024)
+            return None if 200 <= answer.status < 300 else f"it answered {answer.status}"
+    except urllib.error.HTTPError as no:
+        return f"it answered {no.code}"
+    except (OSError, http.client.HTTPException, ValueError) as bad:
+        return f"{type(bad).__name__}: {bad}"[:300]
+
+
+class _Straight(urllib.request.HTTPRedirectHandler):
+    """An address is told, and no other: where it sends us on, that is an answer that is not 2xx."""
+
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_Straight)

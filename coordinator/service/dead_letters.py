@@ -1,0 +1,150 @@
+"""Dead letters: what was tried as often as it may be. One list of tasks, changes and steps; each is
+retried or dropped by the room that it belongs to."""
+
+from __future__ import annotations
+
+import msgspec
+
+from coordinator.looking.facts import AnyNeed, Whole
+from coordinator.service import steps
+from coordinator.service.backlog import tasks
+from coordinator.service.core import Actor, Service
+from coordinator.service.leasing import leases
+from coordinator.service.state import changes, values
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import BlockedStepRow, ChangeRow, TaskRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: Who acts where a person does and gives no name.
+PERSON = "a person"
+
+
+def listing(svc: Service, view: View, actor: Actor, req: rq.Dead) -> rq.DeadList:
+    """See `requests.Dead`."""
+    limit = max(1, min(req.limit, 1000))
+    found = [
+        *(_of_task(view, TaskRow(*raw)) for raw in view.rows("tasks_dead_newest", limit)),
+        *(_of_change(view, ChangeRow(*raw)) for raw in view.rows("changes_dead_newest", limit)),
+        *(_of_step(view, BlockedStepRow(*raw)) for raw in view.rows("steps_dead_newest", limit)),
+    ]
+    kept = [one for one in found if req.kind in (None, one.kind)]
+    kept.sort(key=lambda one: (one.since, one.id), reverse=True)
+    return rq.DeadList(items=kept[:limit])
+
+
+def show(svc: Service, view: View, actor: Actor, req: rq.DeadShow) -> rq.DeadLetter:
+    """See `requests.DeadShow`."""
+    row = _find(view, req.id)
+    if isinstance(row, TaskRow):
+        return _of_task(view, row, whole=True)
+    if isinstance(row, ChangeRow):
+        return _of_change(view, row, whole=True)
+    return _of_step(view, row, whole=True)
+
+
+def retry_needs(svc: Service, view: View, req: rq.DeadRetry) -> list[AnyNeed]:
+    """What to look at before a dead letter is tried again: the files of a place in line."""
+    try:
+        row = _find(view, req.id)
+    except Refusal:
+        return []
+    if not isinstance(row, BlockedStepRow) or row.kind != "acquire":
+        return []
+    names: list[str] = msgspec.json.decode(row.resources)
+    return [Whole(name) for name in names if ":" not in name or "/" in name]
+
+
+def retry(svc: Service, tx: Tx, actor: Actor, req: rq.DeadRetry) -> rq.DeadLetter:
+    """See `requests.DeadRetry`."""
+    row = _find(tx, req.id)
+    if isinstance(row, TaskRow):
+        told = _of_task(tx, row)
+        tasks.move(tx, row, "retry", attempts=0, why="put back by a person")
+    elif isinstance(row, ChangeRow):
+        told = _of_change(tx, row)
+        changes.revive(tx, row, PERSON)
+    elif row.kind == "acquire":
+        told = _of_step(tx, row)
+        _stand_in_line(svc, tx, actor, row)
+    else:
+        told = _of_step(tx, row)
+        steps.revive(svc, tx, row)
+    return told
+
+
+def drop(svc: Service, tx: Tx, actor: Actor, req: rq.DeadDrop) -> rq.DeadLetter:
+    """See `requests.DeadDrop`."""
+    row = _find(tx, req.id)
+    if isinstance(row, TaskRow):
+        told = _of_task(tx, row)
+        tasks.move(tx, row, "cancel", why="given up by a person", result=row.result)
+    elif isinstance(row, ChangeRow):
+        told = _of_change(tx, row)
+        changes.drop(tx, row, PERSON)
+    else:
+        told = _of_step(tx, row)
+        steps.drop(tx, row)
+    return told
+
+
+def _stand_in_line(svc: Service, tx: Tx, actor: Actor, row: BlockedStepRow) -> None:
+    """The agent stands in line again, or gets at once what it asked for.
+
+    Raises:
+        Refusal: it has left.
+    """
+    request = msgspec.convert(steps.content_of(tx, row), rq.Acquire)
+    given = leases.acquire(svc, tx, actor, request)
+    if isinstance(given, Refusal) and given.facts.get("acquisition_id") is None:
+        raise given
+    steps.finished(tx, row)
+
+
+def _find(view: View, text: str) -> TaskRow | ChangeRow | BlockedStepRow:
+    """The dead letter with this id.
+
+    Raises:
+        Refusal: UNKNOWN_TASK, UNKNOWN_CHANGE, UNKNOWN_STEP, BAD_TRANSITION.
+    """
+    name = text.strip().upper()
+    row: TaskRow | ChangeRow | BlockedStepRow
+    if name.startswith(changes.PREFIX):
+        row = changes.find(view, name)
+    elif name.startswith(steps.PREFIX):
+        row = steps.find(view, name)
+    else:
+        row = tasks.find(view, name)
+    if row.state != "dead":
+        raise Refusal(
+            Code.BAD_TRANSITION, f"{name} is {row.state}, not dead; it stays so.",
+            next="`coord dead list` shows what was given up.", state=row.state,
+        )
+    return row
+
+
+def _of_task(view: View, row: TaskRow, *, whole: bool = False) -> rq.DeadLetter:
+    content = msgspec.Raw(msgspec.json.encode(tasks.reply(view, row))) if whole else values.NULL
+    return rq.DeadLetter(
+        id=row.task_id, kind="task", what=row.title, agent=None, attempts=row.attempts,
+        why=row.result or "", since=row.updated_at, content=content,
+    )
+
+
+def _of_change(view: View, row: ChangeRow, *, whole: bool = False) -> rq.DeadLetter:
+    return rq.DeadLetter(
+        id=row.change_id, kind="change", what=row.key, agent=row.asked_by, attempts=row.attempts,
+        why=row.why, since=row.closed_at or row.asked_at, content=_kept(view, row.content, whole),
+    )
+
+
+def _of_step(view: View, row: BlockedStepRow, *, whole: bool = False) -> rq.DeadLetter:
+    return rq.DeadLetter(
+        id=row.step_id, kind=row.kind, what=row.name, agent=row.agent, attempts=row.attempts,
+        why=row.why, since=row.closed_at or row.asked_at, content=_kept(view, row.content, whole),
+    )
+
+
+def _kept(view: View, content: str, whole: bool) -> msgspec.Raw:
+    text = view.blob(content) if whole else None
+    return msgspec.Raw(text) if text is not None else values.NULL

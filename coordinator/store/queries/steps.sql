@@ -1,0 +1,68 @@
+-- name: step_put
+INSERT INTO steps (step_id, n, kind, name, agent, resources, content, state, attempts, attempts_max,
+    not_before, why, asked_at, closed_at, event) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: step_move
+UPDATE steps SET state = ?2, attempts = ?3, not_before = ?4, given_to = ?5, given_until = ?6,
+    why = ?7, closed_at = ?8 WHERE step_id = ?1;
+
+-- name: step_delete
+DELETE FROM steps WHERE step_id = ?;
+
+-- name: step_get
+SELECT step_id, n, kind, name, agent, resources, content, state, attempts, attempts_max, not_before,
+       given_to, given_until, why, asked_at, closed_at FROM steps WHERE step_id = ?;
+
+-- name: steps_list
+SELECT step_id, n, kind, name, agent, resources, content, state, attempts, attempts_max, not_before,
+       given_to, given_until, why, asked_at, closed_at FROM steps
+WHERE n > ?1 AND (?2 = 'all' OR state = ?2 OR (?2 = 'open' AND state IN ('waiting', 'given')))
+  AND (?3 IS NULL OR kind = ?3) ORDER BY n LIMIT ?4;
+
+-- name: steps_due
+-- Steps of a kind whose time has come, the oldest first.
+SELECT step_id, n, kind, name, agent, resources, content, state, attempts, attempts_max, not_before,
+       given_to, given_until, why, asked_at, closed_at FROM steps
+WHERE state = 'waiting' AND kind = ?1 AND (not_before IS NULL OR not_before <= ?2)
+ORDER BY n LIMIT ?3;
+
+-- name: calls_due
+SELECT 1 FROM steps WHERE state = 'waiting' AND kind = 'call' AND not_before <= ? LIMIT 1;
+
+-- name: webhook_last
+-- The last event that a delivery was noted for.
+SELECT max(event) FROM steps;
+
+-- name: steps_late
+SELECT step_id FROM steps WHERE state = 'given' AND given_until <= ? ORDER BY n LIMIT 200;
+
+-- name: steps_open
+SELECT count(*) FROM steps WHERE state IN ('waiting', 'given');
+
+-- name: steps_old
+SELECT step_id FROM steps WHERE closed_at <= ? AND state IN ('done', 'dropped')
+ORDER BY closed_at LIMIT ?;
+
+-- name: steps_dead_newest
+SELECT step_id, n, kind, name, agent, resources, content, state, attempts, attempts_max, not_before,
+       given_to, given_until, why, asked_at, closed_at FROM steps
+WHERE state = 'dead' ORDER BY closed_at DESC, n DESC LIMIT ?;
+
+-- name: tasks_dead_newest
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE state = 'dead' ORDER BY updated_at DESC, n DESC LIMIT ?;
+
+-- name: changes_dead_newest
+SELECT change_id, n, key, scope, asked_by, content, note, during, state, attempts, attempts_max,
+       not_before, given_to, given_until, version, why, asked_at, closed_at
+FROM changes WHERE state = 'dead' ORDER BY closed_at DESC, n DESC LIMIT ?;
+
+-- name: steps_dead_alike
+-- Dead places in line of one agent for the same resources.
+SELECT step_id FROM steps WHERE state = 'dead' AND kind = 'acquire' AND agent = ? AND resources = ?;
+
+-- name: steps_dead_left
+-- Dead places in line of agents that have left.
+SELECT step_id FROM steps s WHERE state = 'dead' AND kind = 'acquire'
+  AND NOT EXISTS (SELECT 1 FROM agents a WHERE a.agent = s.agent AND a.state <> 'gone') LIMIT 1000;
