@@ -308,6 +308,18 @@ CREATE INDEX steps_by_state ON steps (state, kind, n);
 CREATE INDEX steps_by_close ON steps (closed_at) WHERE closed_at IS NOT NULL;
 CREATE INDEX steps_by_event ON steps (event) WHERE event IS NOT NULL;
 
+-- Writes without a lease that came too late, by agent and resource; `in_a_row`: since it last wrote it.
+CREATE TABLE lost_writes (
+    agent     TEXT NOT NULL,
+    scope     TEXT NOT NULL,
+    resource  TEXT NOT NULL,
+    in_a_row  INTEGER NOT NULL,
+    total     INTEGER NOT NULL,
+    wasted_ms INTEGER NOT NULL,               -- between what it had read and its refusals
+    last_at   TEXT NOT NULL,
+    PRIMARY KEY (agent, scope)
+) STRICT, WITHOUT ROWID;
+
 -- What could not be served: a waiter, a task, a lapse. Nobody else waits for it; it is tried again.
 CREATE TABLE set_aside (
     what     TEXT NOT NULL CHECK (what IN ('waiter', 'task', 'lapse')),

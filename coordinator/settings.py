@@ -148,6 +148,15 @@ class Webhooks(Section, frozen=True):
     attempts_max: Count = 8
 
 
+class Strategies(Section, frozen=True):
+    """How resources are shared, by glob; what none names is leased before it is worked on."""
+
+    #: Glob of paths, or a key and what continues it -> its strategy; the last that matches counts.
+    by_glob: dict[str, Literal["pessimistic", "optimistic", "isolated"]] = msgspec.field(
+        default_factory=dict)
+    losses_max: Count = 3  # writes that an agent loses in a row before it gets a lease
+
+
 class Signalling(Section, frozen=True):
     """Hints on tasks and resources, and how dispatch weighs them."""
 
@@ -187,6 +196,7 @@ class Settings(Section, frozen=True):
     signals: Signalling = Signalling()
     state: Keys = Keys()
     webhooks: Webhooks = Webhooks()
+    strategies: Strategies = Strategies()
 
 
 def _below(bound: float) -> Callable[[Any], bool]:
@@ -220,6 +230,7 @@ WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "database.backup_every_s": (_above(7 * _DAY), "backups are rare"),
     "database.keep_days": (_below(1), "the log is soon cut"),
     "hooks.git_wide": (_is("allow"), "agents may undo each other's work with git"),
+    "strategies.by_glob": (bool, "files are written without a lease on them"),
     "webhooks.urls": (bool, "events of this repository are sent to another machine"),
     "hooks.confine": (_is(False), "shell commands can write what others hold"),
 }

@@ -31,6 +31,7 @@ from coordinator.daemon.compaction import Compaction
 from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.git_processes import GitProcesses
 from coordinator.daemon.ground import Ground
+from coordinator.daemon.kept_proposals import KeptProposals
 from coordinator.daemon.landing_recovery import LandingRecovery
 from coordinator.daemon.lock import take_lock
 from coordinator.daemon.look_workers import LookWorkers
@@ -222,6 +223,8 @@ class Daemon:
         guard.comparison.on_late = self._watch_bridge.look_at
         self._watch_bridge.open()
         self._webhooks = Webhooks(self.router.engine, self.service, self.router.look)
+        self._kept_proposals = KeptProposals(self.router.engine, self.service,
+                                             self.router.verdicts, self.router.look)
         if self._webhooks.wanted:
             self._webhooks.begin()
             self.router.subscribe(self._webhooks.events_came)
@@ -317,6 +320,7 @@ class Daemon:
             return
         self.router.tend()
         self._webhooks.tend()
+        self._kept_proposals.tend()
         made = self.router.look(self._living.sections)
         if isinstance(made, list):
             self.service.archive.living(made)

@@ -14,7 +14,15 @@ from typing import Any
 import msgspec
 
 from coordinator.looking.facts import AnyNeed
-from coordinator.service import dead_letters, landing, region_commits, signals, steps
+from coordinator.service import (
+    dead_letters,
+    landing,
+    lost_writes,
+    proposals,
+    region_commits,
+    signals,
+    steps,
+)
 from coordinator.service.backlog import backlog, claims
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import commits
@@ -102,6 +110,8 @@ _ALL = [
     Operation(rq.Withdraw, waiting_line.withdraw),
     Operation(rq.Locks, leases.locks),
     Operation(rq.CommitRegion, None, verdict=region_commits.course),
+    Operation(rq.Propose, None, verdict=proposals.course),
+    Operation(rq.LostWrites, lost_writes.listing),
     Operation(rq.RequestFile, unlock_requests.file, needs=unlock_requests.needs),
     Operation(rq.Requests, unlock_requests.listing),
     Operation(rq.RequestAnswer, unlock_requests.answer),

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from coordinator.files.content import digest, is_executable
-from coordinator.looking.facts import Lapsed, Unready
 from coordinator.looking.spliced import NewText, spliced
 from coordinator.meaning.languages import is_known
 from coordinator.rules.function_bodies import is_body_alone
@@ -23,23 +22,27 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.backlog import blackboard
+from coordinator.service.commit_journal import (
+    AGAIN_S,
+    TRIES,
+    Plan,
+    begin,
+    close,
+    is_window,
+    open_windows,
+)
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
 from coordinator.service.impact import refused
-from coordinator.service.leasing import grant
 from coordinator.service.leasing.leases import stale
 from coordinator.service.leasing.overlapping import near
-from coordinator.service.repository_files import Bytes
 from coordinator.service.review import verdicts
-from coordinator.service.review.verdict_words import stuck, taken_back
-from coordinator.service.review.verdict_words import warnings as left_over
 from coordinator.service.review.verdicts import (
     Aside,
     AsWho,
     Course,
     Journal,
     Pause,
-    Performed,
     Write,
 )
 from coordinator.store import events as ev
@@ -47,25 +50,19 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import file_names
 from coordinator.words import requests as rq
-from coordinator.words.refusals import HELD, Code, Refusal
+from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import (
     HEADER,
-    WINDOW,
     Resource,
     kind_of,
     path_of,
     path_scope,
     region_of,
     resource,
-    write_window,
 )
 
 #: Regions of one commit.
 REGIONS_MAX = 200
-#: While another writes one of its files a commit waits: so often, and so long each time (seconds).
-TRIES, AGAIN_S = 2000, 0.005
-#: How long a commit may hold the windows of its files (ms); a crash is met by the next start.
-HOLD_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +78,11 @@ class Right:
     after: str | None = None
 
 
-@dataclass(slots=True)
-class Plan:
-    """What a commit would write: a step for each file; what is there, and what it is to be."""
-
-    steps: list[ev.VerdictStep]
-    keeps: list[Bytes]
-    hashes: dict[str, str | None]
-    """Region -> the name of its content when all is written."""
-    warnings: list[str] = field(default_factory=list)
-
-
 def course(svc: Service, request: rq.CommitRegion) -> Course:
     """See `requests.CommitRegion`."""
     for _ in range(TRIES):
         opened = yield AsWho(partial(_open, svc, request))
-        if not (isinstance(opened, Refusal) and opened.code in HELD):
+        if not is_window(opened):
             break
         yield Pause(AGAIN_S)
     if isinstance(opened, Refusal):
@@ -111,7 +97,7 @@ def course(svc: Service, request: rq.CommitRegion) -> Course:
         begun = yield AsWho(partial(_begin, svc, request, name, rights, made))
     svc.at_work.discard(name)
     if not isinstance(begun, Journal):
-        yield Write(partial(_close, name))
+        yield Write(lambda tx: close(tx, name, request.agent))
         return begun
     answer = yield from verdicts.finish(svc, begun, after_crash=False)
     if isinstance(answer, Refusal):
@@ -131,27 +117,7 @@ def _open(svc: Service, request: rq.CommitRegion, tx: Tx,
     """
     rights = _rights(svc, tx, request)
     agents.acting(tx, actor, request.agent)
-    windows = {made.scope: made for made in (
-        write_window(one.path, svc.fold_case) for one in rights)}
-    rows = [LeaseRow(*raw) for scope in windows for raw in tx.rows("leases_at_scope", scope)]
-    for row in rows:
-        if row.expires_at > tx.now:
-            raise Refusal(
-                Code.LOCKED, f"{row.locked_by} writes {row.file_path.removeprefix(WINDOW)} just "
-                "now, and goes on doing so. Nothing was written.", next="Commit it again.",
-                retry_after_s=1,
-            )
-    if rows:
-        raise Unready(lapsed=[Lapsed(row.locked_by, row.task_id) for row in rows])
-    name = f"C-{tx.number('commit')}"
-    for one in windows.values():
-        token = tx.number("fencing")
-        tx.record(ev.LeaseGranted(
-            fencing_token=token, resource=one.name, agent=_holder(name),
-            expires_at=tx.later(HOLD_MS), lease_kind="key", mode="exclusive", scope=one.scope,
-            acquisition_id=f"A-{token}", ttl_ms=HOLD_MS, max_until=tx.later(HOLD_MS),
-            description=f"commits regions for {request.agent}",
-        ))
+    name = open_windows(svc, tx, request.agent, [one.path for one in rights], "commits regions")
     return name, rights
 
 
@@ -286,91 +252,7 @@ def _begin(svc: Service, request: rq.CommitRegion, name: str, rights: Sequence[R
     """
     if [one.token for one in _rights(svc, tx, request)] != [one.token for one in rights]:
         raise stale(rights[0].name)
-    for content in plan.keeps:
-        repository_files.keep(tx, content)
-    if not plan.steps:
-        return rq.RegionsCommitted(commit=name, warnings=plan.warnings, regions=[
-            rq.CommittedRegion(resource=one, content_hash=now)
-            for one, now in plan.hashes.items()])
-    tx.record(ev.VerdictBegun(review=name, agent=request.agent, task=None, what="commit",
-                              by=request.agent, note=_note(plan), steps=plan.steps))
-    begun = verdicts.journal_of(tx, name)
-    assert begun is not None  # it was recorded a moment ago
-    return begun
-
-
-def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[str] | Refusal:
-    """Note how it went: warnings, or why it was taken back. What is returned as a refusal is on
-    disk, too."""
-    agent = journal.verdict.by
-    for one in done.saved:
-        tx.keep_stored(one.name, one.size)
-    if done.state == "stuck":
-        return stuck(journal, done)
-    refusal = taken_back(svc, journal, done) if done.state == "back" else None
-    warnings = left_over(svc, done)
-    _close(journal.review, tx)
-    tx.record(ev.VerdictEnded(
-        review=journal.review, agent=agent, task=None, what="commit",
-        outcome="taken back" if refusal is not None else "done",
-        why=refusal.message if refusal is not None else " ".join(warnings),
-        saved=[(one.path, one.name) for one in done.saved],
-    ))
-    if refusal is not None:
-        return refusal
-    steps = [step for step in journal.steps if step.worktree is None]
-    written = [(step.path, step.new_hash) for step in steps]
-    seen: list[tuple[str, str | None, str | None]] = [(path, now, agent) for path, now in written]
-    noted = _noted(journal.verdict.note)
-    seen += [(name, now, agent) for name, now in noted]
-    blackboard.committed(svc, tx, agent, noted)
-    if seen:
-        tx.record(ev.VersionsSeen(versions=seen))
-    row = tx.agent(agent)
-    if row is not None and row.state != "gone":
-        _note_known(tx, agent, [(step.path, step.old_hash, step.new_hash) for step in steps])
-    return warnings
-
-
-def _note_known(tx: Tx, agent: str,
-                steps: Sequence[tuple[str, str | None, str | None]]) -> None:
-    """What the agent knows of these files now: (path, content before, after). Of one that had
-    changed since it read it, what it had read, and no more: it has not seen the rest by this."""
-    reads = {path: tx.row("read_get", agent, path) for path, _, _ in steps}
-    whole = [(path, new) for path, old, new in steps
-             if (known := reads[path]) is None or known[0] in (None, old)]
-    partly: list[tuple[str, str | None]] = [(path, str(known[0])) for path, old, _ in steps
-              if (known := reads[path]) is not None and known[0] not in (None, old)]
-    if whole:
-        tx.record(ev.ContentRead(agent=agent, reads=whole))
-    if partly:
-        tx.record(ev.ContentRead(agent=agent, reads=partly, partial=True))
-
-
-def close_left(svc: Service, tx: Tx) -> None:
-    """Close the windows of commits that a crash has ended before they began to write."""
-    for raw in tx.rows("leases_of_commits"):
-        row = LeaseRow(*raw)
-        name = row.locked_by.partition("/")[2]
-        if name not in svc.at_work and verdicts.journal_of(tx, name) is None:
-            grant.end(tx, row)
-
-
-def _close(name: str, tx: Tx) -> None:
-    """The write windows of a commit are free again."""
-    for raw in tx.rows("leases_of_holder", _holder(name)):
-        grant.end(tx, LeaseRow(*raw))
-
-
-def _holder(name: str) -> str:
-    return verdicts.holder(name)
-
-
-def _note(plan: Plan) -> str:
-    """What of each region is there when all is written, for the end, which may follow a crash."""
-    return "\n".join(f"{now or '-'} {name}" for name, now in plan.hashes.items())
-
-
-def _noted(note: str) -> list[tuple[str, str | None]]:
-    pairs = (line.partition(" ") for line in note.splitlines())
-    return [(name, None if now == "-" else now) for now, _, name in pairs]
+    begun = begin(tx, name, request.agent, plan)
+    return begun or rq.RegionsCommitted(commit=name, warnings=plan.warnings, regions=[
+        rq.CommittedRegion(resource=one, content_hash=now)
+        for one, now in plan.hashes.items()])

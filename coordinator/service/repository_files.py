@@ -132,6 +132,11 @@ def _snapshot(svc: Service, root: Root, path: str, most: int, keep: bool,
     return root.snapshot(path, most, strict=strict)
 
 
+def has_place(svc: Service, worktree: str | None, path: str) -> bool:
+    """Whether the directory is there in which a new file would be."""
+    return (Path(worktree or svc.root) / path).parent.is_dir()
+
+
 def stow(svc: Service, name: str, data: bytes) -> Bytes:
     """A content that was made, as if it had been looked at: what is large is kept at once."""
     stored = False

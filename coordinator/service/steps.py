@@ -152,6 +152,12 @@ def failed(svc: Service, tx: Tx, row: BlockedStepRow, why: str, *,
           not_before=tx.later(_rest(svc, tx, row.step_id, row.attempts)))
 
 
+def given_up(tx: Tx, row: BlockedStepRow, why: str) -> None:
+    """It cannot work, whatever is tried: a dead letter at once."""
+    _move(tx, row, "exhaust", why=why)
+    tell_dead(tx, row, why)
+
+
 def begin(tx: Tx, row: BlockedStepRow, until: str) -> BlockedStepRow:
     """The daemon itself is about to try it."""
     _move(tx, row, "give", attempts=row.attempts + 1, given_to="coord", given_until=until,

@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -306,5 +306,17 @@ CREATE TABLE steps (
 CREATE INDEX steps_by_state ON steps (state, kind, n);
 CREATE INDEX steps_by_close ON steps (closed_at) WHERE closed_at IS NOT NULL;
 CREATE INDEX steps_by_event ON steps (event) WHERE event IS NOT NULL;
+""",
+    15: """
+CREATE TABLE lost_writes (
+    agent     TEXT NOT NULL,
+    scope     TEXT NOT NULL,
+    resource  TEXT NOT NULL,
+    in_a_row  INTEGER NOT NULL,
+    total     INTEGER NOT NULL,
+    wasted_ms INTEGER NOT NULL,
+    last_at   TEXT NOT NULL,
+    PRIMARY KEY (agent, scope)
+) STRICT, WITHOUT ROWID;
 """,
 }

@@ -98,6 +98,11 @@ LOG: list[ev.Event] = [
     ev.StepMoved(step="S-1", state="done", attempts=1, agent="bob"),
     ev.StepAdded(step="S-2", n=2, step_kind="acquire", name="a", state="dead", attempts=1, attempts_max=1, content="state:6", why="w", event=3),
     ev.StepsForgotten(steps=["S-1"]),
+    # writes without a lease
+    ev.WriteLost(agent="ann", resource="a", scope="p/a/", wasted_ms=5),
+    ev.WriteLost(agent="ann", resource="a", scope="p/a/", wasted_ms=6),
+    ev.WriteLost(agent="bob", resource="a", scope="p/a/"),
+    ev.WriteStood(agent="ann", resource="a", scope="p/a/"),
     # the line
     ev.WaiterQueued(acquisition_id="W-1", agent="ann", mode="exclusive", priority=2, asked_at="a", until="u", held=True, ttl_ms=3,
                     task="T-1", description="d", resources=[("b", "file", "p/b/"), ("d", "file", "p/d/")], met="p/m/"),

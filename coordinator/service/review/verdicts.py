@@ -174,9 +174,9 @@ def resume(svc: Service, review: str) -> Course:
 
 def hold(svc: Service, tx: Tx) -> None:
     """Renew the leases of verdicts that have begun and not ended; those of what never began end."""
-    from coordinator.service import region_commits  # which is carried out by this
+    from coordinator.service import commit_journal  # which is carried out by this
 
-    region_commits.close_left(svc, tx)
+    commit_journal.close_left(svc, tx)
     for review in unfinished(tx):
         held = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", holder(review))]
         if held:
@@ -421,9 +421,9 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
 def _end(svc: Service, tx: Tx, journal: Journal, done: Performed) -> Any:
     if journal.verdict.what != "commit":
         return conclude(svc, tx, journal, done)
-    from coordinator.service import region_commits  # which is carried out by this
+    from coordinator.service import commit_journal  # which is carried out by this
 
-    return region_commits.conclude(svc, tx, journal, done)
+    return commit_journal.conclude(svc, tx, journal, done)
 
 
 def describe(view: View, row: ReviewRow) -> str:

@@ -49,6 +49,8 @@ SENTENCES: dict[str, str] = {
     "key_written": "{agent} wrote {resource}: version {version}",
     "change_asked": "{agent} asked for a change of {resource} ({change})",
     "change_moved": "{change}, of {resource}, is {state}",
+    "write_lost": "{agent} lost a write of {resource}: somebody had written before",
+    "write_stood": "{agent} has written {resource}",
     "step_added": "{step}, a {step_kind}, was put off: {name}",
     "step_moved": "{step} is {state}",
     "steps_forgotten": "steps that were done long ago are forgotten",

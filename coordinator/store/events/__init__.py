@@ -78,6 +78,7 @@ from coordinator.store.events.waiting import (
     WaiterLeft,
     WaiterQueued,
 )
+from coordinator.store.events.writes import WriteLost, WriteStood
 
 __all__ = [
     "ANY",
@@ -138,6 +139,8 @@ __all__ = [
     "WaiterChanged",
     "WaiterLeft",
     "WaiterQueued",
+    "WriteLost",
+    "WriteStood",
 ]
 
 #: Reads an event of any class, by its tag.

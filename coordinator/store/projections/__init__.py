@@ -17,6 +17,7 @@ from coordinator.store.projections import (
     steps,
     story,
     waiting,
+    writes,
 )
 from coordinator.store.projections.base import Apply, Database
 from coordinator.store.projections.parking import at_review, park
@@ -36,7 +37,7 @@ def _nothing(db: Database, at: str, e: ev.Event) -> None:
 APPLY: dict[type[ev.Event], Apply] = {
     **agents.APPLY, **leases.APPLY, **waiting.APPLY, **backlog.APPLY, **reviews.APPLY,
     **signals.APPLY, **state.APPLY, **steps.APPLY,
-    **story.APPLY,
+    **story.APPLY, **writes.APPLY,
     ev.AcquisitionRefused: _nothing,
     ev.UnleasedWrite: _nothing,
     ev.TargetMoved: _nothing,

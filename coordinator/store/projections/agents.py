@@ -30,6 +30,7 @@ def _agent_state(db: Database, at: str, e: ev.AgentState) -> None:
     db.execute(Q["agent_state_set"], (e.agent, e.state))
     if e.state == "gone":
         db.execute(Q["reads_delete"], (e.agent,))
+        db.execute(Q["lost_writes_of"], (e.agent,))
 
 
 def _agent_hooked(db: Database, at: str, e: ev.AgentHooked) -> None:

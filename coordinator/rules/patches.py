@@ -1,0 +1,104 @@
+"""A unified diff applied to a text, exactly or not at all. Pure.
+
+The form is GNU diff's: hunks of ` `, `-` and `+` lines behind `@@ -a,b +c,d @@`. A hunk goes where
+its lines say, or to the one other place where its old lines stand; nothing is guessed beyond that.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_NO_NEWLINE = "\\ No newline"
+#: Hunks of one patch.
+HUNKS_MAX = 2_000
+
+
+class DoesNotApply(Exception):
+    """Why a patch cannot be applied, in words that end a sentence."""
+
+
+@dataclass(slots=True)
+class _Hunk:
+    at: int
+    old: list[str]
+    new: list[str]
+
+
+def applied(text: str, patch: str) -> str:
+    """The text with the patch applied. Its line ends are the text's own.
+
+    Raises:
+        DoesNotApply.
+    """
+    ending = "\r\n" if "\r\n" in text else "\n"
+    lines = text.replace("\r\n", "\n").splitlines(keepends=True)
+    hunks = _hunks(patch.replace("\r\n", "\n"))
+    out: list[str] = []
+    done = 0
+    for n, hunk in enumerate(hunks, 1):
+        at = _place(lines, hunk, done, n)
+        out += lines[done:at]
+        out += hunk.new
+        done = at + len(hunk.old)
+    made = "".join([*out, *lines[done:]])
+    return made if ending == "\n" else made.replace("\n", "\r\n")
+
+
+def _hunks(patch: str) -> list[_Hunk]:
+    out: list[_Hunk] = []
+    left_old = left_new = 0
+    for line in patch.splitlines(keepends=True):
+        if left_old > 0 or left_new > 0:
+            body = line[1:]
+            if line.startswith(_NO_NEWLINE):
+                continue
+            if line[:1] in ("-", " ") or line == "\n":
+                out[-1].old.append(body if line != "\n" else line)
+                left_old -= 1
+            if line[:1] in ("+", " ") or line == "\n":
+                out[-1].new.append(body if line != "\n" else line)
+                left_new -= 1
+            if line[:1] not in ("-", "+", " ", "\n"):
+                raise DoesNotApply(f"its hunk {len(out)} has a line that begins with {line[:1]!r}")
+        elif line.startswith(_NO_NEWLINE) and out:
+            continue
+        elif found := _HUNK.match(line):
+            if len(out) == HUNKS_MAX:
+                raise DoesNotApply(f"it has more than {HUNKS_MAX} hunks")
+            out.append(_Hunk(int(found[1]), [], []))
+            left_old, left_new = int(found[2] or 1), int(found[4] or 1)
+    if left_old > 0 or left_new > 0:
+        raise DoesNotApply(f"its hunk {len(out)} is shorter than its head says")
+    if not out:
+        raise DoesNotApply("it has no hunk (`@@ -1,2 +1,3 @@`)")
+    _end_of_file(patch, out)
+    return out
+
+
+def _end_of_file(patch: str, hunks: list[_Hunk]) -> None:
+    """A line before `\\ No newline at end of file` has none."""
+    lines = patch.splitlines()
+    for at, line in enumerate(lines):
+        if line.startswith(_NO_NEWLINE) and at:
+            last = hunks[-1]
+            if lines[at - 1][:1] in ("-", " ") and last.old:
+                last.old[-1] = last.old[-1].rstrip("\n")
+            if lines[at - 1][:1] in ("+", " ") and last.new:
+                last.new[-1] = last.new[-1].rstrip("\n")
+
+
+def _place(lines: list[str], hunk: _Hunk, done: int, n: int) -> int:
+    """Where a hunk goes: at or behind `done`."""
+    size = len(hunk.old)
+    said = hunk.at - 1 if size else hunk.at
+    if said >= done and lines[said : said + size] == hunk.old and said <= len(lines):
+        return said
+    if not size:
+        raise DoesNotApply(f"its hunk {n} stands at line {hunk.at}, which is not there")
+    found = [at for at in range(done, len(lines) - size + 1) if lines[at : at + size] == hunk.old]
+    if len(found) == 1:
+        return found[0]
+    why = "are not in the file" if not found else f"stand at {len(found)} places"
+    raise DoesNotApply(f"the lines that its hunk {n} takes out or goes by {why}")

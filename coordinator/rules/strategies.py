@@ -1,0 +1,38 @@
+"""By which strategy a resource is shared: one for each glob, the last that matches counts. Pure.
+
+* `pessimistic`: leased before it is worked on, and held until the work is done.
+* `optimistic`: nobody holds it while it is thought about; whoever writes first has written, and who
+  comes later is told what is there now. After some losses in a row the loser gets a lease.
+* `isolated`: worked on in a branch of its own, without a lease; it lands by merging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from coordinator.rules import globs
+from coordinator.words.resource_names import Resource, path_of
+
+Strategy = Literal["pessimistic", "optimistic", "isolated"]
+
+
+def strategy_of(asked: Resource, by_glob: Mapping[str, Strategy], fold_case: bool) -> Strategy:
+    """The strategy of a file, a directory, a region (its file's) or a key; of a glob it is always
+    pessimistic, for it may stand for files of several strategies."""
+    chosen: Strategy = "pessimistic"
+    if asked.kind == "glob":
+        return chosen
+    for pattern, strategy in by_glob.items():
+        if asked.kind == "key":
+            meant = fnmatchcase(asked.name, pattern) or asked.name.startswith(
+                f"{pattern.removesuffix('*').removesuffix(':')}:")
+        elif asked.kind == "dir":
+            meant = globs.matches(pattern, f"{asked.name}any", fold_case=fold_case) and (
+                pattern.endswith("**"))
+        else:
+            meant = globs.matches(pattern, path_of(asked.name, asked.kind), fold_case=fold_case)
+        if meant:
+            chosen = strategy
+    return chosen

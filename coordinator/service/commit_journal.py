@@ -1,0 +1,173 @@
+"""Files that the coordinator writes for an agent: windows, journal, end. Shared by commits of
+regions and by proposals.
+
+A write of several files is noted whole before the first one is touched (`review.verdicts` carries
+it out and goes on with it after a crash). Decides nothing about who may write what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from coordinator.looking.facts import Lapsed, Unready
+from coordinator.service import repository_files
+from coordinator.service.backlog import blackboard
+from coordinator.service.core import Service
+from coordinator.service.leasing import grant
+from coordinator.service.repository_files import Bytes
+from coordinator.service.review import verdicts
+from coordinator.service.review.verdict_words import stuck, taken_back
+from coordinator.service.review.verdict_words import warnings as left_over
+from coordinator.service.review.verdicts import Journal, Performed
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import WINDOW, write_window
+
+#: While another writes one of its files a commit waits: so often, and so long each time (seconds).
+TRIES, AGAIN_S = 2000, 0.005
+#: How long a commit may hold the windows of its files (ms); a crash is met by the next start.
+HOLD_MS = 600_000
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a commit would write: a step for each file; what is there, and what it is to be."""
+
+    steps: list[ev.VerdictStep]
+    keeps: list[Bytes]
+    hashes: dict[str, str | None]
+    """Resource -> the name of its content when all is written."""
+    warnings: list[str] = field(default_factory=list)
+
+
+def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: str) -> str:
+    """Take the write windows of these files; the commit's id.
+
+    Raises:
+        Refusal: LOCKED: one of the files is being written just now.
+        Unready: whoever wrote one of them has not said that it has ended, in time.
+    """
+    windows = {made.scope: made for made in (write_window(one, svc.fold_case) for one in paths)}
+    rows = [LeaseRow(*raw) for scope in windows for raw in tx.rows("leases_at_scope", scope)]
+    for row in rows:
+        if row.expires_at > tx.now:
+            raise Refusal(
+                Code.LOCKED, f"{row.locked_by} writes {row.file_path.removeprefix(WINDOW)} just "
+                "now, and goes on doing so. Nothing was written.", next="Commit it again.",
+                retry_after_s=1, window=True,
+            )
+    if rows:
+        raise Unready(lapsed=[Lapsed(row.locked_by, row.task_id) for row in rows])
+    name = f"C-{tx.number('commit')}"
+    for one in windows.values():
+        token = tx.number("fencing")
+        tx.record(ev.LeaseGranted(
+            fencing_token=token, resource=one.name, agent=verdicts.holder(name),
+            expires_at=tx.later(HOLD_MS), lease_kind="key", mode="exclusive", scope=one.scope,
+            acquisition_id=f"A-{token}", ttl_ms=HOLD_MS, max_until=tx.later(HOLD_MS),
+            description=f"{why} for {agent}",
+        ))
+    return name
+
+
+def is_window(refusal: object) -> bool:
+    """Whether somebody writes one of the files just now: that takes a moment."""
+    return isinstance(refusal, Refusal) and refusal.code is Code.LOCKED and bool(
+        refusal.facts.get("window"))
+
+
+def begin(tx: Tx, name: str, agent: str, plan: Plan) -> Journal | None:
+    """Note the whole in the journal; None: nothing is to be written."""
+    for content in plan.keeps:
+        repository_files.keep(tx, content)
+    if not plan.steps:
+        return None
+    tx.record(ev.VerdictBegun(review=name, agent=agent, task=None, what="commit", by=agent,
+                              note=_note(plan), steps=plan.steps))
+    begun = verdicts.journal_of(tx, name)
+    assert begun is not None  # it was recorded a moment ago
+    return begun
+
+
+def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[str] | Refusal:
+    """Note how it went: warnings, or why it was taken back. What is returned as a refusal is on
+    disk, too."""
+    agent = journal.verdict.by
+    for one in done.saved:
+        tx.keep_stored(one.name, one.size)
+    if done.state == "stuck":
+        return stuck(journal, done)
+    refusal = taken_back(svc, journal, done) if done.state == "back" else None
+    warnings = left_over(svc, done)
+    close(tx, journal.review, agent)
+    tx.record(ev.VerdictEnded(
+        review=journal.review, agent=agent, task=None, what="commit",
+        outcome="taken back" if refusal is not None else "done",
+        why=refusal.message if refusal is not None else " ".join(warnings),
+        saved=[(one.path, one.name) for one in done.saved],
+    ))
+    if refusal is not None:
+        return refusal
+    steps = [step for step in journal.steps if step.worktree is None]
+    written = [(step.path, step.new_hash) for step in steps]
+    seen: list[tuple[str, str | None, str | None]] = [(path, now, agent) for path, now in written]
+    noted = _noted(journal.verdict.note)
+    seen += [(name, now, agent) for name, now in noted]
+    blackboard.committed(svc, tx, agent, noted)
+    if seen:
+        tx.record(ev.VersionsSeen(versions=seen))
+    row = tx.agent(agent)
+    if row is not None and row.state != "gone":
+        _note_known(tx, agent, [(step.path, step.old_hash, step.new_hash) for step in steps])
+    return warnings
+
+
+def _note_known(tx: Tx, agent: str,
+                steps: Sequence[tuple[str, str | None, str | None]]) -> None:
+    """What the agent knows of these files now: (path, content before, after). Of one that had
+    changed since it read it, what it had read, and no more: it has not seen the rest by this."""
+    reads = {path: tx.row("read_get", agent, path) for path, _, _ in steps}
+    whole = [(path, new) for path, old, new in steps
+             if (known := reads[path]) is None or known[0] in (None, old)]
+    partly: list[tuple[str, str | None]] = [(path, str(known[0])) for path, old, _ in steps
+              if (known := reads[path]) is not None and known[0] not in (None, old)]
+    if whole:
+        tx.record(ev.ContentRead(agent=agent, reads=whole))
+    if partly:
+        tx.record(ev.ContentRead(agent=agent, reads=partly, partial=True))
+
+
+def close_left(svc: Service, tx: Tx) -> None:
+    """Close the windows of commits that a crash has ended before they began to write."""
+    for raw in tx.rows("leases_of_commits"):
+        row = LeaseRow(*raw)
+        name = row.locked_by.partition("/")[2]
+        if name not in svc.at_work and verdicts.journal_of(tx, name) is None:
+            grant.end(tx, row)
+
+
+def close(tx: Tx, name: str, agent: str) -> None:
+    """The write windows of a commit are free again, and so is what was leased for it alone."""
+    for holder in (verdicts.holder(name), agent):
+        for raw in tx.rows("leases_of_holder", holder):
+            row = LeaseRow(*raw)
+            if holder != agent or row.task_description == for_commit(name):
+                grant.end(tx, row)
+
+
+def for_commit(name: str) -> str:
+    """What is said of a lease that is for one commit alone."""
+    return f"writes {name}"
+
+
+def _note(plan: Plan) -> str:
+    """What of each region is there when all is written, for the end, which may follow a crash."""
+    return "\n".join(f"{now or '-'} {name}" for name, now in plan.hashes.items())
+
+
+def _noted(note: str) -> list[tuple[str, str | None]]:
+    pairs = (line.partition(" ") for line in note.splitlines())
+    return [(name, None if now == "-" else now) for now, _, name in pairs]

@@ -1,0 +1,470 @@
+"""Optimistic writes: a proposal is applied if all that it is based on still stands.
+
+Of keys in one transaction. Of files as a commit of regions is (`commit_journal`): for the moment of
+the write the files and regions are leased to the agent, a worker reads them anew, compares, checks
+what would be there, and the whole is noted before the first file is touched. What somebody else
+holds, or has replaced, is refused with what is there; nothing of the proposal is written then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from coordinator.files.content import digest, is_executable, unified
+from coordinator.looking.spliced import NewText, spliced
+from coordinator.meaning.languages import is_known
+from coordinator.regions.languages import language_of
+from coordinator.rules import patches
+from coordinator.rules import state as state_rule
+from coordinator.service import lost_writes, repository_files, steps
+from coordinator.service.commit_journal import (
+    AGAIN_S,
+    TRIES,
+    Plan,
+    begin,
+    close,
+    for_commit,
+    is_window,
+    open_windows,
+)
+from coordinator.service.core import Actor, Service
+from coordinator.service.enforcement.read_versions import DIFF_CHARS_MAX
+from coordinator.service.holders import agents, notices
+from coordinator.service.impact import refused
+from coordinator.service.leasing import grant, redirect
+from coordinator.service.leasing.conflicts import locate, weigh
+from coordinator.service.leasing.regions import check_known
+from coordinator.service.review import verdicts
+from coordinator.service.review.verdicts import Aside, AsWho, Course, Pause, Write
+from coordinator.service.state import values
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words import file_names
+from coordinator.words import requests as rq
+from coordinator.words.refusals import HELD, Code, Refusal
+from coordinator.words.resource_names import (
+    Located,
+    Resource,
+    kind_of,
+    path_of,
+    path_scope,
+    region_of,
+)
+
+#: Resources of one proposal.
+CHANGES_MAX = 200
+#: For how long its files are leased to the agent that proposes (ms): a write takes a moment.
+MOMENT_MS = 60_000
+#: Attempts of a proposal that is kept while others hold what it changes.
+ATTEMPTS_MAX = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A proposal whose files are leased for the moment of its write."""
+
+    name: str
+    located: list[Located]
+    tokens: list[int]
+
+
+def course(svc: Service, request: rq.Propose) -> Course:
+    """See `requests.Propose`."""
+    for _ in range(TRIES):
+        opened = yield AsWho(partial(_open, svc, request))
+        if not is_window(opened):
+            break
+        yield Pause(AGAIN_S)
+    if isinstance(opened, Refusal) and opened.code in HELD and request.retry:
+        return (yield AsWho(partial(_put_off, svc, request, opened)))
+    if not isinstance(opened, Opened):
+        return opened  # refused, or all of it were keys
+    svc.at_work.add(opened.name)
+    made = yield Aside(lambda beside: _plan(svc, beside.view, request, opened))
+    if isinstance(made, Refusal):
+        svc.at_work.discard(opened.name)
+        return (yield AsWho(partial(_lost, svc, request, opened, made)))
+    begun = yield AsWho(partial(_begin, svc, request, opened, made))
+    svc.at_work.discard(opened.name)
+    if isinstance(begun, Refusal | rq.ProposalApplied):
+        yield Write(lambda tx: close(tx, opened.name, request.agent))
+        return begun
+    answer = yield from verdicts.finish(svc, begun, after_crash=False)
+    if isinstance(answer, Refusal):
+        return answer
+    yield Write(lambda tx: lost_writes.stood(
+        tx, request.agent, [one.resource for one in opened.located]))
+    return rq.ProposalApplied(proposal=opened.name, warnings=[*made.warnings, *answer], changes=[
+        rq.Proposed(resource=one, version=now) for one, now in made.hashes.items()])
+
+
+# ------------------------------------------------------------ before
+
+
+def _open(svc: Service, request: rq.Propose, tx: Tx,
+          actor: Actor) -> Opened | rq.ProposalApplied | Refusal:
+    """Check what is proposed; keys are written at once, files leased for the moment."""
+    given = request.changes
+    if not 0 < len(given) <= CHANGES_MAX:
+        raise Refusal(Code.LIMIT, f"A proposal has 1 to {CHANGES_MAX} changes, not {len(given)}. "
+                      "Nothing was written.")
+    for one in given:
+        if (one.content is not None) + (one.patch is not None) + one.delete != 1:
+            raise Refusal(
+                Code.INVALID, f"{one.resource[:200]}: give one of `content`, `patch` and `delete`. "
+                "Nothing was written.", next="Repeat it with one of them.", resource=one.resource,
+            )
+    kinds = {kind_of(one.resource) for one in given}
+    if kinds & {"dir", "glob"}:
+        raise Refusal(
+            Code.INVALID, "A proposal changes files, regions or keys, not directories or globs. "
+            "Nothing was written.", next="Name each file.",
+        )
+    if kinds == {"key"}:
+        return _keys(svc, tx, actor, request)
+    if "key" in kinds:
+        raise Refusal(
+            Code.INVALID, "A proposal changes either keys or files: no crash could leave half of "
+            "it then. Nothing was written.", next="Make two proposals.",
+        )
+    located = locate(svc, tx, [one.resource for one in given], request.cwd)
+    _check_whole_or_parts(located, given)
+    check_known(tx, located)
+    asking = agents.may_act(tx, actor, request.agent)
+    wanted = [(one, "exclusive") for one in located]
+    obstacles = weigh(svc, tx, request.agent, wanted)
+    if obstacles.blocked:
+        other = redirect.offer(svc, tx, request.agent)
+        agents.noted(tx, request.agent, asking)
+        return redirect.locked(svc, tx, request.agent, located, obstacles, None, other)
+    if obstacles.closed:
+        raise grant.quarantined(obstacles)
+    grant.check_looked(svc, tx, wanted, obstacles)
+    paths = dict.fromkeys(path_of(one.resource.name, one.resource.kind) for one in located)
+    agents.noted(tx, request.agent, asking)
+    name = open_windows(svc, tx, request.agent, paths, "writes what was proposed")
+    got = grant.grant(svc, tx, request.agent, wanted, obstacles, ttl_ms=MOMENT_MS, task=None,
+                      description=for_commit(name))
+    return Opened(name, located, [lease.fencing_token for lease in got.leases])
+
+
+def _check_whole_or_parts(located: Sequence[Located], given: Sequence[rq.ProposedChange]) -> None:
+    """Raises:
+    Refusal: INVALID: a file and a region of it, one resource twice, or a directory.
+    """
+    seen: dict[str, str] = {}
+    for one in located:
+        path = path_of(one.resource.name, one.resource.kind)
+        if one.resource.kind == "dir":
+            raise Refusal(Code.INVALID, f"{file_names.shown(path)} is a directory. Nothing was "
+                          "written.", next="Name each file.", resource=one.resource.name)
+        if seen.setdefault(path, one.resource.kind) != one.resource.kind:
+            raise Refusal(
+                Code.INVALID, f"{file_names.shown(path)} is to be changed as a whole and in parts. "
+                "Nothing was written.", next="Propose the whole file, or its regions.",
+            )
+    if len(located) != len(given):
+        raise Refusal(Code.INVALID, "Two of these changes are of one resource. Nothing was "
+                      "written.", next="Put them into one change.")
+
+
+def _keys(svc: Service, tx: Tx, actor: Actor,
+          request: rq.Propose) -> rq.ProposalApplied | Refusal:
+    """All of it are keys: compared, and written, in this transaction."""
+    keys = [values.key_of(one.resource) for one in request.changes]
+    if len({key.scope for key in keys}) != len(keys):
+        raise Refusal(Code.INVALID, "Two of these changes are of one key. Nothing was written.",
+                      next="Put them into one change.")
+    asking = agents.may_act(tx, actor, request.agent)
+    located = [Located(key, None, None) for key in keys]
+    obstacles = weigh(svc, tx, request.agent, [(one, "exclusive") for one in located])
+    if obstacles.leases:
+        other = redirect.offer(svc, tx, request.agent)
+        agents.noted(tx, request.agent, asking)
+        return redirect.locked(svc, tx, request.agent, located, obstacles, None, other)
+    texts: list[bytes | None] = []
+    for key, one in zip(keys, request.changes, strict=True):
+        row = values.newest(tx, key.scope)
+        version = _number(one)
+        if not values.stands(row, version):
+            refusal = values.changed_since(tx, key, row, version)
+            agents.noted(tx, request.agent, asking)
+            return lost_writes.note(svc, tx, request.agent, located, refusal)
+        texts.append(_value(svc, tx, one, key))
+    agents.noted(tx, request.agent, asking)
+    written = []
+    for key, text in zip(keys, texts, strict=True):
+        row = values.newest(tx, key.scope)
+        lease = values.covering(tx, key, request.agent)
+        made = values.record(svc, tx, key, row, text, request.agent,
+                             lease.fencing_token if lease is not None else None)
+        written.append(rq.Proposed(resource=key.name,
+                                   version=None if text is None else str(made.version)))
+    lost_writes.stood(tx, request.agent, keys)
+    return rq.ProposalApplied(proposal=f"C-{tx.number('commit')}", changes=written)
+
+
+def _number(one: rq.ProposedChange) -> int:
+    text = one.version or "0"
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise Refusal(
+            Code.INVALID, f"{one.resource}: the version of a key is its number, not {text[:40]!r}. "
+            "Nothing was written.", next=f"`coord state get {one.resource} --json` tells it.",
+            resource=one.resource,
+        )
+    return int(text)
+
+
+def _value(svc: Service, tx: Tx, one: rq.ProposedChange, key: Resource) -> bytes | None:
+    if one.delete:
+        return None
+    text = values.checked_json(svc, msgspec.Raw((one.content or one.patch or "").encode()),
+                               "content" if one.content is not None else "patch")
+    if one.patch is None:
+        return text
+    before = values.value_of(tx, values.newest(tx, key.scope))
+    made = msgspec.json.encode(state_rule.merged(before, msgspec.json.decode(text)))
+    return values.checked_json(svc, msgspec.Raw(made), "content")
+
+
+# ------------------------------------------------------------ the files, in a worker
+
+
+def _plan(svc: Service, view: View, request: rq.Propose, opened: Opened) -> Plan:
+    """Read the files anew, compare, and make what is to be there.
+
+    Raises:
+        Refusal: what does not stand or does not fit; nothing was changed.
+    """
+    out = Plan([], [], {})
+    files: dict[str, list[tuple[Located, rq.ProposedChange]]] = {}
+    for located, one in zip(opened.located, request.changes, strict=True):
+        files.setdefault(path_of(located.resource.name, located.resource.kind), []).append(
+            (located, one))
+    for n, (path, changes) in enumerate(files.items()):
+        worktree = changes[0][0].worktree
+        now = repository_files.look(svc, worktree, path, keep=True, strict=True)
+        shown = file_names.shown(path)
+        if now.hash is not None and not now.hash.startswith("sha256:"):
+            raise Refusal(
+                Code.INVALID, f"{shown} is no plain file that can be written so (a link, or not "
+                "readable). Nothing was written.", next="Lease it and write it yourself.",
+                resource=path,
+            )
+        if now.hash is not None and now.data is None:
+            raise Refusal(
+                Code.LIMIT, f"{shown} has {now.size:,} bytes; larger files than "
+                f"{svc.settings.review.file_bytes_max:,} are not written so. Nothing was written.",
+                next="Lease it and write it yourself.", resource=path,
+            )
+        data = now.data if now.hash is not None else None
+        made: bytes | None
+        if changes[0][0].resource.kind == "region":
+            made = _regions(svc, path, shown, data, changes, out)
+        else:
+            made = _whole(svc, view, path, shown, data, now.hash, changes[0][1])
+        if data is not None and made is not None:
+            _check_readable(svc, path, shown, data, made)
+            out.warnings += _breaks(svc, view, request.agent, path, data, made)
+        new = None if made is None else digest(
+            made, executable=now.hash is not None and is_executable(now.hash))
+        for located, _ in changes:
+            if located.resource.kind != "region":
+                out.hashes[located.resource.name] = new
+        if new == now.hash:
+            continue
+        if now.hash is None:
+            _check_place(svc, worktree, path, shown)
+        out.keeps += [now] if now.hash is not None else []
+        if new is not None and made is not None:
+            out.keeps.append(repository_files.stow(svc, new, made))
+        out.steps.append(ev.VerdictStep(
+            path=path, scope=path_scope(path, svc.fold_case), worktree=worktree, old=now.hash,
+            old_mode=now.mode, new=new, new_mode=now.mode if now.hash is not None else 0o644,
+            in_place=now.links > 1, aside=f".coord-commit-{n}-{secrets.token_hex(4)}.tmp",
+        ))
+    return out
+
+
+def _regions(svc: Service, path: str, shown: str, data: bytes | None,
+             changes: Sequence[tuple[Located, rq.ProposedChange]], out: Plan) -> bytes:
+    if data is None:
+        raise Refusal(Code.REGION_CHANGED, f"{shown} is not there (any more). Nothing was written.",
+                      next="Look at it, then propose the whole file.",
+                      resource=changes[0][0].resource.name)
+    texts = []
+    for located, one in changes:
+        if one.patch is not None:
+            raise Refusal(Code.INVALID, f"{located.resource.name}: a region is proposed by its "
+                          "whole text (`content`). Nothing was written.",
+                          resource=located.resource.name)
+        texts.append(NewText(region_of(located.resource.name), one.content or "",
+                             one.version or "sha256:absent"))
+    made, parts = spliced(svc.regions, path, shown, data, texts)
+    for located, _ in changes:
+        _, part = parts[region_of(located.resource.name)]
+        out.hashes[located.resource.name] = digest(part) if part else None
+    return made
+
+
+def _whole(svc: Service, view: View, path: str, shown: str, data: bytes | None, now: str | None,
+           one: rq.ProposedChange) -> bytes | None:
+    """What a whole file is to be; None: it is removed."""
+    if (one.version or None) != now and not _alike(one.version, now):
+        raise _changed(view, path, shown, one.version, now, data)
+    if one.delete:
+        return None
+    if one.content is not None:
+        return one.content.encode()
+    assert one.patch is not None
+    try:
+        return patches.applied((data or b"").decode(), one.patch).encode()
+    except UnicodeDecodeError:
+        raise Refusal(Code.INVALID, f"{shown} is not UTF-8, so no patch can be applied to it. "
+                      "Nothing was written.", next="Propose its whole content.", resource=path,
+                      ) from None
+    except patches.DoesNotApply as no:
+        raise Refusal(
+            Code.INVALID, f"The patch of {shown} does not apply: {no}. Nothing was written.",
+            next="Make it anew from the content of the version that you name.", resource=path,
+        ) from None
+
+
+def _alike(said: str | None, now: str | None) -> bool:
+    """Whether a version names this content, whoever may run it."""
+    return said is not None and now is not None and said.partition("+")[0] == now.partition("+")[0]
+
+
+def _changed(view: View, path: str, shown: str, said: str | None, now: str | None,
+             data: bytes | None) -> Refusal:
+    """VERSION_CHANGED, with the difference."""
+    last = view.row("version_get", path)
+    by = f" by {last[2]}" if last is not None and last[2] and last[0] == now else ""
+    before = view.blob(said)
+    diff = ""
+    if said is None or before is not None:
+        diff = unified(path, before, data)
+        diff = diff if len(diff) <= DIFF_CHARS_MAX else ""
+    what = "is not there any more" if now is None else (
+        "is there already" if said is None else f"was changed{by} since that version")
+    return Refusal(
+        Code.VERSION_CHANGED, "Your environment changed while you were thinking. Re-evaluate your "
+        f"change against the current state. {shown} {what}"
+        + (f":\n{diff.rstrip()}\n" if diff else ". ") + "Nothing was written.",
+        next="Read it again, and propose the change anew." if not diff else
+        "Propose it anew, on the content as it is now.", resource=path, version=now, diff=diff,
+    )
+
+
+def _check_readable(svc: Service, path: str, shown: str, data: bytes, made: bytes) -> None:
+    """Raises:
+    Refusal: PARSE_INVALID: it could be read before, and could not any more.
+    """
+    if language_of(path, data[:200]) is None or data == made:
+        return
+    _, broken = svc.regions.changed(path, data, made)
+    if broken:
+        raise Refusal(
+            Code.PARSE_INVALID, f"{shown} could not be read as "
+            f"{svc.regions.outline(path, data).language} with this in it. Nothing was written.",
+            next="Correct the text, and propose it again.", resource=path, path=path,
+        )
+
+
+def _breaks(svc: Service, view: View, agent: str, path: str, before: bytes,
+            after: bytes) -> list[str]:
+    """Whom it breaks elsewhere: told, not refused, for nobody holds anything here."""
+    if svc.impact is None or svc.settings.leases.meaning == "off" or not is_known(path):
+        return []
+    found = svc.impact.judge(path, before, after, set(), 2.0)
+    refusal = refused(found, set()) if not isinstance(found, str) else None
+    if refusal is None or refusal.code is not Code.REQUIRE_ADDITIONAL_LOCKS:
+        return []
+    return [f"It may break what uses it: {', '.join(refusal.facts['required'][:8])}."]
+
+
+def _check_place(svc: Service, worktree: str | None, path: str, shown: str) -> None:
+    """That the directory of a new file is there.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    if not repository_files.has_place(svc, worktree, path):
+        raise Refusal(
+            Code.INVALID, f"{shown} cannot be written: its directory is not there. Nothing was "
+            "written.", next=f"Make {file_names.shown(posixpath.dirname(path))} before.",
+            resource=path,
+        )
+
+
+# ------------------------------------------------------------ after
+
+
+def _begin(svc: Service, request: rq.Propose, opened: Opened, plan: Plan, tx: Tx,
+           actor: Actor) -> Any:
+    """Note the whole in the journal, if the leases of the moment still stand.
+
+    Raises:
+        Refusal: VERSION_CHANGED.
+    """
+    for token in opened.tokens:
+        raw = tx.row("lease_by_token", token)
+        if raw is None or LeaseRow(*raw).expires_at <= tx.now:
+            raise Refusal(
+                Code.VERSION_CHANGED, "The write took too long, and what was leased for it is not "
+                "any more. Nothing was written.", next="Propose it again.",
+            )
+    begun = begin(tx, opened.name, request.agent, plan)
+    return begun or rq.ProposalApplied(
+        proposal=opened.name, warnings=plan.warnings, changes=[
+            rq.Proposed(resource=one, version=now) for one, now in plan.hashes.items()])
+
+
+def _lost(svc: Service, request: rq.Propose, opened: Opened, refusal: Refusal, tx: Tx,
+          actor: Actor) -> Refusal:
+    """It was not written: what was leased for it is free again, and a lost write counted."""
+    close(tx, opened.name, request.agent)
+    if refusal.code not in lost_writes.LOST:
+        return refusal
+    return lost_writes.note(svc, tx, request.agent, opened.located, refusal)
+
+
+def _put_off(svc: Service, request: rq.Propose, refusal: Refusal, tx: Tx, actor: Actor) -> Refusal:
+    """Others hold it: the proposal is kept, and tried again when that may be over."""
+    names = [one.resource for one in request.changes]
+    agents.may_act(tx, actor, request.agent)
+    row = steps.put(
+        svc, tx, "propose", ", ".join(names)[:200], msgspec.json.encode(request),
+        agent=request.agent, resources=names, attempts_max=ATTEMPTS_MAX, why=refusal.message,
+        rest_ms=round(1000 * float(refusal.facts.get("retry_after_s", 1.0))),
+    )
+    return Refusal(
+        refusal.code, f"{refusal.message} Your proposal is kept ({row.step_id}), and tried again "
+        "when that may be over; you are told what became of it.", next="Do other work meanwhile.",
+        **{**refusal.facts, "step": row.step_id},
+    )
+
+
+def tried_again(svc: Service, tx: Tx, step: str, answer: Any) -> None:
+    """A proposal that was kept has been tried again, and this came of it."""
+    with contextlib.suppress(Refusal):
+        row = steps.find(tx, step)
+        names = row.name
+        if not isinstance(answer, Refusal):
+            steps.finished(tx, row)
+            if row.agent is not None:
+                notices.post(tx, row.agent, "step", f"What you proposed of {names} ({step}) is "
+                             "written now.", step=step)
+        elif answer.code in HELD:
+            steps.failed(svc, tx, row, answer.message)
+        else:
+            steps.given_up(tx, row, answer.message)
