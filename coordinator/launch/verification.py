@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from coordinator.files.git import CHECKOUT_TIMEOUT_S, Git, GitError, clean_environment
-from coordinator.launch.process import Running
 from coordinator.launch.worktrees import Target
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import harmless, quoted
+from coordinator.workers.process_group import Running
 
 #: How long the command may take (seconds), and what it has between SIGTERM and SIGKILL.
 SECONDS_MAX, GRACE_S = 1800.0, 5.0

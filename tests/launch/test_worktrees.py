@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.launch.process import Running
 from coordinator.launch.verification import Verification, WouldLand
 from coordinator.launch.worktrees import Target
 from coordinator.words import requests as rq
+from coordinator.workers.process_group import Running
 from tests.conftest import Repo
 from tests.launch.conftest import Launch, alive, pid_in
 from tests.waiting import until
