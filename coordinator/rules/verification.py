@@ -3,8 +3,8 @@ to. Pure.
 
 `units` makes, from what done tasks have left, the pieces that stand or fall together, in order.
 `search` is the whole course of one verification: it asks for runs of the command on the base with
-some of the units on top, and ends in `Findings`. Nobody is blamed by one failure: the suspect has to
-fail a second time, and what lies below it to pass a second time.
+some of the units on top, and ends in `Findings`. Nobody is blamed by one failure: the suspect has
+to fail a second time, and what lies below it to pass a second time.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ STATE_TABLES = (
     "agents", "file_locks", "baselines", "waiters", "waiter_resources", "unlock_requests", "tasks",
     "task_resources", "task_after", "reviews", "review_files", "verdicts", "verdict_steps",
     "review_saved", "notices", "file_versions", "agent_reads", "ripples", "set_aside",
-    "candidates", "candidate_regions",
+    "candidates", "candidate_regions", "finished_work", "finished_files", "verifications",
+    "verified_base",
 )
 
 

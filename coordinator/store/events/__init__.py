@@ -60,6 +60,12 @@ from coordinator.store.events.story import (
     UnleasedWrite,
     VersionsSeen,
 )
+from coordinator.store.events.verification import (
+    VerificationBegun,
+    VerificationEnded,
+    VerifiedFrom,
+    WorkFinished,
+)
 from coordinator.store.events.waiting import (
     AcquisitionRefused,
     GivesWay,
@@ -117,10 +123,14 @@ __all__ = [
     "VerdictEnded",
     "VerdictStep",
     "VerdictStepped",
+    "VerificationBegun",
+    "VerificationEnded",
+    "VerifiedFrom",
     "VersionsSeen",
     "WaiterChanged",
     "WaiterLeft",
     "WaiterQueued",
+    "WorkFinished",
 ]
 
 #: Reads an event of any class, by its tag.

@@ -7,7 +7,15 @@ state by no other way (`Tx.record`). Nothing here decides: no clock, no rule, no
 from __future__ import annotations
 
 from coordinator.store import events as ev
-from coordinator.store.projections import agents, backlog, leases, reviews, story, waiting
+from coordinator.store.projections import (
+    agents,
+    backlog,
+    leases,
+    reviews,
+    story,
+    verification,
+    waiting,
+)
 from coordinator.store.projections.base import Apply, Database
 from coordinator.store.projections.parking import at_review, park
 
@@ -25,7 +33,7 @@ def _nothing(db: Database, at: str, e: ev.Event) -> None:
 
 APPLY: dict[type[ev.Event], Apply] = {
     **agents.APPLY, **leases.APPLY, **waiting.APPLY, **backlog.APPLY, **reviews.APPLY,
-    **story.APPLY,
+    **story.APPLY, **verification.APPLY,
     ev.AcquisitionRefused: _nothing,
     ev.UnleasedWrite: _nothing,
     ev.TargetMoved: _nothing,

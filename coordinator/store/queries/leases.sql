@@ -11,7 +11,10 @@ SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
        max((SELECT coalesce(max(CAST(substr(review_id, 3) AS INTEGER)), 0) FROM verdicts
             WHERE review_id LIKE 'C-%'),
            (SELECT coalesce(max(CAST(substr(data ->> 'review', 3) AS INTEGER)), 0) FROM events
-            WHERE kind = 'verdict_begun' AND data ->> 'review' LIKE 'C-%'));
+            WHERE kind = 'verdict_begun' AND data ->> 'review' LIKE 'C-%')),
+       max((SELECT coalesce(max(n), 0) FROM finished_work),
+           (SELECT coalesce(max(data ->> 'n'), 0) FROM events WHERE kind = 'work_finished')),
+       (SELECT coalesce(max(n), 0) FROM verifications);
 
 -- name: lease_insert
 -- In the schema's order of columns; nobody was warned yet.
