@@ -39,6 +39,7 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.schedule import Schedule
 from coordinator.daemon.session_processes import SessionProcesses
 from coordinator.daemon.unix_server import UnixServer
+from coordinator.daemon.verifier import Verifier
 from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.daemon.writer import Writer
 from coordinator.files import coordinators
@@ -178,6 +179,9 @@ class Daemon:
         self._alive.add(self.namespaces.agents)
         self._alive.add(self._processes.agents)
         self._writer.spread = self.namespaces.spread
+        self._verifier = Verifier(self._loop, self.service, self.state, self._writer,
+                                  self.router.look, lambda: open_reader(self.state.database),
+                                  self._clock)
         self._compaction = Compaction(self._loop, self.service, self._writer, self._ledger,
                                       self._clock)
 
@@ -222,6 +226,7 @@ class Daemon:
         self._watch_bridge.open()
         self._landings = LandingRecovery(self._loop, self.state, self._tell_landing)
         self._landings.look()
+        self._verifier.start()
         self._backups = Backups(self._loop, self.state, self.settings.database, self._ground,
                                 self._clock, self._last_seq())
         self._needed_at = self._loop.time()
@@ -242,6 +247,7 @@ class Daemon:
             schedule.close()
             self._watch_bridge.close()
             self._compaction.close()
+            self._verifier.close()
             self.router.close()
             if self._http is not None:
                 await self._http.close()
@@ -253,6 +259,7 @@ class Daemon:
             self._processes.close()
             self._gits.close()
             await self._workers.close()
+            await self._verifier.closed()
             if self._ground.lost() is None:
                 await self._leave_in_order()
             self._note_down(ended=True)
@@ -311,6 +318,7 @@ class Daemon:
         if self._ground.lost() is not None:
             return
         self.router.tend()
+        self._verifier.tick()
         made = self.router.look(self._living.sections)
         if isinstance(made, list):
             self.service.archive.living(made)
@@ -336,7 +344,7 @@ class Daemon:
     def _is_needed(self) -> bool:
         came = self._door.came_since()
         called = self._http is not None and self._http.called_since()
-        if came or called or self.namespaces.agents():
+        if came or called or self._verifier.busy or self.namespaces.agents():
             return True
         return self.router.look(lambda view: view.row("needed")) is not None
 

@@ -36,6 +36,7 @@ from coordinator.service import engine, unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.service.leasing import sweep, waiting_line
+from coordinator.service.verifying import verifications
 from coordinator.service.views import status
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Ledger, Tx, View
@@ -212,12 +213,14 @@ class RequestRouter:
         allowed(operation, actor)
         if operation.name == "status":
             health = self._own["health"](rq.Health())
+            health.warnings += verifications.warnings(self.service, view)
             return status.status(self.service, view, actor, request,
                                    msgspec.to_builtins(health))
         if operation.handle is None:
             own = self._own[operation.name](request)
             if isinstance(own, rq.HealthReply):
                 own.aside = unserved.listing(view)
+                own.warnings += verifications.warnings(self.service, view)
             return own
         return operation.handle(self.service, view, actor, request)
 

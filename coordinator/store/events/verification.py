@@ -48,7 +48,8 @@ class VerificationEnded(Event, tag="verification_ended"):
 
 
 class VerifiedFrom(Event, tag="verified_from"):
-    """Verifications begin with this commit; what was finished up to `since` is in it."""
+    """Verifications begin with this commit; what was finished up to `since` is in it. Empty:
+    nothing is verified any more."""
 
     base: str
     since: int

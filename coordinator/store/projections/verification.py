@@ -33,6 +33,8 @@ def _verification_ended(db: Database, at: str, e: ev.VerificationEnded) -> None:
 def _verified_from(db: Database, at: str, e: ev.VerifiedFrom) -> None:
     db.execute(Q["work_all_good"])
     _begin_with(db, at, e.base, e.base, e.since)
+    if not e.base:
+        db.execute(Q["verified_base_delete"])
 
 
 def _begin_with(db: Database, at: str, base: str, head: str, since: int) -> None:

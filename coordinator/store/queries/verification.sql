@@ -76,3 +76,6 @@ SELECT base_commit, head, since, at FROM verified_base;
 
 -- name: verified_base_put
 INSERT OR REPLACE INTO verified_base (one, base_commit, head, since, at) VALUES (1, ?, ?, ?, ?);
+
+-- name: verified_base_delete
+DELETE FROM verified_base;

@@ -141,6 +141,13 @@ from coordinator.words.requests.story import (
     Stopping,
     Story,
 )
+from coordinator.words.requests.verification import (
+    FinishedWork,
+    Verification,
+    VerificationList,
+    Verifications,
+    Verify,
+)
 
 __all__ = [
     "Acquire",
@@ -167,6 +174,7 @@ __all__ = [
     "Events",
     "Explain",
     "Exported",
+    "FinishedWork",
     "GitTurn",
     "GitTurnTaken",
     "GuardCheck",
@@ -253,6 +261,10 @@ __all__ = [
     "UnlockList",
     "UnlockVerdict",
     "Verdict",
+    "Verification",
+    "VerificationList",
+    "Verifications",
+    "Verify",
     "Waiter",
     "Withdraw",
     "Withdrawn",
