@@ -63,10 +63,6 @@ DELETE FROM verifications WHERE n <= ? AND state <> 'running';
 SELECT verification_id, n, state, by, begun_at, ended_at, command, upto, runs, tasks, said, tail
 FROM verifications WHERE state = 'running';
 
--- name: verification_get
-SELECT verification_id, n, state, by, begun_at, ended_at, command, upto, runs, tasks, said, tail
-FROM verifications WHERE verification_id = ?;
-
 -- name: verifications_list
 SELECT verification_id, n, state, by, begun_at, ended_at, command, upto, runs, tasks, said, tail
 FROM verifications ORDER BY n DESC LIMIT ?;
