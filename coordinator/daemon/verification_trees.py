@@ -134,7 +134,12 @@ class VerificationTrees:
         sequence: list[Unit] = []
         pieces: list[dict[str, Change]] = []
         heads: list[tuple[int | None, str, int]] = []
+        #: What belongs to a task, by path: where it was committed, too, it is still that task's.
         known: dict[str, set[Change]] = {}
+        for one in left:
+            if one.work.state in ("broken", "held"):
+                for path, change in changes[one.work.n].items():
+                    known.setdefault(path, set()).add(change)
         stuck: int | None = None
 
         def committed(upto: str, before: int) -> None:

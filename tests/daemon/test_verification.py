@@ -31,8 +31,8 @@ def settings(command: str, more: str = "", after: int = 99, quiet: float = 9999)
 
 def git(repo: Repo, *args: str) -> str:
     done = subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *args], cwd=repo.root,
-                          capture_output=True, text=True, check=True)
-    return done.stdout
+                          capture_output=True, check=True)
+    return os.fsdecode(done.stdout)
 
 
 def commit_all(repo: Repo, why: str = "w") -> None:
@@ -176,6 +176,75 @@ def test_who_lies_on_top_of_broken_work_waits_for_its_repair(made: Callable[...,
     do(repo, "", {"src/a.txt": "mended\nmore\n"}, task="T-1")
     assert verified(repo)["state"] == "good" and left(repo) == []
     assert verified_file(repo, "src/a.txt") == "mended\nmore\n" and verified_file(repo, "src/b.txt") == "b\n"
+
+
+def test_broken_work_that_somebody_commits_is_still_its_tasks(made: Callable[..., Repo]) -> None:
+    """People and agents commit all that lies in the tree."""
+    repo = made()
+    base(repo)
+    do(repo, "bad", {"src/a.txt": "BROKEN\n"})
+    assert verified(repo)["tasks"] == ["T-1"]
+    commit_all(repo, "all of it")
+    do(repo, "next", {"src/b.txt": "b\n"})
+    assert verified(repo)["state"] == "good" and left(repo) == [("T-1", "broken")]
+    do(repo, "", {"src/a.txt": "mended\n"}, task="T-1")
+    commit_all(repo, "the rest")
+    assert verified(repo)["state"] == "good" and left(repo) == []
+    assert git(repo, "diff", "--stat", "HEAD", "refs/coord/verify/base") == "", "all that is committed is verified"
+
+
+def test_all_that_a_task_has_changed_is_its_work(made: Callable[..., Repo]) -> None:
+    """What it gave back on the way, what was partial work before, what a person kept for it."""
+    repo = made("true")
+    base(repo)
+    with repo.client() as person:
+        person.call(rq.TaskAdd(title="gives back", resources=["src/kept.txt"]))
+        person.call(rq.TaskClaim(agent="ann", task="T-1"))
+        person.call(rq.Acquire(agent="ann", resources=["src/early.txt", "src/same.txt"], task="T-1"))
+        repo.write("src/early.txt", "early\n")
+        person.call(rq.Release(agent="ann", resources=["src/early.txt", "src/same.txt"]))
+        person.call(rq.TaskDone(agent="ann", task="T-1"))
+        for n, verdict in ((2, "reassign"), (3, "keep")):
+            person.call(rq.TaskAdd(title=verdict, resources=[f"src/p{n}.txt", f"src/q{n}.txt"]))
+            person.call(rq.TaskClaim(agent="bob", task=f"T-{n}"))
+            repo.write(f"src/p{n}.txt", "half\n")
+            person.call(rq.TaskFail(agent="bob", task=f"T-{n}", reason="tired"))
+            person.call(rq.ReviewDecide(review=f"R-{n - 1}", verdict=verdict))
+        person.call(rq.TaskClaim(agent="eve", task="T-2"))
+        repo.write("src/q2.txt", "the rest\n")
+        person.call(rq.TaskDone(agent="eve", task="T-2"))
+    assert left(repo) == [("T-1", "waiting"), ("T-3", "waiting"), ("T-2", "waiting")]
+    assert verified(repo)["state"] == "good"
+    names = git(repo, "ls-tree", "-r", "--name-only", "refs/coord/verify/base", "src").split()
+    assert names == ["src/base.txt", "src/early.txt", "src/p2.txt", "src/p3.txt", "src/q2.txt"]
+
+
+def test_large_files_and_odd_names(made: Callable[..., Repo]) -> None:
+    repo = made("test $(wc -c < src/large.bin) = 300000")
+    base(repo)
+    name = "src/ä \"quoted\" 'x' $y.txt"
+    do(repo, "one", {"src/large.bin": "x" * 300_000, name: "odd\n"})
+    with repo.client() as person:
+        person.call(rq.TaskAdd(title="bytes", resources=["src/d/"]))
+        person.call(rq.TaskClaim(agent="ann", task="T-2"))
+        (repo.root / "src/d").mkdir()
+        Path(os.fsdecode(os.fsencode(repo.root / "src/d") + b"/b\xe4\n.txt")).write_text("bytes\n")
+        person.call(rq.TaskDone(agent="ann", task="T-2"))
+    assert verified(repo)["state"] == "good"
+    assert os.fsdecode(b"src/d/b\xe4\n.txt") in git(repo, "ls-tree", "-rz", "--name-only", "refs/coord/verify/base").split("\0")
+    assert verified_file(repo, name) == "odd\n" and len(verified_file(repo, "src/large.bin")) == 300_000
+
+
+def test_what_could_not_be_kept_is_said(made: Callable[..., Repo]) -> None:
+    repo = made("true", "[review]\nkept_bytes_max = 1000\n")
+    base(repo)
+    do(repo, "one", {"src/large.bin": "x" * 6_000_000})
+    found = verified(repo)
+    assert found["state"] == "untold" and "src/large.bin could not be kept" in found["said"]
+    assert state(repo, "T-1").state == "done"
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "all")
+    assert repo.coord("verify", "--afresh").returncode == 0 and left(repo) == []
 
 
 def test_it_does_not_go_on_for_ever(made: Callable[..., Repo]) -> None:
@@ -458,7 +527,7 @@ def test_a_root_below_the_top_of_its_repository(tmp_path: Path, make_repo: Make)
     do(repo, "one", {"src/a.txt": "BROKEN\n"})
     do(repo, "two", {"src/b ü.txt": "b\n"})
     assert verified(repo)["tasks"] == ["T-1"]
-    assert "b\n" == git(repo, "show", "refs/coord/verify/base:below ü/src/b ü.txt")
+    assert git(repo, "show", "refs/coord/verify/base:below ü/src/b ü.txt") == "b\n"
 
 
 def test_an_agent_may_look_but_not_begin_one(made: Callable[..., Repo]) -> None:

@@ -19,8 +19,8 @@ from coordinator.launch.verification import Verification, WouldLand
 from coordinator.launch.worktrees import Target
 from coordinator.words import requests as rq
 from coordinator.workers.process_group import Running
-from tests.conftest import Repo
-from tests.launch.conftest import Launch, alive, pid_in
+from tests.conftest import Repo, trust_settings
+from tests.launch.conftest import CONFIG, Launch, alive, pid_in
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow

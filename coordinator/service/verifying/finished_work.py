@@ -4,7 +4,7 @@ Several agents write into one tree, so what lies there is never made of whole ta
 of a file of which others hold regions, their regions are taken as they were when they got them. The
 bytes are kept. What is made of it, and verified, is `verifications`' business.
 
-Not seen: what a task changed without a lease, or under a lease that it gave back before its end.
+Not seen: what a task changed without a lease, and in a directory that it gave back before its end.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, ReviewFileRow, ReviewRow, TaskRow
+from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import region_of, resource
+
+#: The content of a file of which a part alone was looked at.
+UNKNOWN = "unknown"
 
 
 class Finished(NamedTuple):
@@ -83,13 +87,17 @@ def _changed(svc: Service, tx: Tx, task: TaskRow) -> list[tuple[str, str | None]
         rewound = _without_others(svc, tx, task, path)
         if rewound is not None:
             beside[path] = rewound
-    contents = {path: Content(svc.where(None, path)) for path in begun}
+    before = _given_back(svc, tx, task, rows)
+    contents = {path: Content(svc.where(None, path)) for path in (*begun, *before)}
     tx.looked.require([*partial_work.needed(svc, rows), *contents.values(), *beside.values()])
     left = {one.path: one.flagged_hash for one in partial_work.changed_since(svc, tx, rows)
             if one.worktree is None}
     for path, whole in contents.items():
-        if path not in left:
-            left[path] = _kept(tx, tx.looked.content(whole.path))
+        if path in left:
+            continue
+        found = tx.looked.content(whole.path)
+        if path in begun or found.hash != before[path]:
+            left[path] = _kept(tx, found)
     for path, own in beside.items():
         if path in left:
             try:
@@ -111,6 +119,20 @@ def _of_partial_work(tx: Tx, task: TaskRow) -> list[str]:
         return []
     files = [ReviewFileRow(*raw) for raw in tx.rows("review_files_of", task.partial)]
     return [one.path for one in files if one.worktree is None]
+
+
+def _given_back(svc: Service, tx: Tx, task: TaskRow,
+                rows: list[LeaseRow]) -> dict[str, str | None]:
+    """Files that it leased and gave back before its end, with what they held then. What another
+    holds by now is left to that one: its content has this task's changes in it."""
+    held = {partial_work.path_of(row) for row in rows if row.kind in ("file", "region")}
+    found: dict[str, str | None] = {}
+    for name, kind, was in tx.rows("work_leased", task.task_id, task.claimed_at):
+        path = resource_names.path_of(str(name), kind)
+        if path not in held:
+            found.setdefault(path, was if kind == "file" else UNKNOWN)
+    return {path: was for path, was in found.items()
+            if not near(tx, "rivals", resource(path, "file", fold_case=svc.fold_case))}
 
 
 def _without_others(svc: Service, tx: Tx, task: TaskRow, path: str) -> Rewound | None:

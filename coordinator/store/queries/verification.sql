@@ -48,6 +48,13 @@ SELECT coalesce(max(n), 0) FROM finished_work;
 SELECT data ->> 'before', data ->> 'after' FROM events
 WHERE task = ?1 AND kind = 'target_moved' AND data ->> 'after' = ?2 ORDER BY seq DESC LIMIT 1;
 
+-- name: work_leased
+-- Files that a task was given a lease on, or on a part of, since an instant; what was there then.
+SELECT resource, data ->> 'lease_kind', data ->> 'content_hash' FROM events
+WHERE task = ?1 AND kind = 'lease_granted' AND at >= ?2
+  AND data ->> 'lease_kind' IN ('file', 'region') AND data ->> 'worktree' IS NULL
+  AND data ->> 'mode' = 'exclusive' ORDER BY seq;
+
 -- name: verification_insert
 INSERT INTO verifications (verification_id, n, state, by, begun_at, command, upto, runs, tasks,
     said, tail) VALUES (?, ?, 'running', ?, ?, ?, ?, 0, '', '', '');

@@ -29,6 +29,11 @@ def unit(n: int, *files: str, task: str | None = "") -> Unit:
     return Unit((n,), f"T-{n}" if task == "" else task, frozenset(files or {f"f{n}"}))
 
 
+def in_turn(answers: list[Told]) -> Oracle:
+    left = iter(answers)
+    return lambda with_: next(left)
+
+
 def breaks(*bad: int) -> Oracle:
     return lambda with_: "failed" if set(bad) & set(with_) else "passed"
 
@@ -65,21 +70,20 @@ def test_who_lies_on_top_of_broken_work_is_held_and_not_blamed() -> None:
 
 
 def test_a_command_that_cannot_be_run_tells_nothing() -> None:
+    usual: list[Told] = ["failed", "passed", "failed", "passed", "failed", "passed", "passed"]
     for after in range(6):
-        told = iter(["failed", "passed", "failed", "passed", "failed", "passed", "passed"])
-        count = iter(range(100))
-        found, runs = play([unit(n) for n in range(4)], lambda with_: "untold" if next(count) == after else next(told))  # type: ignore[return-value]
+        found, runs = play([unit(n) for n in range(4)], in_turn([*usual[:after], "untold"]))
         assert (found.outcome, found.broken) == ("untold", ()) and len(runs) == after + 1
 
 
 def test_one_that_contradicts_itself_blames_nobody() -> None:
     for once in range(6):  # it fails once, whatever is in it, and would pass else
-        count = iter(range(100))
-        found, runs = play([unit(n) for n in range(4)], lambda with_: "failed" if next(count) == once else "passed")
-        assert found == (Findings("good", (0, 1, 2, 3)) if once else Findings("flaky", at=found.at))
+        found, runs = play([unit(n) for n in range(4)], in_turn([*["passed"] * once, "failed", *["passed"] * 20]))
+        assert found == (Findings("good", (0, 1, 2, 3)) if once else Findings("flaky", at=3))
         assert len(runs) <= 8
-    answers = iter(["failed", "failed", "passed"])
-    assert play([unit(0)], lambda with_: next(answers))[0] == Findings("flaky")  # type: ignore[arg-type]
+    assert play([unit(0)], in_turn(["failed", "failed", "passed"]))[0] == Findings("flaky")
+    assert play([unit(0)], in_turn(["failed", "passed", "failed", "failed"]))[0] == Findings("flaky", at=0)
+    assert play([], in_turn(["failed", "passed"]))[0] == Findings("flaky")
 
 
 def test_paths_meet_where_one_lies_below_the_other() -> None:
