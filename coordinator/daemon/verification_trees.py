@@ -19,7 +19,7 @@ from typing import NamedTuple
 from coordinator.files.content import EXECUTABLE, is_link
 from coordinator.files.git import EXECUTABLE as EXECUTABLE_MODE
 from coordinator.files.git import LINK, NO_MODE, SUBMODULE, Git, GitError
-from coordinator.rules.verification import Unit, Work, units
+from coordinator.rules.verification import Unit, Work, superseded, units
 from coordinator.words import file_names
 
 #: What keeps the base, and the trees that are being verified.
@@ -123,14 +123,16 @@ class VerificationTrees:
         now = self.head()
         commit, head, since = base if base is not None and self._git.commit(base[0]) else (
             now, now, 0)
+        self.keep_base(commit)
         gitlinks = self._submodules(commit)
         changes = {one.work.n: self._changes(one, gitlinks) for one in left
                    if one.work.state != "good"}
         works = [one.work._replace(files=frozenset(changes[one.work.n]))
                  for one in left if one.work.state != "good"]
-        made = {max(unit.works): unit for unit in units(works)}
         noted = {one.work.n: {self.below + path for path in one.contents}
                  | set(changes.get(one.work.n, ())) for one in left}
+        made = {max(unit.works): unit for unit in units(works)}
+        all_works = [one.work._replace(files=frozenset(noted[one.work.n])) for one in left]
         sequence: list[Unit] = []
         pieces: list[dict[str, Change]] = []
         heads: list[tuple[int | None, str, int]] = []
@@ -166,8 +168,10 @@ class VerificationTrees:
             unit = made.get(one.work.n)
             if unit is not None:
                 piece: dict[str, Change] = {}
+                over = superseded(all_works, unit)
                 for n in unit.works:
-                    piece |= changes[n]
+                    piece |= {path: change for path, change in changes[n].items()
+                              if path not in over[n]}
                 sequence.append(unit)
                 pieces.append(piece)
                 for path, change in piece.items():

@@ -175,7 +175,7 @@ class Verifier:
             base = view.row("verified_base")
             since = int(base[2]) if base is not None else 0
             plan = trees.plan(
-                None if base is None else (str(base[0]), str(base[1]), since), _left(view, since),
+                None if base is None else (str(base[0]), str(base[1]), since), _left(view),
                 lambda path: _is_leased(self._service, view, path))
         finally:
             db.close()
@@ -253,8 +253,7 @@ class _Runs:
         """
         good = tuple(n for one in found.good for n in plan.units[one].works)
         task_of = {one: str(plan.units[one].task) for one in found.broken}
-        held = [(n, task_of[because]) for one, because in found.held
-                for n in plan.units[one].works]
+        held = [(n, because) for one, because in found.held for n in plan.units[one].works]
         culprits = []
         for one in found.broken:
             own = tuple(n for n in plan.units[one].works if plan.owner[n] == task_of[one])
@@ -262,7 +261,7 @@ class _Runs:
             ran = next((run for with_, run in reversed(self._failed.items())
                         if with_ and with_[-1] == one), self._last)
             on_top = dict.fromkeys(str(plan.units[other].task) for other, because in found.held
-                                   if because == one and plan.units[other].task)
+                                   if because == task_of[one] and plan.units[other].task)
             culprits.append(Culprit(task_of[one], own, ran.how, ran.tail, tuple(on_top)))
         base, head, since = None, "", 0
         if found.good or (anew and found.outcome in ("good", "broken")):
@@ -295,9 +294,9 @@ class _Runs:
         return ""
 
 
-def _left(view: View, since: int) -> list[Left]:
+def _left(view: View) -> list[Left]:
     out = []
-    for raw in view.rows("work_of", since):
+    for raw in view.rows("work_of"):
         row = WorkRow(*raw)
         files = {str(path): name for path, name in view.rows("work_files_of", row.n)}
         work = Work(row.n, row.task_id, row.state, row.because, frozenset(files))

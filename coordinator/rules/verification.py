@@ -46,11 +46,14 @@ class Unit(NamedTuple):
         works: numbers of finished work, in order; none for what was committed by hand.
         task: whom it is put down to; None: nobody.
         files: paths that it changes.
+        above: a task whose broken work, which nobody has repaired yet, lies in the same files: so
+            it may fail for that one's sake, and is never blamed.
     """
 
     works: tuple[int, ...]
     task: str | None
     files: frozenset[str]
+    above: str | None = None
 
 
 class Findings(NamedTuple):
@@ -59,34 +62,56 @@ class Findings(NamedTuple):
     Attributes:
         good: those that the command passes with; they are the next base's.
         broken: those that break it, each of a task.
-        held: those that lie on top of a broken one: (unit, the broken one).
+        held: those that lie on top of a broken one, and fail or were not tried: (unit, its task).
         at: where it stopped, for `committed` and `flaky`.
     """
 
     outcome: Outcome
     good: tuple[int, ...] = ()
     broken: tuple[int, ...] = ()
-    held: tuple[tuple[int, int], ...] = ()
+    held: tuple[tuple[int, str], ...] = ()
     at: int | None = None
 
 
 def units(works: Iterable[Work]) -> list[Unit]:
-    """The units of what waits. A task that was found to break the command and is done again stands
-    or falls with its earlier work, and with all that lay on top of that."""
+    """The units of what waits, in order. A task that was found to break the command and is done
+    again stands or falls with its earlier work, and with all that lies on top of that."""
     in_order = sorted(works)
-    repaired: set[str] = set()
+    spoilt = [(one.n, str(one.because), one.files) for one in in_order
+              if one.state in ("broken", "held")]
+    waiting = [one for one in in_order if one.state == "waiting"]
+    repairs: dict[str, int] = {}
+    for work in waiting:
+        if any(because == work.task and n < work.n for n, because, _ in spoilt):
+            repairs.setdefault(work.task, work.n)
+    joined: dict[str, list[Work]] = {}
     made = []
-    for work in in_order:
-        if work.state != "waiting":
-            continue
+    for work in waiting:
+        own = work.task if repairs.get(work.task) == work.n else None
         parts = [work]
-        if work.task not in repaired:
-            repaired.add(work.task)
-            parts = [one for one in in_order if one.n < work.n and one.because == work.task
-                     and one.state in ("broken", "held")] + parts
-        made.append(Unit(tuple(one.n for one in parts), work.task,
-                         frozenset().union(*(one.files for one in parts))))
+        if own is not None:
+            parts = sorted([one for one in in_order if one.n < work.n and one.because == own]
+                           + joined.get(own, [])) + parts
+        files = frozenset[str]().union(*(one.files for one in parts))
+        below = next((because for n, because, there in spoilt
+                      if n < work.n and because != own and meets(there, files)
+                      and repairs.get(because, work.n) >= work.n), None)
+        if below in repairs:
+            joined.setdefault(str(below), []).extend(parts)  # its repair comes, and judges both
+            spoilt.append((work.n, str(below), files))
+        else:
+            made.append(Unit(tuple(one.n for one in parts), work.task, files, below))
     return made
+
+
+def superseded(works: Iterable[Work], unit: Unit) -> dict[int, frozenset[str]]:
+    """Of the works of a unit: the files in which other work, which comes before the unit, lies on
+    top of them. What that left is the newer content, and has these changes in it."""
+    last = max(unit.works)
+    others = [work for work in works if work.n < last and work.n not in unit.works
+              and work.state in ("good", "waiting")]
+    return {n: frozenset().union(*(other.files for other in others if other.n > n))
+            for n in unit.works}
 
 
 def meets(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -106,7 +131,7 @@ def search(sequence: Sequence[Unit]) -> Generator[tuple[int, ...], Told, Finding
     """
     good: list[int] = []
     broken: list[int] = []
-    held: list[tuple[int, int]] = []
+    held: list[tuple[int, str]] = []
     left = list(range(len(sequence)))
 
     def found(outcome: Outcome, at: int | None = None) -> Findings:
@@ -146,17 +171,20 @@ def search(sequence: Sequence[Unit]) -> Generator[tuple[int, ...], Told, Finding
         if again == "passed" or without == "failed":
             return found("flaky", suspect)
         good += left[: high - 1]
-        if sequence[suspect].task is None:
+        task, spoilt = sequence[suspect].above or sequence[suspect].task, sequence[suspect].files
+        if task is None:
             return found("committed", suspect)
-        broken.append(suspect)
-        spoilt = sequence[suspect].files
+        if sequence[suspect].above is None:
+            broken.append(suspect)
+        else:
+            held.append((suspect, task))
         rest = []
         for one in left[high:]:
             if meets(sequence[one].files, spoilt):
-                held.append((one, suspect))
+                held.append((one, task))
                 spoilt |= sequence[one].files
             else:
                 rest.append(one)
         if not rest:
-            return found("broken")
+            return found("broken" if broken else "good")
         left = rest

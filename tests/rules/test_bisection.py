@@ -8,7 +8,16 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.rules.verification import Findings, Told, Unit, Work, meets, search, units
+from coordinator.rules.verification import (
+    Findings,
+    Told,
+    Unit,
+    Work,
+    meets,
+    search,
+    superseded,
+    units,
+)
 
 Oracle = Callable[[tuple[int, ...]], Told]
 
@@ -65,7 +74,7 @@ def test_what_belongs_to_no_task_blames_nobody() -> None:
 def test_who_lies_on_top_of_broken_work_is_held_and_not_blamed() -> None:
     sequence = [unit(0, "a"), unit(1, "b"), unit(2, "b", "c"), unit(3, "c"), unit(4, "d"), unit(5, "b/x")]
     found, runs = play(sequence, breaks(1))
-    assert found == Findings("broken", (0, 4), (1,), ((2, 1), (3, 1), (5, 1)))
+    assert found == Findings("broken", (0, 4), (1,), ((2, "T-1"), (3, "T-1"), (5, "T-1")))
     assert runs[-1] == (0, 4)
 
 
@@ -110,6 +119,27 @@ def test_a_repair_stands_or_falls_with_what_it_repairs() -> None:
     assert units([]) == []
 
 
+def test_what_lies_on_known_broken_work_is_never_blamed() -> None:
+    """It fails for that one's sake, or it mends it; if it fails, it waits for the repair."""
+    broken = Work(1, "T-1", "broken", "T-1", frozenset("a"))
+    on_top = Work(2, "T-2", "held", "T-1", frozenset("ab"))
+    works = [broken, on_top, Work(3, "T-3", "waiting", None, frozenset("b")), Work(4, "T-4", "waiting", None, frozenset("c"))]
+    sequence = units(works)
+    assert sequence == [Unit((3,), "T-3", frozenset("b"), "T-1"), Unit((4,), "T-4", frozenset("c"))]
+    assert play(sequence, breaks(0))[0] == Findings("good", (1,), (), ((0, "T-1"),))
+    assert play(sequence, breaks(0, 1))[0] == Findings("broken", (), (1,), ((0, "T-1"),))
+    assert play(sequence, breaks())[0] == Findings("good", (0, 1))
+    # where the repair comes later, it judges both
+    assert units([*works, Work(5, "T-1", "waiting", None, frozenset())]) == [
+        Unit((4,), "T-4", frozenset("c")), Unit((1, 2, 3, 5), "T-1", frozenset("ab"))]
+    assert units([*works, Work(5, "T-1", "waiting", None, frozenset("d")), Work(6, "T-6", "waiting", None, frozenset("ad"))])[-1] == Unit(
+        (6,), "T-6", frozenset("ad")), "which comes after the repair, so what it breaks is its own"
+    repair = Unit((1, 2, 5), "T-1", frozenset("ab"))
+    later = [broken, on_top, works[2]._replace(state="good"), works[3]]
+    assert superseded([*later, Work(5, "T-1", "waiting", None, frozenset("b"))], repair) == {
+        1: frozenset("bc"), 2: frozenset("bc"), 5: frozenset()}, "the newer content stays"
+
+
 @given(st.data())
 def test_it_finds_what_breaks_and_nothing_else(data: st.DataObject) -> None:
     """Any sequence, any set that breaks. The oracle knows what a tree holds: what is held would break
@@ -126,8 +156,9 @@ def test_it_finds_what_breaks_and_nothing_else(data: st.DataObject) -> None:
     held = dict(found.held)
     assert bad - set(found.broken) <= set(held), "one that breaks it is found, or waits with another"
     for one, because in held.items():
-        spoilt = sequence[because].files.union(*(sequence[other].files for other, of in held.items() if of == because and other < one))
-        assert because < one and because in found.broken and meets(sequence[one].files, spoilt)
+        first = int(because[2:])
+        spoilt = sequence[first].files.union(*(sequence[other].files for other, of in held.items() if of == because and other < one))
+        assert first < one and first in found.broken and meets(sequence[one].files, spoilt)
     for one in found.good:
         assert not any(broken < one and meets(sequence[one].files, sequence[broken].files) for broken in found.broken)
     assert all(list(run) == sorted(run) for run in runs), "in the order in which they were done"

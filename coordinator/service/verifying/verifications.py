@@ -170,7 +170,7 @@ def end(svc: Service, tx: Tx, row: VerificationRow, found: Result) -> None:
     """It is over: what passed is in the base, what broke the command is to be done again."""
     if (one := running(tx)) is None or one.verification_id != row.verification_id:
         return
-    agents = {work.n: work.agent for raw in tx.rows("work_of", 0)
+    agents = {work.n: work.agent for raw in tx.rows("work_of")
               for work in (WorkRow(*raw),)}
     works: list[tuple[int, str, str | None]] = [(n, "good", None) for n in found.good]
     works += [(n, "held", task) for n, task in found.held]
@@ -190,8 +190,11 @@ def end(svc: Service, tx: Tx, row: VerificationRow, found: Result) -> None:
 
 
 def _summary(found: Result) -> str:
-    if not found.culprits:
+    if not found.culprits and not found.held:
         return "all of it passes"
+    if not found.culprits:
+        waits = listed(list(dict.fromkeys(task for _, task in found.held)))
+        return f"what does not lie on top of the work of {waits}, which is to be repaired, passes"
     names = listed([one.task for one in found.culprits])
     return f"{names} broke it and {'is' if len(found.culprits) == 1 else 'are'} to be done again"
 

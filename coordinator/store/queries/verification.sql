@@ -13,9 +13,8 @@ UPDATE finished_work SET state = ?2, because = ?3 WHERE n = ?1;
 UPDATE finished_work SET state = 'good', because = NULL;
 
 -- name: work_of
--- What the next verification is made from: all since a number, and what was not good before.
-SELECT n, task_id, agent, at, state, because, head, before, after FROM finished_work
-WHERE n > ?1 OR state <> 'good' ORDER BY n;
+-- What the next verification is made from.
+SELECT n, task_id, agent, at, state, because, head, before, after FROM finished_work ORDER BY n;
 
 -- name: work_files_of
 SELECT path, hash FROM finished_files WHERE n = ? ORDER BY path;
@@ -34,11 +33,14 @@ SELECT n, task_id, agent, at, state, because FROM finished_work WHERE state <> '
 LIMIT ?;
 
 -- name: work_forget_files
--- Contents of what is in the base are in git.
-DELETE FROM finished_files WHERE n IN (SELECT n FROM finished_work WHERE state = 'good' AND n <= ?);
+-- Contents of what is in the base are in git. Which files it changed has to be known as long as
+-- older work waits for its repair.
+DELETE FROM finished_files WHERE n <= ?1 AND n < (
+    SELECT coalesce(min(n), ?1 + 1) FROM finished_work WHERE state <> 'good');
 
 -- name: work_forget
-DELETE FROM finished_work WHERE state = 'good' AND n <= ?;
+DELETE FROM finished_work WHERE n <= ?1 AND n < (
+    SELECT coalesce(min(n), ?1 + 1) FROM finished_work WHERE state <> 'good');
 
 -- name: work_highest
 SELECT coalesce(max(n), 0) FROM finished_work;
