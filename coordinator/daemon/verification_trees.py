@@ -54,24 +54,39 @@ class Plan(NamedTuple):
     Attributes:
         base: the commit that it begins with.
         units: in order; those of no task are what was committed meanwhile.
+        changes: of each finished work, by its number.
+        committed: of each unit of no task.
+        files: paths that each finished work changed, whatever its state.
+        verified: numbers of finished work that is in the base.
         heads: for each unit of no task, and for the end (None), what is known of the history if all
             before it is in the base: (head, number of the last finished work).
         submodules: paths that are empty in the tree.
-        owner: whose each finished work is.
     """
 
     base: str
     units: list[Unit]
-    changes: list[dict[str, Change]]
-    heads: list[tuple[int | None, str, int]]
+    changes: dict[int, dict[str, Change]]
+    committed: dict[Unit, dict[str, Change]]
+    files: dict[int, frozenset[str]]
+    verified: frozenset[int]
+    heads: list[tuple[Unit | None, str, int]]
     submodules: list[str]
-    owner: dict[int, str]
 
-    def on(self, base: str, taken: Sequence[int]) -> Plan:
-        """The same on a base that has these units, which belong to no task, already."""
-        rest = [n for n in range(len(self.units)) if n not in taken]
-        return Plan(base, [self.units[n] for n in rest], [self.changes[n] for n in rest],
-                    self.heads[-1:], self.submodules, self.owner)
+    def piece(self, unit: Unit, below: Iterable[Unit]) -> dict[str, Change]:
+        """What a unit changes on top of these others."""
+        if unit in self.committed:
+            return self.committed[unit]
+        there = self.verified.union(*(one.works for one in below))
+        piece: dict[str, Change] = {}
+        for n in unit.works:
+            over = superseded(self.files, n, there)
+            piece |= {path: one for path, one in self.changes[n].items() if path not in over}
+        return piece
+
+    def on(self, base: str) -> Plan:
+        """The same on a base that has all that belongs to no task already."""
+        return self._replace(base=base, units=[one for one in self.units if one.task],
+                             heads=self.heads[-1:])
 
 
 class Unmakeable(Exception):
@@ -91,7 +106,7 @@ class VerificationTrees:
                  source: Callable[[str], bytes | Path | None]) -> None:
         self._git = Git(root)
         self._folder, self._source = folder, source
-        self._made: dict[tuple[str, tuple[int, ...]], str] = {}
+        self._made: dict[tuple[str, tuple[Unit, ...]], str] = {}
         self._blobs: dict[str, Change] = {}
         try:
             said = self._git.text("rev-parse", "--show-toplevel", "--show-prefix")
@@ -132,10 +147,9 @@ class VerificationTrees:
         noted = {one.work.n: {self.below + path for path in one.contents}
                  | set(changes.get(one.work.n, ())) for one in left}
         made = {max(unit.works): unit for unit in units(works)}
-        all_works = [one.work._replace(files=frozenset(noted[one.work.n])) for one in left]
         sequence: list[Unit] = []
-        pieces: list[dict[str, Change]] = []
-        heads: list[tuple[int | None, str, int]] = []
+        by_hand: dict[Unit, dict[str, Change]] = {}
+        heads: list[tuple[Unit | None, str, int]] = []
         #: What belongs to a task, by path: where it was committed, too, it is still that task's.
         known: dict[str, set[Change]] = {}
         for one in left:
@@ -152,9 +166,10 @@ class VerificationTrees:
             later = set().union(*(paths for n, paths in noted.items() if n >= before))
             found, skipped = self._between(commit, head, upto, later, leased, known)
             if found:
-                heads.append((len(sequence), head, before - 1))
-                sequence.append(Unit((), None, frozenset(found)))
-                pieces.append(found)
+                unit = Unit((), None, frozenset(found), commit=upto)
+                heads.append((unit, head, before - 1))
+                sequence.append(unit)
+                by_hand[unit] = found
             if skipped:
                 stuck = before - 1
             else:
@@ -167,21 +182,17 @@ class VerificationTrees:
             newest = max(newest, one.work.n)
             unit = made.get(one.work.n)
             if unit is not None:
-                piece: dict[str, Change] = {}
-                over = superseded(all_works, unit)
-                for n in unit.works:
-                    piece |= {path: change for path, change in changes[n].items()
-                              if path not in over[n]}
                 sequence.append(unit)
-                pieces.append(piece)
-                for path, change in piece.items():
-                    known.setdefault(path, set()).add(change)
+                for n in unit.works:
+                    for path, change in changes[n].items():
+                        known.setdefault(path, set()).add(change)
         committed(now, newest + 1)
         heads.append((None, head, newest if stuck is None else stuck))
-        owner = {one.work.n: one.work.task for one in left}
-        return Plan(commit, sequence, pieces, heads, gitlinks, owner)
+        verified = frozenset(one.work.n for one in left if one.work.state == "good")
+        files = {n: frozenset(paths) for n, paths in noted.items()}
+        return Plan(commit, sequence, changes, by_hand, files, verified, heads, gitlinks)
 
-    def commit(self, plan: Plan, with_: tuple[int, ...]) -> str:
+    def commit(self, plan: Plan, with_: tuple[Unit, ...]) -> str:
         """The base with these units on top, as a commit that git keeps for now.
 
         Raises:
@@ -213,13 +224,14 @@ class VerificationTrees:
 
     # ------------------------------------------------------------ within
 
-    def _commit(self, plan: Plan, with_: tuple[int, ...]) -> str:
+    def _commit(self, plan: Plan, with_: tuple[Unit, ...]) -> str:
         if not with_:
             return plan.base
         if (plan.base, with_) in self._made:
             return self._made[plan.base, with_]
         below = self._commit(plan, with_[:-1])
-        unit, changes = plan.units[with_[-1]], plan.changes[with_[-1]]
+        unit = with_[-1]
+        changes = plan.piece(unit, with_[:-1])
         index = self._folder / "index"
         index.unlink(missing_ok=True)
         git = Git(self.top, index)

@@ -30,7 +30,7 @@ from coordinator.daemon.writer import Writer
 from coordinator.files.git import Git, GitError, clean_environment
 from coordinator.files.scratch_tree import ScratchTree
 from coordinator.files.state import StateDir
-from coordinator.rules.verification import Findings, Told, Work, search
+from coordinator.rules.verification import Findings, Told, Unit, Work, search
 from coordinator.service.core import Service
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.verifying import verifications
@@ -181,10 +181,10 @@ class Verifier:
             db.close()
         runs = _Runs(self, trees, folder)
         found = runs.search(plan)
-        committed = tuple(n for n, unit in enumerate(plan.units) if unit.task is None)
+        committed = tuple(unit for unit in plan.units if unit.task is None)
         if found.outcome == "base" and committed:
             # Perhaps what was committed since mends it.
-            plan = plan.on(trees.commit(plan, committed), committed)
+            plan = plan.on(trees.commit(plan, committed))
             found = runs.search(plan)
         return runs.told(plan, found, anew=base is None)
 
@@ -197,7 +197,7 @@ class _Runs:
         self._scratch = ScratchTree(trees.top, folder / "tree")
         self._count = 0
         #: How the last failing run of these units went.
-        self._failed: dict[tuple[int, ...], _Run] = {}
+        self._failed: dict[tuple[Unit, ...], _Run] = {}
         self._last = _Run("", "")
 
     def search(self, plan: Plan) -> Findings:
@@ -212,7 +212,7 @@ class _Runs:
             found: Findings = end.value
             return found
 
-    def _run(self, plan: Plan, with_: tuple[int, ...]) -> Told:
+    def _run(self, plan: Plan, with_: tuple[Unit, ...]) -> Told:
         """Run the command on the base with these units.
 
         Raises:
@@ -251,18 +251,16 @@ class _Runs:
         Raises:
             GitError.
         """
-        good = tuple(n for one in found.good for n in plan.units[one].works)
-        task_of = {one: str(plan.units[one].task) for one in found.broken}
-        held = [(n, because) for one, because in found.held for n in plan.units[one].works]
+        good = tuple(n for one in found.good for n in one.works)
+        held = [(n, because) for one, because in found.held for n in one.works]
         culprits = []
         for one in found.broken:
-            own = tuple(n for n in plan.units[one].works if plan.owner[n] == task_of[one])
-            held += [(n, task_of[one]) for n in plan.units[one].works if n not in own]
+            task = str(one.task)
             ran = next((run for with_, run in reversed(self._failed.items())
-                        if with_ and with_[-1] == one), self._last)
-            on_top = dict.fromkeys(str(plan.units[other].task) for other, because in found.held
-                                   if because == task_of[one] and plan.units[other].task)
-            culprits.append(Culprit(task_of[one], own, ran.how, ran.tail, tuple(on_top)))
+                        if with_ and with_[-1] in (one, *_with_part(plan.units, one))), self._last)
+            on_top = dict.fromkeys(str(other.task) for other, because in found.held
+                                   if because == task and other.task)
+            culprits.append(Culprit(task, one.works, ran.how, ran.tail, tuple(on_top)))
         base, head, since = None, "", 0
         if found.good or (anew and found.outcome in ("good", "broken")):
             _, head, since = next(one for one in plan.heads
@@ -292,6 +290,10 @@ class _Runs:
         if found.outcome == "untold":
             return f"{command} {self._last.how}, so nothing was told."
         return ""
+
+
+def _with_part(units: list[Unit], part: Unit) -> list[Unit]:
+    return [one for one in units if part in one.parts]
 
 
 def _left(view: View) -> list[Left]:

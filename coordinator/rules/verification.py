@@ -9,7 +9,7 @@ to fail a second time, and what lies below it to pass a second time.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
@@ -48,29 +48,33 @@ class Unit(NamedTuple):
         files: paths that it changes.
         above: a task whose broken work, which nobody has repaired yet, lies in the same files: so
             it may fail for that one's sake, and is never blamed.
+        parts: of a repair that has work of others on top: its own work, then that of each other.
+        commit: of what was committed by hand: the last of these commits.
     """
 
     works: tuple[int, ...]
     task: str | None
     files: frozenset[str]
     above: str | None = None
+    parts: tuple[Unit, ...] = ()
+    commit: str | None = None
 
 
 class Findings(NamedTuple):
-    """What a verification has come to; units by their place in the sequence.
+    """What a verification has come to.
 
     Attributes:
-        good: those that the command passes with; they are the next base's.
+        good: units that the command passes with, in order; they are in the next base.
         broken: those that break it, each of a task.
         held: those that lie on top of a broken one, and fail or were not tried: (unit, its task).
         at: where it stopped, for `committed` and `flaky`.
     """
 
     outcome: Outcome
-    good: tuple[int, ...] = ()
-    broken: tuple[int, ...] = ()
-    held: tuple[tuple[int, str], ...] = ()
-    at: int | None = None
+    good: tuple[Unit, ...] = ()
+    broken: tuple[Unit, ...] = ()
+    held: tuple[tuple[Unit, str], ...] = ()
+    at: Unit | None = None
 
 
 def units(works: Iterable[Work]) -> list[Unit]:
@@ -100,18 +104,27 @@ def units(works: Iterable[Work]) -> list[Unit]:
             joined.setdefault(str(below), []).extend(parts)  # its repair comes, and judges both
             spoilt.append((work.n, str(below), files))
         else:
-            made.append(Unit(tuple(one.n for one in parts), work.task, files, below))
+            made.append(_unit(parts, work.task, below))
     return made
 
 
-def superseded(works: Iterable[Work], unit: Unit) -> dict[int, frozenset[str]]:
-    """Of the works of a unit: the files in which other work, which comes before the unit, lies on
-    top of them. What that left is the newer content, and has these changes in it."""
-    last = max(unit.works)
-    others = [work for work in works if work.n < last and work.n not in unit.works
-              and work.state in ("good", "waiting")]
-    return {n: frozenset().union(*(other.files for other in others if other.n > n))
-            for n in unit.works}
+def _unit(parts: Sequence[Work], task: str, above: str | None) -> Unit:
+    """The unit of these works, divided by whose they are if they are not all of one task."""
+    whose = dict.fromkeys((task, *(one.task for one in parts)))
+    divided = tuple(_of([one for one in parts if one.task == name], name) for name in whose)
+    return _of(parts, task)._replace(above=above, parts=divided if len(divided) > 1 else ())
+
+
+def _of(works: Sequence[Work], task: str) -> Unit:
+    files = frozenset[str]().union(*(one.files for one in works))
+    return Unit(tuple(one.n for one in works), task, files)
+
+
+def superseded(files: Mapping[int, frozenset[str]], n: int,
+               there: Iterable[int]) -> frozenset[str]:
+    """Of a work: the files in which later work lies on top of it that is `there` before it. What
+    that left is the newer content, and has these changes in it."""
+    return frozenset[str]().union(*(files[other] for other in there if other > n))
 
 
 def meets(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -123,28 +136,28 @@ def _with_above(paths: frozenset[str]) -> set[str]:
     return {above for path in paths for above in accumulate(path.split("/"), "{}/{}".format)}
 
 
-def search(sequence: Sequence[Unit]) -> Generator[tuple[int, ...], Told, Findings]:
+def search(sequence: Sequence[Unit]) -> Generator[tuple[Unit, ...], Told, Findings]:
     """The course of a verification. Yields the units that the command is to be run with, on top of
     the base and in this order; is sent what that told; returns what it came to.
 
     Of n units one that breaks the command is found by about log2(n) + 4 runs.
     """
-    good: list[int] = []
-    broken: list[int] = []
-    held: list[tuple[int, str]] = []
-    left = list(range(len(sequence)))
+    good: list[Unit] = []
+    broken: list[Unit] = []
+    held: list[tuple[Unit, str]] = []
+    left = list(sequence)
 
-    def found(outcome: Outcome, at: int | None = None) -> Findings:
+    def found(outcome: Outcome, at: Unit | None = None) -> Findings:
         return Findings(outcome, tuple(good), tuple(broken), tuple(held), at)
 
     base_stands = False
-    while True:
+    while left or not base_stands:
         told = yield (*good, *left)
         if told == "untold":
             return found("untold")
         if told == "passed":
             good += left
-            return found("broken" if broken else "good")
+            break
         if not base_stands:
             told = yield ()
             if told == "failed":
@@ -171,20 +184,31 @@ def search(sequence: Sequence[Unit]) -> Generator[tuple[int, ...], Told, Finding
         if again == "passed" or without == "failed":
             return found("flaky", suspect)
         good += left[: high - 1]
-        task, spoilt = sequence[suspect].above or sequence[suspect].task, sequence[suspect].files
+        left = left[high:]
+        task, on_top = suspect.above or suspect.task, []
         if task is None:
             return found("committed", suspect)
-        if sequence[suspect].above is None:
+        if suspect.parts and suspect.above is None:
+            suspect, on_top = suspect.parts[0], list(suspect.parts[1:])
+            told = yield (*good, suspect)
+            if told == "untold":
+                return found("untold")
+            if told == "passed":  # it is repaired: what breaks it is something on top
+                good.append(suspect)
+                left = on_top + left
+                continue
+        if suspect.above is None:
             broken.append(suspect)
         else:
             held.append((suspect, task))
+        held += [(one, task) for one in on_top]
+        spoilt = suspect.files.union(*(one.files for one in on_top))
         rest = []
-        for one in left[high:]:
-            if meets(sequence[one].files, spoilt):
+        for one in left:
+            if meets(one.files, spoilt):
                 held.append((one, task))
-                spoilt |= sequence[one].files
+                spoilt |= one.files
             else:
                 rest.append(one)
-        if not rest:
-            return found("broken" if broken else "good")
         left = rest
+    return found("broken" if broken else "good")

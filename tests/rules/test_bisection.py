@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,16 +23,32 @@ from coordinator.rules.verification import (
 Oracle = Callable[[tuple[int, ...]], Told]
 
 
-def play(sequence: list[Unit], oracle: Oracle) -> tuple[Findings, list[tuple[int, ...]]]:
+class Came(NamedTuple):
+    """`Findings`, by place in the sequence."""
+
+    outcome: str
+    good: tuple[int, ...] = ()
+    broken: tuple[int, ...] = ()
+    held: tuple[tuple[int, str], ...] = ()
+    at: int | None = None
+
+
+def play(sequence: list[Unit], oracle: Oracle) -> tuple[Came, list[tuple[int, ...]]]:
     """What it comes to, and what was run."""
     course, runs = search(sequence), list[tuple[int, ...]]()
     try:
         asked = next(course)
         while True:
-            runs.append(asked)
-            asked = course.send(oracle(asked))
+            runs.append(tuple(map(sequence.index, asked)))
+            asked = course.send(oracle(runs[-1]))
     except StopIteration as end:
-        return end.value, runs
+        found: Findings = end.value
+
+        def at(units_: Iterable[Unit]) -> tuple[int, ...]:
+            return tuple(map(sequence.index, units_))
+
+        return Came(found.outcome, at(found.good), at(found.broken), tuple((sequence.index(one), because) for one, because in found.held),
+                    None if found.at is None else sequence.index(found.at)), runs
 
 
 def unit(n: int, *files: str, task: str | None = "") -> Unit:
@@ -49,32 +66,32 @@ def breaks(*bad: int) -> Oracle:
 
 def test_what_passes_takes_one_run() -> None:
     found, runs = play([unit(n) for n in range(50)], breaks())
-    assert found == Findings("good", tuple(range(50))) and len(runs) == 1
-    assert play([], breaks()) == (Findings("good"), [()])
+    assert found == Came("good", tuple(range(50))) and len(runs) == 1
+    assert play([], breaks()) == (Came("good"), [()])
 
 
 def test_the_third_of_five_is_found_and_the_rest_gone_on_with() -> None:
     found, runs = play([unit(n) for n in range(5)], breaks(2))
-    assert found == Findings("broken", (0, 1, 3, 4), (2,))
+    assert found == Came("broken", (0, 1, 3, 4), (2,))
     assert runs[0] == (0, 1, 2, 3, 4) and runs[-1] == (0, 1, 3, 4)
     assert runs.count((0, 1, 2)) == 2 and runs.count((0, 1)) == 2, "nobody is blamed by one run"
 
 
 def test_a_base_that_fails_blames_nobody() -> None:
     found, runs = play([unit(n) for n in range(8)], lambda with_: "failed")
-    assert found == Findings("base") and runs == [tuple(range(8)), (), ()]
-    assert play([], lambda with_: "failed")[0] == Findings("base")
+    assert found == Came("base") and runs == [tuple(range(8)), (), ()]
+    assert play([], lambda with_: "failed")[0] == Came("base")
 
 
 def test_what_belongs_to_no_task_blames_nobody() -> None:
     found, _ = play([unit(0), unit(1, task=None), unit(2)], breaks(1))
-    assert found == Findings("committed", (0,), at=1)
+    assert found == Came("committed", (0,), at=1)
 
 
 def test_who_lies_on_top_of_broken_work_is_held_and_not_blamed() -> None:
     sequence = [unit(0, "a"), unit(1, "b"), unit(2, "b", "c"), unit(3, "c"), unit(4, "d"), unit(5, "b/x")]
     found, runs = play(sequence, breaks(1))
-    assert found == Findings("broken", (0, 4), (1,), ((2, "T-1"), (3, "T-1"), (5, "T-1")))
+    assert found == Came("broken", (0, 4), (1,), ((2, "T-1"), (3, "T-1"), (5, "T-1")))
     assert runs[-1] == (0, 4)
 
 
@@ -88,11 +105,11 @@ def test_a_command_that_cannot_be_run_tells_nothing() -> None:
 def test_one_that_contradicts_itself_blames_nobody() -> None:
     for once in range(6):  # it fails once, whatever is in it, and would pass else
         found, runs = play([unit(n) for n in range(4)], in_turn([*["passed"] * once, "failed", *["passed"] * 20]))
-        assert found == (Findings("good", (0, 1, 2, 3)) if once else Findings("flaky", at=3))
+        assert found == (Came("good", (0, 1, 2, 3)) if once else Came("flaky", at=3))
         assert len(runs) <= 8
-    assert play([unit(0)], in_turn(["failed", "failed", "passed"]))[0] == Findings("flaky")
-    assert play([unit(0)], in_turn(["failed", "passed", "failed", "failed"]))[0] == Findings("flaky", at=0)
-    assert play([], in_turn(["failed", "passed"]))[0] == Findings("flaky")
+    assert play([unit(0)], in_turn(["failed", "failed", "passed"]))[0] == Came("flaky")
+    assert play([unit(0)], in_turn(["failed", "passed", "failed", "failed"]))[0] == Came("flaky", at=0)
+    assert play([], in_turn(["failed", "passed"]))[0] == Came("flaky")
 
 
 def test_paths_meet_where_one_lies_below_the_other() -> None:
@@ -115,7 +132,9 @@ def test_a_repair_stands_or_falls_with_what_it_repairs() -> None:
     ]
     random.Random(1).shuffle(works)
     assert units(works) == [
-        Unit((4,), "T-4", frozenset("d")), Unit((2, 3, 5), "T-2", frozenset("bce")), Unit((7,), "T-2", frozenset("f"))]
+        Unit((4,), "T-4", frozenset("d")),
+        Unit((2, 3, 5), "T-2", frozenset("bce"), parts=(Unit((2, 5), "T-2", frozenset("be")), Unit((3,), "T-3", frozenset("bc")))),
+        Unit((7,), "T-2", frozenset("f"))]
     assert units([]) == []
 
 
@@ -126,18 +145,37 @@ def test_what_lies_on_known_broken_work_is_never_blamed() -> None:
     works = [broken, on_top, Work(3, "T-3", "waiting", None, frozenset("b")), Work(4, "T-4", "waiting", None, frozenset("c"))]
     sequence = units(works)
     assert sequence == [Unit((3,), "T-3", frozenset("b"), "T-1"), Unit((4,), "T-4", frozenset("c"))]
-    assert play(sequence, breaks(0))[0] == Findings("good", (1,), (), ((0, "T-1"),))
-    assert play(sequence, breaks(0, 1))[0] == Findings("broken", (), (1,), ((0, "T-1"),))
-    assert play(sequence, breaks())[0] == Findings("good", (0, 1))
-    # where the repair comes later, it judges both
-    assert units([*works, Work(5, "T-1", "waiting", None, frozenset())]) == [
-        Unit((4,), "T-4", frozenset("c")), Unit((1, 2, 3, 5), "T-1", frozenset("ab"))]
-    assert units([*works, Work(5, "T-1", "waiting", None, frozenset("d")), Work(6, "T-6", "waiting", None, frozenset("ad"))])[-1] == Unit(
+    assert play(sequence, breaks(0))[0] == Came("good", (1,), (), ((0, "T-1"),))
+    assert play(sequence, breaks(0, 1))[0] == Came("broken", (), (1,), ((0, "T-1"),))
+    assert play(sequence, breaks())[0] == Came("good", (0, 1))
+    # where the repair comes later, all of it is judged together, and by halves if that fails
+    own, two, three = Unit((1, 5), "T-1", frozenset("a")), Unit((2,), "T-2", frozenset("ab")), Unit((3,), "T-3", frozenset("b"))
+    repair = Unit((1, 2, 3, 5), "T-1", frozenset("ab"), parts=(own, two, three))
+    repaired = [*works, Work(5, "T-1", "waiting", None, frozenset())]
+    assert units(repaired) == [Unit((4,), "T-4", frozenset("c")), repair]
+    assert units([*repaired, Work(6, "T-6", "waiting", None, frozenset("ad"))])[-1] == Unit(
         (6,), "T-6", frozenset("ad")), "which comes after the repair, so what it breaks is its own"
-    repair = Unit((1, 2, 5), "T-1", frozenset("ab"))
-    later = [broken, on_top, works[2]._replace(state="good"), works[3]]
-    assert superseded([*later, Work(5, "T-1", "waiting", None, frozenset("b"))], repair) == {
-        1: frozenset("bc"), 2: frozenset("bc"), 5: frozenset()}, "the newer content stays"
+
+    def told(*bad: int) -> Findings:
+        course = search(units(repaired))
+        asked = next(course)
+        try:
+            while True:
+                asked = course.send("failed" if set(bad) & {n for one in asked for n in one.works} else "passed")
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    first = units(repaired)[0]
+    assert told() == Findings("good", (first, repair))
+    assert told(5) == Findings("broken", (first,), (own,), ((two, "T-1"), (three, "T-1")))
+    assert told(3) == Findings("broken", (first, own, two), (three,)), "T-1 is repaired, and not blamed for what lies on it"
+    assert told(2) == Findings("broken", (first, own), (two,), ((three, "T-2"),))
+
+
+def test_newer_work_that_is_there_stands_over_older() -> None:
+    files = {1: frozenset("ab"), 2: frozenset("b"), 3: frozenset("c"), 4: frozenset("a")}
+    assert superseded(files, 1, [2, 3]) == frozenset("bc") and superseded(files, 2, [1]) == frozenset()
+    assert superseded(files, 3, files) == frozenset("a")
 
 
 @given(st.data())
