@@ -12,9 +12,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from coordinator.cli.app import AsJson, app, client, complain, out, person, print_json, say
+from coordinator.cli.app import AsJson, app, ask, complain, out, person, print_json, say
 from coordinator.cli.render import ago, in_line, printable
-from coordinator.client.client import Client
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import CATALOGUE, Code
@@ -42,30 +41,29 @@ def verify(
     (`coord trust`). The tree is made of whole tasks only. A task that breaks the command is opened
     again, with the output.
     """
-    with client() as session:
-        if listing:
-            found = session.call(rq.Verifications())
-            if as_json:
-                print_json(found)
-            else:
-                _list(found)
-            return 0
-        one = session.call(rq.Verify(by=person(), afresh=afresh))
-        if wait:
-            if not as_json:
-                complain(f"coord: {one.verification} runs {in_line(one.command)} …")
-            one = _ended(session, one)
+    if listing:
+        found = ask(rq.Verifications())
         if as_json:
-            print_json(one)
+            print_json(found)
         else:
-            _show(one)
+            _list(found)
+        return 0
+    one = ask(rq.Verify(by=person(), afresh=afresh))
+    if wait:
+        if not as_json:
+            complain(f"coord: {one.verification} runs {in_line(one.command)} …")
+        one = _ended(one)
+    if as_json:
+        print_json(one)
+    else:
+        _show(one)
     return 0 if one.state in ("good", "running") else CATALOGUE[Code.VERIFY_FAILED].exit
 
 
-def _ended(session: Client, one: rq.Verification) -> rq.Verification:
+def _ended(one: rq.Verification) -> rq.Verification:
     while one.state == "running":
         time.sleep(ASK_S)
-        last = session.call(rq.Verifications(limit=200)).items
+        last = ask(rq.Verifications(limit=200)).items  # by whichever coordinator there is by then
         one = next((other for other in last if other.verification == one.verification), one)
     return one
 

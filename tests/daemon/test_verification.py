@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -293,7 +294,7 @@ def test_one_that_changes_files_changes_only_its_own_tree(made: Callable[..., Re
 
 
 def test_what_it_builds_and_git_ignores_is_there_the_next_time(made: Callable[..., Repo]) -> None:
-    repo = made("test -e built.o && echo there before; touch built.o; touch not-ignored; test \"$(ls not-ignored* | wc -l)\" = 1")
+    repo = made("test -e built.o && echo there before; touch built.o; test ! -e not-ignored && touch not-ignored")
     repo.write(".gitignore", "*.o\n")
     commit_all(repo)
     base(repo)
@@ -377,13 +378,21 @@ def test_it_runs_by_itself_after_so_many_tasks_or_when_it_is_quiet(made: Callabl
 
 
 def test_when_it_is_quiet(made: Callable[..., Repo]) -> None:
-    repo = made("true", quiet=0.3)
+    repo = made("test ! -e ../fail", quiet=0.3)
     base(repo)
     do(repo, "one", {"src/a.txt": "a\n"})
     until(lambda: left(repo) == [])
     time.sleep(2)
     with repo.client() as person:
-        assert len(person.call(rq.Verifications()).items) == 1, "what was told is not asked again"
+        assert len(person.call(rq.Verifications()).items) == 1
+        (repo.state.path / "verify/fail").touch()
+        do(repo, "two", {"src/b.txt": "b\n"})
+        until(lambda: person.call(rq.Verifications()).items[0].state == "base")
+        time.sleep(2.5)
+        assert [one.state for one in person.call(rq.Verifications()).items] == ["base", "good"], "what was told is not asked again"
+        (repo.state.path / "verify/fail").unlink()
+        do(repo, "three", {"src/c.txt": "c\n"})
+        until(lambda: left(repo) == [])
 
 
 def test_a_command_of_the_repository_runs_only_when_it_is_trusted(make_repo: Make, tmp_path: Path) -> None:
@@ -459,6 +468,17 @@ def test_a_daemon_that_is_killed_leaves_nothing_running_and_the_next_goes_on(mad
     with repo.client() as person:
         one = until(lambda: next((one for one in person.call(rq.Verifications()).items if one.state != "running"), None))
     assert (one.verification, one.state, one.tasks) == ("V-1", "broken", ["T-1"])
+
+
+def test_who_waits_for_it_is_told_though_the_daemon_was_killed_meanwhile(made: Callable[..., Repo]) -> None:
+    repo = made("echo $$ >> ../pids; until test -e ../go; do sleep 0.05; done")
+    base(repo)
+    waits = subprocess.Popen([sys.executable, "-P", "-m", "coordinator.cli.main", "verify"], cwd=repo.root, stdout=subprocess.PIPE, text=True)
+    pid_in(repo.state.path / "verify/pids")
+    os.kill(repo.pid(), signal.SIGKILL)
+    (repo.state.path / "verify/go").touch()
+    out, _ = waits.communicate(timeout=30)
+    assert waits.returncode == 0 and "V-1 good" in out
 
 
 def test_one_that_is_stopped_in_order_is_gone_on_with_too(made: Callable[..., Repo]) -> None:
