@@ -179,6 +179,23 @@ def test_who_lies_on_top_of_broken_work_waits_for_its_repair(made: Callable[...,
     assert verified_file(repo, "src/a.txt") == "mended\nmore\n" and verified_file(repo, "src/b.txt") == "b\n"
 
 
+def test_what_others_made_of_broken_work_stands_over_it(made: Callable[..., Repo]) -> None:
+    """The repair brings the earlier work along, and not over what was verified since."""
+    repo = made()
+    base(repo)
+    do(repo, "bad", {"src/a.txt": "BROKEN\n", "src/b.txt": "b\n"})
+    assert verified(repo)["tasks"] == ["T-1"]
+    do(repo, "mends it by the way", {"src/a.txt": "mended\n"})
+    do(repo, "still bad", {"src/c.txt": "BROKEN\n"})
+    found = verified(repo)
+    assert found["tasks"] == ["T-3"] and left(repo) == [("T-1", "broken"), ("T-3", "broken")]
+    with repo.client() as person:
+        person.call(rq.TaskClaim(agent="bob", task="T-1"))
+        person.call(rq.TaskDone(agent="bob", task="T-1", result="there is nothing left to do"))
+    assert verified(repo)["state"] == "good" and left(repo) == [("T-3", "broken")]
+    assert (verified_file(repo, "src/a.txt"), verified_file(repo, "src/b.txt")) == ("mended\n", "b\n")
+
+
 def test_broken_work_that_somebody_commits_is_still_its_tasks(made: Callable[..., Repo]) -> None:
     """People and agents commit all that lies in the tree."""
     repo = made()

@@ -107,7 +107,8 @@ class Play:
         self.end()
         self.verify()
         while self.blamed:
-            name = self.blamed.pop()
+            name = min(self.blamed)
+            self.blamed.remove(name)
             self.finish(name, self.wrote[name][1], bad=False)
             self.verify()
         self.commit()
