@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.launch.prompt import compose
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo, trust_settings
@@ -115,6 +116,8 @@ def test_the_one_of_five_that_breaks_it_is_opened_again_with_the_output(made: Ca
         claimed = person.call(rq.TaskClaim(agent="bob", task="T-3"))
         assert [one.outcome for one in claimed.tried] == ["VERIFY_FAILED"] and "the check has failed" in claimed.tried[0].note
         assert claimed.task.attempts == 2
+        prompt = compose(claimed, "bob")
+        assert "the check has failed\n" in prompt and "still in the working tree" in prompt, "a launched agent is told the same"
         repo.write("src/f2.txt", "mended\n")
         person.call(rq.TaskDone(agent="bob", task="T-3"))
     assert verified(repo)["state"] == "good" and left(repo) == []
