@@ -14,7 +14,7 @@ CREATE TABLE meta (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Counters only rise and are never reused: fencing, waiter, unlock, task, review, notice.
+-- Counters only rise and are never reused: fencing, waiter, unlock, task, review, notice, …
 CREATE TABLE counters (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL CHECK (value >= 0)
@@ -417,6 +417,57 @@ CREATE TABLE review_saved (
     hash      TEXT NOT NULL,
     PRIMARY KEY (review_id, path, hash)
 ) STRICT, WITHOUT ROWID;
+
+-- What done tasks have left in the shared tree, in the order in which they were done, where a command
+-- verifies it (`verify.command`).
+-- waiting -> good (it is in the base) | broken (reopened) | held (it lies on top of what is broken);
+-- broken, held -> waiting's fate, with the repair.
+CREATE TABLE finished_work (
+    n       INTEGER PRIMARY KEY,
+    task_id TEXT NOT NULL,
+    agent   TEXT NOT NULL,
+    at      TEXT NOT NULL,
+    state   TEXT NOT NULL CHECK (state IN ('waiting', 'good', 'broken', 'held')),
+    because TEXT,                             -- broken, held: the task whose repair it waits for
+    head    TEXT,                             -- the commit that was checked out then
+    before  TEXT,                             -- of work that landed: the commits that it is between
+    after   TEXT,
+    CHECK ((because IS NOT NULL) = (state IN ('broken', 'held')))
+) STRICT;
+CREATE INDEX finished_by_state ON finished_work (state, n);
+CREATE TABLE finished_files (
+    n    INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    hash TEXT,                                -- its content (blobs); NULL: it was deleted
+    PRIMARY KEY (n, path)
+) STRICT, WITHOUT ROWID;
+-- Runs of that command over what was finished: running -> what it came to. Never two at a time.
+CREATE TABLE verifications (
+    verification_id TEXT PRIMARY KEY,
+    n        INTEGER NOT NULL UNIQUE,
+    state    TEXT NOT NULL CHECK (state IN ('running', 'good', 'broken', 'base', 'committed',
+                                            'flaky', 'untold')),
+    by       TEXT NOT NULL,
+    begun_at TEXT NOT NULL,
+    ended_at TEXT,
+    command  TEXT NOT NULL,
+    upto     INTEGER NOT NULL,                -- the last finished work that it is about
+    runs     INTEGER NOT NULL,
+    tasks    TEXT NOT NULL,                   -- those that broke the command
+    said     TEXT NOT NULL,
+    tail     TEXT NOT NULL,
+    CHECK ((state = 'running') = (ended_at IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX one_verification ON verifications (state) WHERE state = 'running';
+-- The tree that the command last passed on, as a commit (refs/coord/verify/base), or what the first
+-- one begins with.
+CREATE TABLE verified_base (
+    one         INTEGER PRIMARY KEY CHECK (one = 1),
+    base_commit TEXT NOT NULL,
+    head        TEXT NOT NULL,                -- what had been committed by then is in it
+    since       INTEGER NOT NULL,             -- the last finished work before that commit
+    at          TEXT NOT NULL
+) STRICT;
 
 -- Messages for a running agent: delivered in order, kept until it acknowledges them.
 CREATE TABLE notices (

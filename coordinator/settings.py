@@ -5,8 +5,8 @@ variables `COORD_<SECTION>_<KEY>`. Only the daemon and the launcher read it; not
 sees a file or the environment.
 
 `coord.toml` comes with the repository, from whoever wrote that. Values that weaken protection
-(`WEAKENING`) count only when a person has trusted them (`coord trust`); till then the default is in
-force. What a person says by `COORD_CONFIG` or a variable needs no trust.
+or name a command (`WEAKENING`) count only when a person has trusted them (`coord trust`); till then
+the default is in force. What a person says by `COORD_CONFIG` or a variable needs no trust.
 """
 
 from __future__ import annotations
@@ -178,6 +178,15 @@ class Hooks(Section, frozen=True):
     confine: bool = True  # launches and shims start agents in sessions, if they can be had
 
 
+class Verifying(Section, frozen=True):
+    """A command that is run on what tasks have done, in a tree apart."""
+
+    command: str = ""  # for `sh -c`; empty: nothing is verified
+    seconds_max: Seconds = 1800.0  # one run; over that it is stopped, and has failed
+    after_tasks: Count = 5  # it runs when so many tasks were done since
+    quiet_s: Seconds = 60.0  # or when some were, and for so long no other
+
+
 class Settings(Section, frozen=True):
     """All of it."""
 
@@ -197,6 +206,7 @@ class Settings(Section, frozen=True):
     state: Keys = Keys()
     webhooks: Webhooks = Webhooks()
     strategies: Strategies = Strategies()
+    verify: Verifying = Verifying()
 
 
 def _below(bound: float) -> Callable[[Any], bool]:
@@ -212,7 +222,7 @@ def _is(what: object) -> Callable[[Any], bool]:
 
 
 _REVIEW, _DAY = Reviewing(), 86_400.0
-#: Values that weaken protection: which, and what follows from them.
+#: Values that weaken protection or name a command: which, and what follows from them.
 WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "leases.ttl_s": (_below(30), "leases lapse while their holders still work"),
     "leases.ttl_max_s": (_below(30), "leases lapse while their holders still work"),
@@ -232,6 +242,8 @@ WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "hooks.git_wide": (_is("allow"), "agents may undo each other's work with git"),
     "strategies.by_glob": (bool, "files are written without a lease on them"),
     "webhooks.urls": (bool, "events of this repository are sent to another machine"),
+    "verify.command": (lambda value: bool(value.strip()),
+                       "coord runs this command on what tasks have done"),
     "hooks.confine": (_is(False), "shell commands can write what others hold"),
 }
 
@@ -246,8 +258,8 @@ class Loaded(msgspec.Struct):
     settings: Settings
     sources: dict[str, str]
     untrusted: dict[str, Any] = {}
-    """Values of `coord.toml` that are not used, for they weaken protection and nobody trusted
-    them."""
+    """Values of `coord.toml` that are not used, for nobody trusted them and they weaken protection
+    or name a command."""
 
     def warnings(self) -> list[str]:
         """A sentence for each value that is not used."""
@@ -281,7 +293,8 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
         for key in type(getattr(Settings(), section)).__struct_fields__:
             name = f"COORD_{section}_{key}".upper()
             if name in env:
-                raw.setdefault(section, {})[key] = _plain(env[name])
+                default = getattr(getattr(Settings(), section), key)
+                raw.setdefault(section, {})[key] = _plain(env[name], default)
                 sources[f"{section}.{key}"] = name
     try:
         settings = msgspec.convert(raw, Settings, strict=False)
@@ -332,7 +345,9 @@ def as_shown(weak: Mapping[str, Any]) -> bytes:
     return json.dumps(weak, sort_keys=True).encode()
 
 
-def _plain(text: str) -> Any:
+def _plain(text: str, default: Any) -> Any:
+    if isinstance(default, str):
+        return text
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     return text.split(",") if "," in text else text

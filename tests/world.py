@@ -14,7 +14,7 @@ import apsw
 import msgspec
 
 from coordinator.archive.index import ArchiveIndex
-from coordinator.daemon.request_router import who
+from coordinator.daemon.serving import who
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir

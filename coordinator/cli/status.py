@@ -25,6 +25,7 @@ from coordinator.words.resource_names import WINDOW, path_of, region_of
 ORDER = ("claimed", "ready", "pending", "failed", "review", "blocked", "dead", "done", "cancelled")
 STYLES = {"claimed": "cyan", "ready": "green", "done": "green", "failed": "yellow",
           "review": "magenta", "blocked": "red", "dead": "red", "stale": "yellow"}
+VERIFIED = {"running": "cyan", "good": "green", "flaky": "yellow", "untold": "yellow"}
 
 
 @app.command("status")
@@ -243,7 +244,20 @@ def _backlog(reply: rq.StatusReply) -> RenderableType:
     for state in ORDER:
         if reply.tasks.get(state):
             line.append(f"{reply.tasks[state]} {state}  ", style=STYLES.get(state, "dim"))
+    if reply.verified is not None:
+        line.append(_verified(reply.verified))
     return _section("backlog", line)
+
+
+def _verified(found: rq.VerificationList) -> Text:
+    waiting = sum(one.state == "waiting" for one in found.left)
+    line = Text("\nverification  ")
+    for one in found.items[:1]:
+        line.append(f"{one.verification} {one.state}", style=VERIFIED.get(one.state, "red"))
+        line.append(f" {in_line(', '.join(one.tasks))}" if one.tasks else "")
+        line.append("  ")
+    line.append(f"{waiting} finished since" if waiting or not found.items else "")
+    return line
 
 
 def _reviews(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType:

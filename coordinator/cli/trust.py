@@ -55,8 +55,8 @@ def trust(
     """Look at profiles and settings of this repository before they are used.
 
     A repository can bring `agents/*.toml`, which name commands that coord runs, and a `coord.toml`
-    that weakens protection. Both count only after you have seen them here; when they change, you
-    are asked again.
+    that weakens protection or names one, too. Both count only after you have seen them here; when
+    they change, you are asked again.
     """
     root = locate_root()
     if show:

@@ -17,8 +17,9 @@ from coordinator.daemon.command_comparison import CommandComparison
 from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.git_questions import GitQuestions
 from coordinator.daemon.other_repositories import OtherRepositories
-from coordinator.daemon.request_router import RequestRouter, who
+from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
+from coordinator.daemon.serving import who
 from coordinator.daemon.session_processes import SessionProcesses, has_prefix
 from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import HookAnswer, can_add, encode

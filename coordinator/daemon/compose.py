@@ -29,9 +29,9 @@ from coordinator.daemon.agents_alive import AgentsAlive
 from coordinator.daemon.backups import Backups
 from coordinator.daemon.compaction import Compaction
 from coordinator.daemon.coord_command import CoordCommand
+from coordinator.daemon.errands import Errands
 from coordinator.daemon.git_processes import GitProcesses
 from coordinator.daemon.ground import Ground
-from coordinator.daemon.kept_proposals import KeptProposals
 from coordinator.daemon.landing_recovery import LandingRecovery
 from coordinator.daemon.lock import take_lock
 from coordinator.daemon.look_workers import LookWorkers
@@ -40,8 +40,8 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.schedule import Schedule
 from coordinator.daemon.session_processes import SessionProcesses
 from coordinator.daemon.unix_server import UnixServer
+from coordinator.daemon.verifier import Verifier
 from coordinator.daemon.watch_bridge import WatchBridge
-from coordinator.daemon.webhooks import Webhooks
 from coordinator.daemon.writer import Writer
 from coordinator.files import coordinators
 from coordinator.files.canonical import Tree
@@ -180,6 +180,9 @@ class Daemon:
         self._alive.add(self.namespaces.agents)
         self._alive.add(self._processes.agents)
         self._writer.spread = self.namespaces.spread
+        self._verifier = Verifier(self._loop, self.service, self.state, self._writer,
+                                  self.router.look, lambda: open_reader(self.state.database),
+                                  self._clock)
         self._compaction = Compaction(self._loop, self.service, self._writer, self._ledger,
                                       self._clock)
 
@@ -222,14 +225,10 @@ class Daemon:
         )
         guard.comparison.on_late = self._watch_bridge.look_at
         self._watch_bridge.open()
-        self._webhooks = Webhooks(self.router.engine, self.service, self.router.look)
-        self._kept_proposals = KeptProposals(self.router.engine, self.service,
-                                             self.router.verdicts, self.router.look)
-        if self._webhooks.wanted:
-            self._webhooks.begin()
-            self.router.subscribe(self._webhooks.events_came)
+        self._errands = Errands(self.router, self.service)
         self._landings = LandingRecovery(self._loop, self.state, self._tell_landing)
         self._landings.look()
+        self._verifier.start()
         self._backups = Backups(self._loop, self.state, self.settings.database, self._ground,
                                 self._clock, self._last_seq())
         self._needed_at = self._loop.time()
@@ -250,6 +249,7 @@ class Daemon:
             schedule.close()
             self._watch_bridge.close()
             self._compaction.close()
+            self._verifier.close()
             self.router.close()
             if self._http is not None:
                 await self._http.close()
@@ -261,6 +261,7 @@ class Daemon:
             self._processes.close()
             self._gits.close()
             await self._workers.close()
+            await self._verifier.closed()
             if self._ground.lost() is None:
                 await self._leave_in_order()
             self._note_down(ended=True)
@@ -319,8 +320,8 @@ class Daemon:
         if self._ground.lost() is not None:
             return
         self.router.tend()
-        self._webhooks.tend()
-        self._kept_proposals.tend()
+        self._errands.tend()
+        self._verifier.tick()
         made = self.router.look(self._living.sections)
         if isinstance(made, list):
             self.service.archive.living(made)
@@ -346,7 +347,7 @@ class Daemon:
     def _is_needed(self) -> bool:
         came = self._door.came_since()
         called = self._http is not None and self._http.called_since()
-        if came or called or self.namespaces.agents():
+        if came or called or self._verifier.busy or self.namespaces.agents():
             return True
         return self.router.look(lambda view: view.row("needed")) is not None
 

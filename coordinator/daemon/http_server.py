@@ -25,7 +25,8 @@ from starlette.routing import Route
 
 from coordinator.daemon.http_authentication import HttpAuthentication, refused, token_of
 from coordinator.daemon.mcp_server import McpEndpoint
-from coordinator.daemon.request_router import RequestRouter, who
+from coordinator.daemon.request_router import RequestRouter
+from coordinator.daemon.serving import who
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.operations.http_paths import HTTP_PATHS, HttpPath

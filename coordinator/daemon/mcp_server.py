@@ -19,7 +19,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from coordinator.daemon.request_router import RequestRouter, who
+from coordinator.daemon.request_router import RequestRouter
+from coordinator.daemon.serving import who
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -22,6 +21,7 @@ import msgspec
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.loop_engine import LoopEngine
 from coordinator.daemon.once_only import OnceOnly
+from coordinator.daemon.serving import serve, snapshot, who
 from coordinator.daemon.verdict_runner import VerdictRunner
 from coordinator.daemon.waiting_readings import WaitingReadings
 from coordinator.daemon.waiting_requests import Held, WaitingRequest
@@ -38,8 +38,9 @@ from coordinator.operations.listing import (
 from coordinator.service import answered, engine, unserved
 from coordinator.service.answered import Once
 from coordinator.service.backlog import tasks
-from coordinator.service.core import OPERATOR, Actor, Service, token_hash
+from coordinator.service.core import Service
 from coordinator.service.leasing import sweep, waiting_line
+from coordinator.service.verifying import verifications
 from coordinator.service.views import status
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Ledger, Tx, View
@@ -152,7 +153,7 @@ class RequestRouter:
         if operation.waits and request.wait_s > 0 and gone is not None:
             answer = self._patient(operation, request, token, answer, request.wait_s, gone, once)
         looked = Looked()
-        job = partial(_serve, self.service, operation, request, token, looked, once)
+        job = partial(serve, self.service, operation, request, token, looked, once)
         if operation.needs is not None:
             needs = operation.needs(request)
         elif operation.needs_of is not None:
@@ -234,19 +235,21 @@ class RequestRouter:
         allowed(operation, actor)
         if operation.name == "status":
             health = self._own["health"](rq.Health())
+            health.warnings += verifications.warnings(self.service, view)
             return status.status(self.service, view, actor, request,
                                    msgspec.to_builtins(health))
         if operation.handle is None:
             own = self._own[operation.name](request)
             if isinstance(own, rq.HealthReply):
                 own.aside = unserved.listing(view)
+                own.warnings += verifications.warnings(self.service, view)
             return own
         return operation.handle(self.service, view, actor, request)
 
     def look(self, reading: Callable[[View], Any]) -> Any:
         """Run a reading against one committed snapshot; a `Refusal` is returned."""
         try:
-            return _snapshot(self._reader, self._clock.now_ms(), reading)
+            return snapshot(self._reader, self._clock.now_ms(), reading)
         except Refusal as refusal:
             return refusal
         except DISK_ERRORS as bad:
@@ -267,7 +270,7 @@ class RequestRouter:
             try:
                 db = self._open_reader()
                 try:
-                    return _snapshot(
+                    return snapshot(
                         db, self._clock.now_ms(),
                         lambda view: self._answer(operation, request, token, view),
                     )
@@ -442,58 +445,3 @@ class RequestRouter:
             waiting.answer(bye)
         self._readings.close(bye)
         self.writer.flush()
-
-
-def _serve(svc: Service, operation: Operation, request: Any, token: str | None, looked: Looked,
-           once: Once | None, tx: Tx) -> Any:
-    """The job that serves a writing request, by what was looked at for it."""
-    tx.looked = looked
-    actor = who(tx, token)
-    if operation.operator_only:
-        allowed(operation, actor)
-    assert operation.handle is not None, "it is no course and no verdict"
-    if once is not None:
-        before = answered.known(svc, tx, actor.agent, once)
-        if before is not None:
-            return before
-        tx.once = once.key
-        try:
-            value = operation.handle(svc, tx, actor, request)
-        finally:
-            tx.once = None
-        if not isinstance(value, Refusal):
-            answered.note(tx, actor.agent, once, value)
-    else:
-        value = operation.handle(svc, tx, actor, request)
-    if tx.freed:
-        waiting_line.wake(svc, tx)
-    return value
-
-
-def who(view: View, token: str | None) -> Actor:
-    """Whom a token speaks for; no token (a local connection of the same user): the operator.
-
-    Raises:
-        Refusal: UNAUTHORIZED.
-    """
-    if token is None:
-        return OPERATOR
-    row = view.agent_of(token_hash(token))
-    if row is None:
-        raise Refusal(
-            Code.UNAUTHORIZED, "This agent token is unknown, or its agent has left.",
-            next="Register again, or unset COORD_AGENT_TOKEN to act as a person.",
-        )
-    return Actor(row)
-
-
-def _snapshot(db: apsw.Connection, now_ms: int, reading: Callable[[View], Any]) -> Any:
-    started = time.perf_counter()
-    db.execute("BEGIN")
-    try:
-        return reading(View(db, now_ms))
-    finally:
-        db.execute("COMMIT")
-        spent = time.perf_counter() - started
-        if spent > 0.5:
-            log.info("a read took %.2f s", spent)

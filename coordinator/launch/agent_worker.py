@@ -22,7 +22,6 @@ from coordinator.launch.attempt import LOST, PASSING, Claim, Ended, supervise
 from coordinator.launch.door import Visitor
 from coordinator.launch.heartbeat import Beating
 from coordinator.launch.launch_state import RETRY_S, LaunchState
-from coordinator.launch.process import Running
 from coordinator.launch.programs import Post, Programs
 from coordinator.launch.progress import Signs
 from coordinator.launch.prompt import Isolated
@@ -34,6 +33,7 @@ from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import WORDS_MAX
+from coordinator.workers.process_group import Running
 
 T = TypeVar("T")
 #: How long one request for a task waits; also how soon an idle agent sees that all is done.

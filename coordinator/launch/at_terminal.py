@@ -14,7 +14,7 @@ import signal
 import threading
 from dataclasses import dataclass
 
-from coordinator.launch.process import lives, mark, started_with, stat_fields
+from coordinator.workers.process_group import lives, mark, started_with, stat_fields
 
 #: Between two looks at what is left while its end is waited for (seconds).
 LOOK_S = 0.05

@@ -19,12 +19,12 @@ from coordinator.dialects.stream import Told
 from coordinator.files.git import clean_environment
 from coordinator.files.state import StateDir
 from coordinator.launch.logs import Follower, last_line
-from coordinator.launch.process import Running
 from coordinator.launch.progress import Signs
 from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, from_iso
 from coordinator.words.refusals import Code, Refusal
+from coordinator.workers.process_group import Running
 
 #: How often the process is looked at; its exit is noticed at once all the same.
 TICK_S = 0.2

@@ -16,9 +16,9 @@ from typing import Literal
 from coordinator import profiles
 from coordinator.files.state import StateDir
 from coordinator.launch import logs, runs
-from coordinator.launch.process import lives
 from coordinator.launch.runs import Log, Record, Worker
 from coordinator.words.refusals import Code, Refusal
+from coordinator.workers.process_group import lives
 
 Kind = Literal["begins", "said", "ends", "waits", "taken over", "over"]
 

@@ -23,12 +23,12 @@ from coordinator.files.verdict_steps import Source, Step, fitting_mode
 from coordinator.launch import branch_landing, verification, wired_files, worktrees
 from coordinator.launch.landing_line import LandingLine
 from coordinator.launch.merge_meaning import MergeMeaning
-from coordinator.launch.process import Running
 from coordinator.launch.report import KeptWork, LandedWork
 from coordinator.launch.verification import Verification
 from coordinator.launch.worktrees import Target, Workplace
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.workers.process_group import Running
 
 Ask = Callable[[rq.Request[Any]], Any]
 

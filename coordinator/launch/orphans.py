@@ -20,10 +20,10 @@ from coordinator.client.client import Client
 from coordinator.files.state import StateDir
 from coordinator.launch import isolation, logs, recovery, runs
 from coordinator.launch.at_terminal import AtTerminal
-from coordinator.launch.process import end_orphan, mark, unrecorded
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, iso
 from coordinator.words.refusals import Refusal
+from coordinator.workers.process_group import end_orphan, mark, unrecorded
 
 #: What the launcher says when it has come to its end.
 _OVER = b"over\n"

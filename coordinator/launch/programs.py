@@ -21,12 +21,12 @@ from coordinator.dialects.stream import StreamTable
 from coordinator.launch import attempt, logs, runs
 from coordinator.launch.door import Role, without_terminal
 from coordinator.launch.launch_state import LaunchState
-from coordinator.launch.process import Running
 from coordinator.launch.prompt import Isolated, compose
 from coordinator.namespaces import orders
 from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
+from coordinator.workers.process_group import Running
 
 #: What an agent that was cut off is told before its task, in its own session.
 INTERRUPTED = (

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 
 from coordinator.rules.landing import Change, covers
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Code
 from coordinator.words.resource_names import KINDS, path_scope, resource
 from coordinator.words.texts import block, fenced, harmless, one_line, quoted
 
 #: A diff of partial work longer than this (characters) is cut; the whole is in the review.
 DIFF_CHARS_MAX = 60_000
+#: The outcome of work that a command fails on.
+VERIFY_FAILED = Code.VERIFY_FAILED.value
 
 RULES = """\
 Other agents work in this repository at the same time; `coord` keeps you out of each other's way.
@@ -94,7 +97,9 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
     if claimed.partial is not None:
         parts.append(_partial(claimed, claimed.partial, isolated is not None))
     if claimed.tried:
-        parts.append(_tried(claimed.tried))
+        parts += _found_wanting(claimed.tried)
+        unwritten = [one for one in claimed.tried if one.regions or one.outcome != VERIFY_FAILED]
+        parts += [_tried(unwritten)] if unwritten else []
     if log_tail.strip():
         parts.append("## How the last attempt ended\n\nIts last output:\n\n"
                      + fenced(log_tail.strip()) + "\n")
@@ -108,6 +113,12 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
         task=task.task, branch=isolated.branch, target=isolated.target)
     parts.append("## Rules\n\n" + rules)
     return harmless("\n".join(parts))
+
+
+def _found_wanting(tried: list[rq.Candidate]) -> list[str]:
+    """What was finished, or was to land, and broke the command that verifies it: the last."""
+    notes = [one.note for one in tried if one.outcome == VERIFY_FAILED and not one.regions]
+    return [f"## What the last attempt broke\n\n{fenced(notes[-1])}\n"] if notes else []
 
 
 def _tried(tried: list[rq.Candidate]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from coordinator.files.state import StateDir
-from coordinator.launch.process import lives, mark
+from coordinator.workers.process_group import lives, mark
 
 
 class Worker(msgspec.Struct):

@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from coordinator.files.git import CHECKOUT_TIMEOUT_S, Git, GitError, clean_environment
-from coordinator.launch.process import Running
+from coordinator.files.git import Git, GitError, clean_environment
+from coordinator.files.scratch_tree import ScratchTree
 from coordinator.launch.worktrees import Target
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.texts import harmless, quoted
+from coordinator.words.texts import quoted
+from coordinator.workers.kept_command import Ended, how, tail
+from coordinator.workers.process_group import Running
 
 #: How long the command may take (seconds), and what it has between SIGTERM and SIGKILL.
 SECONDS_MAX, GRACE_S = 1800.0, 5.0
-#: Its last output that is told (bytes).
-TAIL_BYTES = 2_000
 #: Becomes the command as soon as it is told to; where the launcher dies before, it ends.
 _WAITS = 'read -r go && exec sh -c "$1" </dev/null'
 #: The name of its working tree, which no agent can have.
@@ -119,7 +118,7 @@ class Verification:
         """
         task, commit = would
         try:
-            self._check_out(commit)
+            ScratchTree(self._target.top, self._top).check_out(commit)
         except GitError as bad:
             raise bad.refusal(f"{task} could not be verified, so it did not land") from None
         self._count += 1
@@ -137,24 +136,14 @@ class Verification:
             raise Refusal(
                 Code.VERIFY_FAILED,
                 f"{task} did not land: on what would land, {quoted(self._command)} "
-                f"{why or _ended(code)}. Nothing of it landed; it is all on its branch."
-                + _tail(log),
+                f"{why or how(Ended(code))}. Nothing of it landed; it is all on its branch."
+                + (f" Its last output:\n{said}" if (said := tail(log)) else ""),
                 next=f"Correct it; all that the command said is in {log}.",
             )
 
     def close(self) -> None:
         """Take the tree away."""
         remove(self._target, self._top.parent)
-
-    def _check_out(self, commit: str) -> None:
-        if not (self._top / ".git").exists():
-            self._top.parent.mkdir(parents=True, exist_ok=True)
-            Git(self._target.top).run("worktree", "add", "--quiet", "--force", "--detach",
-                                      str(self._top), commit, timeout_s=CHECKOUT_TIMEOUT_S)
-            return
-        git = Git(self._top)
-        git.run("checkout", "--quiet", "--force", "--detach", commit, timeout_s=CHECKOUT_TIMEOUT_S)
-        git.run("clean", "-ffdq", timeout_s=CHECKOUT_TIMEOUT_S)  # but for what git ignores
 
     def _start(self, environment: dict[str, str], log: Path,
                started: Callable[[Running], None]) -> Running:
@@ -193,18 +182,3 @@ def remove(target: Target, folder: Path) -> None:
     with contextlib.suppress(OSError):  # others are still there
         folder.rmdir()
         folder.parent.rmdir()
-
-
-def _ended(code: int) -> str:
-    return f"failed (exit code {code})" if code > 0 else f"was ended by signal {-code}"
-
-
-def _tail(log: Path) -> str:
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            said = file.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
-    said = harmless(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)).strip()
-    return f" Its last output:\n{said}" if said else ""

@@ -31,6 +31,7 @@ from coordinator.service.holders import agents, sessions
 from coordinator.service.leasing import leases, sweep, unlock_requests, waiting_line
 from coordinator.service.review import reviews, verdicts
 from coordinator.service.state import changes, values
+from coordinator.service.verifying import verifications
 from coordinator.service.views import archive, story
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
@@ -163,6 +164,8 @@ _ALL = [
     Operation(rq.ReviewShow, reviews.show_request),
     Operation(rq.ReviewDecide, None, verdict=verdicts.course),
     Operation(rq.ReviewUndo, None, verdict=verdicts.course),
+    Operation(rq.Verify, verifications.ask),
+    Operation(rq.Verifications, verifications.listing),
     Operation(rq.ArchiveSearch, archive.search),
     Operation(rq.ArchiveShow, archive.show),
     Operation(rq.ArchiveIndexNow, archive.index),

@@ -27,6 +27,8 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     ("review", "accept"): "done",
     ("review", "restart"): "ready",
     ("done", "reopen"): "review",
+    ("done", "redo"): "ready",  # what it finished breaks the command that verifies it
+    ("done", "exhaust"): "dead",  # the same, and it has no attempt left
     ("ready", "reopen"): "review",
     ("dead", "retry"): "ready",
     ("failed", "retry"): "ready",

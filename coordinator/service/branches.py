@@ -18,7 +18,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-__all__ = ["Unlanded", "keep", "look_at_unlanded", "move", "short"]
+__all__ = ["Unlanded", "head", "keep", "look_at_unlanded", "move", "short"]
 
 #: Paths of one review of what did not land; the branch has them all.
 FLAGGED_MAX = 500
@@ -30,6 +30,12 @@ class Unlanded(NamedTuple):
     path: str
     was: Bytes
     now: Bytes
+
+
+def head(svc: Service) -> str | None:
+    """The commit that is checked out; None where there is none, or no git. Runs git: for a worker.
+    """
+    return Git(svc.tree.root).commit("HEAD")
 
 
 def look_at_unlanded(svc: Service, work: rq.Unlanded) -> list[Unlanded]:

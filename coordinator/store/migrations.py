@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 16
+SCHEMA_VERSION = 17
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -318,5 +318,50 @@ CREATE TABLE lost_writes (
     last_at   TEXT NOT NULL,
     PRIMARY KEY (agent, scope)
 ) STRICT, WITHOUT ROWID;
+""",
+    16: """
+CREATE TABLE finished_work (
+    n       INTEGER PRIMARY KEY,
+    task_id TEXT NOT NULL,
+    agent   TEXT NOT NULL,
+    at      TEXT NOT NULL,
+    state   TEXT NOT NULL CHECK (state IN ('waiting', 'good', 'broken', 'held')),
+    because TEXT,
+    head    TEXT,
+    before  TEXT,
+    after   TEXT,
+    CHECK ((because IS NOT NULL) = (state IN ('broken', 'held')))
+) STRICT;
+CREATE INDEX finished_by_state ON finished_work (state, n);
+CREATE TABLE finished_files (
+    n    INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    hash TEXT,
+    PRIMARY KEY (n, path)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE verifications (
+    verification_id TEXT PRIMARY KEY,
+    n        INTEGER NOT NULL UNIQUE,
+    state    TEXT NOT NULL CHECK (state IN ('running', 'good', 'broken', 'base', 'committed',
+                                            'flaky', 'untold')),
+    by       TEXT NOT NULL,
+    begun_at TEXT NOT NULL,
+    ended_at TEXT,
+    command  TEXT NOT NULL,
+    upto     INTEGER NOT NULL,
+    runs     INTEGER NOT NULL,
+    tasks    TEXT NOT NULL,
+    said     TEXT NOT NULL,
+    tail     TEXT NOT NULL,
+    CHECK ((state = 'running') = (ended_at IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX one_verification ON verifications (state) WHERE state = 'running';
+CREATE TABLE verified_base (
+    one         INTEGER PRIMARY KEY CHECK (one = 1),
+    base_commit TEXT NOT NULL,
+    head        TEXT NOT NULL,
+    since       INTEGER NOT NULL,
+    at          TEXT NOT NULL
+) STRICT;
 """,
 }

@@ -28,7 +28,7 @@ STATE_TABLES = (
     "task_resources", "task_after", "reviews", "review_files", "verdicts", "verdict_steps",
     "review_saved", "notices", "file_versions", "agent_reads", "ripples", "set_aside",
     "candidates", "candidate_regions", "signals", "state_versions", "changes", "steps",
-    "lost_writes",
+    "lost_writes", "finished_work", "finished_files", "verifications", "verified_base",
 )
 
 

@@ -214,6 +214,37 @@ class AsideRow(Row, frozen=True):
     retry_at: str
 
 
+class WorkRow(Row, frozen=True):
+    """A row of `finished_work`."""
+
+    n: int
+    task_id: str
+    agent: str
+    at: str
+    state: str
+    because: str | None
+    head: str | None
+    before: str | None
+    after: str | None
+
+
+class VerificationRow(Row, frozen=True):
+    """A row of `verifications`; `tasks` with spaces between."""
+
+    verification_id: str
+    n: int
+    state: str
+    by: str
+    begun_at: str
+    ended_at: str | None
+    command: str
+    upto: int
+    runs: int
+    tasks: str
+    said: str
+    tail: str
+
+
 class LogRow(Row, frozen=True):
     """A row of `events`."""
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from coordinator.launch.process import Running
 from coordinator.launch.verification import Verification, WouldLand
 from coordinator.launch.worktrees import Target
 from coordinator.words import requests as rq
-from tests.conftest import Repo
-from tests.launch.conftest import Launch, alive, pid_in
+from coordinator.workers.process_group import Running
+from tests.conftest import Repo, trust_settings
+from tests.launch.conftest import CONFIG, Launch, alive, pid_in
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -301,6 +301,35 @@ def test_what_verifies_runs_only_when_it_is_known_whom_to_end(repo: Repo, tmp_pa
     Verification(Target(repo.root, "", "refs/heads/main"), tmp_path / "trees", tmp_path, "touch ran", threading.Event()).check(
         [WouldLand("T-1", git(repo, "rev-parse", "HEAD"))], seen.append)
     assert (tmp_path / "trees/coord.verify/ran").exists()
+
+
+def test_what_landed_is_verified_as_it_landed(repo: Repo, launch: Start) -> None:
+    """Beside tasks of the shared tree, in one sequence (`verify.command`)."""
+    (repo.root / "coord.toml").write_text(
+        CONFIG + "[verify]\ncommand = '! grep BROKEN b'\nafter_tasks = 99\nquiet_s = 9999\n")
+    trust_settings(repo.root)
+    git(repo, "add", "coord.toml")
+    git(repo, "commit", "-qm", "settings")
+    with repo.client() as person:
+        until(lambda: person.call(rq.Verifications()).base)
+        person.call(rq.TaskAdd(title="shared", resources=["d/"]))
+        person.call(rq.TaskClaim(agent="ann", task="T-1"))
+        (repo.root / "d/e").unlink()
+        person.call(rq.TaskDone(agent="ann", task="T-1"))
+        git(repo, "commit", "-qam", "d is gone")
+        report = launch("echo BROKEN >> a; echo BROKEN >> b", ("a", ["a", "b"]), n=1, options=ISOLATED).report()
+        assert len(report["landed"]) == 1
+        report = launch("echo c >> c; rm -f a; ln -s c a", ("c", ["c", "a"]), n=1, options=ISOLATED).report()
+        assert len(report["landed"]) == 1
+        told = json.loads(repo.coord("verify", "--json").stdout)
+        assert (told["state"], told["tasks"]) == ("broken", ["T-2"])
+        states = [(one.task, one.state) for one in person.call(rq.Verifications()).left]
+        assert states == [("T-2", "broken"), ("T-3", "held")], "it lies on the same file"
+        assert git(repo, "ls-tree", "-r", "--name-only", "refs/coord/verify/base").split() == ["a", "b", "c", "coord.toml"]
+        launch("echo mended > b", n=1, options=ISOLATED).report()
+        assert json.loads(repo.coord("verify", "--json").stdout)["state"] == "good"
+        assert person.call(rq.Verifications()).left == []
+        assert git(repo, "diff", "HEAD", "refs/coord/verify/base") == ""
 
 
 def test_verifying_needs_worktrees(repo: Repo) -> None:

@@ -11,6 +11,7 @@ from coordinator.service.holders import agents
 from coordinator.service.leasing import grant, lapse, redirect, task_locks, waiting_line
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, locate, weigh
 from coordinator.service.review import reviews
+from coordinator.service.verifying import finished_work
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
@@ -186,6 +187,8 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
         )
     if req.landed is None and not actor.operator:
         landing.must_land_first(svc, tx, task)
+    agents.may_act(tx, actor, req.agent)
+    finished = finished_work.look(svc, tx, task, req.landed)
     agents.acting(tx, actor, req.agent)
     rows = [LeaseRow(*r) for r in tx.rows("leases_of_task", task.task_id)]
     if tx.present().task_locks:
@@ -196,6 +199,8 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
             grant.end(tx, row)
     lapse.leave_line(tx, str(task.claimed_by), task.task_id, "its task is over")
     tasks.move(tx, task, "done", agent=req.agent, result=req.result[:10_000], partial=None)
+    if finished is not None:
+        finished_work.note(tx, task.task_id, str(task.claimed_by), finished)
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 
 

@@ -163,6 +163,13 @@ def attempt_over(svc: Service, tx: Tx, task: TaskRow, *, agent: str | None, why:
                 not_before=tx.later(rest))
 
 
+def broke(tx: Tx, task: TaskRow, *, why: str, result: str) -> str:
+    """What it finished was found to break something: it is ready again or, with no attempt left, a
+    person's; its state. What comes after it waits again, unless it has begun."""
+    verb = "exhaust" if task.attempts >= task.attempts_max else "redo"
+    return move(tx, task, verb, why=why, result=result)
+
+
 def offer_rested(tx: Tx) -> int:
     """Failed tasks whose backoff is over are ready again; how many."""
     rested = tx.rows("tasks_backed_off", tx.now, 200)

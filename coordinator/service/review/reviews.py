@@ -16,6 +16,7 @@ from coordinator.files.content import is_executable, is_link, unified
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import notices
+from coordinator.service.verifying import finished_work
 from coordinator.service.views import story
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -279,6 +280,7 @@ def _move_task(tx: Tx, task: TaskRow, verdict: str, row: ReviewRow) -> None:
     why = f"{row.review_id}: {verdict}"
     if verdict == "keep":
         tasks.move(tx, task, "accept", why=why, result=f"kept as it was ({row.review_id})")
+        finished_work.note_kept(tx, task.task_id, row)
     elif verdict == "revert":
         tasks.move(tx, task, "restart", why=why, partial=None)
     else:

@@ -11,6 +11,7 @@ from coordinator.service.holders import agents
 from coordinator.service.leasing import unlock_requests, waiting_line
 from coordinator.service.leasing.grant import lease_reply
 from coordinator.service.review import reviews
+from coordinator.service.verifying import verifications
 from coordinator.service.views import story
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow, LogRow, TaskRow
@@ -34,5 +35,10 @@ def status(
         reviews=reviews.listing(svc, view, actor, rq.Reviews()).items,
         events=[story.event_reply(LogRow(*r)) for r in shown], health=health or {},
         requests=unlock_requests.listing(svc, view, actor, rq.Requests()).items,
-        aside=unserved.listing(view),
+        aside=unserved.listing(view), verified=_verified(svc, view, actor),
     )
+
+
+def _verified(svc: Service, view: View, actor: Actor) -> rq.VerificationList | None:
+    found = verifications.listing(svc, view, actor, rq.Verifications(limit=1))
+    return found if found.command or found.items else None

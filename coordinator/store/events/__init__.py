@@ -68,6 +68,12 @@ from coordinator.store.events.story import (
     UnleasedWrite,
     VersionsSeen,
 )
+from coordinator.store.events.verification import (
+    VerificationBegun,
+    VerificationEnded,
+    VerifiedFrom,
+    WorkFinished,
+)
 from coordinator.store.events.waiting import (
     AcquisitionRefused,
     GivesWay,
@@ -135,10 +141,14 @@ __all__ = [
     "VerdictEnded",
     "VerdictStep",
     "VerdictStepped",
+    "VerificationBegun",
+    "VerificationEnded",
+    "VerifiedFrom",
     "VersionsSeen",
     "WaiterChanged",
     "WaiterLeft",
     "WaiterQueued",
+    "WorkFinished",
     "WriteLost",
     "WriteStood",
 ]

@@ -16,6 +16,7 @@ from coordinator.store.projections import (
     state,
     steps,
     story,
+    verification,
     waiting,
     writes,
 )
@@ -37,7 +38,7 @@ def _nothing(db: Database, at: str, e: ev.Event) -> None:
 APPLY: dict[type[ev.Event], Apply] = {
     **agents.APPLY, **leases.APPLY, **waiting.APPLY, **backlog.APPLY, **reviews.APPLY,
     **signals.APPLY, **state.APPLY, **steps.APPLY,
-    **story.APPLY, **writes.APPLY,
+    **story.APPLY, **verification.APPLY, **writes.APPLY,
     ev.AcquisitionRefused: _nothing,
     ev.UnleasedWrite: _nothing,
     ev.TargetMoved: _nothing,

@@ -12,7 +12,10 @@ SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
             WHERE review_id LIKE 'C-%'),
            (SELECT coalesce(max(CAST(substr(data ->> 'review', 3) AS INTEGER)), 0) FROM events
             WHERE kind = 'verdict_begun' AND data ->> 'review' LIKE 'C-%')),
-       (SELECT coalesce(max(n), 0) FROM changes), (SELECT coalesce(max(n), 0) FROM steps);
+       (SELECT coalesce(max(n), 0) FROM changes), (SELECT coalesce(max(n), 0) FROM steps),
+       max((SELECT coalesce(max(n), 0) FROM finished_work),
+           (SELECT coalesce(max(data ->> 'n'), 0) FROM events WHERE kind = 'work_finished')),
+       (SELECT coalesce(max(n), 0) FROM verifications);
 
 -- name: lease_insert
 -- In the schema's order of columns; nobody was warned yet.
@@ -150,5 +153,6 @@ SELECT hash, max(needed) FROM (
     UNION ALL SELECT written_hash, 0 FROM review_files
     UNION ALL SELECT old_hash, 1 FROM verdict_steps
     UNION ALL SELECT new_hash, 1 FROM verdict_steps
+    UNION ALL SELECT hash, 1 FROM finished_files
     UNION ALL SELECT hash, 1 FROM review_saved)
 WHERE hash LIKE '%:%' AND hash NOT IN (SELECT hash FROM blobs) GROUP BY hash;

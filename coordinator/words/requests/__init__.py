@@ -193,6 +193,13 @@ from coordinator.words.requests.story import (
     Stopping,
     Story,
 )
+from coordinator.words.requests.verification import (
+    FinishedWork,
+    Verification,
+    VerificationList,
+    Verifications,
+    Verify,
+)
 
 __all__ = [
     "Acquire",
@@ -235,6 +242,7 @@ __all__ = [
     "Events",
     "Explain",
     "Exported",
+    "FinishedWork",
     "GitTurn",
     "GitTurnTaken",
     "GuardCheck",
@@ -349,6 +357,10 @@ __all__ = [
     "UnlockList",
     "UnlockVerdict",
     "Verdict",
+    "Verification",
+    "VerificationList",
+    "Verifications",
+    "Verify",
     "Waiter",
     "Withdraw",
     "Withdrawn",

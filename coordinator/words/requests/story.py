@@ -12,6 +12,7 @@ from coordinator.words.requests.base import Reply, Request, Whole
 from coordinator.words.requests.leases import Lease, Waiter
 from coordinator.words.requests.negotiation import Unlock
 from coordinator.words.requests.reviews import Review
+from coordinator.words.requests.verification import VerificationList
 from coordinator.words.texts import Name
 
 
@@ -103,6 +104,7 @@ class StatusReply(Reply):
     health: dict[str, Any]
     requests: list[Unlock] = []  # unlock requests that wait for their holders' answers
     aside: list[Aside] = []  # what could not be served
+    verified: VerificationList | None = None  # where a command verifies what tasks have done
 
 
 class Status(Request[StatusReply]):

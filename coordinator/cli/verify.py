@@ -1,0 +1,97 @@
+"""`coord verify`: the command of `verify.command` on what tasks have finished, now; or what the
+last verifications told.
+
+Asks, waits for the end by asking again (a verification survives the coordinator's end), prints.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from coordinator.cli.app import AsJson, app, ask, complain, out, person, print_json, say
+from coordinator.cli.render import ago, in_line, printable
+from coordinator.words import requests as rq
+from coordinator.words.clock import SystemClock
+from coordinator.words.refusals import CATALOGUE, Code
+
+#: How often it is asked whether a verification is over (seconds).
+ASK_S = 0.3
+LINES_MAX = 15
+
+
+@app.command("verify")
+def verify(
+    listing: Annotated[
+        bool, typer.Option("--list", "-l", help="Show the last ones and what is not verified.")
+    ] = False,
+    afresh: Annotated[
+        bool, typer.Option("--afresh", help="Begin with the commit that is checked out now; what "
+                                            "was finished until now counts as being in it.")
+    ] = False,
+    wait: Annotated[bool, typer.Option(help="Wait for its end.")] = True,
+    as_json: AsJson = False,
+) -> int:
+    """Run the verifying command on what tasks have done, in a tree apart; wait for the answer.
+
+    Set it in coord.toml (`[verify]`, `command = "make test"`); it counts once you have trusted it
+    (`coord trust`). The tree is made of whole tasks only. A task that breaks the command is opened
+    again, with the output.
+    """
+    if listing:
+        found = ask(rq.Verifications())
+        if as_json:
+            print_json(found)
+        else:
+            _list(found)
+        return 0
+    one = ask(rq.Verify(by=person(), afresh=afresh))
+    if wait:
+        if not as_json:
+            complain(f"coord: {one.verification} runs {in_line(one.command)} …")
+        one = _ended(one)
+    if as_json:
+        print_json(one)
+    else:
+        _show(one)
+    return 0 if one.state in ("good", "running") else CATALOGUE[Code.VERIFY_FAILED].exit
+
+
+def _ended(one: rq.Verification) -> rq.Verification:
+    while one.state == "running":
+        time.sleep(ASK_S)
+        last = ask(rq.Verifications(limit=200)).items  # by whichever coordinator there is by then
+        one = next((other for other in last if other.verification == one.verification), one)
+    return one
+
+
+def _show(one: rq.Verification) -> None:
+    if one.state == "running":
+        say(f"{one.verification} is running: `coord verify --list` shows what it tells")
+        return
+    runs = "1 run" if one.runs == 1 else f"{one.runs} runs"
+    say(f"{one.verification} {one.state} ({runs}): {in_line(one.said)}")
+    for line in printable(one.tail).splitlines()[-LINES_MAX:]:
+        out().print(Text("  | " + line), soft_wrap=True)
+    if one.tasks:
+        say(f"next: coord task show {one.tasks[0]}")
+
+
+def _list(found: rq.VerificationList) -> None:
+    if not found.command:
+        say("Nothing is verified: verify.command is not set, or nobody has trusted it "
+            "(`coord trust`).")
+    else:
+        say(f"command  {in_line(found.command)}")
+    now = SystemClock().now_ms()
+    for one in found.items:
+        said = in_line(one.said) if one.said else "goes on"
+        say(f"{one.verification}  {one.state}  {ago(one.begun_at, now)}  {said}")
+    for work in found.left:
+        how = (f"is verified with the repair of {work.because}" if work.state == "held" else
+               "broke it and is to be done again" if work.state == "broken" else
+               "waits for the next verification")
+        say(f"{work.task}  {how}")

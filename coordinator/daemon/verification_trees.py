@@ -1,0 +1,350 @@
+"""Trees made of whole tasks only: the base, and on top of it what one task after another has left.
+
+Made by git's plumbing with an index of their own, so that nobody's index, branch or file is
+touched; kept from git's tidying by refs of their own (`refs/coord/verify/…`). Each unit is a commit
+on top of the one before, so one ref keeps them all. What people have committed meanwhile stands
+among the units, where it came.
+
+Blocking: for a thread. Decides nothing about what breaks what.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from coordinator.files.content import EXECUTABLE, is_link
+from coordinator.files.git import EXECUTABLE as EXECUTABLE_MODE
+from coordinator.files.git import LINK, NO_MODE, SUBMODULE, Git, GitError
+from coordinator.rules.verification import Unit, Work, superseded, units
+from coordinator.words import file_names
+
+#: What keeps the base, and the trees that are being verified.
+BASE_REF, TIP_REF = "refs/coord/verify/base", "refs/coord/verify/tip"
+#: Whose commits these are; nobody sees them but in the refs above.
+_WHO = {"GIT_AUTHOR_NAME": "coord", "GIT_AUTHOR_EMAIL": "coord@localhost",
+        "GIT_COMMITTER_NAME": "coord", "GIT_COMMITTER_EMAIL": "coord@localhost"}
+_PLAIN_MODE, _NOTHING = "100644", "0" * 40
+
+
+class Left(NamedTuple):
+    """What a done task has left: its finished work, its contents by path (None: deleted), and the
+    commits that it lies between if it landed."""
+
+    work: Work
+    contents: Mapping[str, str | None]
+    head: str | None
+    before: str | None
+    after: str | None
+
+
+class Change(NamedTuple):
+    """What a tree is to have at a path of the repository's top: mode (`000000`: nothing), id."""
+
+    mode: str
+    id: str
+
+
+class Plan(NamedTuple):
+    """What a verification goes by.
+
+    Attributes:
+        base: the commit that it begins with.
+        units: in order; those of no task are what was committed meanwhile.
+        changes: of each finished work, by its number.
+        committed: of each unit of no task.
+        files: paths that each finished work changed, whatever its state.
+        verified: numbers of finished work that is in the base.
+        heads: for each unit of no task, and for the end (None), what is known of the history if all
+            before it is in the base: (head, number of the last finished work).
+        submodules: paths that are empty in the tree.
+    """
+
+    base: str
+    units: list[Unit]
+    changes: dict[int, dict[str, Change]]
+    committed: dict[Unit, dict[str, Change]]
+    files: dict[int, frozenset[str]]
+    verified: frozenset[int]
+    heads: list[tuple[Unit | None, str, int]]
+    submodules: list[str]
+
+    def piece(self, unit: Unit, below: Iterable[Unit]) -> dict[str, Change]:
+        """What a unit changes on top of these others."""
+        if unit in self.committed:
+            return self.committed[unit]
+        there = self.verified.union(*(one.works for one in below))
+        piece: dict[str, Change] = {}
+        for n in unit.works:
+            over = superseded(self.files, n, there)
+            piece |= {path: one for path, one in self.changes[n].items() if path not in over}
+        return piece
+
+    def on(self, base: str) -> Plan:
+        """The same on a base that has all that belongs to no task already."""
+        return self._replace(base=base, units=[one for one in self.units if one.task],
+                             heads=self.heads[-1:])
+
+
+class Unmakeable(Exception):
+    """The trees cannot be made; the message is a whole sentence for people."""
+
+
+class VerificationTrees:
+    """Those of one verification.
+
+    Args:
+        root: the repository's root.
+        folder: of coord's own, for the index.
+        source: the bytes of a content by its name, or the file that has them.
+    """
+
+    def __init__(self, root: Path, folder: Path,
+                 source: Callable[[str], bytes | Path | None]) -> None:
+        self._git = Git(root)
+        self._folder, self._source = folder, source
+        self._made: dict[tuple[str, tuple[Unit, ...]], str] = {}
+        self._blobs: dict[str, Change] = {}
+        try:
+            said = self._git.text("rev-parse", "--show-toplevel", "--show-prefix")
+        except GitError as bad:
+            raise Unmakeable(_no_repository(bad)) from None
+        top, _, self.below = said.partition("\n")
+        self.top = Path(top)
+
+    def head(self) -> str:
+        """The commit that is checked out.
+
+        Raises:
+            Unmakeable: there is none.
+        """
+        found = self._git.commit("HEAD")
+        if found is None:
+            raise Unmakeable("There is no commit yet that a verification could begin with: commit "
+                             "something first.")
+        return found
+
+    def plan(self, base: tuple[str, str, int] | None, left: Sequence[Left],
+             leased: Callable[[str], bool]) -> Plan:
+        """What to verify: `base` is its commit, head and number; `leased`: whether an unfinished
+        task holds a path now.
+
+        Raises:
+            Unmakeable; GitError; OSError.
+        """
+        now = self.head()
+        commit, head, since = base if base is not None and self._git.commit(base[0]) else (
+            now, now, 0)
+        self.keep_base(commit)
+        gitlinks = self._submodules(commit)
+        changes = {one.work.n: self._changes(one, gitlinks) for one in left
+                   if one.work.state != "good"}
+        works = [one.work._replace(files=frozenset(changes[one.work.n]))
+                 for one in left if one.work.state != "good"]
+        noted = {one.work.n: {self.below + path for path in one.contents}
+                 | set(changes.get(one.work.n, ())) for one in left}
+        made = {max(unit.works): unit for unit in units(works)}
+        sequence: list[Unit] = []
+        by_hand: dict[Unit, dict[str, Change]] = {}
+        heads: list[tuple[Unit | None, str, int]] = []
+        #: What belongs to a task, by path: where it was committed, too, it is still that task's.
+        known: dict[str, set[Change]] = {}
+        for one in left:
+            if one.work.state in ("broken", "held"):
+                for path, change in changes[one.work.n].items():
+                    known.setdefault(path, set()).add(change)
+        stuck: int | None = None
+
+        def committed(upto: str, before: int) -> None:
+            """What was committed from `head` to `upto`, before the work of this number."""
+            nonlocal head, stuck
+            if upto == head or stuck is not None:
+                return
+            later = set().union(*(paths for n, paths in noted.items() if n >= before))
+            found, skipped = self._between(commit, head, upto, later, leased, known)
+            if found:
+                unit = Unit((), None, frozenset(found), commit=upto)
+                heads.append((unit, head, before - 1))
+                sequence.append(unit)
+                by_hand[unit] = found
+            if skipped:
+                stuck = before - 1
+            else:
+                head = upto
+
+        newest = since
+        for one in sorted(left, key=lambda one: one.work.n):
+            if one.work.n > since and one.head is not None:
+                committed(one.head, one.work.n)
+            newest = max(newest, one.work.n)
+            unit = made.get(one.work.n)
+            if unit is not None:
+                sequence.append(unit)
+                for n in unit.works:
+                    for path, change in changes[n].items():
+                        known.setdefault(path, set()).add(change)
+        committed(now, newest + 1)
+        heads.append((None, head, newest if stuck is None else stuck))
+        verified = frozenset(one.work.n for one in left if one.work.state == "good")
+        files = {n: frozenset(paths) for n, paths in noted.items()}
+        return Plan(commit, sequence, changes, by_hand, files, verified, heads, gitlinks)
+
+    def commit(self, plan: Plan, with_: tuple[Unit, ...]) -> str:
+        """The base with these units on top, as a commit that git keeps for now.
+
+        Raises:
+            GitError.
+        """
+        made = self._commit(plan, with_)
+        self._git.run("update-ref", TIP_REF, made)
+        return made
+
+    def keep_base(self, commit: str) -> None:
+        """Have git keep this as the base. The trees on the way to it are not needed any more.
+
+        Raises:
+            GitError.
+        """
+        self._git.run("update-ref", BASE_REF, commit)
+        with contextlib.suppress(GitError):
+            self._git.run("update-ref", "-d", TIP_REF)
+
+    def flattened(self, commit: str, head: str) -> str:
+        """The same tree as a commit that has `head` alone before it: else all trees that were ever
+        verified would be kept.
+
+        Raises:
+            GitError.
+        """
+        tree = self._git.text("rev-parse", f"{commit}^{{tree}}")
+        return self._record(tree, head, "coord: what is verified")
+
+    # ------------------------------------------------------------ within
+
+    def _commit(self, plan: Plan, with_: tuple[Unit, ...]) -> str:
+        if not with_:
+            return plan.base
+        if (plan.base, with_) in self._made:
+            return self._made[plan.base, with_]
+        below = self._commit(plan, with_[:-1])
+        unit = with_[-1]
+        changes = plan.piece(unit, with_[:-1])
+        index = self._folder / "index"
+        index.unlink(missing_ok=True)
+        git = Git(self.top, index)
+        git.run("read-tree", below)
+        gone = [(path, one) for path, one in changes.items() if one.mode == NO_MODE]
+        there = [(path, one) for path, one in changes.items() if one.mode != NO_MODE]
+        lines = b"".join(f"{one.mode.lstrip('0') or '0'} {one.id}\t".encode() + os.fsencode(path)
+                         + b"\0" for path, one in (*gone, *there))
+        git.run("update-index", "-z", "--add", "--replace", "--index-info", data=lines)
+        tree = git.text("write-tree")
+        made = self._record(tree, below, f"coord: {unit.task or 'commits'}")
+        self._made[plan.base, with_] = made
+        return made
+
+    def _record(self, tree: str, below: str, why: str) -> str:
+        made = self._git.run("commit-tree", tree, "-p", below, "-m", why, env=_WHO)
+        return made.decode().strip()
+
+    def _submodules(self, commit: str) -> list[str]:
+        return [path for line in self._git.names("ls-tree", "-r", "-z", "--full-tree", commit)
+                for about, _, path in (line.partition("\t"),) if about.startswith(SUBMODULE)]
+
+    def _changes(self, left: Left, gitlinks: Iterable[str]) -> dict[str, Change]:
+        """By path from the top.
+
+        Raises:
+            Unmakeable; GitError; OSError.
+        """
+        if left.before is not None and left.after is not None:
+            return {one.path: Change(one.new_mode, one.new)
+                    for one in self._git.changes(left.before, left.after) if not one.submodule}
+        names = {path: os.fsdecode(file_names.to_bytes(path)) for path in left.contents}
+        for path, name in names.items():
+            inside = next((link for link in gitlinks if (self.below + name).startswith(link + "/")),
+                          None)
+            if inside is not None:
+                raise Unmakeable(f"{left.work.task} changed {path}, which lies in the submodule "
+                                 f"{inside}: no tree of this repository has that, so nothing was "
+                                 "verified.")
+        ignored = self._ignored(list(names.values()))
+        return {self.below + name: self._change(left, path, name)
+                for path, name in names.items() if name not in ignored}
+
+    def _ignored(self, names: Sequence[str]) -> set[str]:
+        if not names:
+            return set()
+        data = b"".join(os.fsencode(name) + b"\0" for name in names)
+        try:
+            said = self._git.run("check-ignore", "-z", "--stdin", data=data)
+        except GitError as bad:
+            if bad.code == 1:  # none of them
+                return set()
+            raise
+        return {os.fsdecode(name) for name in said.split(b"\0") if name}
+
+    def _change(self, left: Left, path: str, name: str) -> Change:
+        content = left.contents[path]
+        if content is None:
+            return Change(NO_MODE, _NOTHING)
+        if content not in self._blobs:
+            self._blobs[content] = self._blob(left, path, name, content)
+        return self._blobs[content]
+
+    def _blob(self, left: Left, path: str, name: str, content: str) -> Change:
+        """Give git a content that is kept."""
+        found = self._source(content)
+        data = found.read_bytes() if isinstance(found, Path) else found
+        if data is None:
+            raise Unmakeable(
+                f"What {left.work.task} left in {path} could not be kept (too large for "
+                "review.kept_bytes_max, or not readable), so nothing was verified. When it is "
+                "committed, `coord verify --afresh` begins with that.")
+        if is_link(content):
+            said = self._git.run("hash-object", "-w", "--stdin", data=data)
+            return Change(LINK, said.decode().strip())
+        said = self._git.run("hash-object", "-w", "--stdin", f"--path={name}", data=data)
+        executable = content.endswith(EXECUTABLE)
+        return Change(EXECUTABLE_MODE if executable else _PLAIN_MODE, said.decode().strip())
+
+    def _between(self, base: str, before: str, after: str, later: set[str],
+                 leased: Callable[[str], bool], known: Mapping[str, set[Change]],
+                 ) -> tuple[dict[str, Change], bool]:
+        """What was committed between two commits and is not told of by finished work; and whether
+        something of it has to wait, for an unfinished task holds it.
+
+        Raises:
+            GitError.
+        """
+        found: dict[str, Change] = {}
+        skipped = False
+        entries = self._git.changes(before, after)
+        there = {one.path: Change(one.new_mode, one.new) for one in self._git.changes(base, after)}
+        for entry in entries:
+            change = Change(entry.new_mode, entry.new)
+            if entry.path in later or change in known.get(entry.path, ()):
+                continue
+            if entry.path not in known and entry.path not in there:
+                continue  # the base has it already
+            if leased(self._from_root(entry.path)):
+                skipped = True
+                continue
+            found[entry.path] = change
+        return found, skipped
+
+    def _from_root(self, path: str) -> str:
+        """As coord names it; what lies beside the root, by a name that nobody can lease."""
+        if not path.startswith(self.below):
+            return "../" + path
+        return file_names.from_bytes(os.fsencode(path[len(self.below):]))
+
+
+def _no_repository(bad: GitError) -> str:
+    if bad.code == 127:
+        return f"Nothing can be verified without git: {bad.said}."
+    return ("Nothing can be verified where there is no git repository: the trees to verify are "
+            "made by git.")

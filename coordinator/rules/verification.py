@@ -1,0 +1,214 @@
+"""Which finished work breaks a command: what is verified together, and whom a failure is put down
+to. Pure.
+
+`units` makes, from what done tasks have left, the pieces that stand or fall together, in order.
+`search` is the whole course of one verification: it asks for runs of the command on the base with
+some of the units on top, and ends in `Findings`. Nobody is blamed by one failure: the suspect has
+to fail a second time, and what lies below it to pass a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Literal, NamedTuple
+
+#: What a run of the command has told. `untold`: it could not be run, or was stopped.
+Told = Literal["passed", "failed", "untold"]
+#: good: all of it passes. broken: somebody's work breaks it, and the rest was gone on with. base:
+#: it fails without any of it. committed: what belongs to no task breaks it. flaky: it contradicted
+#: itself. untold: it could not be run.
+Outcome = Literal["good", "broken", "base", "committed", "flaky", "untold"]
+
+
+class Work(NamedTuple):
+    """What a task had left when it was done.
+
+    Attributes:
+        n: its number; work is in the order of these.
+        task: whose it is.
+        state: waiting, good (it is in the base), broken, or held (it lies on top of broken work).
+        because: of held and broken work: the task whose repair it waits for.
+        files: paths that it changes.
+    """
+
+    n: int
+    task: str
+    state: str
+    because: str | None
+    files: frozenset[str]
+
+
+class Unit(NamedTuple):
+    """What stands or falls together.
+
+    Attributes:
+        works: numbers of finished work, in order; none for what was committed by hand.
+        task: whom it is put down to; None: nobody.
+        files: paths that it changes.
+        above: a task whose broken work, which nobody has repaired yet, lies in the same files: so
+            it may fail for that one's sake, and is never blamed.
+        parts: of a repair that has work of others on top: its own work, then that of each other.
+        commit: of what was committed by hand: the last of these commits.
+    """
+
+    works: tuple[int, ...]
+    task: str | None
+    files: frozenset[str]
+    above: str | None = None
+    parts: tuple[Unit, ...] = ()
+    commit: str | None = None
+
+
+class Findings(NamedTuple):
+    """What a verification has come to.
+
+    Attributes:
+        good: units that the command passes with, in order; they are in the next base.
+        broken: those that break it, each of a task.
+        held: those that lie on top of a broken one, and fail or were not tried: (unit, its task).
+        at: where it stopped, for `committed` and `flaky`.
+    """
+
+    outcome: Outcome
+    good: tuple[Unit, ...] = ()
+    broken: tuple[Unit, ...] = ()
+    held: tuple[tuple[Unit, str], ...] = ()
+    at: Unit | None = None
+
+
+def units(works: Iterable[Work]) -> list[Unit]:
+    """The units of what waits, in order. A task that was found to break the command and is done
+    again stands or falls with its earlier work, and with all that lies on top of that."""
+    in_order = sorted(works)
+    spoilt = [(one.n, str(one.because), one.files) for one in in_order
+              if one.state in ("broken", "held")]
+    waiting = [one for one in in_order if one.state == "waiting"]
+    repairs: dict[str, int] = {}
+    for work in waiting:
+        if any(because == work.task and n < work.n for n, because, _ in spoilt):
+            repairs.setdefault(work.task, work.n)
+    joined: dict[str, list[Work]] = {}
+    made = []
+    for work in waiting:
+        own = work.task if repairs.get(work.task) == work.n else None
+        parts = [work]
+        if own is not None:
+            parts = sorted([one for one in in_order if one.n < work.n and one.because == own]
+                           + joined.get(own, [])) + parts
+        files = frozenset[str]().union(*(one.files for one in parts))
+        below = next((because for n, because, there in spoilt
+                      if n < work.n and because != own and meets(there, files)
+                      and repairs.get(because, work.n) >= work.n), None)
+        if below in repairs:
+            joined.setdefault(str(below), []).extend(parts)  # its repair comes, and judges both
+            spoilt.append((work.n, str(below), files))
+        else:
+            made.append(_unit(parts, work.task, below))
+    return made
+
+
+def _unit(parts: Sequence[Work], task: str, above: str | None) -> Unit:
+    """The unit of these works, divided by whose they are if they are not all of one task."""
+    whose = dict.fromkeys((task, *(one.task for one in parts)))
+    divided = tuple(_of([one for one in parts if one.task == name], name) for name in whose)
+    return _of(parts, task)._replace(above=above, parts=divided if len(divided) > 1 else ())
+
+
+def _of(works: Sequence[Work], task: str) -> Unit:
+    files = frozenset[str]().union(*(one.files for one in works))
+    return Unit(tuple(one.n for one in works), task, files)
+
+
+def superseded(files: Mapping[int, frozenset[str]], n: int,
+               there: Iterable[int]) -> frozenset[str]:
+    """Of a work: the files in which later work lies on top of it that is `there` before it. What
+    that left is the newer content, and has these changes in it."""
+    return frozenset[str]().union(*(files[other] for other in there if other > n))
+
+
+def meets(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two sets of paths have one in common, or one that lies below one of the other."""
+    return not (_with_above(one).isdisjoint(other) and one.isdisjoint(_with_above(other)))
+
+
+def _with_above(paths: frozenset[str]) -> set[str]:
+    return {above for path in paths for above in accumulate(path.split("/"), "{}/{}".format)}
+
+
+def search(sequence: Sequence[Unit]) -> Generator[tuple[Unit, ...], Told, Findings]:
+    """The course of a verification. Yields the units that the command is to be run with, on top of
+    the base and in this order; is sent what that told; returns what it came to.
+
+    Of n units one that breaks the command is found by about log2(n) + 4 runs.
+    """
+    good: list[Unit] = []
+    broken: list[Unit] = []
+    held: list[tuple[Unit, str]] = []
+    left = list(sequence)
+
+    def found(outcome: Outcome, at: Unit | None = None) -> Findings:
+        return Findings(outcome, tuple(good), tuple(broken), tuple(held), at)
+
+    base_stands = False
+    while left or not base_stands:
+        told = yield (*good, *left)
+        if told == "untold":
+            return found("untold")
+        if told == "passed":
+            good += left
+            break
+        if not base_stands:
+            told = yield ()
+            if told == "failed":
+                told = yield ()
+                return found("base" if told == "failed" else
+                             "flaky" if told == "passed" else "untold")
+            if told == "untold" or not left:
+                return found("untold" if told == "untold" else "flaky")
+            base_stands = True
+        low, high = 0, len(left)  # the first `low` of them pass, the first `high` do not
+        while high - low > 1:
+            middle = (low + high) // 2
+            told = yield (*good, *left[:middle])
+            if told == "untold":
+                return found("untold")
+            low, high = (middle, high) if told == "passed" else (low, middle)
+        suspect = left[high - 1]
+        again = yield (*good, *left[:high])
+        without: Told = "untold"
+        if again == "failed":
+            without = yield (*good, *left[: high - 1])
+        if "untold" in (again, without) and again != "passed":
+            return found("untold")
+        if again == "passed" or without == "failed":
+            return found("flaky", suspect)
+        good += left[: high - 1]
+        left = left[high:]
+        task, on_top = suspect.above or suspect.task, []
+        if task is None:
+            return found("committed", suspect)
+        if suspect.parts and suspect.above is None:
+            suspect, on_top = suspect.parts[0], list(suspect.parts[1:])
+            told = yield (*good, suspect)
+            if told == "untold":
+                return found("untold")
+            if told == "passed":  # it is repaired: what breaks it is something on top
+                good.append(suspect)
+                left = on_top + left
+                continue
+        if suspect.above is None:
+            broken.append(suspect)
+        else:
+            held.append((suspect, task))
+        held += [(one, task) for one in on_top]
+        spoilt = suspect.files.union(*(one.files for one in on_top))
+        rest = []
+        for one in left:
+            if meets(one.files, spoilt):
+                held.append((one, task))
+                spoilt |= one.files
+            else:
+                rest.append(one)
+        left = rest
+    return found("broken" if broken else "good")

@@ -1,0 +1,62 @@
+"""Asking for verifications: a person's command on what tasks have finished."""
+
+from __future__ import annotations
+
+from coordinator.words.requests.base import Reply, Request, Whole
+from coordinator.words.texts import Name
+
+
+class Verification(Reply):
+    """One of them. `state`: running; good (all passes); broken (`tasks` broke the command and are
+    to be done again); base, committed (it fails without any task's work); flaky (it contradicted
+    itself); untold (it could not be run)."""
+
+    verification: str
+    state: str
+    by: str
+    begun_at: str
+    ended_at: str | None
+    command: str
+    runs: int
+    tasks: list[str]
+    said: str
+    tail: str
+
+
+class FinishedWork(Reply):
+    """What a done task has left, and is not verified."""
+
+    task: str
+    agent: str
+    at: str
+    state: str  # waiting, broken, held
+    because: str | None  # the task whose repair it waits for
+
+
+class VerificationList(Reply):
+    items: list[Verification]
+    command: str  # in force; empty: none
+    base: str | None  # the tree that it last passed on, as a commit
+    left: list[FinishedWork] = []
+    next: str | None = None
+
+
+class Verify(Request[Verification]):
+    """Run the command now on what tasks have finished since it last passed (`verify.command`); the
+    reply does not wait for its end. `afresh`: begin with the commit that is checked out, and take
+    all that was finished until now as being in it."""
+
+    op = "verify"
+    http = ("POST", "/v1/verifications")
+    operator_only = True
+    by: Name | None = None
+    afresh: bool = False
+
+
+class Verifications(Request[VerificationList]):
+    """The last verifications, the newest first, and what is not verified."""
+
+    op = "verifications"
+    http = ("GET", "/v1/verifications")
+    writes = False
+    limit: Whole = 20
