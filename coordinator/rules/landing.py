@@ -70,6 +70,7 @@ class Facts:
             the target, something which is in no commit.
         misfits: sentences on what fits on both sides, and not in their merge.
         others: for paths that the agent has no lease on, who has.
+        free: paths that need no lease: they are shared by branches, and nobody holds them.
     """
 
     agent: str
@@ -83,6 +84,7 @@ class Facts:
     dirty: Sequence[str] = ()
     misfits: Sequence[str] = ()
     others: Mapping[str, str] = field(default_factory=dict)
+    free: frozenset[str] = frozenset()
 
 
 def decide(facts: Facts) -> tuple[int, ...] | Refusal:
@@ -106,6 +108,8 @@ def decide(facts: Facts) -> tuple[int, ...] | Refusal:
     stale: list[str] = []
     for change in facts.changes:
         found = tokens_for(facts, change)
+        if found is None and change.path in facts.free:
+            continue
         if found is None:
             unleased.append(change.path)
         elif not found:

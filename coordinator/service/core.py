@@ -18,6 +18,7 @@ from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.looking.file_regions import FileRegions
+from coordinator.rules.landing import STATE_DIR
 from coordinator.service.impact import Impact
 from coordinator.settings import Settings
 from coordinator.store.rows import AgentRow
@@ -95,6 +96,11 @@ class Service:
     def where(self, worktree: str | None, path: str) -> str:
         """The absolute path of a repo-relative one, in the worktree that a lease was taken in."""
         return posixpath.join(worktree or self.root, path)
+
+    def is_launched_worktree(self, worktree: str | None) -> bool:
+        """Whether a worktree is one that a launch made: what is done there has to land."""
+        place = posixpath.join(self.root, STATE_DIR, "worktrees") + "/"
+        return worktree is not None and posixpath.normpath(worktree).startswith(place)
 
     def announce(self, call: str, holder: str) -> None:
         """A hook says that this holder is about to make this call, to a tool of coord's own."""

@@ -9,7 +9,6 @@ is touched here, and the leases stay until the task is done.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -25,6 +24,7 @@ from coordinator.service.engine import Engine
 from coordinator.service.holders import agents
 from coordinator.service.leasing.grant import lease_reply
 from coordinator.service.leasing.overlapping import near
+from coordinator.service.strategies import lands_free
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
@@ -165,7 +165,7 @@ def unlanded(svc: Service, tx: Tx, work: rq.Unlanded) -> list[branches.Unlanded]
     Raises:
         Unready: it was not. Refusal: INVALID: no launch made this worktree; what git said.
     """
-    if not is_launched_worktree(svc, work.worktree):
+    if not svc.is_launched_worktree(work.worktree):
         raise Refusal(Code.INVALID, f"{work.worktree} is no launch's worktree. Nothing was done.")
     return tx.looked.after(f"unlanded {work.worktree} {work.began} {work.commit}",
                            lambda: branches.look_at_unlanded(svc, work))
@@ -189,12 +189,6 @@ def flagged(svc: Service, tx: Tx, work: rq.Unlanded,
     return out
 
 
-def is_launched_worktree(svc: Service, worktree: str | None) -> bool:
-    """Whether a worktree is one that a launch made: what is done there has to land."""
-    place = posixpath.join(svc.root, rule.STATE_DIR, "worktrees") + "/"
-    return worktree is not None and posixpath.normpath(worktree).startswith(place)
-
-
 def must_land_first(svc: Service, tx: Tx, task: TaskRow) -> None:
     """An agent may not end its task as done before its work has landed: its leases would go.
 
@@ -203,7 +197,7 @@ def must_land_first(svc: Service, tx: Tx, task: TaskRow) -> None:
     """
     for raw in tx.rows("leases_of_task", task.task_id):
         row = LeaseRow(*raw)
-        if row.locked_by == task.claimed_by and is_launched_worktree(svc, row.worktree):
+        if row.locked_by == task.claimed_by and svc.is_launched_worktree(row.worktree):
             raise Refusal(
                 Code.BAD_TRANSITION,
                 f"{task.task_id} is worked on in a worktree of its own, and what was done there "
@@ -233,9 +227,12 @@ def _lawful(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> tuple[int,
             next="Look at its branch and merge it by hand, or let the task be done afresh.",
         )
     facts = _facts(svc, view, req)
-    unleased = [c for c in facts.changes if rule.tokens_for(facts, c) is None][:OTHERS_MAX]
-    others = {c.path: who for c in unleased if (who := _holder(view, c)) is not None}
-    answer = rule.decide(replace(facts, others=others))
+    unleased = [c for c in facts.changes if rule.tokens_for(facts, c) is None]
+    others = {c.path: who for c in unleased[:OTHERS_MAX] if (who := _holder(view, c)) is not None}
+    free = frozenset(
+        c.path for c in unleased if c.path not in others
+        and lands_free(svc, as_resource(c.path, "file", c.scope)) and _holder(view, c) is None)
+    answer = rule.decide(replace(facts, others=others, free=free))
     if isinstance(answer, Refusal):
         raise answer
     return answer

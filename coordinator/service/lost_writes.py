@@ -29,7 +29,7 @@ def note(svc: Service, tx: Tx, agent: str, located: Sequence[Located], refusal: 
     for one in counted or list(located)[:1]:
         asked = one.resource
         tx.record(ev.WriteLost(agent=agent, resource=asked.name, scope=asked.scope,
-                               wasted_ms=_wasted(tx, agent, one)))
+                               wasted_ms=wasted(tx, agent, one)))
         most = max(most, in_a_row(tx, agent, asked))
     if most < svc.settings.strategies.losses_max:
         return refusal
@@ -63,7 +63,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.LostWrites) -> rq.Lo
     ])
 
 
-def _wasted(tx: Tx, agent: str, one: Located) -> int:
+def wasted(tx: Tx, agent: str, one: Located) -> int:
     """How long ago the agent has read the file (ms), where its hooks told."""
     if one.resource.kind != "file":
         return 0

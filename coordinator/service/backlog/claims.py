@@ -52,7 +52,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
             f"{named.task_id} is {named.state}" + (f": it {why}." if why else "."),
             state=named.state,
         )
-    wanted = dispatch.wanted_by(tx, named.task_id)
+    wanted = dispatch.wanted_by(svc, tx, named.task_id)
     obstacles = weigh(svc, tx, req.agent, task_locks.with_itself(tx, named.task_id, wanted),
                       task=named.task_id)
     other = None

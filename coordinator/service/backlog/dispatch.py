@@ -9,7 +9,7 @@ candidates for it all the same. One that cannot be leased at all is set aside wi
 from __future__ import annotations
 
 from coordinator.looking.facts import AnyNeed, Unready
-from coordinator.service import signals, unserved
+from coordinator.service import signals, strategies, unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
 from coordinator.service.leasing import lapse, task_locks
@@ -25,8 +25,9 @@ OWN_MAX = 32
 AHEAD = 8
 
 
-def wanted_by(tx: Tx, task_id: str) -> list[Wanted]:
-    """The task's resources as they are on disk now, with the mode each is needed in.
+def wanted_by(svc: Service, tx: Tx, task_id: str) -> list[Wanted]:
+    """The task's resources as they are on disk now, with the mode each is needed in; not those that
+    are leased at their write only, or never.
 
     Raises:
         Refusal: one lies outside of the repository by now.
@@ -34,7 +35,8 @@ def wanted_by(tx: Tx, task_id: str) -> list[Wanted]:
     """
     rows = tx.rows("task_resources_of", task_id)
     tx.looked.require(_places(tx, task_id))
-    return once_wanted((lies(tx, name, kind, scope), mode) for name, kind, scope, mode in rows)
+    return strategies.claimed(svc, once_wanted(
+        (lies(tx, name, kind, scope), mode) for name, kind, scope, mode in rows))
 
 
 def _places(view: View, task_id: str) -> list[AnyNeed]:
@@ -73,7 +75,7 @@ def choose(
             break
         task_id = str(best[0])
         try:
-            wanted = wanted_by(tx, task_id)
+            wanted = wanted_by(svc, tx, task_id)
             obstacles = weigh(svc, tx, agent, task_locks.with_itself(tx, task_id, wanted),
                               task=task_id)
             touches_own = beside and bool(obstacles.mine)

@@ -8,7 +8,6 @@ import msgspec
 from coordinator.regions.languages import language_of
 from coordinator.rules import globs
 from coordinator.service.core import Service
-from coordinator.service.landing import is_launched_worktree
 from coordinator.words.resource_names import Located, resource
 
 
@@ -16,7 +15,7 @@ def may_be_divided(svc: Service, located: Located) -> bool:
     """Whether a file may be leased by region. What is linked twice, or lies in a working tree that
     no launch made, is taken whole; so is what the policy says."""
     name = located.resource.name
-    if (located.worktree is not None and not is_launched_worktree(svc, located.worktree)) or (
+    if (located.worktree is not None and not svc.is_launched_worktree(located.worktree)) or (
             located.links != 1 or located.inode is None or language_of(name) is None):
         return False
     chosen = "region"

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from coordinator.dialects.decode import HookCall
 from coordinator.looking.facts import AnyNeed, Place, Whole
 from coordinator.rules.commands import commits
+from coordinator.service import strategies
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import (
     broken_callers,
     git_turns,
+    optimistic_writes,
     proposed_edits,
     read_versions,
     shell_commands,
@@ -182,6 +184,8 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
     call = heard.call
     if call is None:
         return
+    if call.kind in ("write", "shell"):
+        optimistic_writes.over(svc, tx, heeded.holder)
     if call.kind in ("write", "read"):
         located, _ = located_in(tx, call.paths, heard.cwd)
         written = call.kind == "write"
@@ -256,12 +260,16 @@ def take(
     """
     if not located:
         return None
-    wanted = list(located) if asked is None else asked.resources
+    wanted = strategies.written(svc, list(located) if asked is None else asked.resources)
+    if not wanted:
+        return None
+    brief = strategies.for_the_write(svc, wanted)
     agent = shell_commands.hand_down(tx, heeded.holder, wanted)
     claimed = tx.rows("tasks_of_holder", agent) or _parents_tasks(tx, agent)
     request = rq.Acquire(
         agent=agent, resources=[one.resource.name for one in wanted], wait_s=wait_s,
-        description=f"{tool} by its hook"[:200],
+        description=f"{tool[:180]} {strategies.BY_HOOK}",
+        ttl_s=svc.settings.leases.window_s if brief else None,
         task=str(claimed[0][0]) if len(claimed) == 1 else None,
     )
     try:
@@ -278,7 +286,9 @@ def take(
         said = broken_callers.told(asked.why, [one.resource.name for one in located])
         notes += [said] if said else []
     heeded.context = "\n".join(notes)
-    return stale
+    if stale is not None:
+        return optimistic_writes.lost(svc, tx, agent, located, answer, stale)
+    return None
 
 
 def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:

@@ -346,7 +346,7 @@ def _check_landed(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow]) 
     Raises:
         Refusal: BAD_TRANSITION.
     """
-    own = [one for one in leases if landing.is_launched_worktree(svc, one.worktree)]
+    own = [one for one in leases if svc.is_launched_worktree(one.worktree)]
     changed = [file.path for file in partial_work.changed_since(svc, tx, own)]
     if changed:
         raise Refusal(
