@@ -212,6 +212,27 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
          "answer": "What the asker is told: why not, or what state it is in."},
     ),
     Tool(
+        "get_state", "Read a value",
+        "Read the versioned JSON value of a key, like `key:account:12345`.",
+        rq.StateGet, {"key": "The key."}, reads=True, again=True,
+    ),
+    Tool(
+        "put_state", "Write a value",
+        "Write the value of a key, if it is still at the version that you read. Refused "
+        "VERSION_CHANGED with the value as it is now: then decide again.",
+        rq.StatePut,
+        {"key": "The key.", "value": "The new value: any JSON.",
+         "version": "The version that you read; 0: nothing is stored yet.",
+         "fencing_token": "Of your lease on the key, where you hold one."},
+    ),
+    Tool(
+        "request_change", "Ask a key's owner for a change",
+        "Ask the owner of a key to change it. It is applied once, in its turn; you are told.",
+        rq.ChangeAdd,
+        {"key": "The key.", "wanted": "What is wanted, as its owner understands it: any JSON.",
+         "note": "Why, in a sentence."},
+    ),
+    Tool(
         "leave_signal", "Leave a hint",
         "Leave a hint for others on a task or a file: it fades, and never blocks anybody.",
         rq.SignalAdd,

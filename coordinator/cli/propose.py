@@ -1,0 +1,100 @@
+"""`coord propose`: a change without a lease, applied if what it was made from still stands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator.cli.app import (
+    AgentName,
+    AsJson,
+    agent_or_refuse,
+    app,
+    ask,
+    print_json,
+    say,
+    width,
+)
+from coordinator.cli.render import ago, columns, span
+from coordinator.words import requests as rq
+from coordinator.words.clock import SystemClock
+from coordinator.words.refusals import Code, Refusal
+
+
+@app.command("propose")
+def propose(
+    resource: Annotated[str, typer.Argument(help="A file, a region (path::name) or a key.")],
+    version: Annotated[
+        str | None, typer.Option("--version", help="What you read: `sha256:…`, of a key its number;"
+                                 " left out: it is not there yet.")
+    ] = None,
+    content: Annotated[
+        str | None, typer.Option("--from", help="File with the new content; `-`: standard input.")
+    ] = None,
+    patch: Annotated[
+        str | None, typer.Option(help="File with a unified diff (of a key, a merge patch); `-`.")
+    ] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Remove it.")] = False,
+    agent: AgentName = None,
+    note: Annotated[str, typer.Option("--note", "-m", help="Why.")] = "",
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Where others hold it: keep it, and try again.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Change a file, region or key without a lease, if nobody has changed it since you read it."""
+    made = ask(
+        rq.Propose(
+            agent=agent_or_refuse(agent), note=note, retry=retry, cwd=os.getcwd(),  # noqa: PTH109
+            changes=[rq.ProposedChange(
+                resource=resource, version=version, delete=delete,
+                content=_read(content) if content is not None else None,
+                patch=_read(patch) if patch is not None else None)],
+        )
+    )
+    if as_json:
+        print_json(made)
+        return
+    for one in made.changes:
+        say(f"{one.resource}  {one.version or 'removed'}")
+    for warning in made.warnings:
+        say(f"warning: {warning}")
+
+
+@app.command("lost-writes")
+def lost_writes(
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Work that was thrown away because somebody else had written first."""
+    found = ask(rq.LostWrites(agent=agent))
+    if as_json:
+        print_json(found)
+        return
+    if not found.items:
+        say("No write was lost.")
+        return
+    now = SystemClock().now_ms()
+    rows = [(one.agent, one.resource, str(one.total), str(one.in_a_row), span(one.wasted_s),
+             ago(one.last_at, now)) for one in found.items]
+    heads = ("agent", "resource", "lost", "in a row", "wasted", "last")
+    for line in columns(heads, rows, "=/====", width()):
+        say(line)
+
+
+def _read(name: str) -> str:
+    """
+    Raises:
+        Refusal: INVALID: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as bad:
+        raise Refusal(
+            Code.INVALID, f"{name} cannot be read: {bad}. Nothing was written.",
+            next="Name a file of UTF-8 text, or `-`.",
+        ) from None
