@@ -14,7 +14,7 @@ CREATE TABLE meta (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Counters only rise and are never reused: fencing, waiter, unlock, task, review, notice.
+-- Counters only rise and are never reused: fencing, waiter, unlock, task, review, notice, message, …
 CREATE TABLE counters (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL CHECK (value >= 0)
@@ -390,6 +390,26 @@ CREATE TABLE notices (
     data   TEXT NOT NULL
 ) STRICT;
 CREATE INDEX notices_of_agent ON notices (agent, notice);
+
+-- What agents and people say to each other. To an agent it is also a notice, which says whether it was
+-- told of; a row is what was said, for whoever looks later. Forgotten when it is old (messages.keep_days).
+CREATE TABLE messages (
+    message_id TEXT PRIMARY KEY,              -- M-n
+    n          INTEGER NOT NULL UNIQUE,
+    thread     TEXT NOT NULL,                 -- the first message of those that answer each other
+    sender     TEXT NOT NULL,                 -- an agent, or `human`
+    recipient  TEXT NOT NULL,                 -- an agent, `all` (live agents), or `human` (whoever looks)
+    task_id    TEXT,                          -- what it is about
+    reply_to   TEXT,
+    text       TEXT NOT NULL CHECK (text <> ''),
+    sent_at    TEXT NOT NULL,
+    seen_at    TEXT                           -- to `human`: when a person had it listed
+) STRICT, WITHOUT ROWID;
+CREATE INDEX messages_by_sender ON messages (sender, sent_at);
+CREATE INDEX messages_of_thread ON messages (thread, n);
+CREATE INDEX messages_of_task   ON messages (task_id, n) WHERE task_id IS NOT NULL;
+CREATE INDEX messages_unseen    ON messages (n) WHERE recipient = 'human' AND seen_at IS NULL;
+CREATE INDEX messages_by_age    ON messages (sent_at);
 
 -- Last content that coord knows of a file, and who wrote it if a lease tells.
 CREATE TABLE file_versions (

@@ -89,6 +89,7 @@ def room(reply: rq.StatusReply, height: int | None) -> Room:
         return Room()
     tight = height < 45
     titles = 2 + 2 + 2 + 2 + 2 + 1 + (0 if tight else 5)  # head, four headed lists, events
+    titles += 1 if reply.messages else 0
     rest = max(4, height - 1 - titles - 3)  # three lines "… and N more"
     reviews = min(len(reply.reviews), 2 if tight else 5)
     rest -= reviews
@@ -132,6 +133,9 @@ def _head(reply: rq.StatusReply, now: int) -> RenderableType:
     text.append("  ".join(parts), style="dim")
     for warning in list(health.get("warnings", []))[:3]:
         text.append(f"\nwarning: {in_line(str(warning))}", style="yellow")
+    if reply.messages:
+        text.append(f"\n{reply.messages} message{'s wait' if reply.messages > 1 else ' waits'} for "
+                    "you: coord messages --human", style="bold")
     return text
 
 

@@ -81,8 +81,9 @@ class Tool:
 
     @property
     def acts(self) -> bool:
-        """Whether it is done by an agent, so that the agent has to be known."""
-        return any(f.name == "agent" and f.required for f in msgspec.structs.fields(self.request))
+        """Whether it is done by an agent, or tells of it, so that the agent has to be known."""
+        return any((f.name == "agent" and f.required) or f.name == "reader"
+                   for f in msgspec.structs.fields(self.request))
 
     def asked(self, given: Mapping[str, Any], agent: str | None,
               cwd: str | None) -> rq.Request[Any]:
@@ -108,7 +109,9 @@ class Tool:
         fields = {name: value for name in self.takes
                   if (value := getattr(chosen, name)) is not msgspec.UNSET}
         known = {f.name for f in msgspec.structs.fields(self.request)}
-        if self.acts:
+        if "reader" in known:  # all of what it names, else its own
+            fields["reader"] = None if {"task", "thread"} & {*fields} else agent
+        elif self.acts:
             fields["agent"] = agent
         if "cwd" in known:
             fields["cwd"] = cwd
@@ -219,6 +222,24 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
          "name": "`takeup_interest`, `saturation`, `files_blocked`, `task_not_ready`, `priority`, "
          "`completed`, `warning`, or a word of your own.",
          "note": "Why, in a sentence."},
+    ),
+    Tool(
+        "tell", "Tell an agent or a person",
+        "Say something to another agent, to `all`, or to `human`. An agent hears it with its next "
+        "call; go on with your work meanwhile. Say only what changes what somebody does.",
+        rq.MessageSend,
+        {"to": "An agent's name, `all`, or `human`.", "text": "What to say.",
+         "task": "What it is about, like `T-3`.", "reply_to": "What it answers, like `M-4`."},
+    ),
+    Tool(
+        "read_messages", "Look messages up",
+        "What you said and were told, or all that was said of a task or in a thread. (New messages "
+        "come to you by themselves, once.)",
+        rq.Messages,
+        {"task": _TASK, "thread": "A message of it, like `M-4`.", "search": "Words in it.",
+         "limit": "At most so many, the newest."},
+        typed={"limit": Annotated[int, msgspec.Meta(ge=1, le=100)]}, preset={"limit": 20},
+        reads=True, again=True,
     ),
     Tool(
         "search_archive", "Search the context archive",

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from coordinator.looking.facts import AnyNeed
-from coordinator.service import landing, region_commits, signals
+from coordinator.service import landing, messages, region_commits, signals
 from coordinator.service.backlog import backlog, claims
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import commits
@@ -123,6 +123,9 @@ _ALL = [
     Operation(rq.TaskExport, backlog.export_text),
     Operation(rq.SignalAdd, signals.add, needs=signals.needs),
     Operation(rq.Signals, signals.listing),
+    Operation(rq.MessageSend, messages.send),
+    Operation(rq.Messages, messages.listing),
+    Operation(rq.MessagesSee, messages.see),
     Operation(rq.StateGet, values.get),
     Operation(rq.StateKeys, values.keys),
     Operation(rq.StatePut, values.put),

@@ -77,7 +77,8 @@ _RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool
 
 
 #: All counters. Each number is given once, ever.
-COUNTERS = ("fencing", "waiter", "task", "review", "notice", "unlock", "commit", "change")
+COUNTERS = ("fencing", "waiter", "task", "review", "notice", "unlock", "commit", "change",
+            "message")
 #: The folder of large contents, beside the database; and how much of one is read at once (bytes).
 BLOBS, LOADED_MAX = "blobs", 8 * 1024 * 1024
 

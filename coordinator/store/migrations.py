@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -281,5 +281,24 @@ CREATE TABLE answered (
     PRIMARY KEY (asker, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX answered_by_age ON answered (at);
+""",
+    14: """
+CREATE TABLE messages (
+    message_id TEXT PRIMARY KEY,
+    n          INTEGER NOT NULL UNIQUE,
+    thread     TEXT NOT NULL,
+    sender     TEXT NOT NULL,
+    recipient  TEXT NOT NULL,
+    task_id    TEXT,
+    reply_to   TEXT,
+    text       TEXT NOT NULL CHECK (text <> ''),
+    sent_at    TEXT NOT NULL,
+    seen_at    TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX messages_by_sender ON messages (sender, sent_at);
+CREATE INDEX messages_of_thread ON messages (thread, n);
+CREATE INDEX messages_of_task   ON messages (task_id, n) WHERE task_id IS NOT NULL;
+CREATE INDEX messages_unseen    ON messages (n) WHERE recipient = 'human' AND seen_at IS NULL;
+CREATE INDEX messages_by_age    ON messages (sent_at);
 """,
 }

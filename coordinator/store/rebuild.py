@@ -28,6 +28,7 @@ STATE_TABLES = (
     "task_resources", "task_after", "reviews", "review_files", "verdicts", "verdict_steps",
     "review_saved", "notices", "file_versions", "agent_reads", "ripples", "set_aside",
     "candidates", "candidate_regions", "signals", "state_versions", "changes",
+    "messages",
 )
 
 

@@ -273,3 +273,18 @@ class ChangeRow(Row, frozen=True):
     why: str
     asked_at: str
     closed_at: str | None
+
+
+class MessageRow(Row, frozen=True):
+    """A row of `messages`."""
+
+    message_id: str
+    n: int
+    thread: str
+    sender: str
+    recipient: str
+    task_id: str | None
+    reply_to: str | None
+    text: str
+    sent_at: str
+    seen_at: str | None

@@ -29,6 +29,7 @@ class Code(StrEnum):
     UNKNOWN_REQUEST = "UNKNOWN_REQUEST"
     UNKNOWN_KEY = "UNKNOWN_KEY"
     UNKNOWN_CHANGE = "UNKNOWN_CHANGE"
+    UNKNOWN_MESSAGE = "UNKNOWN_MESSAGE"
     REGION_UNKNOWN = "REGION_UNKNOWN"
     NAME_TAKEN = "NAME_TAKEN"
     NOT_HOLDER = "NOT_HOLDER"
@@ -115,6 +116,10 @@ CATALOGUE: dict[Code, Row] = {
     Code.UNKNOWN_CHANGE: Row(
         404, 7, False, "No change of a key has this id; a closed one is forgotten after a day.",
         "`coord state changes` shows them.",
+    ),
+    Code.UNKNOWN_MESSAGE: Row(
+        404, 7, False, "No message has this id; an old one is forgotten.",
+        "`coord messages` lists them.",
     ),
     Code.REGION_UNKNOWN: Row(
         404, 7, False, "The file is there and has no region of this name.",

@@ -92,6 +92,12 @@ LOG: list[ev.Event] = [
     ev.ChangeAsked(change="K-2", n=2, resource="key:a", scope="k/key/a/", agent="bob", content="state:4", attempts_max=1),
     ev.ChangeMoved(change="K-2", resource="key:a", state="queued", attempts=1, not_before="b", why="w"),
     ev.ChangesForgotten(changes=["K-1"]),
+    # what was said
+    ev.MessageSent(message="M-1", n=1, agent="ann", to="bob", text="t", thread="M-1", task="T-1"),
+    ev.MessageSent(message="M-2", n=2, agent="bob", to="human", text="u", thread="M-1", reply_to="M-1"),
+    ev.MessageSent(message="M-3", n=3, agent="bob", to="human", text="v", thread="M-3"),
+    ev.MessagesSeen(by="op", up_to=2),
+    ev.MessagesForgotten(messages=["M-1"]),
     # the line
     ev.WaiterQueued(acquisition_id="W-1", agent="ann", mode="exclusive", priority=2, asked_at="a", until="u", held=True, ttl_ms=3,
                     task="T-1", description="d", resources=[("b", "file", "p/b/"), ("d", "file", "p/d/")], met="p/m/"),

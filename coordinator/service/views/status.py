@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.service import unserved
+from coordinator.service import messages, unserved
 from coordinator.service.backlog import backlog, tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
@@ -34,5 +34,5 @@ def status(
         reviews=reviews.listing(svc, view, actor, rq.Reviews()).items,
         events=[story.event_reply(LogRow(*r)) for r in shown], health=health or {},
         requests=unlock_requests.listing(svc, view, actor, rq.Requests()).items,
-        aside=unserved.listing(view),
+        aside=unserved.listing(view), messages=messages.waiting(view),
     )

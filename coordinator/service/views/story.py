@@ -50,6 +50,9 @@ SENTENCES: dict[str, str] = {
     "change_asked": "{agent} asked for a change of {resource} ({change})",
     "change_moved": "{change}, of {resource}, is {state}",
     "changes_forgotten": "changes that were closed long ago are forgotten",
+    "message_sent": "{agent} said to {to} ({message}): {text}",
+    "messages_seen": "{by} has read what was said to people",
+    "messages_forgotten": "what was said long ago is forgotten",
     "review_opened": "{review} was opened: {summary}",
     "review_decided": "{review} was {state} by {by}",
     "review_undone": "the verdict on {review} was undone by {by}",
@@ -69,7 +72,8 @@ SENTENCES: dict[str, str] = {
 
 
 #: Fields of events that hold somebody's own words.
-_QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title")})
+_QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title"),
+                     ("message_sent", "text")})
 QUOTED_MAX = 500
 #: Events that are told at once: on a page, and as a story.
 PAGE_MAX, STORY_MAX = 5000, 2000

@@ -43,6 +43,11 @@ from coordinator.store.events.leases import (
     LeasesShifted,
     LeaseWarned,
 )
+from coordinator.store.events.messages import (
+    MessageSent,
+    MessagesForgotten,
+    MessagesSeen,
+)
 from coordinator.store.events.reviews import (
     FlaggedFile,
     ReviewDecided,
@@ -106,6 +111,9 @@ __all__ = [
     "LeaseRenewed",
     "LeaseWarned",
     "LeasesShifted",
+    "MessageSent",
+    "MessagesForgotten",
+    "MessagesSeen",
     "Noted",
     "NoticePosted",
     "NoticesDelivered",

@@ -12,7 +12,7 @@ SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
             WHERE review_id LIKE 'C-%'),
            (SELECT coalesce(max(CAST(substr(data ->> 'review', 3) AS INTEGER)), 0) FROM events
             WHERE kind = 'verdict_begun' AND data ->> 'review' LIKE 'C-%')),
-       (SELECT coalesce(max(n), 0) FROM changes);
+       (SELECT coalesce(max(n), 0) FROM changes), (SELECT coalesce(max(n), 0) FROM messages);
 
 -- name: lease_insert
 -- In the schema's order of columns; nobody was warned yet.

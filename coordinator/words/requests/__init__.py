@@ -97,6 +97,15 @@ from coordinator.words.requests.leases import (
     Withdraw,
     Withdrawn,
 )
+from coordinator.words.requests.messages import (
+    Message,
+    MessageList,
+    Messages,
+    MessageSend,
+    MessagesSee,
+    MessagesSeen,
+    MessageTold,
+)
 from coordinator.words.requests.negotiation import (
     RequestAnswer,
     RequestFile,
@@ -234,6 +243,13 @@ __all__ = [
     "Left",
     "LockList",
     "Locks",
+    "Message",
+    "MessageList",
+    "MessageSend",
+    "MessageTold",
+    "Messages",
+    "MessagesSee",
+    "MessagesSeen",
     "Mode",
     "Notice",
     "OpenSession",

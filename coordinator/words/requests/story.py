@@ -103,6 +103,7 @@ class StatusReply(Reply):
     health: dict[str, Any]
     requests: list[Unlock] = []  # unlock requests that wait for their holders' answers
     aside: list[Aside] = []  # what could not be served
+    messages: int = 0  # messages to people that no person has seen
 
 
 class Status(Request[StatusReply]):
