@@ -81,7 +81,9 @@ CREATE TABLE file_locks (
     task_id          TEXT,
     ttl_ms           INTEGER NOT NULL CHECK (ttl_ms > 0),
     max_until        TEXT NOT NULL,         -- renewals never reach past this (max_hold)
-    warned           INTEGER NOT NULL DEFAULT 0 CHECK (warned IN (0, 1))  -- told that it ends soon
+    warned           INTEGER NOT NULL DEFAULT 0 CHECK (warned IN (0, 1)), -- told that it ends soon
+    agreed_as        TEXT                   -- U-n: shared with others who write it, too, as they agreed
+        CHECK (agreed_as IS NULL OR mode = 'shared')
 ) STRICT;
 -- One exclusive lease to a scope; one shared lease to a scope and holder.
 CREATE UNIQUE INDEX one_writer ON file_locks (scope, slot);
@@ -127,8 +129,8 @@ CREATE TABLE waiter_resources (
 CREATE INDEX waiting_on_scope ON waiter_resources (scope);
 
 -- Unlock requests: a holder is asked to release what overlaps a resource before its lease ends.
--- pending -> approved | rejected (by the holder, or a person by force) | withdrawn (by the asker; by
--- coord, when the lease ended unanswered or the asker left the line). While it is pending, the asker
+-- pending -> approved | narrowed (the holder keeps a part) | coexisting (both hold it, and write it) |
+-- rejected (by the holder, or a person by force) | withdrawn (by the asker; by coord, when the lease ended unanswered or the asker left the line). While it is pending, the asker
 -- stands in line under the request's own id (waiters.acquisition_id = request_id).
 CREATE TABLE unlock_requests (
     request_id   TEXT PRIMARY KEY,            -- U-n
@@ -141,7 +143,8 @@ CREATE TABLE unlock_requests (
     mode         TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
     reason       TEXT NOT NULL CHECK (reason <> ''),
     requested_at TEXT NOT NULL,
-    status       TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'rejected', 'withdrawn')),
+    status       TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'narrowed', 'coexisting',
+                                                 'rejected', 'withdrawn')),
     responded_at TEXT,
     responded_by TEXT,                        -- the holder, a person, the asker, or coord itself
     override     INTEGER NOT NULL DEFAULT 0 CHECK (override IN (0, 1)),  -- a person, by force

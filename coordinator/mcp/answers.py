@@ -29,8 +29,11 @@ _LEFT_OUT = frozenset({
 _CALLS = (
     (re.compile(r"`?coord task claim (T-\d+)(?: --agent [^\s`]+)?`?"), r'next_task {"task": "\1"}'),
     (re.compile(r"`coord lock ([^\s`]+)(?: --agent [^\s`]+)?`"), r'acquire {"resources": ["\1"]}'),
-    (re.compile(r"`coord request (approve|reject) (U-\d+)(?: --agent [^\s`]+)?(?: --answer WHY)?`"),
+    (re.compile(r"`coord request (approve|coexist|reject) (U-\d+)(?: --agent [^\s`]+)?"
+                r"(?: --answer WHY)?`"),
      r'answer_unlock {"request": "\2", "verdict": "\1"}'),
+    (re.compile(r"`coord request narrow (U-\d+)(?: --agent [^\s`]+)? --keep PART`"),
+     r'answer_unlock {"request": "\1", "verdict": "narrow", "keep": [PART]}'),
     (re.compile(r"`coord tell ([^\s`]+) TEXT --reply (M-\d+)`"),
      r'tell {"to": "\1", "reply_to": "\2", "text": …}'),
 )

@@ -209,9 +209,12 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     Tool(
         "answer_unlock", "Answer who asks you to let go",
         "Answer a request for something you hold. `approve` releases it and gives it to whoever "
-        "asked, so write everything before; `reject` keeps it.",
+        "asked, so write everything before; `narrow` does so and keeps parts beside it; `coexist` "
+        "lets both write it, by turns; `reject` keeps it.",
         rq.RequestAnswer,
-        {"request": "The request's id, like `U-3`.", "verdict": "`approve` or `reject`.",
+        {"request": "The request's id, like `U-3`.",
+         "verdict": "`approve`, `narrow`, `coexist` or `reject`.",
+         "keep": "With `narrow`: files of your directory, or `file::region` of your file.",
          "answer": "What the asker is told: why not, or what state it is in."},
     ),
     Tool(

@@ -300,5 +300,31 @@ CREATE INDEX messages_of_thread ON messages (thread, n);
 CREATE INDEX messages_of_task   ON messages (task_id, n) WHERE task_id IS NOT NULL;
 CREATE INDEX messages_unseen    ON messages (n) WHERE recipient = 'human' AND seen_at IS NULL;
 CREATE INDEX messages_by_age    ON messages (sent_at);
+ALTER TABLE file_locks ADD COLUMN agreed_as TEXT CHECK (agreed_as IS NULL OR mode = 'shared');
+ALTER TABLE unlock_requests RENAME TO older_requests;
+CREATE TABLE unlock_requests (
+    request_id   TEXT PRIMARY KEY,
+    n            INTEGER NOT NULL UNIQUE,
+    requested_by TEXT NOT NULL,
+    holder       TEXT NOT NULL,
+    resource     TEXT NOT NULL,
+    kind         TEXT NOT NULL,
+    scope        TEXT NOT NULL,
+    mode         TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
+    reason       TEXT NOT NULL CHECK (reason <> ''),
+    requested_at TEXT NOT NULL,
+    status       TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'narrowed', 'coexisting',
+                                                 'rejected', 'withdrawn')),
+    responded_at TEXT,
+    responded_by TEXT,
+    override     INTEGER NOT NULL DEFAULT 0 CHECK (override IN (0, 1)),
+    answer       TEXT,
+    CHECK ((status = 'pending') = (responded_at IS NULL))
+) STRICT, WITHOUT ROWID;
+INSERT INTO unlock_requests SELECT * FROM older_requests;
+DROP TABLE older_requests;
+CREATE INDEX unlock_requests_by_status ON unlock_requests (status, n);
+CREATE UNIQUE INDEX one_question ON unlock_requests (requested_by, scope, resource)
+WHERE status = 'pending';
 """,
 }

@@ -33,6 +33,7 @@ class LeaseRow(Row, frozen=True):
     ttl_ms: int
     max_until: str
     warned: int = 0
+    agreed_as: str | None = None
 
 
 class WaiterRow(Row, frozen=True):

@@ -42,6 +42,9 @@ LOG: list[ev.Event] = [
                     acquisition_id="A-2", ttl_ms=8, max_until="m2", baselines=[("d/x", "h1"), ("d/y", "h2")]),
     ev.LeaseGranted(fencing_token=3, resource="g*", agent="ann", expires_at="e3", lease_kind="glob", mode="exclusive", scope="p/",
                     acquisition_id="A-2", ttl_ms=8, max_until="m2", baselines=[("gx", "h1")]),
+    ev.LeaseAgreed(fencing_token=1, agent="ann", resource="a", slot="ann", agreed_as="U-1"),
+    ev.LeaseGranted(fencing_token=4, resource="a", agent="bob", expires_at="e1", lease_kind="file", mode="shared", scope="p/a/",
+                    acquisition_id="A-4", ttl_ms=7, max_until="m1", slot="bob", agreed_as="U-1"),
     ev.LeaseRenewed(agent="ann", until=[(1, "e11"), (2, "e12")]),
     ev.LeaseWarned(fencing_token=1, agent="ann", resource="a"),
     ev.LeasePlaced(fencing_token=1, agent="ann", resource="a", lease_kind="file", worktree="/v", content_hash=None),
@@ -115,6 +118,8 @@ LOG: list[ev.Event] = [
     ev.UnlockAsked(request="U-2", n=2, agent="bob", holder="ann", resource="c", resource_kind="file", scope="p/c/", mode="exclusive", reason="r"),
     ev.UnlockPassed(request="U-1", agent="bob", holder="ann-1", resource="b"),
     ev.UnlockAnswered(request="U-1", agent="bob", resource="b", status="approved", by="op", override=True, answer="yes"),
+    ev.UnlockAsked(request="U-3", n=3, agent="bob", holder="ann", resource="d", resource_kind="file", scope="p/d/", mode="exclusive", reason="r"),
+    ev.UnlockAnswered(request="U-3", agent="bob", resource="d", status="coexisting", by="ann", override=False, answer=""),
     ev.UnlockAnswered(request="U-2", agent="bob", resource="c", status="rejected", by="ann", override=False, answer=""),
     # reviews
     ev.ReviewOpened(review="R-1", n=1, reason="left", agent="ann", task="T-1", summary="s", log_tail="l", leased_at="x", events_from=7, files=[

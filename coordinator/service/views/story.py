@@ -21,6 +21,7 @@ SENTENCES: dict[str, str] = {
     "agent_seen": "{agent} was heard of",
     "agent_state": "{agent} is {state}: {reason}",
     "lease_granted": "{agent} got {resource} ({mode}, token {fencing_token}) until {expires_at}",
+    "lease_agreed": "{agent} shares {resource} with whoever asked ({agreed_as}): all write it",
     "lease_renewed": "{agent} renewed its leases",
     "lease_warned": "{agent} was told that its lease on {resource} ends soon",
     "lease_released": "{agent} released {resource}",

@@ -34,6 +34,7 @@ from coordinator.store.events.backlog import (
 )
 from coordinator.store.events.base import Event
 from coordinator.store.events.leases import (
+    LeaseAgreed,
     LeaseGranted,
     LeaseLapsed,
     LeaseMoved,
@@ -103,6 +104,7 @@ __all__ = [
     "FlaggedFile",
     "GivesWay",
     "KeyWritten",
+    "LeaseAgreed",
     "LeaseGranted",
     "LeaseLapsed",
     "LeaseMoved",
