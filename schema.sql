@@ -54,7 +54,9 @@ CREATE TABLE agents (
     progress      TEXT,                     -- what it said it is doing
     silence_ms    INTEGER,                  -- silent longer than this: stale; NULL: never by silence
     session       TEXT,                     -- the agent CLI's own id of its session, as its hooks say
-    hooked_at     TEXT                      -- when a hook of its first reported in; NULL: never
+    hooked_at     TEXT,                     -- when a hook of its first reported in; NULL: never
+    rests_until   TEXT,                     -- its provider's limit is reached: it is given nothing before
+    rests_why     TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agents_by_parent ON agents (parent) WHERE parent IS NOT NULL;
 CREATE UNIQUE INDEX agents_token ON agents (token_hash) WHERE token_hash IS NOT NULL;
@@ -179,6 +181,8 @@ CREATE TABLE tasks (
     result       TEXT,
     created_at   TEXT NOT NULL,
     updated_at   TEXT NOT NULL,
+    avoids       TEXT,                        -- profile whose limit was reached at it: until then others
+    avoids_until TEXT,                        -- are given it first
     CHECK ((state = 'claimed') = (claimed_by IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tasks_by_state   ON tasks (state, n);
@@ -186,6 +190,7 @@ CREATE INDEX tasks_by_claim   ON tasks (claim_until) WHERE state = 'claimed';
 CREATE INDEX tasks_by_holder  ON tasks (claimed_by) WHERE claimed_by IS NOT NULL;
 CREATE INDEX tasks_by_partial ON tasks (partial) WHERE partial IS NOT NULL;
 CREATE INDEX tasks_by_backoff ON tasks (not_before) WHERE state = 'failed';
+CREATE INDEX tasks_by_avoided ON tasks (avoids, avoids_until) WHERE avoids IS NOT NULL;
 CREATE TABLE task_resources (
     task_id TEXT NOT NULL,
     name    TEXT NOT NULL,

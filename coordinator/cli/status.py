@@ -156,7 +156,9 @@ def _agents(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType
             doing = Text("waits for " + ", ".join(row.waiting_for), style="yellow")
         else:
             doing = Text(in_line(" ".join(p for p in (", ".join(row.tasks), row.progress) if p)))
-        table.add_row(row.agent, Text(row.state, style=STYLES.get(row.state, "")),
+        state = f"rests {left(row.rests_until, now)}" if row.rests_until else row.state
+        table.add_row(row.agent, Text(state, style=STYLES.get(state, "yellow" * bool(
+            row.rests_until))),
                       ago(row.seen_at, now), str(row.leases), doing)
     more = len(busy) - len(busy[:most])
     return _section(f"agents ({len(reply.agents)})", table, more)

@@ -69,6 +69,10 @@ def _told(reply: Any) -> str:
             return _hits(reply)
         case rq.Signal():
             return f"Left on {reply.subject}: {reply.name}, {reply.strength:g} now."
+        case rq.Limited():
+            back = f" Given back: {', '.join(reply.given_back)}." if reply.given_back else ""
+            return (f"You rest until {_clock(reply.rests_until)}.{back} Write nothing of that now."
+                    if reply.rests_until else "Noted: you go on. Call next_task.")
         case rq.MessageTold():
             return _sent(reply)
         case rq.MessageList():

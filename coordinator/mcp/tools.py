@@ -254,6 +254,14 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
         reads=True, again=True,
     ),
     Tool(
+        "report_limit", "Report your provider's limit",
+        "Say that your provider's usage limit is reached. Your tasks go back, to other agents "
+        "first, and you are given nothing until it is over. 0 seconds: you can go on.",
+        rq.LimitReached,
+        {"for_s": "For so many seconds from now.", "note": "What the provider said."},
+        typed={"for_s": Annotated[float, msgspec.Meta(ge=0, le=7 * 86_400)]},
+    ),
+    Tool(
         "report_progress", "Report progress",
         "Say in a few words what you are doing: it keeps your leases alive. Messages for you come "
         "back.",

@@ -15,7 +15,7 @@ import msgspec
 
 from coordinator.looking.facts import AnyNeed
 from coordinator.service import landing, messages, region_commits, signals
-from coordinator.service.backlog import backlog, claims
+from coordinator.service.backlog import backlog, claims, limit_reached
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import commits
 from coordinator.service.engine import Engine
@@ -95,6 +95,7 @@ _ALL = [
     Operation(rq.Join, sessions.join),
     Operation(rq.Heartbeat, agents.heartbeat),
     Operation(rq.Leave, agents.leave),
+    Operation(rq.LimitReached, limit_reached.reached),
     Operation(rq.Agents, agents.agents),
     Operation(rq.Acquire, leases.acquire, needs=leases.needs),
     Operation(rq.Release, leases.release),

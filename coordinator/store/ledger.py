@@ -41,6 +41,7 @@ from coordinator.store.events import (
     SUBJECT_OF,
     AgentHooked,
     AgentRegistered,
+    AgentRests,
     AgentSeen,
     AgentState,
     Event,
@@ -66,7 +67,7 @@ _APPEND = Q["event_append"]
 #: Events of a large transaction that one statement appends.
 EVENTS_AT_ONCE = 16
 _APPEND_SOME = _APPEND + ", (?, ?, ?, ?, ?, ?, ?)" * (EVENTS_AT_ONCE - 1)
-_ABOUT_AGENTS = (AgentRegistered, AgentSeen, AgentState, AgentHooked)
+_ABOUT_AGENTS = (AgentRegistered, AgentSeen, AgentState, AgentHooked, AgentRests)
 _ABOUT_PRESENCE = (WaiterQueued, WaiterLeft, ReviewOpened, ReviewDecided, ReviewUndone, TaskChanged)
 #: How events of a class are recorded: what applies them, what tells their subject, their name, and
 #: whether something that is carried in memory is another after them.

@@ -326,5 +326,10 @@ DROP TABLE older_requests;
 CREATE INDEX unlock_requests_by_status ON unlock_requests (status, n);
 CREATE UNIQUE INDEX one_question ON unlock_requests (requested_by, scope, resource)
 WHERE status = 'pending';
+ALTER TABLE agents ADD COLUMN rests_until TEXT;
+ALTER TABLE agents ADD COLUMN rests_why TEXT;
+ALTER TABLE tasks ADD COLUMN avoids TEXT;
+ALTER TABLE tasks ADD COLUMN avoids_until TEXT;
+CREATE INDEX tasks_by_avoided ON tasks (avoids, avoids_until) WHERE avoids IS NOT NULL;
 """,
 }

@@ -140,6 +140,8 @@ class AgentRow(Row, frozen=True):
     silence_ms: int | None
     session: str | None
     hooked_at: str | None
+    rests_until: str | None = None
+    rests_why: str | None = None
 
 
 class ReviewRow(Row, frozen=True):

@@ -248,6 +248,8 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
                 leases=int(held),
                 tasks=[str(r[0]) for r in view.rows("tasks_of_holder", row.agent)],
                 waiting_for=waiting, session=row.session, hooked_at=row.hooked_at,
+                rests_until=row.rests_until if (row.rests_until or "") > view.now else None,
+                rests_why=row.rests_why if (row.rests_until or "") > view.now else None,
             )
         )
     return out

@@ -16,6 +16,7 @@ import msgspec
 from coordinator.store.events.agents import (
     AgentHooked,
     AgentRegistered,
+    AgentRests,
     AgentSeen,
     AgentState,
     ContentRead,
@@ -29,6 +30,7 @@ from coordinator.store.events.backlog import (
     SetAside,
     TakenUp,
     TaskAdded,
+    TaskAvoids,
     TaskChanged,
     TaskResourcesLearned,
 )
@@ -91,6 +93,7 @@ __all__ = [
     "AcquisitionRefused",
     "AgentHooked",
     "AgentRegistered",
+    "AgentRests",
     "AgentSeen",
     "AgentState",
     "CandidateJudged",
@@ -130,6 +133,7 @@ __all__ = [
     "TakenUp",
     "TargetMoved",
     "TaskAdded",
+    "TaskAvoids",
     "TaskChanged",
     "TaskResourcesLearned",
     "UnleasedWrite",
