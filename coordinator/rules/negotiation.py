@@ -21,7 +21,7 @@ from collections.abc import Iterable
 
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import Held, as_resource
-from coordinator.words.resource_names import Resource
+from coordinator.words.resource_names import Resource, path_of
 
 #: (state, verb) -> state. Only what is pending can be answered.
 TRANSITIONS: dict[tuple[str, str], str] = {
@@ -51,6 +51,14 @@ def within(held: Resource, part: Resource) -> bool:
     if held.kind == "region" and held.scope != part.scope:
         return part.kind == "region" and part.scope.startswith(held.scope)
     return part.scope.startswith(held.scope)
+
+
+def same_for_both(held: Resource, asked: Resource) -> bool:
+    """Whether two can share these: it is one file, with its regions, or one directory or glob. Of a
+    directory in which another has one file, no session could say who may write what."""
+    files = {held.kind, asked.kind} <= {"file", "region"}
+    return held == asked or (
+        files and path_of(held.name, held.kind) == path_of(asked.name, asked.kind))
 
 
 def no_longer_than(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
-from coordinator.rules.negotiation import no_longer_than, within
+from coordinator.rules.negotiation import no_longer_than, same_for_both, within
 from coordinator.service.core import Service, listed
 from coordinator.service.holders import notices
 from coordinator.service.leasing import partial_work
@@ -26,7 +26,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
 from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Resource, path_of
+from coordinator.words.resource_names import Resource
 
 
 class Entry(NamedTuple):
@@ -153,19 +153,15 @@ def _beside(tx: Tx, lease: LeaseRow, name: str) -> list[LeaseRow]:
 
 
 def _check_same_files(row: UnlockRow, asked: Resource, leases: Sequence[LeaseRow]) -> None:
-    """That what is shared is one file, with its regions, or one directory: of a directory in which
-    another has one file, a session could not say who may write what.
+    """That what is shared is the same for both.
 
     Raises:
-        Refusal: INVALID.
+        Refusal: BAD_TRANSITION.
     """
     if asked.kind == "key":
         raise _cannot(row, "what is no file has one owner at a time")
     for lease in leases:
-        same = (lease.kind, lease.file_path) == (asked.kind, asked.name) or (
-            {lease.kind, asked.kind} <= {"file", "region"}
-            and path_of(lease.file_path, lease.kind) == path_of(asked.name, asked.kind))
-        if not same:
+        if not same_for_both(_resource(lease), asked):
             raise _cannot(
                 row, f"{row.holder} holds {shown(lease.file_path)}, and {row.requested_by} asks "
                 f"for {shown(asked.name)}: what two share is the same for both")
