@@ -205,6 +205,15 @@ def test_regions_of_one_file_are_shared_and_the_rest_is_not(world: World, ann: S
     assert world.ask(rq.Reviews()).items == []
 
 
+def test_its_regions_are_not_committed_by_one_of_them(world: World, ann: Session, bob: Session) -> None:
+    shared(world, ann, bob, "a.py", TWO)
+    text = "def f():\n    return 10\n"
+    refusal = world.refused(rq.CommitRegion(agent=bob.name, regions=[rq.RegionText(
+        resource="a.py::f", text=text, content_hash="sha256:x")]))
+    assert refusal.code is Code.NOT_HOLDER and "shares a.py::f with others (U-1)" in refusal.message
+    assert (world.root / "a.py").read_text() == TWO
+
+
 def test_what_cannot_be_shared_stays_as_it_is(world: World) -> None:
     for path in ("d/a.py", "d/b.py", "r.py"):
         world.write(path, TWO)
