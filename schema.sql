@@ -54,7 +54,9 @@ CREATE TABLE agents (
     progress      TEXT,                     -- what it said it is doing
     silence_ms    INTEGER,                  -- silent longer than this: stale; NULL: never by silence
     session       TEXT,                     -- the agent CLI's own id of its session, as its hooks say
-    hooked_at     TEXT                      -- when a hook of its first reported in; NULL: never
+    hooked_at     TEXT,                     -- when a hook of its first reported in; NULL: never
+    rests_until   TEXT,                     -- its provider's limit is reached: it is given nothing before
+    rests_why     TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agents_by_parent ON agents (parent) WHERE parent IS NOT NULL;
 CREATE UNIQUE INDEX agents_token ON agents (token_hash) WHERE token_hash IS NOT NULL;
@@ -81,7 +83,9 @@ CREATE TABLE file_locks (
     task_id          TEXT,
     ttl_ms           INTEGER NOT NULL CHECK (ttl_ms > 0),
     max_until        TEXT NOT NULL,         -- renewals never reach past this (max_hold)
-    warned           INTEGER NOT NULL DEFAULT 0 CHECK (warned IN (0, 1))  -- told that it ends soon
+    warned           INTEGER NOT NULL DEFAULT 0 CHECK (warned IN (0, 1)), -- told that it ends soon
+    agreed_as        TEXT                   -- U-n: shared with others who write it, too, as they agreed
+        CHECK (agreed_as IS NULL OR mode = 'shared')
 ) STRICT;
 -- One exclusive lease to a scope; one shared lease to a scope and holder.
 CREATE UNIQUE INDEX one_writer ON file_locks (scope, slot);
@@ -127,8 +131,8 @@ CREATE TABLE waiter_resources (
 CREATE INDEX waiting_on_scope ON waiter_resources (scope);
 
 -- Unlock requests: a holder is asked to release what overlaps a resource before its lease ends.
--- pending -> approved | rejected (by the holder, or a person by force) | withdrawn (by the asker; by
--- coord, when the lease ended unanswered or the asker left the line). While it is pending, the asker
+-- pending -> approved | narrowed (the holder keeps a part) | coexisting (both hold it, and write it) |
+-- rejected (by the holder, or a person by force) | withdrawn (by the asker; by coord, when the lease ended unanswered or the asker left the line). While it is pending, the asker
 -- stands in line under the request's own id (waiters.acquisition_id = request_id).
 CREATE TABLE unlock_requests (
     request_id   TEXT PRIMARY KEY,            -- U-n
@@ -141,7 +145,8 @@ CREATE TABLE unlock_requests (
     mode         TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
     reason       TEXT NOT NULL CHECK (reason <> ''),
     requested_at TEXT NOT NULL,
-    status       TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'rejected', 'withdrawn')),
+    status       TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'narrowed', 'coexisting',
+                                                 'rejected', 'withdrawn')),
     responded_at TEXT,
     responded_by TEXT,                        -- the holder, a person, the asker, or coord itself
     override     INTEGER NOT NULL DEFAULT 0 CHECK (override IN (0, 1)),  -- a person, by force
@@ -176,6 +181,8 @@ CREATE TABLE tasks (
     result       TEXT,
     created_at   TEXT NOT NULL,
     updated_at   TEXT NOT NULL,
+    avoids       TEXT,                        -- profile whose limit was reached at it: until then others
+    avoids_until TEXT,                        -- are given it first
     CHECK ((state = 'claimed') = (claimed_by IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tasks_by_state   ON tasks (state, n);
@@ -183,6 +190,7 @@ CREATE INDEX tasks_by_claim   ON tasks (claim_until) WHERE state = 'claimed';
 CREATE INDEX tasks_by_holder  ON tasks (claimed_by) WHERE claimed_by IS NOT NULL;
 CREATE INDEX tasks_by_partial ON tasks (partial) WHERE partial IS NOT NULL;
 CREATE INDEX tasks_by_backoff ON tasks (not_before) WHERE state = 'failed';
+CREATE INDEX tasks_by_avoided ON tasks (avoids, avoids_until) WHERE avoids IS NOT NULL;
 CREATE TABLE task_resources (
     task_id TEXT NOT NULL,
     name    TEXT NOT NULL,
@@ -479,6 +487,26 @@ CREATE TABLE notices (
     data   TEXT NOT NULL
 ) STRICT;
 CREATE INDEX notices_of_agent ON notices (agent, notice);
+
+-- What agents and people say to each other. To an agent it is also a notice, which says whether it was
+-- told of; a row is what was said, for whoever looks later. Forgotten when it is old (messages.keep_days).
+CREATE TABLE messages (
+    message_id TEXT PRIMARY KEY,              -- M-n
+    n          INTEGER NOT NULL UNIQUE,
+    thread     TEXT NOT NULL,                 -- the first message of those that answer each other
+    sender     TEXT NOT NULL,                 -- an agent, or `human`
+    recipient  TEXT NOT NULL,                 -- an agent, `all` (live agents), or `human` (whoever looks)
+    task_id    TEXT,                          -- what it is about
+    reply_to   TEXT,
+    text       TEXT NOT NULL CHECK (text <> ''),
+    sent_at    TEXT NOT NULL,
+    seen_at    TEXT                           -- to `human`: when a person had it listed
+) STRICT, WITHOUT ROWID;
+CREATE INDEX messages_by_sender ON messages (sender, sent_at);
+CREATE INDEX messages_of_thread ON messages (thread, n);
+CREATE INDEX messages_of_task   ON messages (task_id, n) WHERE task_id IS NOT NULL;
+CREATE INDEX messages_unseen    ON messages (n) WHERE recipient = 'human' AND seen_at IS NULL;
+CREATE INDEX messages_by_age    ON messages (sent_at);
 
 -- Last content that coord knows of a file, and who wrote it if a lease tells.
 CREATE TABLE file_versions (

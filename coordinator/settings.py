@@ -166,6 +166,16 @@ class Signalling(Section, frozen=True):
     deposits: bool = True  # coord itself leaves hints: at a refusal, a claim, a rejected request
 
 
+class Talking(Section, frozen=True):
+    """Messages of agents and people."""
+
+    keep_days: Annotated[float, Meta(gt=0, le=3650)] = 30.0
+    per_minute_max: Count = 10  # of one agent
+    per_hour_max: Count = 60
+    unread_max: Count = 20  # of one sender that one reader has not been told of
+    thread_max: Count = 40  # of agents that answer each other, with no word of a person between
+
+
 class Hooks(Section, frozen=True):
     """What the agents' own hooks are answered."""
 
@@ -207,6 +217,7 @@ class Settings(Section, frozen=True):
     webhooks: Webhooks = Webhooks()
     strategies: Strategies = Strategies()
     verify: Verifying = Verifying()
+    messages: Talking = Talking()
 
 
 def _below(bound: float) -> Callable[[Any], bool]:

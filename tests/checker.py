@@ -71,6 +71,8 @@ def assert_sound(world: World) -> None:
         for two in live[at + 1:]:
             if one.locked_by != two.locked_by and not one.mode == two.mode == "shared":
                 assert not overlaps(_resource(one), _resource(two)), f"{one} and {two}"
+            elif one.locked_by != two.locked_by and one.agreed_as != two.agreed_as:
+                assert not overlaps(_resource(one), _resource(two)), f"who writes {one} has not agreed with {two}"
     for turn in live:
         for one in live if turn.scope.startswith("k/git/index/") else ():
             if one.kind != "key" and turn.worktree == one.worktree and not one.mode == turn.mode == "shared":
@@ -122,7 +124,8 @@ def assert_settled(world: World) -> None:
         if waiter.until <= view.now or name in aside:
             continue
         held = any(
-            lease.locked_by != waiter.agent and "exclusive" in (lease.mode, waiter.mode)
+            lease.locked_by != waiter.agent
+            and ("exclusive" in (lease.mode, waiter.mode) or lease.agreed_as is not None)
             and (overlaps(_resource(lease), want) or lease.scope == met[name]
                  or (want.scope.startswith("k/git/index/") and lease.kind != "key"))
             for lease in leases for want in wants[name]
@@ -205,7 +208,7 @@ def assert_circles_told(world: World, request: rq.Request[Any], refusal: Refusal
         "WHERE until > ?", (view.now,),
     ).fetchall():
         for lease in live:
-            if lease.locked_by != waiter and "exclusive" in (lease.mode, mode) and overlaps(
+            if lease.locked_by != waiter and ("exclusive" in (lease.mode, mode) or lease.agreed_as) and overlaps(
                     as_resource(name, kind, scope), _resource(lease)):
                 waits.setdefault(waiter, set()).add(lease.locked_by)
     met, todo = set[str](), [agent]

@@ -45,7 +45,8 @@ def registered(
         table.add_column(name, no_wrap=True, overflow="ellipsis")
     for row in found.items:
         doing = f"waits for {', '.join(row.waiting_for)}" if row.waiting_for else row.progress or ""
-        table.add_row(row.agent, row.state, ago(row.seen_at, now), str(row.leases),
+        state = f"rests until {row.rests_until[:16]}Z" if row.rests_until else row.state
+        table.add_row(row.agent, state, ago(row.seen_at, now), str(row.leases),
                       ", ".join(row.tasks), in_line(doing))
     out().print(table)
 

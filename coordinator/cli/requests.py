@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -34,7 +35,7 @@ app.add_typer(request_app)
 RequestId = Annotated[str, typer.Argument(help="U-3, or 3.", metavar="REQUEST")]
 Answer = Annotated[str, typer.Option("--answer", "-m", help="What the asker is told.")]
 Force = Annotated[bool, typer.Option("--force", help="As a person, in the holder's place.")]
-STATES = ("pending", "approved", "rejected", "withdrawn", "all")
+STATES = ("pending", "approved", "narrowed", "coexisting", "rejected", "withdrawn", "all")
 
 
 @request_app.command("file")
@@ -109,6 +110,27 @@ def approve(
     _answer(request, "approve", agent, force, answer, as_json)
 
 
+@request_app.command("narrow")
+def narrow(
+    request: RequestId,
+    keep: Annotated[
+        list[str], typer.Option("--keep", "-k", help="A part to keep: a file of a directory, "
+                                "`file::region` of a file. Repeat it for more.")],
+    agent: AgentName = None, force: Force = False, answer: Answer = "", as_json: AsJson = False,
+) -> None:
+    """Keep parts of what you hold, and grant what is asked to whoever asked, in one step."""
+    _answer(request, "narrow", agent, force, answer, as_json, keep)
+
+
+@request_app.command("coexist")
+def coexist(
+    request: RequestId, agent: AgentName = None, force: Force = False, answer: Answer = "",
+    as_json: AsJson = False,
+) -> None:
+    """Share it with whoever asked: both write it, one edit at a time, and are told of each."""
+    _answer(request, "coexist", agent, force, answer, as_json)
+
+
 @request_app.command("reject")
 def reject(
     request: RequestId, agent: AgentName = None, force: Force = False, answer: Answer = "",
@@ -120,11 +142,12 @@ def reject(
 
 def _answer(
     request: str, verdict: rq.UnlockVerdict, agent: str | None, force: bool, answer: str,
-    as_json: bool,
+    as_json: bool, keep: Sequence[str] = (),
 ) -> None:
     who = agent or person() if force else agent_or_refuse(agent)
     done = ask(
-        rq.RequestAnswer(agent=who, request=request, verdict=verdict, answer=answer, force=force)
+        rq.RequestAnswer(agent=who, request=request, verdict=verdict, answer=answer, force=force,
+                         keep=list(keep), cwd=os.getcwd() if keep else None)  # noqa: PTH109
     )
     if as_json:
         print_json(done)

@@ -90,6 +90,7 @@ def room(reply: rq.StatusReply, height: int | None) -> Room:
         return Room()
     tight = height < 45
     titles = 2 + 2 + 2 + 2 + 2 + 1 + (0 if tight else 5)  # head, four headed lists, events
+    titles += 1 if reply.messages else 0
     rest = max(4, height - 1 - titles - 3)  # three lines "… and N more"
     reviews = min(len(reply.reviews), 2 if tight else 5)
     rest -= reviews
@@ -133,6 +134,9 @@ def _head(reply: rq.StatusReply, now: int) -> RenderableType:
     text.append("  ".join(parts), style="dim")
     for warning in list(health.get("warnings", []))[:3]:
         text.append(f"\nwarning: {in_line(str(warning))}", style="yellow")
+    if reply.messages:
+        text.append(f"\n{reply.messages} message{'s wait' if reply.messages > 1 else ' waits'} for "
+                    "you: coord messages --human", style="bold")
     return text
 
 
@@ -153,7 +157,9 @@ def _agents(reply: rq.StatusReply, now: int, most: int | None) -> RenderableType
             doing = Text("waits for " + ", ".join(row.waiting_for), style="yellow")
         else:
             doing = Text(in_line(" ".join(p for p in (", ".join(row.tasks), row.progress) if p)))
-        table.add_row(row.agent, Text(row.state, style=STYLES.get(row.state, "")),
+        state = f"rests {left(row.rests_until, now)}" if row.rests_until else row.state
+        table.add_row(row.agent, Text(state, style=STYLES.get(state, "yellow" * bool(
+            row.rests_until))),
                       ago(row.seen_at, now), str(row.leases), doing)
     more = len(busy) - len(busy[:most])
     return _section(f"agents ({len(reply.agents)})", table, more)

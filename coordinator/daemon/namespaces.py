@@ -49,6 +49,8 @@ class Right(NamedTuple):
     owner: str
     mode: str
     kind: str
+    agreed: bool = False
+    """Others write it, too, as they agreed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +297,8 @@ class Namespaces:
                 if before is not None:
                     before.setdefault(path, _writers(rights))
                 rights[row.fencing_token] = Right(owners[row.locked_by] or row.locked_by,
-                                                  row.mode, row.kind)
+                                                  row.mode, row.kind,
+                                                  row.agreed_as is not None)
                 self._paths.setdefault(row.fencing_token, []).append(path)
 
     async def _places(self, row: LeaseRow) -> list[str]:
@@ -405,11 +408,14 @@ def _owner(view: View, agent: str) -> str | None:
 
 def _writers(rights: dict[int, Right]) -> list[str] | None:
     """Who may write a path; None if nobody holds it. Nobody can mount half of a file: where several
-    hold regions of one, each may write it while its own edit is in the middle."""
+    hold regions of one, each may write it while its own edit is in the middle; who share it by
+    agreement may all write it, while none of their edits is."""
     if not rights:
         return None
     windows = {one.owner for one in rights.values() if one.kind == "key"}
     owners = {one.owner for one in rights.values() if one.kind != "key"}
+    if not windows and all(one.agreed for one in rights.values()):
+        return sorted(owners)
     regions = {one.owner for one in rights.values() if one.kind == "region"}
     return sorted(windows or (regions if len(regions) == 1 else
                               owners if len(owners) == 1 else ()))

@@ -144,7 +144,8 @@ class CommitCheck:
     def _pushed(self, push: Push, remote: str) -> list[rq.GuardHeld]:
         """What others hold of it, are not done with, and had taken before it was changed."""
         with self._client() as client:
-            live = [one for one in client.call(rq.Locks()).items if one.mode != "shared"]
+            live = [one for one in client.call(rq.Locks()).items
+                    if one.mode != "shared" or one.agreed_as is not None]
         if not live:
             return []
         first = min(one.locked_at for one in live)

@@ -26,6 +26,7 @@ from coordinator.launch.programs import Post, Programs
 from coordinator.launch.progress import Signs
 from coordinator.launch.prompt import Isolated
 from coordinator.launch.report import Attempt, last_event
+from coordinator.launch.resting import Resting
 from coordinator.launch.runs import Worker as Recorded
 from coordinator.launch.take_over import Seat, accompany
 from coordinator.launch.worktrees import Workplace
@@ -40,9 +41,8 @@ T = TypeVar("T")
 IDLE_S = 0.5
 #: Characters of output that go with a failure.
 LOG_TAIL_CHARS = 4_000
-#: An agent whose model fails so often in a row stops; until then it rests, at most so long (s).
-SETBACKS_MAX = 6
-REST_MAX_S = 300.0
+#: While its provider's limit is reached, it looks so often whether the launch is over (s).
+RESTING_S = 2.0
 
 
 class AgentWorker(threading.Thread):
@@ -62,7 +62,7 @@ class AgentWorker(threading.Thread):
         self._told = 0
         self._wanted = wanted
         self._work: Workplace | None = None
-        self._setbacks = 0
+        self._resting = Resting(profile.limits)
         self._shown: logs.Follower | None = None
         self._programs = Programs(
             launch, profile, lambda client, request: self._steady(lambda: client.call(request)))
@@ -145,7 +145,9 @@ class AgentWorker(threading.Thread):
     # ------------------------------------------------------------ a task
 
     def _claim(self) -> rq.Claimed | None:
-        self.doing = "waiting for a task"
+        self.doing = self._resting.doing or "waiting for a task"
+        if self._resting.left_s > 0:
+            self.launch.draining.wait(min(self._resting.left_s, RESTING_S))
         request = rq.TaskClaim(agent=self.agent, ttl_s=self.launch.limits.ttl_s)
         try:
             # Without a wait first: the answer says at once when nothing is left.
@@ -326,8 +328,11 @@ class AgentWorker(threading.Thread):
             self._leave(clean=False, reason=ended.why, log_tail=output)
             return "stopped", ended.why
         try:
+            if self._resting.begins(ended, output):
+                until = self._rest_at_limit(output)
+                return "limit reached", f"it rests until {until}: {self._resting.why}"
             if ended.ok:
-                self._setbacks = 0
+                self._resting.setbacks = 0
                 if self._work is None:
                     said = ended.told.result[:500] if ended.told is not None else ""
                     self._finish(task, said or _last_words(output), output)
@@ -339,7 +344,8 @@ class AgentWorker(threading.Thread):
                 raise
             return self._closed(task, ended, refusal)
         if ended.model:
-            self._rest()
+            self.doing = "resting: its model failed"
+            self.launch.hard.wait(self._resting.after_setback(self.launch.limits.rest_s))
             return "model error", ended.why
         return {"lapsed": "lapsed", "gave up": "gave up"}.get(ended.how, "failed"), ended.why
 
@@ -416,21 +422,14 @@ class AgentWorker(threading.Thread):
             rq.TaskFail(agent=self.agent, task=task.task, reason=why[:WORDS_MAX], log_tail=output,
                         unlanded=unlanded, model_error=model, outcome=outcome)))
 
-    def _rest(self) -> None:
-        """Its model failed: wait, longer each time, and give up after a while.
-
-        Raises:
-            Refusal: LIMIT: it failed so often that going on makes no sense.
-        """
-        self._setbacks += 1
-        if self._setbacks >= SETBACKS_MAX:
-            raise Refusal(
-                Code.LIMIT, f"its model failed {self._setbacks} times in a row; it stops. Its "
-                "tasks stay in the backlog.", next="Check the model's key and server.",
-            )
-        self.doing = "resting: its model failed"
-        rest_s = self.launch.limits.rest_s * 2 ** (self._setbacks - 1)
-        self.launch.hard.wait(min(rest_s, REST_MAX_S))
+    def _rest_at_limit(self, output: str) -> str:
+        """The coordinator gives it nothing, and its task to others, until its provider's limit is
+        over: when that is."""
+        done = self._steady(lambda: self.client.call(
+            self._resting.told(self.agent, output)))
+        until = f"{str(done.rests_until)[:16]}Z"
+        self.launch.say(f"{self.agent} rests until {until}: its provider's limit is reached")
+        return until
 
     def _closed(self, task: rq.Task, ended: Ended, refusal: Refusal) -> tuple[str, str]:
         """The task was not this agent's any more: finished or given back by itself, or lapsed."""
@@ -468,6 +467,8 @@ class AgentWorker(threading.Thread):
         self.client.close()
         self.client = Client(self.launch.root, agent=self._wanted, profile=self.profile.name)
         self.enrol()
+        if self._resting.left_s > 0:  # it is the same provider's
+            self._steady(lambda: self.client.call(self._resting.told(self.agent, "")))
 
     def _steady(self, ask: Callable[[], T]) -> T:
         """Ask until the coordinator answers, however often it restarts.

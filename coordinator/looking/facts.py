@@ -90,10 +90,12 @@ class Ignored(Need, frozen=True):
 class Part(Need, frozen=True):
     """One region of the file at an absolute path, with all that it contains; a `Bytes` (hash None:
     there is none of that name). Of `<header>`, and of a file that is not divided: the whole file.
+    `of`: of this content, which is kept, in place of what the file is now.
     """
 
     path: str
     name: str
+    of: str | None = None
 
 
 class Names(Need, frozen=True):
@@ -306,13 +308,13 @@ class Looked(msgspec.Struct):
         """
         return self._of(list, Twins(path))
 
-    def part(self, path: str, name: str) -> Bytes:
-        """A region of the file at an absolute path.
+    def part(self, path: str, name: str, of: str | None = None) -> Bytes:
+        """A region of the file at an absolute path; `of`: as it was in this content.
 
         Raises:
             Unready; Refusal: what the look met.
         """
-        return self._of(Bytes, Part(path, name))
+        return self._of(Bytes, Part(path, name, of))
 
     def names(self, path: str) -> list[str]:
         """The regions of the file at an absolute path.

@@ -56,6 +56,12 @@ class RegionLooker:
 
     def fact(self, need: _OfRegions, path: str) -> Fact:
         """What a need asks of the file at this absolute path."""
+        if isinstance(need, Part) and need.of is not None:
+            before = self._content(need.of)
+            if before is None:
+                return _UNREADABLE
+            part = self._regions.part(path, before, need.name)
+            return _ABSENT if part is None else self._keep(part, PLAIN_MODE)
         found = self._text(path)
         if isinstance(found, Bytes):  # nothing, or no text
             return self._of_no_text(need, found)

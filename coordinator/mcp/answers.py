@@ -29,8 +29,13 @@ _LEFT_OUT = frozenset({
 _CALLS = (
     (re.compile(r"`?coord task claim (T-\d+)(?: --agent [^\s`]+)?`?"), r'next_task {"task": "\1"}'),
     (re.compile(r"`coord lock ([^\s`]+)(?: --agent [^\s`]+)?`"), r'acquire {"resources": ["\1"]}'),
-    (re.compile(r"`coord request (approve|reject) (U-\d+)(?: --agent [^\s`]+)?(?: --answer WHY)?`"),
+    (re.compile(r"`coord request (approve|coexist|reject) (U-\d+)(?: --agent [^\s`]+)?"
+                r"(?: --answer WHY)?`"),
      r'answer_unlock {"request": "\2", "verdict": "\1"}'),
+    (re.compile(r"`coord request narrow (U-\d+)(?: --agent [^\s`]+)? --keep PART`"),
+     r'answer_unlock {"request": "\1", "verdict": "narrow", "keep": [PART]}'),
+    (re.compile(r"`coord tell ([^\s`]+) TEXT --reply (M-\d+)`"),
+     r'tell {"to": "\1", "reply_to": "\2", "text": …}'),
 )
 #: The same with several names, which may be quoted as for a shell.
 _NAMES = r"""(?:'[^']*'|"'"|[^\s`'"])+ """
@@ -62,6 +67,16 @@ def _told(reply: Any) -> str:
             return reply.message
         case rq.HitList():
             return _hits(reply)
+        case rq.Signal():
+            return f"Left on {reply.subject}: {reply.name}, {reply.strength:g} now."
+        case rq.Limited():
+            back = f" Given back: {', '.join(reply.given_back)}." if reply.given_back else ""
+            return (f"You rest until {_clock(reply.rests_until)}.{back} Write nothing of that now."
+                    if reply.rests_until else "Noted: you go on. Call next_task.")
+        case rq.MessageTold():
+            return _sent(reply)
+        case rq.MessageList():
+            return _said(reply)
         case rq.Alive():
             said = [_as_tools(notice.text) for notice in reply.notices]
             return "\n".join(["Noted.", *said])
@@ -186,6 +201,20 @@ def _hits(reply: rq.HitList) -> str:
         return "The context archive says nothing on that."
     return "\n\n".join(f"{hit.number} {quoted(hit.title)} ({hit.source})\n{block(hit.snippet)}"
                        for hit in reply.items)
+
+
+def _sent(reply: rq.MessageTold) -> str:
+    said = f"Said ({reply.message.message}). Go on with your work; an answer comes by itself."
+    if reply.left_out:
+        said += f" Not told, for they have too many unread: {', '.join(reply.left_out)}."
+    return said
+
+
+def _said(reply: rq.MessageList) -> str:
+    return "\n\n".join(
+        f"{one.message}: {one.sender} to {one.to}" + (f", on {one.task}" if one.task else "")
+        + f", at {_clock(one.sent_at)}:\n{block(one.text)}" for one in reply.items
+    ) or "Nothing was said."
 
 
 def _names(leases: list[rq.Lease]) -> str:

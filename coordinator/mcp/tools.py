@@ -81,8 +81,9 @@ class Tool:
 
     @property
     def acts(self) -> bool:
-        """Whether it is done by an agent, so that the agent has to be known."""
-        return any(f.name == "agent" and f.required for f in msgspec.structs.fields(self.request))
+        """Whether it is done by an agent, or tells of it, so that the agent has to be known."""
+        return any((f.name == "agent" and f.required) or f.name == "reader"
+                   for f in msgspec.structs.fields(self.request))
 
     def asked(self, given: Mapping[str, Any], agent: str | None,
               cwd: str | None) -> rq.Request[Any]:
@@ -108,7 +109,9 @@ class Tool:
         fields = {name: value for name in self.takes
                   if (value := getattr(chosen, name)) is not msgspec.UNSET}
         known = {f.name for f in msgspec.structs.fields(self.request)}
-        if self.acts:
+        if "reader" in known:  # all of what it names, else its own
+            fields["reader"] = None if {"task", "thread"} & {*fields} else agent
+        elif self.acts:
             fields["agent"] = agent
         if "cwd" in known:
             fields["cwd"] = cwd
@@ -206,9 +209,12 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     Tool(
         "answer_unlock", "Answer who asks you to let go",
         "Answer a request for something you hold. `approve` releases it and gives it to whoever "
-        "asked, so write everything before; `reject` keeps it.",
+        "asked, so write everything before; `narrow` does so and keeps parts beside it; `coexist` "
+        "lets both write it, by turns; `reject` keeps it.",
         rq.RequestAnswer,
-        {"request": "The request's id, like `U-3`.", "verdict": "`approve` or `reject`.",
+        {"request": "The request's id, like `U-3`.",
+         "verdict": "`approve`, `narrow`, `coexist` or `reject`.",
+         "keep": "With `narrow`: files of your directory, or `file::region` of your file.",
          "answer": "What the asker is told: why not, or what state it is in."},
     ),
     Tool(
@@ -242,6 +248,24 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
          "note": "Why, in a sentence."},
     ),
     Tool(
+        "tell", "Tell an agent or a person",
+        "Say something to another agent, to `all`, or to `human`. An agent hears it with its next "
+        "call; go on with your work meanwhile. Say only what changes what somebody does.",
+        rq.MessageSend,
+        {"to": "An agent's name, `all`, or `human`.", "text": "What to say.",
+         "task": "What it is about, like `T-3`.", "reply_to": "What it answers, like `M-4`."},
+    ),
+    Tool(
+        "read_messages", "Look messages up",
+        "What you said and were told, or all that was said of a task or in a thread. (New messages "
+        "come to you by themselves, once.)",
+        rq.Messages,
+        {"task": _TASK, "thread": "A message of it, like `M-4`.", "search": "Words in it.",
+         "limit": "At most so many, the newest."},
+        typed={"limit": Annotated[int, msgspec.Meta(ge=1, le=100)]}, preset={"limit": 20},
+        reads=True, again=True,
+    ),
+    Tool(
         "search_archive", "Search the context archive",
         "Search the repository's context archive: why the code is as it is, and what other agents "
         "are doing now.",
@@ -249,6 +273,14 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
         {"query": "Words to look for.", "limit": "At most this many sections."},
         typed={"limit": Annotated[int, msgspec.Meta(ge=1, le=50)]}, preset={"limit": 5},
         reads=True, again=True,
+    ),
+    Tool(
+        "report_limit", "Report your provider's limit",
+        "Say that your provider's usage limit is reached. Your tasks go back, to other agents "
+        "first, and you are given nothing until it is over. 0 seconds: you can go on.",
+        rq.LimitReached,
+        {"for_s": "For so many seconds from now.", "note": "What the provider said."},
+        typed={"for_s": Annotated[float, msgspec.Meta(ge=0, le=7 * 86_400)]},
     ),
     Tool(
         "report_progress", "Report progress",

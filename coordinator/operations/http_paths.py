@@ -59,10 +59,8 @@ def _below(root: str) -> list[HttpPath]:
         HttpPath("POST", f"{root}/unlock", "release", ("resources", True)),
         HttpPath("GET", asked, "requests", ("resource", False)),
         HttpPath("POST", asked, "request_file", ("resource", False)),
-        HttpPath("POST", f"{asked}/{{request}}/approve", "request_answer", ("resource", False),
-                 {"verdict": "approve"}),
-        HttpPath("POST", f"{asked}/{{request}}/reject", "request_answer", ("resource", False),
-                 {"verdict": "reject"}),
+        *(HttpPath("POST", f"{asked}/{{request}}/{verdict}", "request_answer", ("resource", False),
+                   {"verdict": verdict}) for verdict in ("approve", "narrow", "coexist", "reject")),
         HttpPath("DELETE", f"{asked}/{{request}}", "request_withdraw", ("resource", False)),
     ]
 

@@ -18,12 +18,13 @@ from coordinator.service import (
     dead_letters,
     landing,
     lost_writes,
+    messages,
     proposals,
     region_commits,
     signals,
     steps,
 )
-from coordinator.service.backlog import backlog, claims
+from coordinator.service.backlog import backlog, claims, limit_reached
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import commits
 from coordinator.service.engine import Engine
@@ -104,6 +105,7 @@ _ALL = [
     Operation(rq.Join, sessions.join),
     Operation(rq.Heartbeat, agents.heartbeat),
     Operation(rq.Leave, agents.leave),
+    Operation(rq.LimitReached, limit_reached.reached),
     Operation(rq.Agents, agents.agents),
     Operation(rq.Acquire, leases.acquire, needs=leases.needs),
     Operation(rq.Release, leases.release),
@@ -134,6 +136,9 @@ _ALL = [
     Operation(rq.TaskExport, backlog.export_text),
     Operation(rq.SignalAdd, signals.add, needs=signals.needs),
     Operation(rq.Signals, signals.listing),
+    Operation(rq.MessageSend, messages.send),
+    Operation(rq.Messages, messages.listing),
+    Operation(rq.MessagesSee, messages.see),
     Operation(rq.StateGet, values.get),
     Operation(rq.StateKeys, values.keys),
     Operation(rq.StatePut, values.put),

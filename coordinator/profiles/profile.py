@@ -20,6 +20,7 @@ from typing import Literal
 
 import msgspec
 
+from coordinator.dialects.limits import LimitTable
 from coordinator.dialects.stream import StreamTable
 from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
@@ -91,6 +92,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     session_env: str = ""
     in_session: tuple[str, ...] = ()
     stream: StreamTable | None = None
+    limits: LimitTable | None = None
     hooks: HookTable | None = None
     mcp: McpTable | None = None
     wire: tuple[Entry, ...] = ()
@@ -331,6 +333,12 @@ def check(profile: Profile) -> None:
     if profile.command and profile.prompt == "argument" and needed not in used:
         raise _bad(profile.source, "prompt = \"argument\", but {prompt} is not in the command",
                    "Put {prompt} where the prompt belongs, or choose prompt = \"stdin\".")
+    for pattern in profile.limits.patterns if profile.limits is not None else ():
+        try:
+            re.compile(pattern)
+        except re.error as bad:
+            raise _bad(profile.source, f"[limits]: {pattern!r} is no regular expression ({bad})",
+                       "Correct it.") from None
     if profile.take_over:
         _check_take_over(profile)
 

@@ -1,6 +1,7 @@
 """When a lease may be granted (invariants 1, 5, 9), as plain functions of facts and an instant.
 
-* Two leases conflict when they overlap, have different holders, and are not both shared.
+* Two leases conflict when they overlap, have different holders, and are not both shared. Whoever
+  shares by agreement writes, so it goes beside others of the same agreement only.
 * A lease is dead when `now >= expires_at`, whoever looks; the sweep only tidies.
 * A newcomer may not pass a waiter that stands before it: by priority, which rises with the time
   waited, then by age. So a stream of small requests cannot starve a large one, and a stream of
@@ -34,6 +35,8 @@ class Held(Protocol):
     def file_path(self) -> str: ...
     @property
     def scope(self) -> str: ...
+    @property
+    def agreed_as(self) -> str | None: ...
 
 
 def as_resource(name: str, kind: str, scope: str) -> Resource:
@@ -46,11 +49,20 @@ def dead(expires_at: str, now: str) -> bool:
     return now >= expires_at
 
 
-def conflicts(asked: Resource, mode: str, holder: str, lease: Held) -> bool:
-    """Whether `lease`, were it live, forbids `holder` to get `asked`."""
-    if lease.locked_by == holder or (mode == "shared" and lease.mode == "shared"):
+def conflicts(
+    asked: Resource, mode: str, holder: str, lease: Held, agreed: str | None = None
+) -> bool:
+    """Whether `lease`, were it live, forbids `holder` to get `asked`. `agreed`: it is wanted by the
+    agreement of this name."""
+    if lease.locked_by == holder or both_shared(mode, lease, agreed):
         return False
     return overlaps(asked, as_resource(lease.file_path, lease.kind, lease.scope))
+
+
+def both_shared(mode: str, lease: Held, agreed: str | None = None) -> bool:
+    """Whether what is wanted in this mode, and by this agreement, goes beside the lease: both are
+    read, or all who hold them have agreed to write."""
+    return mode == lease.mode == "shared" and lease.agreed_as == agreed
 
 
 def slot(kind: Kind, name: str, mode: str, holder: str) -> str:

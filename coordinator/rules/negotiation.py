@@ -10,18 +10,24 @@ others in line, but
   hand a file to and fro do not keep a third from it for ever.
 
 Where nobody stands before the asker, it is a grant from the line like any other.
+
+Beside yes and no the holder may keep a part (`narrow`), or share (`coexist`): then both hold it,
+and write it one after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import Held, as_resource
-from coordinator.words.resource_names import Resource
+from coordinator.words.resource_names import Resource, path_of
 
 #: (state, verb) -> state. Only what is pending can be answered.
 TRANSITIONS: dict[tuple[str, str], str] = {
     ("pending", "approve"): "approved",
+    ("pending", "narrow"): "narrowed",
+    ("pending", "coexist"): "coexisting",
     ("pending", "reject"): "rejected",
     ("pending", "withdraw"): "withdrawn",
 }
@@ -35,6 +41,24 @@ def covers(lease: Held, asked: Resource, mode: str) -> bool:
     if held.kind == "glob":
         return held == asked
     return asked.scope.startswith(held.scope)
+
+
+def within(held: Resource, part: Resource) -> bool:
+    """Whether all of `part` lies within `held`: a file in a directory or among those of a glob, a
+    region in a file."""
+    if held.kind == "glob":
+        return held == part or (part.kind in ("file", "region") and overlaps(held, part))
+    if held.kind == "region" and held.scope != part.scope:
+        return part.kind == "region" and part.scope.startswith(held.scope)
+    return part.scope.startswith(held.scope)
+
+
+def same_for_both(held: Resource, asked: Resource) -> bool:
+    """Whether two can share these: it is one file, with its regions, or one directory or glob. Of a
+    directory in which another has one file, no session could say who may write what."""
+    files = {held.kind, asked.kind} <= {"file", "region"}
+    return held == asked or (
+        files and path_of(held.name, held.kind) == path_of(asked.name, asked.kind))
 
 
 def no_longer_than(

@@ -155,7 +155,7 @@ def _lease(tx: Tx, agent: str, asked: Resource) -> LeaseRow:
     Raises:
         Refusal: UNKNOWN_LEASE, NOT_HOLDER, STALE_TOKEN.
     """
-    theirs = None
+    theirs = agreed = None
     lapsed = False
     for raw in near(tx, "rivals", asked):
         row = LeaseRow(*raw)
@@ -163,6 +163,8 @@ def _lease(tx: Tx, agent: str, asked: Resource) -> LeaseRow:
         covers = row.scope == asked.scope or (
             asked.scope.startswith(row.scope) and overlaps(held, asked)) or (
             row.kind == "region" and region_of(row.file_path) == HEADER)
+        if covers and row.agreed_as is not None and row.locked_by == agent:
+            agreed = row.agreed_as
         if not covers or row.mode != "exclusive":
             continue
         if row.locked_by != agent:
@@ -177,6 +179,12 @@ def _lease(tx: Tx, agent: str, asked: Resource) -> LeaseRow:
         raise Refusal(
             Code.NOT_HOLDER, f"{asked.name} is leased by {theirs.locked_by} ({theirs.file_path}), "
             f"not by {agent}. Nothing was written.", holder=theirs.locked_by, resource=asked.name,
+        )
+    if agreed is not None:
+        raise Refusal(
+            Code.NOT_HOLDER, f"{agent} shares {asked.name} with others ({agreed}): it is written "
+            "with an edit tool, by turns. Nothing was written.", resource=asked.name,
+            next="Edit the file with your own tool; the others are told.",
         )
     raise Refusal(
         Code.UNKNOWN_LEASE, f"{agent} has no lease on {asked.name}. Nothing was written.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 
 from coordinator.looking.facts import AnyNeed, Place
 from coordinator.rules import signals as rule
@@ -159,19 +160,23 @@ def _leave_if_room(tx: Tx, subject: Resource, name: str, half_life_ms: int, note
 # ------------------------------------------------------------ dispatch
 
 
-def best_ready(svc: Service, tx: Tx) -> tuple[str, int, int] | None:
-    """The best task that is offered: (task, rank, n), smaller ranks first. By priority, then hints,
-    then age; hints choose among the next `WINDOW`."""
+def best_ready(
+    svc: Service, tx: Tx, but: Collection[str] = ()
+) -> tuple[str, int, int] | None:
+    """The best task that is offered, `but` these: (task, rank, n), smaller ranks first. By
+    priority, then hints, then age; hints choose among the next `WINDOW`."""
     weights = svc.settings.signals.weights
     hints = tx.rows("signals_of_ready", WINDOW) if any(weights.values()) else []
-    if not hints:
+    if not hints and not but:
         best = tx.row("ready_best")
         return (str(best[0]), int(best[1]), int(best[2])) if best is not None else None
     by_task: dict[str, list[tuple[str, float]]] = {}
     for task, name, strength, half_life_ms, at in hints:
         now = rule.strength_at(strength, half_life_ms, tx.now_ms - from_iso(at))
         by_task.setdefault(str(task), []).append((str(name), now))
-    offered = tx.rows("ready_offered", WINDOW)
+    offered = [row for row in tx.rows("ready_offered", WINDOW + len(but)) if row[0] not in but]
+    if not offered:
+        return None
     found = min(offered, key=lambda row: (row[1], -rule.bias(by_task.get(row[0], ()), weights),
                                           row[2]))
     return str(found[0]), int(found[1]), int(found[2])

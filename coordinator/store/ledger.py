@@ -41,6 +41,7 @@ from coordinator.store.events import (
     SUBJECT_OF,
     AgentHooked,
     AgentRegistered,
+    AgentRests,
     AgentSeen,
     AgentState,
     Event,
@@ -66,7 +67,7 @@ _APPEND = Q["event_append"]
 #: Events of a large transaction that one statement appends.
 EVENTS_AT_ONCE = 16
 _APPEND_SOME = _APPEND + ", (?, ?, ?, ?, ?, ?, ?)" * (EVENTS_AT_ONCE - 1)
-_ABOUT_AGENTS = (AgentRegistered, AgentSeen, AgentState, AgentHooked)
+_ABOUT_AGENTS = (AgentRegistered, AgentSeen, AgentState, AgentHooked, AgentRests)
 _ABOUT_PRESENCE = (WaiterQueued, WaiterLeft, ReviewOpened, ReviewDecided, ReviewUndone, TaskChanged)
 #: How events of a class are recorded: what applies them, what tells their subject, their name, and
 #: whether something that is carried in memory is another after them.
@@ -78,7 +79,7 @@ _RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool
 
 #: All counters. Each number is given once, ever.
 COUNTERS = ("fencing", "waiter", "task", "review", "notice", "unlock", "commit", "change",
-            "step", "work", "verification")
+            "step", "work", "verification", "message")
 #: The folder of large contents, beside the database; and how much of one is read at once (bytes).
 BLOBS, LOADED_MAX = "blobs", 8 * 1024 * 1024
 

@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 17
+SCHEMA_VERSION = 18
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -363,5 +363,55 @@ CREATE TABLE verified_base (
     since       INTEGER NOT NULL,
     at          TEXT NOT NULL
 ) STRICT;
+""",
+    17: """
+CREATE TABLE messages (
+    message_id TEXT PRIMARY KEY,
+    n          INTEGER NOT NULL UNIQUE,
+    thread     TEXT NOT NULL,
+    sender     TEXT NOT NULL,
+    recipient  TEXT NOT NULL,
+    task_id    TEXT,
+    reply_to   TEXT,
+    text       TEXT NOT NULL CHECK (text <> ''),
+    sent_at    TEXT NOT NULL,
+    seen_at    TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX messages_by_sender ON messages (sender, sent_at);
+CREATE INDEX messages_of_thread ON messages (thread, n);
+CREATE INDEX messages_of_task   ON messages (task_id, n) WHERE task_id IS NOT NULL;
+CREATE INDEX messages_unseen    ON messages (n) WHERE recipient = 'human' AND seen_at IS NULL;
+CREATE INDEX messages_by_age    ON messages (sent_at);
+ALTER TABLE file_locks ADD COLUMN agreed_as TEXT CHECK (agreed_as IS NULL OR mode = 'shared');
+ALTER TABLE unlock_requests RENAME TO older_requests;
+CREATE TABLE unlock_requests (
+    request_id   TEXT PRIMARY KEY,
+    n            INTEGER NOT NULL UNIQUE,
+    requested_by TEXT NOT NULL,
+    holder       TEXT NOT NULL,
+    resource     TEXT NOT NULL,
+    kind         TEXT NOT NULL,
+    scope        TEXT NOT NULL,
+    mode         TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
+    reason       TEXT NOT NULL CHECK (reason <> ''),
+    requested_at TEXT NOT NULL,
+    status       TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'narrowed', 'coexisting',
+                                                 'rejected', 'withdrawn')),
+    responded_at TEXT,
+    responded_by TEXT,
+    override     INTEGER NOT NULL DEFAULT 0 CHECK (override IN (0, 1)),
+    answer       TEXT,
+    CHECK ((status = 'pending') = (responded_at IS NULL))
+) STRICT, WITHOUT ROWID;
+INSERT INTO unlock_requests SELECT * FROM older_requests;
+DROP TABLE older_requests;
+CREATE INDEX unlock_requests_by_status ON unlock_requests (status, n);
+CREATE UNIQUE INDEX one_question ON unlock_requests (requested_by, scope, resource)
+WHERE status = 'pending';
+ALTER TABLE agents ADD COLUMN rests_until TEXT;
+ALTER TABLE agents ADD COLUMN rests_why TEXT;
+ALTER TABLE tasks ADD COLUMN avoids TEXT;
+ALTER TABLE tasks ADD COLUMN avoids_until TEXT;
+CREATE INDEX tasks_by_avoided ON tasks (avoids, avoids_until) WHERE avoids IS NOT NULL;
 """,
 }

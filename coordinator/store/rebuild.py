@@ -29,6 +29,7 @@ STATE_TABLES = (
     "review_saved", "notices", "file_versions", "agent_reads", "ripples", "set_aside",
     "candidates", "candidate_regions", "signals", "state_versions", "changes", "steps",
     "lost_writes", "finished_work", "finished_files", "verifications", "verified_base",
+    "messages",
 )
 
 

@@ -33,6 +33,7 @@ class LeaseRow(Row, frozen=True):
     ttl_ms: int
     max_until: str
     warned: int = 0
+    agreed_as: str | None = None
 
 
 class WaiterRow(Row, frozen=True):
@@ -139,6 +140,8 @@ class AgentRow(Row, frozen=True):
     silence_ms: int | None
     session: str | None
     hooked_at: str | None
+    rests_until: str | None = None
+    rests_why: str | None = None
 
 
 class ReviewRow(Row, frozen=True):
@@ -325,3 +328,18 @@ class BlockedStepRow(Row, frozen=True):
     why: str
     asked_at: str
     closed_at: str | None
+
+
+class MessageRow(Row, frozen=True):
+    """A row of `messages`."""
+
+    message_id: str
+    n: int
+    thread: str
+    sender: str
+    recipient: str
+    task_id: str | None
+    reply_to: str | None
+    text: str
+    sent_at: str
+    seen_at: str | None

@@ -30,6 +30,7 @@ class Code(StrEnum):
     UNKNOWN_KEY = "UNKNOWN_KEY"
     UNKNOWN_CHANGE = "UNKNOWN_CHANGE"
     UNKNOWN_STEP = "UNKNOWN_STEP"
+    UNKNOWN_MESSAGE = "UNKNOWN_MESSAGE"
     REGION_UNKNOWN = "REGION_UNKNOWN"
     NAME_TAKEN = "NAME_TAKEN"
     NOT_HOLDER = "NOT_HOLDER"
@@ -120,6 +121,10 @@ CATALOGUE: dict[Code, Row] = {
     Code.UNKNOWN_STEP: Row(
         404, 7, False, "No step has this id; one that was done is forgotten after a day.",
         "`coord dead list` shows what was given up.",
+    ),
+    Code.UNKNOWN_MESSAGE: Row(
+        404, 7, False, "No message has this id; an old one is forgotten.",
+        "`coord messages` lists them.",
     ),
     Code.REGION_UNKNOWN: Row(
         404, 7, False, "The file is there and has no region of this name.",

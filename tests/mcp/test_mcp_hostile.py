@@ -125,7 +125,9 @@ def test_arguments_become_a_request_for_this_agent_or_a_refusal(tool: Any, data:
         assert refusal.code in (Code.INVALID, Code.LIMIT)
         return
     assert isinstance(request, rq.Request)
-    if tool.acts:
+    if isinstance(request, rq.Messages):  # its own, or all of what it names
+        assert request.reader == ("mallory" if request.task is request.thread is None else None)
+    elif tool.acts:
         assert request.agent == "mallory"  # type: ignore[attr-defined]
     assert not getattr(request, "force", False)
     assert getattr(request, "cwd", "/here") == "/here"

@@ -147,3 +147,25 @@ def test_of_a_file_with_several_holders_each_writes_in_its_own_edit(stand: Stand
         assert agent.does("D=.; echo H >> $D/a.py") != 0, "a command is no edit of a region"
     assert stand.read("a.py") == text.replace("1", "10").replace("2", "20")
     assert stand.asks("review", "list")["items"] == []
+
+
+@ONCE
+def test_a_file_that_is_shared_by_agreement_is_written_in_both_sessions_and_in_no_other(stand: Stand) -> None:
+    stand.write("a.py", "one\n")
+    one, two, third = stand.agent(), stand.agent(), stand.agent()
+    assert one.does("coord lock a.py") == 0 and two.does("echo H >> a.py") != 0
+    assert two.does("coord request file a.py -m please") == 0 and one.does("coord request coexist U-1") == 0, one.said
+    assert one.does("echo two >> a.py") == 0 and two.does("echo three >> a.py") == 0
+    assert third.does("echo H >> a.py") != 0 and stand.read("a.py") == "one\ntwo\nthree\n"
+    asked(stand, two, "SessionStart", source="startup")
+    edit = {"tool_name": "Write", "tool_input": {"file_path": str(stand.root / "a.py"), "content": "four\n"}, "tool_use_id": "e"}
+    asked(stand, two, "PreToolUse", tool_name="Read", tool_input={"file_path": str(stand.root / "a.py")}, tool_use_id="r")
+    asked(stand, two, "PostToolUse", tool_name="Read", tool_input={"file_path": str(stand.root / "a.py")}, tool_use_id="r", tool_response={})
+    answer = asked(stand, two, "PreToolUse", **edit)
+    assert answer.get("hookSpecificOutput", {}).get("permissionDecision") != "deny", answer
+    assert one.does("echo H >> a.py") != 0, "while an edit of it is in the middle, it is its own alone"
+    assert two.does("echo four > a.py") == 0
+    asked(stand, two, "PostToolUse", **edit, tool_response={})
+    assert one.does("echo five >> a.py") == 0 and stand.read("a.py") == "four\nfive\n"
+    assert one.does("coord unlock a.py") == 0
+    assert one.does("echo H >> a.py") != 0 and two.does("echo six >> a.py") == 0

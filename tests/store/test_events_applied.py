@@ -20,6 +20,8 @@ LOG: list[ev.Event] = [
     ev.AgentSeen(agent="ann", progress="half", moved=True),
     ev.AgentSeen(agent="ann-1"),
     ev.AgentHooked(agent="ann", session="s"),
+    ev.AgentRests(agent="ann", until="u", note="n"),
+    ev.AgentRests(agent="ann", until=None),
     ev.ContentRead(agent="ann", reads=[("a", "h"), ("b", None)]),
     ev.ContentRead(agent="ann-1", reads=[("a", "h")]),
     ev.NoticePosted(notice=1, agent="ann", about="verdict", text="t", facts={"x": 1}),
@@ -42,6 +44,9 @@ LOG: list[ev.Event] = [
                     acquisition_id="A-2", ttl_ms=8, max_until="m2", baselines=[("d/x", "h1"), ("d/y", "h2")]),
     ev.LeaseGranted(fencing_token=3, resource="g*", agent="ann", expires_at="e3", lease_kind="glob", mode="exclusive", scope="p/",
                     acquisition_id="A-2", ttl_ms=8, max_until="m2", baselines=[("gx", "h1")]),
+    ev.LeaseAgreed(fencing_token=1, agent="ann", resource="a", slot="ann", agreed_as="U-1"),
+    ev.LeaseGranted(fencing_token=4, resource="a", agent="bob", expires_at="e1", lease_kind="file", mode="shared", scope="p/a/",
+                    acquisition_id="A-4", ttl_ms=7, max_until="m1", slot="bob", agreed_as="U-1"),
     ev.LeaseRenewed(agent="ann", until=[(1, "e11"), (2, "e12")]),
     ev.LeaseWarned(fencing_token=1, agent="ann", resource="a"),
     ev.LeasePlaced(fencing_token=1, agent="ann", resource="a", lease_kind="file", worktree="/v", content_hash=None),
@@ -63,6 +68,7 @@ LOG: list[ev.Event] = [
     ev.TaskChanged(task="T-1", state="failed", not_before="n", result="r", **TASK),
     ev.TaskChanged(task="T-1", state="ready", **TASK),
     ev.TaskChanged(task="T-2", state="ready", **TASK),
+    ev.TaskAvoids(task="T-2", agent="ann", profile="p", until="u"),
     ev.CandidateJudged(task="T-2", agent="ann", n=1, outcome="PARSE_INVALID", remedy="correct", regions=[("a::f", "h1", "h2"), ("a::g", None, None)],
                        note="it could not be read"),
     ev.CandidateJudged(task="T-2", agent="ann", n=2, outcome="COMMITTED", remedy="none", regions=[("a::f", None, "h3")]),
@@ -103,6 +109,12 @@ LOG: list[ev.Event] = [
     ev.WriteLost(agent="ann", resource="a", scope="p/a/", wasted_ms=6),
     ev.WriteLost(agent="bob", resource="a", scope="p/a/"),
     ev.WriteStood(agent="ann", resource="a", scope="p/a/"),
+    # what was said
+    ev.MessageSent(message="M-1", n=1, agent="ann", to="bob", text="t", thread="M-1", task="T-1"),
+    ev.MessageSent(message="M-2", n=2, agent="bob", to="human", text="u", thread="M-1", reply_to="M-1"),
+    ev.MessageSent(message="M-3", n=3, agent="bob", to="human", text="v", thread="M-3"),
+    ev.MessagesSeen(by="op", up_to=2),
+    ev.MessagesForgotten(messages=["M-1"]),
     # the line
     ev.WaiterQueued(acquisition_id="W-1", agent="ann", mode="exclusive", priority=2, asked_at="a", until="u", held=True, ttl_ms=3,
                     task="T-1", description="d", resources=[("b", "file", "p/b/"), ("d", "file", "p/d/")], met="p/m/"),
@@ -120,6 +132,8 @@ LOG: list[ev.Event] = [
     ev.UnlockAsked(request="U-2", n=2, agent="bob", holder="ann", resource="c", resource_kind="file", scope="p/c/", mode="exclusive", reason="r"),
     ev.UnlockPassed(request="U-1", agent="bob", holder="ann-1", resource="b"),
     ev.UnlockAnswered(request="U-1", agent="bob", resource="b", status="approved", by="op", override=True, answer="yes"),
+    ev.UnlockAsked(request="U-3", n=3, agent="bob", holder="ann", resource="d", resource_kind="file", scope="p/d/", mode="exclusive", reason="r"),
+    ev.UnlockAnswered(request="U-3", agent="bob", resource="d", status="coexisting", by="ann", override=False, answer=""),
     ev.UnlockAnswered(request="U-2", agent="bob", resource="c", status="rejected", by="ann", override=False, answer=""),
     # reviews
     ev.ReviewOpened(review="R-1", n=1, reason="left", agent="ann", task="T-1", summary="s", log_tail="l", leased_at="x", events_from=7, files=[

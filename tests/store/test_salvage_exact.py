@@ -71,7 +71,7 @@ def test_every_content_comes_back_with_what_is_known_of_it(world: World, tmp_pat
     last = world.ledger.seq
     assert done == Rescue(base="nothing", base_seq=0, last_seq=last, last_at=world.view().now, events=last, counters={
         "fencing": 64 + STEP, "waiter": STEP, "task": 9 + STEP, "review": 1 + STEP, "notice": 1 + STEP, "unlock": STEP, "commit": STEP, "change": STEP, "step": STEP,
-        "work": STEP, "verification": STEP})
+        "work": STEP, "verification": STEP, "message": STEP})
     assert state(db) == world.rows() and blobs(db) == blobs(world.db)
     assert {row[3] for row in blobs(db)} >= {0o600, 0o700}
     assert dict(db.execute("SELECT name, value FROM counters").fetchall()) == done.counters
@@ -226,5 +226,5 @@ def test_nothing_at_all_can_be_had_of_nothing(tmp_path: Path) -> None:
         done = salvage.rescue(db, wreck, "nothing", {"review": 3}, AT)
         wreck.close()
         assert (done.base, done.base_seq, done.last_seq, done.lost_to) == ("nothing", 0, 0, None)
-        assert done.counters == dict.fromkeys(("fencing", "waiter", "task", "notice", "unlock", "commit", "change", "step", "work", "verification"), STEP) | {"review": 3 + STEP}
+        assert done.counters == dict.fromkeys(("fencing", "waiter", "task", "notice", "unlock", "commit", "change", "step", "work", "verification", "message"), STEP) | {"review": 3 + STEP}
         db.close()

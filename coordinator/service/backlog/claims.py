@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator.looking.facts import AnyNeed, Lapsed, Unready
 from coordinator.rules.recovery import REMEDIES
 from coordinator.service import landing, signals, unserved
-from coordinator.service.backlog import blackboard, dispatch, tasks
+from coordinator.service.backlog import blackboard, dispatch, limits, tasks
 from coordinator.service.core import Actor, Service, ms
 from coordinator.service.holders import agents
 from coordinator.service.leasing import grant, lapse, redirect, task_locks, waiting_line
@@ -16,6 +16,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import task_resource
 
@@ -33,7 +34,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         chosen = dispatch.choose(svc, tx, req.agent)
         agents.acting(tx, actor, req.agent)
         if chosen is None:
-            return _nothing(tx)
+            return _nothing(tx, req.agent)
         return _take(svc, tx, req.agent, *chosen, ttl_ms)
     tasks.offer_rested(tx)
     named = tasks.find(tx, named.task_id)
@@ -84,11 +85,15 @@ def claim_needs(svc: Service, view: View, req: rq.TaskClaim) -> list[AnyNeed]:
     return dispatch.needs(view, req.task)
 
 
-def _nothing(tx: Tx) -> Refusal:
+def _nothing(tx: Tx, agent: str) -> Refusal:
     counts = {str(state): int(n) for state, n in tx.rows("task_counts")}
     left = {s: n for s, n in counts.items() if s not in ("done", "cancelled", "dead")}
+    rest = limits.rest_of(tx, agent)
     if not left:
         message = "The backlog has no open task."
+    elif rest is not None:
+        message = (f"{agent} rests until {short(from_iso(rest))}, for its provider's limit is "
+                   "reached; it is given nothing before.")
     else:
         parts = ", ".join(f"{n} {state}" for state, n in sorted(left.items()))
         message = f"No task can be started by you now ({parts})."

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from coordinator.looking.facts import AnyNeed, Unready
 from coordinator.service import signals, strategies, unserved
-from coordinator.service.backlog import tasks
+from coordinator.service.backlog import limits, tasks
 from coordinator.service.core import Service
 from coordinator.service.leasing import lapse, task_locks
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once_wanted, place, weigh
@@ -61,12 +61,15 @@ def choose(
     Raises:
         Unready: files have to be looked at, or lapsed leases to be closed before.
     """
+    if limits.rest_of(tx, agent) is not None:
+        return None
     tasks.offer_rested(tx)
-    seen: set[str] = set()
+    others = limits.left_to_others(tx, agent)
+    seen: set[str] = set(others)
     held = [] if beside else tx.rows("leases_of_holder", agent)[:OWN_MAX]
     own = {LeaseRow(*raw).scope for raw in held}
     while True:
-        best = signals.best_ready(svc, tx)
+        best = signals.best_ready(svc, tx, others)
         for scope in own:
             parked = tx.row("parked_best", scope)
             if parked and parked[0] not in seen and (best is None or parked[1:] < best[1:]):

@@ -62,9 +62,11 @@ def _held(view: View, agent: str | None, paths: list[str]) -> list[rq.GuardHeld]
         rows = near(view, "rivals", located.resource)
         linked = view.rows("rivals_by_inode", located.inode) if located.inode else []
         same = {int(raw[0]) for raw in linked}
-        for raw in (*rows, *linked):
-            row = LeaseRow(*raw)
-            if row.locked_by in mine or row.mode == "shared" or row.expires_at <= view.now:
+        held = [LeaseRow(*raw) for raw in (*rows, *linked)]
+        agreed = {row.agreed_as for row in held if row.locked_by in mine}
+        for row in held:
+            if (row.locked_by in mine or row.expires_at <= view.now
+                    or (row.mode == "shared" and row.agreed_as in {None, *agreed})):
                 continue
             lease = as_resource(row.file_path, row.kind, row.scope)
             if row.fencing_token in same or overlaps(located.resource, lease):

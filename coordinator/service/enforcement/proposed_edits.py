@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
-from coordinator.looking.facts import AnyNeed, Parts, Proposed
+from coordinator.looking.facts import AnyNeed, Content, Parts, Proposed
 from coordinator.regions.languages import language_of
 from coordinator.rules.edits import Edit
 from coordinator.rules.globs import overlaps
@@ -19,6 +19,7 @@ from coordinator.rules.leases import as_resource
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import broken_callers, write_windows
 from coordinator.service.enforcement.divided_files import may_be_divided, region_place
+from coordinator.service.leasing import agreements
 from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.overlapping import near
 from coordinator.store.ledger import Tx
@@ -38,11 +39,15 @@ class Wanted:
         resources: regions and whole files.
         regions: the names of the regions, by file.
         why: of what an edit breaks elsewhere, why that is to be leased, too, by its name.
+        windows: files whose write windows the agent has, by name: of several that write one.
+        agreed: those of them that it writes by an agreement with others.
     """
 
     resources: list[Located] = field(default_factory=list)
     regions: dict[str, list[str]] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
+    windows: set[str] = field(default_factory=set)
+    agreed: set[str] = field(default_factory=set)
 
 
 def needs(heard: HookCall) -> list[AnyNeed]:
@@ -75,7 +80,7 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
     for located in files:
         known = proposed.get(located.resource.scope)
         if known is None:
-            out.resources.append(located)
+            _need(tx, agent, out, located, [located])
             continue
         edit, parts = known
         broken = broken_callers.broken(svc, tx, agent, located, edit, parts)
@@ -83,14 +88,25 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
         beside += broken.resources
         names = None if broken.whole else _leasable(svc, tx, agent, located, parts)
         if names is None or parts.hash is None:
-            out.resources.append(located)
+            _need(tx, agent, out, located, [located])
             continue
         name = located.resource.name
         out.regions[name] = names
-        out.resources += [region_place(svc, located, one) for one in names]
+        out.windows.add(name)
+        _need(tx, agent, out, located, [region_place(svc, located, one) for one in names])
     taken = {one.resource.name for one in out.resources}
     out.resources += [one for one in beside if one.resource.name not in taken]
     return out
+
+
+def _need(tx: Tx, agent: str, out: Wanted, file: Located, places: Sequence[Located]) -> None:
+    """All of these have to be leased, but what the agent writes by an agreement with others."""
+    for one in places:
+        if agreements.by_which(tx, agent, one.resource) is None:
+            out.resources.append(one)
+        else:
+            out.windows.add(file.resource.name)
+            out.agreed.add(file.resource.name)
 
 
 def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall,
@@ -106,6 +122,10 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall
     # (In a launch's worktree it has the file for itself: what several did is merged when it lands.)
     chosen = [one for one in files
               if one.worktree is None and may_be_divided(svc, one)] if edited else []
+    known = {one.resource.scope for one in chosen}
+    chosen += [one for one in files if one.resource.scope not in known
+               and agreements.by_which(tx, agent, one.resource) is not None]
+    tx.looked.require([Content(str(one.path)) for one in chosen])
     chosen.sort(key=lambda one: one.resource.name)  # in one order for all
     for located in chosen:
         if write_windows.other(tx, located.resource.name, agent, svc.fold_case) is not None:
@@ -114,7 +134,7 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall
                 return refusal
     out = wanted(svc, tx, agent, heard, files)
     for located in chosen:
-        if located.resource.name in out.regions:
+        if located.resource.name in out.windows:
             refusal = write_windows.open_one(svc, tx, actor, agent, located, wait_s)
             if refusal is not None:
                 return refusal

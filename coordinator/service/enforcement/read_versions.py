@@ -177,6 +177,7 @@ def stale(
     tx: Tx, agent: str, files: Sequence[Located], locked_at: dict[str, str],
     receipt: list[ev.Event], *, by_command: bool = False,
     regions: Mapping[str, Sequence[str]] | None = None, notes: list[str] | None = None,
+    agreed: Collection[str] = (),
 ) -> Refusal | None:
     """VERSION_CHANGED if one of these files is not what the agent read; None if all are.
 
@@ -185,7 +186,7 @@ def stale(
     new content, passes. `by_command`: a shell command names them. What is not there any more it
     makes anew (`touch`, `mv`), and can overwrite nobody's work. `regions`: of which files it is
     about to write these regions only; what else was changed there is no reason, and goes to
-    `notes`.
+    `notes`. `agreed`: files that others write, too, so that a lease on them keeps nobody out.
 
     Raises:
         Unready: a file was not looked at.
@@ -206,8 +207,9 @@ def stale(
         known = Known(
             read=row[0], now=content.hash, last=last[0] if last else None,
             last_by=last[2] if last else None, partial=bool(row[2]),
-            held_since_read=all(locked_at.get(one, tx.now) <= str(row[1]) for one in (
-                [name] if own is None else [f"{name}::{region}" for region in own])),
+            held_since_read=name not in agreed and all(
+                locked_at.get(one, tx.now) <= str(row[1]) for one in (
+                    [name] if own is None else [f"{name}::{region}" for region in own])),
         )
         foreign = known.last_by != agent
         if own is not None and known.read != known.now and (foreign or known.partial):
@@ -238,6 +240,27 @@ def stale(
         "current state. " + "\n".join(told),
         next="Read it again, then write." if cut else "Write again, on the content as it is now.",
     )
+
+
+def unread(tx: Tx, agent: str, files: Sequence[Located]) -> Refusal | None:
+    """VERSION_CHANGED if somebody else wrote one of these files last, which the agent shares with
+    others and has never read.
+
+    Raises:
+        Unready: a file was not looked at.
+    """
+    for located in files:
+        name = located.resource.name
+        last = tx.row("version_get", name)
+        if (located.path is None or tx.row("read_get", agent, name) is not None
+                or last is None or last[2] in (None, agent)):
+            continue
+        if tx.looked.content(located.path).hash is not None:
+            return Refusal(
+                Code.VERSION_CHANGED, f"{last[2]} has written {name}, which you share and have not "
+                "read. Nothing was written.", next="Read it, then write.", resource=name,
+            )
+    return None
 
 
 def _changed(tx: Tx, path: str, before: str | None) -> list[str] | None:

@@ -65,7 +65,8 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
     place = slot(kind, name, lease.mode, lease.locked_by)
     there = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked))
              if row.fencing_token != lease.fencing_token]
-    others = [row for row in there if conflicts(asked, lease.mode, lease.locked_by, row)]
+    others = [row for row in there if conflicts(
+        asked, lease.mode, lease.locked_by, row, lease.agreed_as)]
     same = [row for row in there if row.scope == scope and row.slot == place]
     lapsed = [Lapsed(row.locked_by, row.task_id) for row in (*others, *same, lease)
               if row.expires_at <= tx.now]

@@ -20,7 +20,7 @@ from coordinator.rules.leases import as_resource
 from coordinator.service.core import Service, listed
 from coordinator.service.enforcement import git_turns, read_versions
 from coordinator.service.holders import notices
-from coordinator.service.leasing import grant, partial_work
+from coordinator.service.leasing import agreements, grant, partial_work
 from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
@@ -98,9 +98,13 @@ def targets(command: str) -> tuple[str, ...]:
 
 
 def held_by_others(view: View, agent: str) -> list[LeaseRow]:
-    """Leases of others than this agent (what its parent holds is its own)."""
+    """Leases of others than this agent (what its parent holds is its own), but for what it writes
+    together with them."""
     mine = family(view, agent)
-    return [row for row in _live(view) if row.locked_by not in mine and row.kind != "key"]
+    rows = _live(view)
+    agreed = agreements.names_of(rows, mine)
+    return [row for row in rows if row.locked_by not in mine and row.kind != "key"
+            and row.agreed_as not in agreed]
 
 
 def _live(tx: View) -> list[LeaseRow]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
-from coordinator.looking.facts import AnyNeed, Place, Whole
+from coordinator.looking.facts import AnyNeed, Content, Place, Whole
 from coordinator.rules.commands import commits
 from coordinator.service import strategies
 from coordinator.service.core import Actor, Service
@@ -25,7 +25,7 @@ from coordinator.service.enforcement import (
     write_windows,
 )
 from coordinator.service.holders import notice_delivery, sessions
-from coordinator.service.leasing import leases
+from coordinator.service.leasing import agreements, leases
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
@@ -136,7 +136,7 @@ def _before(
                 if refusal is not None:
                     refusal = broken_callers.explained(refusal, asked.why)
                 if not writing:
-                    write_windows.drop(tx, heeded.holder, [] if refusal else asked.regions)
+                    write_windows.drop(tx, heeded.holder, [] if refusal else asked.windows)
         heeded.outside = _outside(tx, call.paths, heard.cwd) if refusal is None else []
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
@@ -260,8 +260,20 @@ def take(
     """
     if not located:
         return None
-    wanted = strategies.written(svc, list(located) if asked is None else asked.resources)
-    if not wanted:
+    if asked is None:  # a command: what it names it writes by itself, too
+        asked_of = [one for one in located
+                    if agreements.by_which(tx, heeded.holder, one.resource) is None]
+        taken = [one for one in located if one not in asked_of]
+        tx.looked.require([Content(str(one.path)) for one in taken])
+        for one in taken:
+            refusal = write_windows.open_one(svc, tx, actor, heeded.holder, one, wait_s)
+            if refusal is not None:
+                return refusal
+        wanted, agreed = asked_of, {one.resource.name for one in taken}
+    else:
+        wanted, agreed = asked.resources, asked.agreed
+    wanted = strategies.written(svc, wanted)
+    if not wanted and not agreed:
         return None
     brief = strategies.for_the_write(svc, wanted)
     agent = shell_commands.hand_down(tx, heeded.holder, wanted)
@@ -272,23 +284,31 @@ def take(
         ttl_s=svc.settings.leases.window_s if brief else None,
         task=str(claimed[0][0]) if len(claimed) == 1 else None,
     )
-    try:
-        answer = leases.acquire_located(svc, tx, actor, request, wanted)
-    except Refusal as refusal:
-        return refusal
-    if isinstance(answer, Refusal):
-        return answer
-    since = {lease.resource: lease.locked_at for lease in answer.leases}
+    since: dict[str, str] = {}
+    answer: rq.Acquired | Refusal | None = None
+    if wanted:
+        try:
+            answer = leases.acquire_located(svc, tx, actor, request, wanted)
+        except Refusal as refusal:
+            return refusal
+        if isinstance(answer, Refusal):
+            return answer
+        since = {lease.resource: lease.locked_at for lease in answer.leases}
+    unread = read_versions.unread(
+        tx, agent, [one for one in located if one.resource.name in agreed])
+    if unread is not None:
+        return unread
     notes: list[str] = []
     stale = read_versions.stale(tx, agent, located, since, heeded.receipt, by_command=by_command,
-                                regions=asked.regions if asked is not None else {}, notes=notes)
+                                regions=asked.regions if asked is not None else {}, notes=notes,
+                                agreed=agreed)
     if asked is not None:
         said = broken_callers.told(asked.why, [one.resource.name for one in located])
         notes += [said] if said else []
     heeded.context = "\n".join(notes)
-    if stale is not None:
+    if stale is not None and isinstance(answer, rq.Acquired):
         return optimistic_writes.lost(svc, tx, agent, located, answer, stale)
-    return None
+    return stale
 
 
 def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:

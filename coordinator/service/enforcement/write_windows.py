@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from coordinator.looking.facts import Between, Content
+from coordinator.looking.facts import Between, Content, Ignored
 from coordinator.service.core import Actor, Service, listed
 from coordinator.service.enforcement import read_versions
 from coordinator.service.holders import notices
-from coordinator.service.leasing import grant, leases, partial_work
+from coordinator.service.leasing import agreements, grant, leases, partial_work
 from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
@@ -25,6 +25,7 @@ from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import (
     WINDOW,
     Located,
+    Resource,
     path_of,
     path_scope,
     region_of,
@@ -114,7 +115,12 @@ def close(svc: Service, tx: Tx, agent: str) -> list[str]:
         return []
     looks = {row.fencing_token: Between(svc.where(None, path(row)), row.content_hash)
              for row in rows if row.content_hash is not None}  # else it was granted in line only
-    tx.looked.require([*looks.values(), *(Content(need.path) for need in looks.values())])
+    # What it shares with others may be new.
+    made = [row for row in rows if row.content_hash is None
+            and agreements.by_which(tx, agent, _file(svc, row)) is not None]
+    tx.looked.require([*looks.values(), *(Content(need.path) for need in looks.values()),
+                       *(Content(svc.where(None, path(row))) for row in made),
+                       *(Ignored(path(row)) for row in made)])
     edits: dict[int, read_versions.Edited] = {}
     missed: dict[str, str] = {}
     for row in rows:
@@ -134,10 +140,32 @@ def close(svc: Service, tx: Tx, agent: str) -> list[str]:
     for row in rows:
         if row.fencing_token in edits:
             told += _compare(svc, tx, agent, row, edits[row.fencing_token])
+            parts = edits[row.fencing_token].parts
+            if parts.hash != row.content_hash:
+                agreements.tell_of_write(tx, agent, path(row), _file(svc, row), parts.names)
+        if row in made:
+            _note_made(svc, tx, agent, row)
         grant.end(tx, row)
     for name, why in missed.items():
         tx.record(ev.Noted(what="an edit was not compared", facts={"path": name, "why": why}))
     return told
+
+
+def _file(svc: Service, row: LeaseRow) -> Resource:
+    return resource(path(row), "file", fold_case=svc.fold_case)
+
+
+def _note_made(svc: Service, tx: Tx, agent: str, row: LeaseRow) -> None:
+    """A file that was not there when the window opened: is it there, the agent has made it."""
+    place = svc.where(None, path(row))
+    last = tx.row("version_get", path(row))
+    try:
+        now = tx.looked.content(place).hash
+    except Refusal:
+        return
+    if now is not None and (last is None or last[0] != now):
+        read_versions.note(tx, agent, [Located(_file(svc, row), None, place)], written=True)
+        agreements.tell_of_write(tx, agent, path(row), _file(svc, row), None)
 
 
 def _compare(svc: Service, tx: Tx, agent: str, row: LeaseRow,
@@ -146,9 +174,11 @@ def _compare(svc: Service, tx: Tx, agent: str, row: LeaseRow,
     name, mine, parts = edit.name, family(tx, agent), edit.parts
     theirs: dict[str, str] = {}
     asked = resource(name, "file", fold_case=svc.fold_case)
-    for raw in near(tx, "rivals", asked):
-        other = LeaseRow(*raw)
-        if other.kind != "region" or other.locked_by in mine or other.expires_at <= tx.now:
+    rows = [LeaseRow(*raw) for raw in near(tx, "rivals", asked)]
+    agreed = agreements.names_of(rows, mine)
+    for other in rows:
+        if (other.kind != "region" or other.locked_by in mine or other.expires_at <= tx.now
+                or other.agreed_as in agreed):
             continue
         held = region_of(other.file_path)
         if parts.names is None or any(f"{one}.".startswith(f"{held}.") for one in parts.names):

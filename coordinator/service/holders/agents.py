@@ -22,12 +22,14 @@ from coordinator.words.refusals import Code, Refusal
 
 #: `seen_at` is written at most this often for an agent: liveness needs no finer grain.
 SEEN_EVERY_MS = 15_000
+#: Whom a message may go to, or come from, besides an agent of that name: there is none.
+ALL, HUMAN = "all", "human"
 _NAME = re.compile(r"[^\x00-\x20\x7f/\\\"'`$]{1,100}")
 
 
 def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registered:
     """See `requests.Register`."""
-    check_name(req.agent)
+    _check_new(req.agent)
     if not actor.operator and req.parent != actor.agent:
         raise Refusal(
             Code.UNAUTHORIZED,
@@ -86,6 +88,21 @@ def check_name(name: str) -> None:
         )
 
 
+def _check_new(name: str) -> None:
+    """That a new agent may have this name.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    check_name(name)
+    if name in (ALL, HUMAN):
+        raise Refusal(
+            Code.INVALID, f"{name!r} cannot be an agent's name: `coord tell {name}` means "
+            f"{'every agent' if name == ALL else 'a person'}. Nothing was done.",
+            next="Choose another name.",
+        )
+
+
 def may_act(tx: Tx, actor: Actor, name: str) -> AgentRow | None:
     """Check that `actor` may act as `name`; its row, None if a person acts for one that is new.
 
@@ -105,7 +122,7 @@ def may_act(tx: Tx, actor: Actor, name: str) -> AgentRow | None:
                 Code.UNKNOWN_AGENT, f"{name} has left; its token ended with it.",
                 next="Register again.",
             )
-        check_name(name)
+        _check_new(name)
         return None
     if asking is not None and asking != name and row.parent != asking:
         raise Refusal(
@@ -231,6 +248,8 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
                 leases=int(held),
                 tasks=[str(r[0]) for r in view.rows("tasks_of_holder", row.agent)],
                 waiting_for=waiting, session=row.session, hooked_at=row.hooked_at,
+                rests_until=row.rests_until if (row.rests_until or "") > view.now else None,
+                rests_why=row.rests_why if (row.rests_until or "") > view.now else None,
             )
         )
     return out

@@ -153,13 +153,14 @@ def once_wanted(wanted: Iterable[Wanted]) -> list[Wanted]:
 def weigh(
     svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], *, priority: int = 0,
     asked_at: str | None = None, acquisition: str | None = None, task: str | None = None,
+    agreed: str | None = None,
 ) -> Obstacles:
     """All that stands in the way now.
 
     `acquisition` is the waiter that is being served, if it is one: it stands at its own place.
     `task` is the task that is being claimed: work that was reassigned waits for its own task, so
     that others do not begin on it. (One who is in the middle of a task and asks for such a file
-    gets it: it may hold what that task waits for.)
+    gets it: it may hold what that task waits for.) `agreed`: it is wanted by this agreement.
 
     Raises:
         Unready: lapsed leases have to be closed before, or files to be looked at.
@@ -182,7 +183,7 @@ def weigh(
                 elif overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
                     out.mine.append(lease)
                 continue
-            if not rule.conflicts(asked, mode, holder, lease):
+            if not rule.conflicts(asked, mode, holder, lease, agreed):
                 continue
             if rule.dead(lease.expires_at, now):
                 lapsed.append(Lapsed(lease.locked_by, lease.task_id))
@@ -219,7 +220,7 @@ def weigh(
     if not (out.leases or out.waiters):
         for located, mode in wanted:
             if located.resource.kind in ("dir", "glob") and not _own(out, located):
-                _linked_rivals(svc, tx, out, holder, located, mode)
+                _linked_rivals(svc, tx, out, holder, located, mode, agreed)
     return out
 
 
@@ -289,13 +290,14 @@ def _twins_rivals(
 
 
 def _linked_rivals(
-    svc: Service, tx: Tx, out: Obstacles, holder: str, located: Located, mode: str
+    svc: Service, tx: Tx, out: Obstacles, holder: str, located: Located, mode: str,
+    agreed: str | None,
 ) -> None:
     """Files below the directory that is asked for, which others hold under another name."""
     for inode, path in tx.looked.below(below(svc, located)).linked:
         for row in tx.rows("rivals_by_inode", inode):
             lease = LeaseRow(*row)
-            if lease.locked_by == holder or (mode == lease.mode == "shared"):
+            if lease.locked_by == holder or rule.both_shared(mode, lease, agreed):
                 continue
             if rule.dead(lease.expires_at, tx.now):
                 raise Unready(lapsed=[Lapsed(lease.locked_by, lease.task_id)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator.rules import leases as rule
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words.resource_names import Located, resource
@@ -36,7 +37,7 @@ def in_the_way(tx: Tx, holder: str, located: Located, mode: str, most: int) -> l
         row = LeaseRow(*raw)
         if row.worktree == located.worktree and row.locked_by not in mine and not (
                 row.kind == "key" if turn else row.expires_at <= tx.now) and not (
-                mode == row.mode == "shared"):
+                rule.both_shared(mode, row)):
             out.append(row)
             if len(out) == most:
                 break

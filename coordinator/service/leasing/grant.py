@@ -5,6 +5,7 @@ that the holder starts from. Whether anything stands in the way is `conflicts`'s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from coordinator.files import separate_folders
 from coordinator.looking.facts import Bytes
@@ -22,14 +23,29 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, region_of
 
 
+class Agreed(NamedTuple):
+    """One thing that is granted to be written together with others, as its holder agreed.
+
+    Attributes:
+        name: of the agreement.
+        content_hash, baselines: what was there when the work of all of them began.
+    """
+
+    name: str
+    content_hash: str | None
+    baselines: list[tuple[str, str]] | None
+
+
 def grant(
     svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], obstacles: Obstacles, *,
     ttl_ms: int, task: str | None, description: str, first_ttl_ms: int | None = None,
     no_longer_than: str | None = None, before: tuple[str | None] | None = None,
+    agreed: Agreed | None = None,
 ) -> rq.Acquired:
     """Write the leases of a set that nothing stands in the way of; they end, whatever their TTL and
     however often they are renewed, at `no_longer_than` (ISO text) if that is given, and where the
     weighing bounds them. `before`: what their one file held before its holder had changed it.
+    `agreed`: it is the one thing that is granted, and others write it, too.
 
     Whoever calls this has asked `check_looked` before, ahead of all that the job records.
     """
@@ -42,11 +58,14 @@ def grant(
             expires, max_until = min(expires, bound), min(max_until, bound)
     leases: list[rq.Lease] = []
     unkept: list[str] = []
+    had = {own.fencing_token: baselines(tx, own) for own in obstacles.own.values()
+           if own.agreed_as is not None} if obstacles.own else {}
     for located, mode in wanted:
         asked = located.resource
         own = obstacles.own.get(asked.scope + "\n" + asked.name) if obstacles.own else None
         if own is not None and own.expires_at > tx.now:
-            if own.mode == "exclusive" or own.mode == mode:
+            if own.mode == "exclusive" or (
+                    own.mode == mode and (agreed is None or own.agreed_as == agreed.name)):
                 leases.append(_again(svc, tx, own, ttl_ms))
                 continue
             tx.record(
@@ -65,8 +84,13 @@ def grant(
             slot=rule.slot(asked.kind, asked.name, mode, holder), inode=located.inode, task=task,
         )
         event.worktree = located.worktree
-        if before is not None:
+        if agreed is not None:
+            event.agreed_as, event.content_hash, event.baselines = agreed
+        elif before is not None:
             event.content_hash = before[0]
+        elif own is not None and own.agreed_as is not None and own.expires_at > tx.now:
+            # It had written there already: that is judged from where it began.
+            event.content_hash, event.baselines = own.content_hash, had.get(own.fencing_token)
         elif located.inode is not None or asked.kind != "file":
             event.content_hash, event.baselines, lost = _baseline(svc, tx, located)
             unkept += lost
@@ -78,7 +102,7 @@ def grant(
                 resource=asked.name, kind=asked.kind, mode=mode, locked_by=holder,
                 locked_at=tx.now, expires_at=expires, fencing_token=token,
                 content_hash=event.content_hash, acquisition_id=acquisition, task=task,
-                description=description, lease_token=svc.seal(token),
+                description=description, lease_token=svc.seal(token), agreed_as=event.agreed_as,
             )
         )
     warnings = [
@@ -212,8 +236,7 @@ def hand_over(tx: Tx, row: LeaseRow, agent: str) -> None:
     """The lease is another holder's from now on, under a new token: it was never free between, so
     nobody who waits for it is passed over. Between a session and its sub-agents, and where a task
     is handed over."""
-    baselines = [(str(path), str(digest)) for path, digest in tx.rows(
-        "baselines_of", row.fencing_token)] if row.kind in ("dir", "glob") else None
+    known = baselines(tx, row)
     tx.record(
         ev.LeaseReleased(
             fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
@@ -230,10 +253,17 @@ def hand_over(tx: Tx, row: LeaseRow, agent: str) -> None:
                            row.file_path, row.mode, agent),
             inode=row.inode, worktree=row.worktree, content_hash=row.content_hash,
             acquisition_id=f"A-{token}", task=row.task_id, ttl_ms=row.ttl_ms,
-            max_until=row.max_until, baselines=baselines,
+            max_until=row.max_until, baselines=known, agreed_as=row.agreed_as,
         )
     )
     pending_unlocks.follow(tx, row, agent)
+
+
+def baselines(tx: Tx, row: LeaseRow) -> list[tuple[str, str]] | None:
+    """What lay below a leased directory or glob at its grant; None of anything else."""
+    if row.kind not in ("dir", "glob"):
+        return None
+    return [(str(path), str(digest)) for path, digest in tx.rows("baselines_of", row.fencing_token)]
 
 
 def lease_reply(
@@ -245,5 +275,5 @@ def lease_reply(
         locked_at=row.locked_at, expires_at=expires_at or row.expires_at,
         fencing_token=row.fencing_token, content_hash=row.content_hash,
         acquisition_id=row.acquisition_id, task=row.task_id, description=row.task_description,
-        lease_token=token, reentrant=again,
+        lease_token=token, reentrant=again, agreed_as=row.agreed_as,
     )

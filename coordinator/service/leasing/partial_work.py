@@ -11,18 +11,22 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Rewound
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import path_scope, region_of
+from coordinator.words.resource_names import Located, Resource, path_scope, region_of
 
 #: Characters of an agent's last output that a review keeps.
 LOG_TAIL_CHARS = 4_000
 #: The hash of a content that could not be looked at.
 UNSEEN = "unseen"
+#: What was in a file or region when its lease began, and in the files below a directory.
+Was = tuple[str | None, list[tuple[str, str]] | None]
 
 
 class Flagged(NamedTuple):
@@ -77,7 +81,7 @@ def changed_since(
     Raises:
         Unready: the files have to be looked at.
     """
-    rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
+    rows = [row for row in rows if _is_written(row) and not others_go_on(tx, row)]
     regions = _by_file(svc, rows, now_at)
     needs = [(row, _needed(svc, row, now_at)) for row in rows if not _is_part(row)]
     tx.looked.require([*(need for _, need in needs), *_of_regions(regions)])
@@ -163,9 +167,63 @@ def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content |
 
 def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
     """The same for several leases: what to look at before they are closed."""
-    rows = [row for row in rows if row.mode != "shared" and row.kind != "key"]
+    rows = [row for row in rows if _is_written(row)]
     return [*(_needed(svc, row) for row in rows if not _is_part(row)),
             *_of_regions(_by_file(svc, rows))]
+
+
+def _is_written(row: LeaseRow) -> bool:
+    """Whether its holder may have changed what is leased."""
+    return row.kind != "key" and (row.mode != "shared" or row.agreed_as is not None)
+
+
+def others_go_on(tx: Tx, row: LeaseRow) -> bool:
+    """Whether somebody else goes on writing the same, as its holders agreed: then what was done of
+    it cannot be told apart, and is judged when the last of them is done."""
+    if row.agreed_as is None:
+        return False
+    mine = rule.as_resource(row.file_path, row.kind, row.scope)
+    return any(
+        other.locked_by != row.locked_by
+        and overlaps(mine, rule.as_resource(other.file_path, other.kind, other.scope))
+        for other in (LeaseRow(*raw) for raw in tx.rows("leases_agreed", row.agreed_as, tx.now)))
+
+
+def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
+    """What this part of what is leased held when its lease began; of more than that, what is there
+    now, but for that.
+
+    Raises:
+        Unready: it was not looked at. Refusal: what the look met.
+    """
+    asked = part.resource
+    if asked.kind in ("dir", "glob") or asked.scope == lease.scope:
+        below = None if asked.kind not in ("dir", "glob") else [
+            (str(path), str(digest))
+            for path, digest in tx.rows("baselines_of", lease.fencing_token)
+            if overlaps(asked, _as_file(svc, str(path)))]
+        return lease.content_hash, below
+    path = svc.where(lease.worktree, resource_names.path_of(asked.name, asked.kind))
+    if lease.kind == "region":
+        if asked.kind == "region":  # a part of it: as it is, for it has not changed
+            return tx.looked.part(path, region_of(asked.name)).hash, None
+        made = tx.looked.made(Rewound(path, ((region_of(lease.file_path), lease.content_hash),)))
+        tx.keep_found(made)
+        return made.hash, None
+    whole = lease.content_hash
+    if lease.kind != "file":
+        name = resource_names.path_of(asked.name, asked.kind)
+        row = tx.row("baseline_get", lease.fencing_token, name)
+        whole = str(row[0]) if row is not None else None
+    if asked.kind == "file" or whole is None:
+        return whole, None
+    found = tx.looked.part(path, region_of(asked.name), of=whole)
+    tx.keep_found(found)
+    return found.hash, None
+
+
+def _as_file(svc: Service, path: str) -> Resource:
+    return resource_names.resource(path, "file", fold_case=svc.fold_case)
 
 
 def path_of(row: LeaseRow) -> str:
@@ -202,5 +260,5 @@ def unseen(svc: Service, rows: Sequence[LeaseRow]) -> list[ev.FlaggedFile]:
             path=path_of(row), scope=path_scope(path_of(row), svc.fold_case), change="modified",
             kept=False, baseline_hash=row.content_hash, flagged_hash=UNSEEN, worktree=row.worktree,
         )
-        for row in rows if row.kind == "file" and row.mode != "shared"
+        for row in rows if row.kind == "file" and _is_written(row)
     ]

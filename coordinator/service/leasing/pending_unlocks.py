@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from coordinator.rules.leases import as_resource, conflicts
-from coordinator.rules.negotiation import TRANSITIONS
+from coordinator.rules.leases import as_resource, both_shared, conflicts
+from coordinator.rules.negotiation import TRANSITIONS, same_for_both, within
 from coordinator.service.holders import notices
 from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.overlapping import near
@@ -61,7 +61,7 @@ def held_of(view: View, row: UnlockRow) -> list[LeaseRow]:
     inode = _inode(view, row)
     for raw in view.rows("rivals_by_inode", inode) if inode is not None else []:
         lease = LeaseRow(*raw)
-        if "exclusive" in (row.mode, lease.mode):
+        if not both_shared(row.mode, lease):
             found.setdefault(lease.fencing_token, lease)
     return [
         lease for lease in found.values()
@@ -139,9 +139,23 @@ def tell_holder(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> None:
         tx, row.holder, "asked",
         f"{row.requested_by} asks you to release {row.resource}: {quoted(row.reason, 500)}. "
         f"If you are done with it{more}: `coord request approve {row.request_id} {me}`; otherwise: "
-        f"`coord request reject {row.request_id} {me} --answer WHY`.",
+        f"`coord request reject {row.request_id} {me} --answer WHY`.{_between(row, leases, me)}",
         request=row.request_id, resource=row.resource, asked_by=row.requested_by,
     )
+
+
+def _between(row: UnlockRow, leases: list[LeaseRow], me: str) -> str:
+    """What the holder may answer besides yes and no, in a sentence; empty: nothing."""
+    asked = as_resource(row.resource, row.kind, row.scope)
+    held = [as_resource(one.file_path, one.kind, one.scope) for one in leases]
+    if asked.kind == "key":
+        return ""
+    if any(within(one, asked) and one.scope != asked.scope for one in held):
+        return (" Or keep a part beside it: "
+                f"`coord request narrow {row.request_id} {me} --keep PART`.")
+    if all(same_for_both(one, asked) for one in held) and not any(one.worktree for one in leases):
+        return f" Or both write it, by turns: `coord request coexist {row.request_id} {me}`."
+    return ""
 
 
 def reply(view: View, row: UnlockRow) -> rq.Unlock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.looking.facts import Unready
-from coordinator.service import answered, signals, steps, unserved
+from coordinator.service import answered, messages, signals, steps, unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
 from coordinator.service.enforcement import renames
@@ -43,7 +43,7 @@ async def sweep(engine: Engine, svc: Service, req: rq.Sweep) -> rq.Swept | Refus
     ending.add(await _close_all(engine, svc))
     await ripple(engine)
     await _retry_aside(engine, svc)
-    await decide(engine, svc, _tidy)
+    await decide(engine, svc, lambda tx: _tidy(svc, tx))
     await renames.follow_names(engine, svc)
     granted = [name for name in _list(await engine.read(lambda v: waiting_line.everybody(svc, v)))
                if await serve_waiter(engine, svc, name)]
@@ -123,13 +123,14 @@ async def _retry_aside(engine: Engine, svc: Service) -> None:
             await engine.write(up)
 
 
-def _tidy(tx: Tx) -> None:
+def _tidy(svc: Service, tx: Tx) -> None:
     """Offer what rested, and what is parked on something that nobody holds any more; forget
-    hints that have faded."""
+    hints that have faded, and what was said long ago."""
     tasks.offer_rested(tx)
     signals.fade(tx)
     changes.forget(tx)
     steps.forget(tx)
+    messages.forget(svc, tx)
     answered.forget(tx)
     tx.offer_parked_on_nothing()
 

@@ -1,8 +1,9 @@
 """Negotiation: a blocked agent asks the holder to let go; the holder, or a person, answers.
 
-Asking gives a place in line (or keeps the one that there is), so that whatever becomes of the
-question the asker is served when the lease ends. An approval releases and grants in one
-transaction; whom it may pass in line is a rule (`coordinator.rules.negotiation`).
+The answer is yes, no, or one of two between: the holder keeps a part (`narrowing`), or both write
+it (`agreements`). Asking gives a place in line (or keeps the one that there is), so that whatever
+becomes of the question the asker is served when the lease ends. An approval releases and grants in
+one transaction; whom it may pass in line is a rule (`coordinator.rules.negotiation`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from coordinator.service import landing, signals
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.leasing import (
+    agreements,
     circles,
+    narrowing,
     partial_work,
     pending_unlocks,
     redirect,
@@ -167,9 +170,14 @@ def answer(
             f"{row.request_id} asks {row.holder}, not {req.agent}; it stays open.",
             next=f"Wait for {row.holder}, or as a person add `--force`.", holder=row.holder,
         )
+    if req.keep and req.verdict != "narrow":
+        raise Refusal(Code.INVALID, f"Only `narrow` keeps a part. {row.request_id} stays open.",
+                      next=f"`coord request narrow {row.request_id} --keep PART`")
     tx.looked.require([place(row.resource, row.kind)])
     leases = pending_unlocks.held_of(tx, row)
-    if req.verdict == "approve":
+    parts: list[narrowing.Kept] = []
+    entry: agreements.Entry | None = None
+    if req.verdict != "reject":
         if not leases:
             raise Refusal(
                 Code.STALE_TOKEN, f"The lease of {row.holder} on {row.resource} has ended; whoever "
@@ -177,14 +185,26 @@ def answer(
                 next="Nothing is left to do about it.",
             )
         landing.check_at_rest(svc, [lease.task_id for lease in leases])
-        if not override:
-            _check_landed(svc, tx, row, _all_handed(tx, row, leases))
+        if req.verdict == "narrow":
+            parts = narrowing.kept(svc, tx, row, leases, req.keep, req.cwd)
+        if req.verdict == "coexist":
+            entry = agreements.entry(svc, tx, row, leases, _waiter(tx, row))
+        elif not override:
+            _check_landed(svc, tx, row, _all_handed(tx, row, leases), parts)
     other = redirect.offer(svc, tx, row.requested_by) if req.verdict == "reject" else None
     if not override:
         agents.acting(tx, actor, req.agent)
     if req.verdict == "reject":
         return _reject(svc, tx, row, req.agent, said, override, other)
-    return _approve(svc, tx, row, leases, req.agent, said, override)
+    if entry is not None:
+        return _coexist(svc, tx, row, leases, entry, req.agent, said, override)
+    return _approve(svc, tx, row, leases, parts, req.agent, said, override)
+
+
+def _waiter(tx: Tx, row: UnlockRow) -> WaiterRow:
+    raw = tx.row("waiter_get", row.request_id)
+    assert raw is not None  # what is asked for stands in line
+    return WaiterRow(*raw)
 
 
 def _reject(svc: Service, tx: Tx, row: UnlockRow, by: str, said: str, override: bool,
@@ -219,18 +239,20 @@ def _reject(svc: Service, tx: Tx, row: UnlockRow, by: str, said: str, override: 
 
 
 def _approve(
-    svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow], by: str, said: str,
-    override: bool,
+    svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow], parts: list[narrowing.Kept],
+    by: str, said: str, override: bool,
 ) -> rq.UnlockAnswered:
-    changed = [file.path for file in partial_work.changed_since(svc, tx, leases)]
-    raw = tx.row("waiter_get", row.request_id)
-    assert raw is not None  # what is asked for stands in line
-    waiter = WaiterRow(*raw)
+    """The holder gives up what it holds of it, but for these parts."""
+    changed = [file.path for file in partial_work.changed_since(svc, tx, leases)
+               if narrowing.gives_up(parts, row, file.path, svc.fold_case)]
+    waiter = _waiter(tx, row)
     waiting_line.look_before_approval(tx, waiter)
     tx.looked.fresh(tx.ended_since(row.kind, row.scope))
-    pending_unlocks.conclude(tx, row, "approve", by, said, override=override)
+    pending_unlocks.conclude(tx, row, "narrow" if parts else "approve", by, said,
+                             override=override)
     for lease in leases:
         end(tx, lease, by=by if override else None)
+    kept = narrowing.hold(svc, tx, parts)
     asked = rule.as_resource(row.resource, row.kind, row.scope)
     bound = no_longer_than([(lease, lease.max_until) for lease in leases], asked, row.mode)
     handed = _handed(row, by, said, changed, override)
@@ -238,11 +260,14 @@ def _approve(
         task_locks.pass_claim(svc, tx, row)
     granted = waiting_line.serve_approved(svc, tx, waiter, handed, bound)
     names = listed([lease.file_path for lease in leases], 5)
+    keeps = f" {row.holder} keeps {listed([one.part.resource.name for one in parts], 5)}." * bool(
+        parts)
     if override:
         notices.post(
             tx, row.holder, "overridden",
             f"Your lease on {names} was released by {by} (override), as {row.requested_by} asked "
-            f"({row.request_id}). Do not write it without a new lease.", request=row.request_id,
+            f"({row.request_id}).{keeps.replace(f'{row.holder} keeps', 'You keep')} Do not write "
+            "it without a new lease.", request=row.request_id,
         )
     if granted:
         message = f"Released {names}; {row.requested_by} has {row.resource} now."
@@ -258,7 +283,42 @@ def _approve(
         )
     return rq.UnlockAnswered(
         unlock=pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id)),
-        released=[lease_reply(lease) for lease in leases], granted=granted, message=message,
+        released=[lease_reply(lease) for lease in leases], granted=granted,
+        message=message + keeps, kept=kept,
+    )
+
+
+def _coexist(
+    svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow], entry: agreements.Entry, by: str,
+    said: str, override: bool,
+) -> rq.UnlockAnswered:
+    """The holder and whoever asked hold it both from now on."""
+    waiter = _waiter(tx, row)
+    waiting_line.look_before_approval(tx, waiter)
+    name = entry.grant.name
+    before = agreements.party(tx, name, row.holder)
+    pending_unlocks.conclude(tx, row, "coexist", by, said, override=override)
+    agreements.share(tx, leases, name)
+    both = ("One edit of it runs at a time, whoever writes on old content is refused with the "
+            "difference, and each of you is told what the other has written.")
+    words = f": {quoted(said, 500)}" if said else ""
+    waiting_line.serve_agreed(
+        svc, tx, waiter, f"{by}{' (override)' if override else ''} shares {row.resource} with you "
+        f"({name}){words}. {both}", entry.no_longer_than, entry.grant)
+    for other in [*before, *([row.holder] if override else [])]:
+        if other != row.requested_by:
+            notices.post(
+                tx, other, "shared", f"{row.requested_by} writes {row.resource} with you from now "
+                f"on ({name}, as {by}{' (override)' if override else ''} agreed). {both}",
+                request=row.request_id, resource=row.resource,
+            )
+    now = [LeaseRow(*raw) for lease in leases
+           if (raw := tx.row("lease_of_token", lease.fencing_token)) is not None]
+    return rq.UnlockAnswered(
+        unlock=pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id)), released=[],
+        granted=True, kept=[lease_reply(lease) for lease in now],
+        message=f"{row.holder} and {row.requested_by} share {row.resource} from now on ({name}). "
+        + both,
     )
 
 
@@ -340,14 +400,16 @@ def _all_handed(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> list[LeaseRow
     return [*leases, *(one for one in also if one.locked_by == row.holder)]
 
 
-def _check_landed(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> None:
+def _check_landed(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
+                  parts: list[narrowing.Kept]) -> None:
     """Work in a launch's worktree lands only with its lease: it cannot be given up half-way.
 
     Raises:
         Refusal: BAD_TRANSITION.
     """
     own = [one for one in leases if svc.is_launched_worktree(one.worktree)]
-    changed = [file.path for file in partial_work.changed_since(svc, tx, own)]
+    changed = [file.path for file in partial_work.changed_since(svc, tx, own)
+               if narrowing.gives_up(parts, row, file.path, svc.fold_case)]
     if changed:
         raise Refusal(
             Code.BAD_TRANSITION,

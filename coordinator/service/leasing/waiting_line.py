@@ -19,7 +19,7 @@ from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.leasing import circles, pending_unlocks, redirect, since_asked
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once, place, weigh
-from coordinator.service.leasing.grant import check_looked, grant
+from coordinator.service.leasing.grant import Agreed, check_looked, grant
 from coordinator.service.leasing.overlapping import HOLDERS_TOLD_MAX, near, one_by_one
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -198,22 +198,32 @@ def serve_approved(
     return True
 
 
-def _weighed(svc: Service, tx: Tx, waiter: WaiterRow) -> tuple[list[Wanted], Obstacles]:
+def serve_agreed(
+    svc: Service, tx: Tx, waiter: WaiterRow, said: str, no_longer_than: str | None, agreed: Agreed
+) -> None:
+    """Grant to a waiter what its holder shares with it from now on: it was looked at, and nothing
+    else is in the way (`agreements.entry`)."""
+    wanted, obstacles = _weighed(svc, tx, waiter, agreed.name)
+    _give(svc, tx, waiter, wanted, obstacles, said, no_longer_than, agreed)
+
+
+def _weighed(svc: Service, tx: Tx, waiter: WaiterRow,
+             agreed: str | None = None) -> tuple[list[Wanted], Obstacles]:
     tx.looked.require(_places(tx, waiter.acquisition_id))
     wanted: list[Wanted] = [
-        (one, waiter.mode) for one in once(
+        (one, waiter.mode if agreed is None else "shared") for one in once(
             lies(tx, *one) for one in tx.rows("waiter_places_of", waiter.acquisition_id))
     ]
     obstacles = weigh(
         svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
-        acquisition=waiter.acquisition_id,
+        acquisition=waiter.acquisition_id, agreed=agreed,
     )
     return wanted, obstacles
 
 
 def _give(
     svc: Service, tx: Tx, waiter: WaiterRow, wanted: Sequence[Wanted], obstacles: Obstacles,
-    said: str = "", no_longer_than: str | None = None,
+    said: str = "", no_longer_than: str | None = None, agreed: Agreed | None = None,
 ) -> None:
     """Grant to a waiter what it waits for, and tell it; `said`: how it came by it."""
     check_looked(svc, tx, wanted, obstacles)
@@ -228,6 +238,7 @@ def _give(
     reply = grant(
         svc, tx, waiter.agent, wanted, obstacles, ttl_ms=waiter.ttl_ms, task=waiter.task_id,
         description=waiter.description, first_ttl_ms=offered, no_longer_than=no_longer_than,
+        agreed=agreed,
     )
     reply.changed = changed
     if said:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.service import unserved
+from coordinator.service import messages, unserved
 from coordinator.service.backlog import backlog, tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
@@ -36,6 +36,7 @@ def status(
         events=[story.event_reply(LogRow(*r)) for r in shown], health=health or {},
         requests=unlock_requests.listing(svc, view, actor, rq.Requests()).items,
         aside=unserved.listing(view), verified=_verified(svc, view, actor),
+        messages=messages.waiting(view),
     )
 
 

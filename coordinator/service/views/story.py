@@ -20,7 +20,9 @@ SENTENCES: dict[str, str] = {
     "agent_registered": "{agent} registered",
     "agent_seen": "{agent} was heard of",
     "agent_state": "{agent} is {state}: {reason}",
+    "agent_rests": "{agent} has reached its provider's limit and rests until {until}: {note}",
     "lease_granted": "{agent} got {resource} ({mode}, token {fencing_token}) until {expires_at}",
+    "lease_agreed": "{agent} shares {resource} with whoever asked ({agreed_as}): all write it",
     "lease_renewed": "{agent} renewed its leases",
     "lease_warned": "{agent} was told that its lease on {resource} ends soon",
     "lease_released": "{agent} released {resource}",
@@ -38,6 +40,7 @@ SENTENCES: dict[str, str] = {
     "unlock_answered": "{request} of {agent} on {resource} was {status} by {by}",
     "task_added": "{task} was added: {title}",
     "task_changed": "{task} is {state}",
+    "task_avoids": "{task} is left to agents of other profiles than {profile} until {until}",
     "task_resources_learned": "{task} was found to need more",
     "candidate_judged": "{agent} tried {regions} for {task} ({n}): {outcome}",
     "ripple_left": "tasks that come after {task} follow",
@@ -55,6 +58,9 @@ SENTENCES: dict[str, str] = {
     "step_moved": "{step} is {state}",
     "steps_forgotten": "steps that were done long ago are forgotten",
     "changes_forgotten": "changes that were closed long ago are forgotten",
+    "message_sent": "{agent} said to {to} ({message}): {text}",
+    "messages_seen": "{by} has read what was said to people",
+    "messages_forgotten": "what was said long ago is forgotten",
     "review_opened": "{review} was opened: {summary}",
     "review_decided": "{review} was {state} by {by}",
     "review_undone": "the verdict on {review} was undone by {by}",
@@ -78,7 +84,9 @@ SENTENCES: dict[str, str] = {
 
 
 #: Fields of events that hold somebody's own words.
-_QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title")})
+_QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title"),
+                     ("message_sent", "text"),
+                     ("agent_rests", "note")})
 QUOTED_MAX = 500
 #: Events that are told at once: on a page, and as a story.
 PAGE_MAX, STORY_MAX = 5000, 2000

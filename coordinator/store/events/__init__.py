@@ -16,6 +16,7 @@ import msgspec
 from coordinator.store.events.agents import (
     AgentHooked,
     AgentRegistered,
+    AgentRests,
     AgentSeen,
     AgentState,
     ContentRead,
@@ -29,11 +30,13 @@ from coordinator.store.events.backlog import (
     SetAside,
     TakenUp,
     TaskAdded,
+    TaskAvoids,
     TaskChanged,
     TaskResourcesLearned,
 )
 from coordinator.store.events.base import Event
 from coordinator.store.events.leases import (
+    LeaseAgreed,
     LeaseGranted,
     LeaseLapsed,
     LeaseMoved,
@@ -42,6 +45,11 @@ from coordinator.store.events.leases import (
     LeaseRenewed,
     LeasesShifted,
     LeaseWarned,
+)
+from coordinator.store.events.messages import (
+    MessageSent,
+    MessagesForgotten,
+    MessagesSeen,
 )
 from coordinator.store.events.reviews import (
     FlaggedFile,
@@ -93,6 +101,7 @@ __all__ = [
     "AcquisitionRefused",
     "AgentHooked",
     "AgentRegistered",
+    "AgentRests",
     "AgentSeen",
     "AgentState",
     "CandidateJudged",
@@ -106,6 +115,7 @@ __all__ = [
     "FlaggedFile",
     "GivesWay",
     "KeyWritten",
+    "LeaseAgreed",
     "LeaseGranted",
     "LeaseLapsed",
     "LeaseMoved",
@@ -114,6 +124,9 @@ __all__ = [
     "LeaseRenewed",
     "LeaseWarned",
     "LeasesShifted",
+    "MessageSent",
+    "MessagesForgotten",
+    "MessagesSeen",
     "Noted",
     "NoticePosted",
     "NoticesDelivered",
@@ -131,6 +144,7 @@ __all__ = [
     "TakenUp",
     "TargetMoved",
     "TaskAdded",
+    "TaskAvoids",
     "TaskChanged",
     "TaskResourcesLearned",
     "UnleasedWrite",

@@ -38,6 +38,14 @@ class AgentHooked(Event, tag="agent_hooked"):
     session: str
 
 
+class AgentRests(Event, tag="agent_rests"):
+    """Its provider's limit is reached: until then it is given nothing; None: it goes on."""
+
+    agent: str
+    until: str | None
+    note: str = ""
+
+
 class NoticePosted(Event, tag="notice_posted"):
     notice: int
     agent: str

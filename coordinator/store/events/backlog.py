@@ -36,6 +36,15 @@ class TaskChanged(Event, tag="task_changed"):
     why: str = ""
 
 
+class TaskAvoids(Event, tag="task_avoids"):
+    """Agents of this profile leave it to others until then: their provider's limit is reached."""
+
+    task: str
+    agent: str
+    profile: str
+    until: str
+
+
 class TaskResourcesLearned(Event, tag="task_resources_learned"):
     """Working on it showed that it needs these too."""
 

@@ -23,6 +23,17 @@ class LeaseGranted(Event, tag="lease_granted"):
     content_hash: str | None = None
     task: str | None = None
     baselines: list[tuple[str, str]] | None = None
+    agreed_as: str | None = None  # the unlock request by which others write it, too
+
+
+class LeaseAgreed(Event, tag="lease_agreed"):
+    """Its holder shares it from now on with whoever asked: all of them write it."""
+
+    fencing_token: int
+    agent: str
+    resource: str
+    slot: str
+    agreed_as: str
 
 
 class LeaseRenewed(Event, tag="lease_renewed"):

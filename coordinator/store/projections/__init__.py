@@ -11,6 +11,7 @@ from coordinator.store.projections import (
     agents,
     backlog,
     leases,
+    messages,
     reviews,
     signals,
     state,
@@ -37,7 +38,7 @@ def _nothing(db: Database, at: str, e: ev.Event) -> None:
 
 APPLY: dict[type[ev.Event], Apply] = {
     **agents.APPLY, **leases.APPLY, **waiting.APPLY, **backlog.APPLY, **reviews.APPLY,
-    **signals.APPLY, **state.APPLY, **steps.APPLY,
+    **signals.APPLY, **state.APPLY, **steps.APPLY, **messages.APPLY,
     **story.APPLY, **verification.APPLY, **writes.APPLY,
     ev.AcquisitionRefused: _nothing,
     ev.UnleasedWrite: _nothing,

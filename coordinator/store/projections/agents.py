@@ -37,6 +37,10 @@ def _agent_hooked(db: Database, at: str, e: ev.AgentHooked) -> None:
     db.execute(Q["agent_hooked"], (e.agent, e.session, at))
 
 
+def _agent_rests(db: Database, at: str, e: ev.AgentRests) -> None:
+    db.execute(Q["agent_rest"], (e.agent, e.until, e.note or None))
+
+
 def _notice_posted(db: Database, at: str, e: ev.NoticePosted) -> None:
     facts = _JSON.encode(e.facts).decode()
     db.execute(Q["notice_insert"], (e.notice, e.agent, at, e.about, e.text, facts))
@@ -58,6 +62,7 @@ APPLY: dict[type[ev.Event], Apply] = {
     ev.AgentSeen: _agent_seen,
     ev.AgentState: _agent_state,
     ev.AgentHooked: _agent_hooked,
+    ev.AgentRests: _agent_rests,
     ev.NoticePosted: _notice_posted,
     ev.NoticesDelivered: _notices_delivered,
     ev.ContentRead: _content_read,

@@ -49,6 +49,10 @@ def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
             db.execute(_READY_OFFER, (at_review(str(partial)),))
 
 
+def _task_avoids(db: Database, at: str, e: ev.TaskAvoids) -> None:
+    db.execute(Q["task_avoid"], (e.task, e.profile, e.until))
+
+
 def _task_learned(db: Database, at: str, e: ev.TaskResourcesLearned) -> None:
     db.executemany(Q["task_resource_insert"], [(e.task, *resource) for resource in e.resources])
 
@@ -86,6 +90,7 @@ def _claim_renewed(db: Database, at: str, e: ev.ClaimRenewed) -> None:
 APPLY: dict[type[ev.Event], Apply] = {
     ev.TaskAdded: _task_added,
     ev.TaskChanged: _task_changed,
+    ev.TaskAvoids: _task_avoids,
     ev.TaskResourcesLearned: _task_learned,
     ev.CandidateJudged: _candidate_judged,
     ev.RippleLeft: _ripple_left,

@@ -17,12 +17,16 @@ def _lease_granted(db: Database, at: str, e: ev.LeaseGranted) -> None:
         (
             e.fencing_token, e.resource, e.agent, at, e.description, e.expires_at, e.lease_kind,
             e.mode, e.scope, e.slot, e.inode, e.worktree, e.content_hash, e.acquisition_id, e.task,
-            e.ttl_ms, e.max_until,
+            e.ttl_ms, e.max_until, e.agreed_as,
         ),
     )
     if e.baselines:
         rows = [(e.fencing_token, path, digest) for path, digest in e.baselines]
         db.executemany(Q["baseline_insert"], rows)
+
+
+def _lease_agreed(db: Database, at: str, e: ev.LeaseAgreed) -> None:
+    db.execute(Q["lease_agree"], (e.fencing_token, e.slot, e.agreed_as))
 
 
 def _lease_renewed(db: Database, at: str, e: ev.LeaseRenewed) -> None:
@@ -62,6 +66,7 @@ def _leases_shifted(db: Database, at: str, e: ev.LeasesShifted) -> None:
 
 APPLY: dict[type[ev.Event], Apply] = {
     ev.LeaseGranted: _lease_granted,
+    ev.LeaseAgreed: _lease_agreed,
     ev.LeaseRenewed: _lease_renewed,
     ev.LeaseWarned: _lease_warned,
     ev.LeaseReleased: _lease_ended,

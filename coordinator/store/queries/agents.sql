@@ -1,17 +1,18 @@
 -- name: agent_get
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms, session, hooked_at FROM agents WHERE agent = ?;
+       progress, silence_ms, session, hooked_at, rests_until, rests_why FROM agents WHERE agent = ?;
 
 -- name: agent_by_token
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms, session, hooked_at FROM agents WHERE token_hash = ? AND state <> 'gone';
+       progress, silence_ms, session, hooked_at, rests_until, rests_why FROM agents WHERE token_hash = ? AND state <> 'gone';
 
 -- name: agent_children
 SELECT agent FROM agents WHERE parent = ? AND state <> 'gone';
 
 -- name: agents_all
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms, session, hooked_at FROM agents WHERE ?1 OR state <> 'gone' ORDER BY registered_at, agent;
+       progress, silence_ms, session, hooked_at, rests_until, rests_why
+FROM agents WHERE ?1 OR state <> 'gone' ORDER BY registered_at, agent;
 
 -- name: agents_named
 SELECT agent FROM agents WHERE agent = ?1 OR substr(agent, 1, length(?1) + 1) = ?1 || '-';
@@ -49,6 +50,14 @@ WHERE agent = ?1;
 -- name: agent_hooked
 -- Its session is kept; when its hooks first reported in stays.
 UPDATE agents SET session = ?2, hooked_at = coalesce(hooked_at, ?3) WHERE agent = ?1;
+
+-- name: agent_rest
+UPDATE agents SET rests_until = ?2, rests_why = ?3 WHERE agent = ?1;
+
+-- name: agents_of_others
+-- Whether there is a live agent of another profile that does not rest.
+SELECT 1 FROM agents WHERE state = 'active' AND profile NOT IN (?1, 'manual', '')
+  AND (rests_until IS NULL OR rests_until <= ?2) LIMIT 1;
 
 -- name: children_in_line
 -- Sub-agents of an agent that stand in line.

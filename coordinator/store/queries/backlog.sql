@@ -68,6 +68,13 @@ UPDATE tasks SET state = ?2, attempts = ?3, not_before = ?4, claimed_by = ?5, cl
     claim_until = ?7, claim_max = ?8, ttl_ms = ?9, partial = ?10, result = ?11, updated_at = ?12
 WHERE task_id = ?1;
 
+-- name: task_avoid
+UPDATE tasks SET avoids = ?2, avoids_until = ?3 WHERE task_id = ?1;
+
+-- name: tasks_avoided
+-- Ready tasks that agents of this profile leave to others for now.
+SELECT task_id FROM tasks WHERE avoids = ?1 AND avoids_until > ?2 AND state = 'ready' LIMIT 200;
+
 -- name: task_claim_extend
 UPDATE tasks SET claim_until = ?2 WHERE task_id = ?1;
 

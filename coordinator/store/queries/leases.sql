@@ -15,11 +15,19 @@ SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
        (SELECT coalesce(max(n), 0) FROM changes), (SELECT coalesce(max(n), 0) FROM steps),
        max((SELECT coalesce(max(n), 0) FROM finished_work),
            (SELECT coalesce(max(data ->> 'n'), 0) FROM events WHERE kind = 'work_finished')),
-       (SELECT coalesce(max(n), 0) FROM verifications);
+       (SELECT coalesce(max(n), 0) FROM verifications),
+       (SELECT coalesce(max(n), 0) FROM messages);
 
 -- name: lease_insert
 -- In the schema's order of columns; nobody was warned yet.
-INSERT INTO file_locks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0);
+INSERT INTO file_locks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?);
+
+-- name: lease_agree
+UPDATE file_locks SET mode = 'shared', slot = ?2, agreed_as = ?3 WHERE fencing_token = ?1;
+
+-- name: leases_agreed
+-- Live leases by which several write the same, as they agreed.
+SELECT * FROM file_locks WHERE agreed_as = ? AND expires_at > ? ORDER BY fencing_token;
 
 -- name: leases_near_end
 -- Live leases of a holder that end by an instant, cannot be renewed past it, and were not told of.

@@ -39,7 +39,7 @@ SELECT seq, at, kind, agent, task, resource, data FROM (
     SELECT * FROM events
     WHERE kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed', 'notices_delivered',
                        'versions_seen', 'waiter_changed', 'notice_posted', 'content_read',
-                       'signal_left', 'signals_faded')
+                       'signal_left', 'signals_faded', 'messages_seen', 'messages_forgotten')
     ORDER BY seq DESC LIMIT ?1) ORDER BY seq;
 
 -- name: events_all

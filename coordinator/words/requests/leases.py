@@ -20,6 +20,7 @@ class Lease(Reply):
     description: str
     lease_token: str | None = None  # only ever in the reply to its own grant
     reentrant: bool = False  # it was held already
+    agreed_as: str | None = None  # U-n: others write it, too, as its holders agreed
 
 
 class ChangedSince(Reply):

@@ -8,7 +8,7 @@ from coordinator.words.requests.base import Mode, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Name, Words
 
-UnlockVerdict = Literal["approve", "reject"]
+UnlockVerdict = Literal["approve", "narrow", "coexist", "reject"]
 
 
 class Unlock(Reply):
@@ -37,6 +37,7 @@ class UnlockAnswered(Reply):
     released: list[Lease]
     granted: bool  # whether the asker has it now
     message: str
+    kept: list[Lease] = []  # what the holder has of it from now on
 
 
 class RequestFile(Request[Unlock]):
@@ -59,7 +60,8 @@ class Requests(Request[UnlockList]):
     op = "requests"
     http = ("GET", "/v1/requests")
     writes = False
-    state: Literal["pending", "approved", "rejected", "withdrawn", "all"] = "pending"
+    state: Literal["pending", "approved", "narrowed", "coexisting", "rejected", "withdrawn",
+                   "all"] = "pending"
     agent: Name | None = None  # only what it asks or is asked
     resource: Name | None = None  # only what asks for just this (`task:T-3`, a path)
     limit: Whole = 200
@@ -67,7 +69,8 @@ class Requests(Request[UnlockList]):
 
 
 class RequestAnswer(Request[UnlockAnswered]):
-    """The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+    """The holder's answer. `approve` releases its lease and grants to the asker in one transaction;
+    so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns.
 
     With `force` a person answers in its place (`agent` is that person's name).
     """
@@ -77,9 +80,11 @@ class RequestAnswer(Request[UnlockAnswered]):
     agent: Name
     request: Name
     verdict: UnlockVerdict
+    keep: list[Name] = []  # narrow: parts of what it holds, beside what is asked for
     answer: Words = ""
     force: bool = False
     resource: Name | None = None  # the request has to be for this
+    cwd: Name | None = None  # where the names that are kept begin
 
 
 class RequestWithdraw(Request[Unlock]):

@@ -105,6 +105,7 @@ class StatusReply(Reply):
     requests: list[Unlock] = []  # unlock requests that wait for their holders' answers
     aside: list[Aside] = []  # what could not be served
     verified: VerificationList | None = None  # where a command verifies what tasks have done
+    messages: int = 0  # messages to people that no person has seen
 
 
 class Status(Request[StatusReply]):

@@ -1,0 +1,86 @@
+"""An agent says that its provider's limit is reached: it rests, and its tasks go back.
+
+Leases and partial work end as with any task that is given back (`leasing/lapse`), and no attempt is
+counted. What follows for dispatch is `limits`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from coordinator.service import landing
+from coordinator.service.backlog.limits import NO_PROFILE
+from coordinator.service.core import Actor, Service, ms
+from coordinator.service.holders import agents
+from coordinator.service.leasing import lapse
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import TaskRow
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, iso, short
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import one_line, quoted
+
+#: The longest rest (seconds).
+REST_MAX_S = 7 * 86_400.0
+_ZONED = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
+
+
+def reached(svc: Service, tx: Tx, actor: Actor, req: rq.LimitReached) -> rq.Limited:
+    """See `requests.LimitReached`."""
+    until = _until(tx, req)
+    row = agents.may_act(tx, actor, req.agent)
+    if until is None:
+        agents.acting(tx, actor, req.agent, moved=False)
+        tx.record(ev.AgentRests(agent=req.agent, until=None))
+        tx.offers = True
+        return rq.Limited(agent=req.agent, rests_until=None, given_back=[], reviews=[])
+    claimed = [TaskRow(*raw) for raw in tx.rows("tasks_of_holder", req.agent)]
+    landing.check_at_rest(svc, [task.task_id for task in claimed])
+    for task in claimed:
+        lapse.look_first(svc, tx, req.agent, task.task_id)
+    agents.acting(tx, actor, req.agent, moved=False)
+    tx.record(ev.AgentRests(agent=req.agent, until=until, note=req.note))
+    why = f"its provider's limit is reached until {short(from_iso(until))}"
+    why += f": {quoted(req.note)}" if req.note else ""
+    reviews: list[str] = []
+    profile = row.profile if row is not None else ""
+    for task in claimed:
+        ending = lapse.fail_claim(svc, tx, task, req.agent, why=why, log_tail=req.log_tail,
+                                  blocked=True)
+        reviews += ending.reviews
+        if profile not in NO_PROFILE:
+            tx.record(ev.TaskAvoids(task=task.task_id, agent=req.agent, profile=profile,
+                                    until=until))
+    return rq.Limited(agent=req.agent, rests_until=until,
+                      given_back=[task.task_id for task in claimed], reviews=reviews)
+
+
+def _until(tx: Tx, req: rq.LimitReached) -> str | None:
+    """Raises:
+    Refusal: INVALID.
+    """
+    if (req.until is None) == (req.for_s is None):
+        raise Refusal(Code.INVALID, "Say until when, or for how long: one of them. Nothing was "
+                      "done.", next="`coord limit --for 1h`")
+    if req.until is not None:
+        try:
+            if _ZONED.search(req.until) is None:
+                raise ValueError("no one can tell which instant that is")
+            end_ms = from_iso(req.until)
+        except (ValueError, OverflowError):
+            raise Refusal(
+                Code.INVALID, f"{one_line(req.until[:60])!r} is no instant. Nothing was done.",
+                next="Write it like 2026-11-21T14:32:00Z, or use `--for 1h`.") from None
+        left_s = (end_ms - tx.now_ms) / 1000
+    else:
+        left_s = req.for_s if req.for_s is not None else 0.0
+        if left_s == 0:
+            return None
+    if not (math.isfinite(left_s) and 0 < left_s <= REST_MAX_S):
+        raise Refusal(
+            Code.INVALID, "A rest ends in the future, and within 7 days. Nothing was done.",
+            next="`coord limit --for 1h`",
+        )
+    return iso(tx.now_ms + ms(left_s))

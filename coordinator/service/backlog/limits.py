@@ -1,0 +1,32 @@
+"""Who rests, for its provider's limit is reached, and which tasks its profile leaves to others.
+
+That is a preference: where nobody of another profile is there to take them, they are offered as
+ever. Reads only; how a rest begins is `limit_reached`.
+"""
+
+from __future__ import annotations
+
+from coordinator.store.ledger import View
+
+#: Profiles that are none: a person acts, or nobody said.
+NO_PROFILE = ("", "manual")
+
+
+def rest_of(view: View, agent: str) -> str | None:
+    """Until when the agent, or the one whose sub-agent it is, rests; None: it does not."""
+    row = view.agent(agent)
+    above = view.agent(row.parent) if row is not None and row.parent else None
+    ends = [one.rests_until for one in (row, above) if one is not None and one.rests_until]
+    last = max(ends, default=None)
+    return last if last is not None and last > view.now else None
+
+
+def left_to_others(view: View, agent: str) -> frozenset[str]:
+    """Ready tasks that this agent leaves to those of other profiles, who are there."""
+    row = view.agent(agent)
+    if row is None or row.profile in NO_PROFILE:
+        return frozenset()
+    avoided = view.rows("tasks_avoided", row.profile, view.now)
+    if not avoided or view.row("agents_of_others", row.profile, view.now) is None:
+        return frozenset()
+    return frozenset(str(task) for (task,) in avoided)

@@ -1,0 +1,42 @@
+"""`coord tell` and `coord messages` as people and agents type them."""
+
+from __future__ import annotations
+
+import json
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+
+
+def test_an_agent_asks_a_person_and_is_answered(repo: Repo) -> None:
+    repo.coord("task", "add", "tidy up")
+    repo.coord("lock", "a.py", "--agent", "ann")
+    asked = repo.coord("tell", "human", "may", "I delete legacy/?", "--task", "T-1", env={"COORD_AGENT": "ann"})
+    assert asked.stdout.startswith("M-1  a person"), asked.stderr
+    assert "1 message waits for you: coord messages --human" in repo.coord("status").stdout
+    mine = repo.coord("messages", env={"COORD_AGENT": "ann"}).stdout
+    assert "M-1  ann to human" in mine
+    assert "new" in repo.coord("messages", "--human", "--peek").stdout
+    assert "waits for you" in repo.coord("status").stdout, "--peek leaves it unread"
+    shown = repo.coord("messages", "--human").stdout
+    assert "ann to human" in shown and "may I delete legacy/?" in shown and "new" in shown and "T-1" in shown
+    assert "for you" not in repo.coord("status").stdout
+    again = repo.coord("messages", "--human").stdout
+    assert "may I delete legacy/?" in again and "new" not in again
+    said = repo.coord("tell", "ann", "no, keep it", "--reply", "1")
+    assert said.stdout == "M-2  ann hears of it.\n", said.stderr
+    with repo.client() as client:
+        (heard,) = client.call(rq.Heartbeat(agent="ann")).notices
+    assert "human says (M-2, on T-1, answering M-1)" in heard.text and "> no, keep it" in heard.text
+    found = json.loads(repo.coord("messages", "--search", "keep", "--json").stdout)
+    assert [one["message"] for one in found["items"]] == ["M-2"]
+
+
+def test_what_cannot_be_said_and_what_is_shown_is_harmless(repo: Repo) -> None:
+    gone = repo.coord("tell", "nobody", "hello")
+    assert gone.returncode == 7 and "UNKNOWN_AGENT" in gone.stderr and "next: " in gone.stderr
+    repo.coord("lock", "a.py", "--agent", "ann")
+    repo.coord("tell", "human", "a\x1b[31mred\u202e", env={"COORD_AGENT": "ann"})
+    shown = repo.coord("messages").stdout
+    assert "\x1b" not in shown and "\u202e" not in shown and "red" in shown
+    assert "\x1b" not in repo.coord("messages", "--json").stdout
