@@ -148,12 +148,16 @@ def session(
 def dispatch(
     tasks: Annotated[str, typer.Option(help="Sizes of the backlog.")] = "100,1000,10000,100000",
     held: Annotated[str, typer.Option(help="Leases held on the best tasks' paths.")] = "0,100,1000",
+    signals: Annotated[
+        bool, typer.Option("--signals", help="With hints on the next tasks, and weights for them.")
+    ] = False,
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """Choosing, claiming and completing a task, as backlog and leases grow."""
     counts = [0 if part.strip() == "0" else _numbers(part)[0] for part in held.split(",")]
-    _grown(growth.dispatch(_numbers(tasks), counts, folder=folder), "tasks", as_json)
+    grown = growth.dispatch(_numbers(tasks), counts, folder=folder, signals=signals)
+    _grown(grown, "tasks", as_json)
 
 
 @bench_app.command("overlap")
