@@ -23,6 +23,7 @@ from coordinator.bench import regions as regions_bench
 from coordinator.bench import rest as resting
 from coordinator.bench import sessions as measured
 from coordinator.bench import stall as stalled
+from coordinator.cli import bench_sharing
 from coordinator.cli.app import AsJson, app, one_of, print_json, say
 from coordinator.words.refusals import Code, Refusal
 
@@ -295,6 +296,8 @@ def rest(
         f"{report.resident_mb:.1f} MB resident, {report.core_share * 100:.2f} % of a core, "
         f"{report.wakeups_per_s:.1f} wake-ups a second.")
 
+
+bench_app.command("billing")(bench_sharing.billing)
 
 if importlib.util.find_spec("coordinator.cli.bench_replay"):
     _replay = importlib.import_module("coordinator.cli.bench_replay")

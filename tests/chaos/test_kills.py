@@ -20,7 +20,7 @@ from itertools import pairwise
 
 import pytest
 
-from coordinator import Client, Code, Refusal
+from coordinator import Client, Refusal
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.waiting import until
