@@ -1,4 +1,5 @@
-"""`coord bench billing`: what agents that change one value make of it.
+"""`coord bench billing` and `coord bench state`: what agents make of values that they share, and
+what it costs to store one.
 
 Parses and prints; what is measured and how is `coordinator.bench`'s business.
 """
@@ -11,6 +12,7 @@ from typing import Annotated
 import typer
 
 from coordinator.bench import billing as billing_bench
+from coordinator.bench import state as state_bench
 from coordinator.cli.app import AsJson, print_json, say
 from coordinator.words.refusals import Code, Refusal
 
@@ -58,3 +60,28 @@ def billing(
                 f"{one.doubled:7} {one.wall_s:8.2f} {one.waiting_s:10.2f} {one.wasted_s:9.2f} "
                 f"{one.kills:5}")
     return 0 if report.kept else 1
+
+
+def state(
+    clients: Annotated[int, typer.Option(min=1, max=500, help="At once.")] = 64,
+    seconds: Annotated[float, typer.Option(min=0.1, help="For each contender.")] = 5.0,
+    writes: Annotated[int, typer.Option(min=3, max=100_000, help="Of a file, each way.")] = 200,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Values that many clients store, beside SQLite; and a proposed file beside a leased one."""
+    report = state_bench.run(clients, seconds, writes, folder)
+    if as_json:
+        print_json(report)
+        return
+    say(f"{report.clients} clients store one value after the other, each on disk before it is "
+        "answered.")
+    say(f"{'':28} {'values/s':>9} {'p50 ms':>8} {'p99 ms':>8} {'coord is':>9}")
+    for one in report.values:
+        say(f"{one.contender:28} {one.rate:9.0f} {one.p50_ms:8.3f} {one.p99_ms:8.3f} "
+            f"{one.ratio:8.2f}x")
+    say("One client writes a small file.")
+    say(f"{'':28} {'files/s':>9} {'p50 ms':>8} {'p99 ms':>8} {'propose':>9}")
+    for one in report.file:
+        say(f"{one.contender:28} {one.rate:9.0f} {one.p50_ms:8.3f} {one.p99_ms:8.3f} "
+            f"{one.ratio:8.2f}x")
