@@ -109,10 +109,10 @@ class HttpServer:
         def resolve(token: str | None) -> Any:
             return self._router.look(lambda view: who(view, token))
 
-        return HttpAuthentication(self._app(), self._bearer, lambda: self._port, resolve,
+        return HttpAuthentication(_with_slashes(self._app()), self._bearer, lambda: self._port, resolve,
                      str(self._state.bearer))
 
-    def _app(self) -> Any:
+    def _app(self) -> Starlette:
         routes = [
             Route("/openapi.json", _answering(self._openapi)),
             Route("/v1/events/stream", _answering(self._stream)),
@@ -127,7 +127,7 @@ class HttpServer:
             routes.append(Route(one.path, _answering(serve), methods=[one.method]))
         app = Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
         app.router.redirect_slashes = False  # every answer is one that is described, or a refusal
-        return _with_slashes(app)
+        return app
 
     def _endpoint(self, operation: Operation, further: HttpPath | None = None) -> Any:
         async def serve(request: Request) -> Response:
