@@ -299,6 +299,7 @@ def rest(
 
 bench_app.command("billing")(bench_sharing.billing)
 bench_app.command("state")(bench_sharing.state)
+bench_app.command("strategies")(bench_sharing.strategies)
 
 if importlib.util.find_spec("coordinator.cli.bench_replay"):
     _replay = importlib.import_module("coordinator.cli.bench_replay")

@@ -1,5 +1,5 @@
-"""`coord bench billing` and `coord bench state`: what agents make of values that they share, and
-what it costs to store one.
+"""`coord bench billing`, `state` and `strategies`: what agents make of values and files that they
+share, and what it costs.
 
 Parses and prints; what is measured and how is `coordinator.bench`'s business.
 """
@@ -13,6 +13,7 @@ import typer
 
 from coordinator.bench import billing as billing_bench
 from coordinator.bench import state as state_bench
+from coordinator.bench import strategies as strategies_bench
 from coordinator.cli.app import AsJson, print_json, say
 from coordinator.words.refusals import Code, Refusal
 
@@ -85,3 +86,26 @@ def state(
     for one in report.file:
         say(f"{one.contender:28} {one.rate:9.0f} {one.p50_ms:8.3f} {one.p99_ms:8.3f} "
             f"{one.ratio:8.2f}x")
+
+
+def strategies(
+    agents: Annotated[str, typer.Option(help="Numbers of agents.")] = "2,10,30",
+    edits: Annotated[int, typer.Option(min=1, max=100, help="Of each agent.")] = 3,
+    think: Annotated[float, typer.Option(min=0.01, max=600, help="About each edit (s).")] = 0.3,
+    seed: Annotated[int, typer.Option(help="Of everything random.")] = 1,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> int:
+    """The same edits of few and of many shared files, by each way to share them."""
+    report = strategies_bench.run(numbers(agents, 1, 200), edits, think, seed, folder)
+    if as_json:
+        print_json(report)
+    else:
+        say(f"Each agent carries {edits} edits, and thinks about {report.think_s:g} s about each.")
+        say(f"{'':12} {'files':>5} {'agents':>6} {'edits':>6} {'wall s':>7} {'edits/s':>8} "
+            f"{'wasted s':>9} {'waiting s':>10} {'lost':>5} {'doubled':>7}")
+        for one in report.figures:
+            say(f"{one.strategy:12} {one.files:>5} {one.agents:6} {one.edits:6} {one.wall_s:7.2f} "
+                f"{one.per_s:8.2f} {one.wasted_s:9.2f} {one.waiting_s:10.2f} {one.lost:5} "
+                f"{one.doubled:7}")
+    return 0 if report.kept else 1

@@ -109,8 +109,8 @@ class HttpServer:
         def resolve(token: str | None) -> Any:
             return self._router.look(lambda view: who(view, token))
 
-        return HttpAuthentication(_with_slashes(self._app()), self._bearer, lambda: self._port, resolve,
-                     str(self._state.bearer))
+        return HttpAuthentication(_with_slashes(self._app()), self._bearer, lambda: self._port,
+                                  resolve, str(self._state.bearer))
 
     def _app(self) -> Starlette:
         routes = [
