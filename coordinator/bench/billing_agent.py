@@ -11,6 +11,7 @@ of its own request is not known looks whether its step is there, as a careful on
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -106,6 +107,7 @@ class Agent:
                     raise
                 if self._is_there():
                     break
+                self._give_back()
                 time.sleep(PAUSE_S)
         took = time.perf_counter() - began
         say(done=self._step.name, waited_s=took - self.thought_s,
@@ -127,6 +129,11 @@ class Agent:
         self._client.call(rq.StatePut(
             agent=self._client.name(), key=self._order.key, version=version, fencing_token=token,
             value=msgspec.Raw(msgspec.json.encode(account))))
+
+    def _give_back(self) -> None:
+        """An attempt that was cut off may have left a lease: it came when nobody listened."""
+        with contextlib.suppress(Refusal):
+            self._client.release(self._order.key)
 
     def _is_there(self) -> bool:
         while True:
