@@ -135,3 +135,10 @@ def test_regions_tells_ratios_over_the_bare_parse() -> None:
     report = regions.run(200, 2)
     assert report.regions == 51 and 190 <= report.lines <= 210
     assert report.outline_ratio > 0 and report.asked_ratio > 0 and report.parse_ms < report.started_ms
+
+
+@pytest.mark.parametrize("signals", [False, True])
+def test_a_task_is_chosen_behind_a_thousand_that_are_blocked(tmp_path: Path, signals: bool) -> None:
+    """All of them are looked at for the first choice, which has so many looks and no more."""
+    report = growth.dispatch([2000], [1000], cycles=3, folder=tmp_path, signals=signals)
+    assert [(p.size, p.held) for p in report.points] == [(2000, 1000)]
