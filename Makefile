@@ -99,3 +99,7 @@ meaning-oracle-typescript: setup  ## the same for TypeScript, by its own compile
 
 merge-history: setup  ## merge again what was merged in a git repository (REPO=path)
 	@$(BIN)/python benchmarks/merge_history.py -v $(REPO)
+
+.PHONY: signals-simulation
+signals-simulation: setup  ## what hints do to a crowd of agents, in virtual time over the real service (SIGNALS="--seeds 3")
+	@$(BIN)/python -P benchmarks/signals.py $(SIGNALS)

@@ -4,7 +4,8 @@ Both run the real service in process (`inside`), count CPU and waiting alike (wa
 median over many decisions, and fit log(cost) over log(size): 0 is flat, 1 is linear.
 
 *Dispatch* is adversarial: the best tasks are those whose paths are held, so that a dispatcher that
-walks the backlog in order meets all of them before it finds one to give.
+walks the backlog in order meets all of them before it finds one to give. With `signals` on, the
+next tasks have hints on themselves and on their files, and dispatch weighs them.
 """
 
 from __future__ import annotations
@@ -19,14 +20,19 @@ import msgspec
 from coordinator.bench.inside import START_MS, Inside, inside
 from coordinator.bench.measure import exponent
 from coordinator.looking.facts import Looked
+from coordinator.service import signals as hints
 from coordinator.service.engine import going_by
 from coordinator.service.leasing.conflicts import below, weigh
+from coordinator.settings import Settings, Signalling
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
+from coordinator.words.resource_names import resource, task_resource
 
+#: Weights with which hints count while it is measured: any that are not zero cost the same.
+WEIGHTS = {"files_blocked": -1.0, "saturation": -1.0}
 LATER = iso(START_MS + 86_400_000)
 
 
@@ -47,14 +53,16 @@ class Growth(msgspec.Struct):
 
 
 def dispatch(
-    sizes: Sequence[int], held: Sequence[int], cycles: int = 200, folder: Path | None = None
+    sizes: Sequence[int], held: Sequence[int], cycles: int = 200, folder: Path | None = None, *,
+    signals: bool = False,
 ) -> Growth:
     """Choose + claim + complete, with each backlog and each number of leases held (never more than
-    half of the backlog)."""
+    half of the backlog). `signals`: dispatch weighs hints, and the next tasks have as many as there
+    can be."""
     out = Growth([], {})
     for leases in held:
         points = [
-            _cycles(size, leases, min(cycles, size // 2 - 10), folder)
+            _cycles(size, leases, min(cycles, size // 2 - 10), folder, signals)
             for size in sizes if leases <= size // 2
         ]
         out.points += points
@@ -64,10 +72,13 @@ def dispatch(
     return out
 
 
-def _cycles(size: int, held: int, cycles: int, folder: Path | None) -> Point:
-    with inside(folder) as place:
+def _cycles(size: int, held: int, cycles: int, folder: Path | None, signals: bool) -> Point:
+    settings = Settings(signals=Signalling(weights=WEIGHTS)) if signals else None
+    with inside(folder, settings) as place:
         place.run(lambda tx: _fill_backlog(tx, size))
         place.run(lambda tx: _hold(tx, held))
+        if signals:
+            place.run(lambda tx: _leave_hints(tx, held, size))
         place.settle()
         took = []
         for _ in range(cycles):
@@ -91,6 +102,14 @@ def _fill_backlog(tx: Tx, size: int) -> None:
                 attempts_max=3, resources=[(path, "file", f"p/{path}/", "exclusive")], after=[],
             )
         )
+
+
+def _leave_hints(tx: Tx, held: int, size: int) -> None:
+    """Two on each of the next tasks that can be started: on itself, and on its file."""
+    last = min(size, held + hints.SIGNALS_MAX // 2)
+    for number in range(held + 1, last + 1):
+        hints.leave(tx, task_resource(f"T-{number}"), "saturation", 1 + number % 3, 600_000)
+        hints.leave(tx, resource(_task_path(number), "file"), "files_blocked", 1.0, 600_000)
 
 
 def _hold(tx: Tx, held: int) -> None:

@@ -32,12 +32,12 @@ START_MS = 1_790_000_000_000
 class Inside:
     """A repository, its service and its ledger."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, settings: Settings | None = None) -> None:
         state = StateDir(root)
         state.create()
         tree = Tree(root)
         self.service = Service(
-            Settings(), tree, Ignore(tree), ArchiveIndex(state.archive, root), b"b" * 32
+            settings or Settings(), tree, Ignore(tree), ArchiveIndex(state.archive, root), b"b" * 32
         )
         self.db = open_writer(state.database, synchronous="OFF")
         self.ledger = Ledger(self.db, state.database)
@@ -63,10 +63,10 @@ class Inside:
 
 
 @contextlib.contextmanager
-def inside(folder: Path | None = None) -> Iterator[Inside]:
-    """An `Inside` in a directory that goes when it is left."""
+def inside(folder: Path | None = None, settings: Settings | None = None) -> Iterator[Inside]:
+    """An `Inside` in a directory that goes when it is left; `settings`: the defaults if none."""
     with tempfile.TemporaryDirectory(prefix="coord-inside-", dir=folder) as root:
-        made = Inside(Path(root))
+        made = Inside(Path(root), settings)
         try:
             yield made
         finally:

@@ -1,4 +1,5 @@
-"""Closed-loop clients that take and give back a lease over and over, and time each request.
+"""Closed-loop clients that ask the same over and over, and time each request: for a lease and its
+end, or for a value to be stored.
 
 One process, one event loop, N connections: a client sends its next request when the answer to the
 last one is there. Lines are spoken directly, without the Python client, so that what is measured
@@ -22,6 +23,9 @@ _encode = msgspec.json.Encoder().encode
 
 class LineClient(asyncio.Protocol):
     """One agent: acquire, release, acquire, … on the local door."""
+
+    #: Requests that are one thing done.
+    steps = 2
 
     def __init__(self, agent: str, token: str, resource: str, mine: Slice) -> None:
         held = {"agent": agent, "resources": [resource]}
@@ -49,7 +53,11 @@ class LineClient(asyncio.Protocol):
 
     def _send(self) -> None:
         self._sent = time.perf_counter()
-        self._transport.write(self._lines[self._turn])
+        self._transport.write(self.line(self._turn))
+
+    def line(self, turn: int) -> bytes:
+        """The request of this turn."""
+        return self._lines[turn]
 
     def data_received(self, data: bytes) -> None:
         if self._rest:
@@ -66,8 +74,8 @@ class LineClient(asyncio.Protocol):
             return
         if now <= self._until:
             self._mine.took.append(now - self._sent)
-            self._mine.done += self._turn
-        self._turn ^= 1
+            self._mine.done += self._turn == self.steps - 1
+        self._turn = (self._turn + 1) % self.steps
         if now > self._until and self._turn == 0:
             self._over.set_result(None)
             return
@@ -78,14 +86,45 @@ class LineClient(asyncio.Protocol):
             self._over.set_exception(exc or ConnectionError("the daemon hung up"))
 
 
-async def lines(socket: str, clients: Sequence[tuple[str, str, str]], seconds: float) -> Slice:
-    """A slice of pairs by (agent, token, resource) clients over the local door."""
+class PutClient(LineClient):
+    """One agent that stores one value after the other under a key of its own. `keyed`: each request
+    has an idempotency key, as the Python client gives it one."""
+
+    steps = 1
+
+    def __init__(self, agent: str, token: str, key: str, mine: Slice, *, versions: dict[str, int],
+                 keyed: bool) -> None:
+        super().__init__(agent, token, key, mine)
+        self._agent, self._token, self._key = agent, token, key
+        self._versions, self._keyed = versions, keyed
+
+    def line(self, turn: int) -> bytes:
+        """Store what the key's next version is to be. (It counts what is stored by itself: an
+        answer that is none ends the run.)"""
+        version = self._versions.get(self._key, 0)
+        self._versions[self._key] = version + 1
+        asked = {"id": 1, "op": "state_put", "token": self._token, "params": {
+            "agent": self._agent, "key": self._key, "version": version, "value": value(version)}}
+        if self._keyed:
+            asked["key"] = f"{self._key}-{version}"
+        return _encode(asked) + b"\n"
+
+
+def value(number: int) -> dict[str, Any]:
+    """A small value, another for each number."""
+    return {"owed": number, "currency": "EUR", "customer": "Ada Lovelace", "fees": [5, 10, 15]}
+
+
+async def lines(socket: str, clients: Sequence[tuple[str, str, str]], seconds: float,
+                make: Callable[..., LineClient] = LineClient) -> Slice:
+    """A slice of pairs by (agent, token, resource) clients over the local door; or of whatever the
+    clients do that `make` makes."""
     mine = Slice(0, seconds, [])
     loop = asyncio.get_running_loop()
     made = []
     for agent, token, resource in clients:
         _, client = await loop.create_unix_connection(
-            partial(LineClient, agent, token, resource, mine), socket
+            partial(make, agent, token, resource, mine), socket
         )
         made.append(client)
     until = time.perf_counter() + seconds

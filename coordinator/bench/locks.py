@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -87,7 +87,7 @@ async def measure(
             if more is not None:
                 turns |= await more(stack, place, most)
         for count in clients:
-            _tell(report, count, await _rounds(turns, count, max(3, round(seconds / SLICE_S))))
+            _tell(report, count, await rounds(turns, count, max(3, round(seconds / SLICE_S))))
     return report
 
 
@@ -113,10 +113,11 @@ def _redis(socket: str) -> Turn:
     return turn
 
 
-async def _rounds(turns: dict[str, Turn], count: int, rounds: int) -> dict[str, list[Slice]]:
+async def rounds(turns: Mapping[str, Turn], count: int, number_of: int) -> dict[str, list[Slice]]:
+    """Slices of every contender, turn by turn, and the other way round in every other round."""
     out: dict[str, list[Slice]] = {name: [] for name in turns}
     order = list(turns)
-    for number in range(-1, rounds):  # the first round warms everybody up and is not counted
+    for number in range(-1, number_of):  # the first round warms everybody up and is not counted
         for name in order if number % 2 else reversed(order):
             got = await turns[name](count)
             if number >= 0:

@@ -23,6 +23,7 @@ from coordinator.bench import regions as regions_bench
 from coordinator.bench import rest as resting
 from coordinator.bench import sessions as measured
 from coordinator.bench import stall as stalled
+from coordinator.cli import bench_sharing
 from coordinator.cli.app import AsJson, app, one_of, print_json, say
 from coordinator.words.refusals import Code, Refusal
 
@@ -148,12 +149,16 @@ def session(
 def dispatch(
     tasks: Annotated[str, typer.Option(help="Sizes of the backlog.")] = "100,1000,10000,100000",
     held: Annotated[str, typer.Option(help="Leases held on the best tasks' paths.")] = "0,100,1000",
+    signals: Annotated[
+        bool, typer.Option("--signals", help="With hints on the next tasks, and weights for them.")
+    ] = False,
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """Choosing, claiming and completing a task, as backlog and leases grow."""
     counts = [0 if part.strip() == "0" else _numbers(part)[0] for part in held.split(",")]
-    _grown(growth.dispatch(_numbers(tasks), counts, folder=folder), "tasks", as_json)
+    grown = growth.dispatch(_numbers(tasks), counts, folder=folder, signals=signals)
+    _grown(grown, "tasks", as_json)
 
 
 @bench_app.command("overlap")
@@ -291,6 +296,10 @@ def rest(
         f"{report.resident_mb:.1f} MB resident, {report.core_share * 100:.2f} % of a core, "
         f"{report.wakeups_per_s:.1f} wake-ups a second.")
 
+
+bench_app.command("billing")(bench_sharing.billing)
+bench_app.command("state")(bench_sharing.state)
+bench_app.command("strategies")(bench_sharing.strategies)
 
 if importlib.util.find_spec("coordinator.cli.bench_replay"):
     _replay = importlib.import_module("coordinator.cli.bench_replay")

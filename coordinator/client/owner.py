@@ -154,10 +154,11 @@ def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int =
         try:
             return _put(client, key, make(_plain(known.value)), known.version, None)
         except Refusal as refusal:
-            if refusal.code is not Code.VERSION_CHANGED and refusal.code not in HELD:
+            holds = refusal.code is Code.INVALID and "fencing_token" in refusal.facts
+            if refusal.code is not Code.VERSION_CHANGED and refusal.code not in HELD and not holds:
                 raise
-            if refusal.code in HELD:
-                break
+            if refusal.code in HELD or holds:
+                break  # (a lease of its own, left of an attempt that was cut off, is one, too)
     with client.lease(key, wait=wait, description="update") as held:
         known = _read(client, key)
         made = make(_plain(known.value))

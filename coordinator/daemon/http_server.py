@@ -15,6 +15,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import uvicorn
@@ -108,8 +109,8 @@ class HttpServer:
         def resolve(token: str | None) -> Any:
             return self._router.look(lambda view: who(view, token))
 
-        return HttpAuthentication(self._app(), self._bearer, lambda: self._port, resolve,
-                     str(self._state.bearer))
+        return HttpAuthentication(_with_slashes(self._app()), self._bearer, lambda: self._port,
+                                  resolve, str(self._state.bearer))
 
     def _app(self) -> Starlette:
         routes = [
@@ -124,7 +125,9 @@ class HttpServer:
         for one in sorted(HTTP_PATHS, key=lambda o: -len(o.path)):
             serve = self._endpoint(OPERATIONS[one.op], one)
             routes.append(Route(one.path, _answering(serve), methods=[one.method]))
-        return Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
+        app = Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
+        app.router.redirect_slashes = False  # every answer is one that is described, or a refusal
+        return app
 
     def _endpoint(self, operation: Operation, further: HttpPath | None = None) -> Any:
         async def serve(request: Request) -> Response:
@@ -208,9 +211,28 @@ class _Quiet(uvicorn.Server):
         yield
 
 
+def _with_slashes(app: Any) -> Any:
+    """An application whose placeholders may be given names with slashes in them (`%2F`), or line
+    ends: what belongs to a name does not divide the path."""
+
+    async def called(scope: Any, receive: Any, send: Any) -> None:
+        raw = scope.get("raw_path")
+        if raw and b"%" in raw:
+            kept = re.sub(rb"%(?=25|2[Ff]|0[Aa])", b"%25", raw)
+            scope = {**scope, "path": unquote(kept.decode("ascii", "replace"))}
+        await app(scope, receive, send)
+
+    return called
+
+
+def _name(text: str) -> str:
+    """What was given for a placeholder, see `_with_slashes`."""
+    return re.sub("%(2[Ff]|0[Aa]|25)", lambda found: unquote(found[0]), text)
+
+
 async def _params(request: Request, operation: Operation, further: HttpPath | None) -> bytes:
     """The request's JSON: its body, with what stands in the path and the query put in."""
-    extra: dict[str, Any] = dict(request.path_params)
+    extra: dict[str, Any] = {k: _name(v) for k, v in request.path_params.items()}
     method, _ = operation.request.http
     if further is not None:
         method, extra = further.method, further.fields(extra)

@@ -34,7 +34,7 @@ class HttpPath:
     def fields(self, given: Mapping[str, str]) -> dict[str, Any]:
         """What the placeholders say, as fields of the request."""
         out: dict[str, Any] = {k: v for k, v in given.items() if k not in ("task", "resource")}
-        resource = given.get("resource") or TASK + _task_id(given["task"])
+        resource = given["resource"] if "resource" in given else TASK + _task_id(given["task"])
         name, many = self.names
         out[name] = [resource] if many else resource
         return {**out, **self.fixed}

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from coordinator.bench import growth, guarded, locks, meaning, regions, sessions
+from coordinator.bench import growth, guarded, load, locks, meaning, regions, sessions, state
+from coordinator.bench.inside import inside
 from coordinator.bench.measure import exponent, paired, percentile
 from coordinator.namespaces import kernel
+from coordinator.words import requests as rq
 from tests.waiting import until
 
 
@@ -45,8 +48,36 @@ def test_locks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_state_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "SLICE_S", 0.05)
+    report = state.run(3, 0.1, 3, tmp_path)
+    assert [one.contender for one in report.values] == [state.KEYED, state.BARE, state.SQLITE, state.PLAIN]
+    assert [one.contender for one in report.file] == [state.PROPOSE, state.LEASED, state.FLUSHED]
+    assert all(one.rate > 0 and one.ratio > 0 for one in (*report.values, *report.file))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_sqlite_writes_of_a_value_is_what_the_daemon_writes(tmp_path: Path) -> None:
+    """A contender that wrote less would be beaten too dearly, and one that wrote more too cheaply."""
+    count = "SELECT (SELECT count(*) FROM events WHERE kind = 'key_written'), (SELECT count(*) FROM state_versions), (SELECT count(*) FROM blobs)"
+    with inside(tmp_path) as place:
+        for number in range(3):
+            place.serve(rq.StatePut(agent="a", key="key:bench:1", version=number,
+                                    value=msgspec.Raw(msgspec.json.encode(load.value(number)))))
+        ours = place.db.execute(count).get
+    puts = state.SqlitePuts(tmp_path)
+    for number in range(3):
+        puts._n += 1
+        puts.as_coord(1, number + 1, msgspec.json.encode(load.value(number)))
+    theirs = puts._db.execute(count).get
+    puts.close()
+    assert ours == theirs == (3, 3, 3)
+
+
 def test_growth_runs(tmp_path: Path) -> None:
     report = growth.dispatch([40, 80], [0, 10], cycles=5, folder=tmp_path)
+    hinted = growth.dispatch([40, 80], [10], cycles=5, folder=tmp_path, signals=True)
+    assert [(p.size, p.held) for p in hinted.points] == [(40, 10), (80, 10)]
     assert [(p.size, p.held) for p in report.points] == [(40, 0), (80, 0), (40, 10), (80, 10)]
     seen = growth.overlap([300, 900], checks=20, folder=tmp_path)
     assert len(seen.points) == 6
@@ -104,3 +135,10 @@ def test_regions_tells_ratios_over_the_bare_parse() -> None:
     report = regions.run(200, 2)
     assert report.regions == 51 and 190 <= report.lines <= 210
     assert report.outline_ratio > 0 and report.asked_ratio > 0 and report.parse_ms < report.started_ms
+
+
+@pytest.mark.parametrize("signals", [False, True])
+def test_a_task_is_chosen_behind_a_thousand_that_are_blocked(tmp_path: Path, signals: bool) -> None:
+    """All of them are looked at for the first choice, which has so many looks and no more."""
+    report = growth.dispatch([2000], [1000], cycles=3, folder=tmp_path, signals=signals)
+    assert [(p.size, p.held) for p in report.points] == [(2000, 1000)]

@@ -83,3 +83,20 @@ def test_each_further_path_is_described(repo: Repo, call: Call) -> None:
     lock = described["paths"]["/v1/tasks/{task}/lock"]["post"]
     assert [one["name"] for one in lock["parameters"]] == ["task"]
     assert "resources" not in lock["requestBody"]["content"]["application/json"]["schema"]["properties"]
+
+
+def test_a_slash_within_a_name_does_not_divide_the_path(call: Call) -> None:
+    call("POST", "/v1/agents", agent="ann")
+    for key in ("key%3Aa%2Fb", "key:a%2Fhistory", "key:50%25%2Foff"):
+        status, stored = call("PUT", f"/v1/state/{key}", agent="ann", value=key, version=0)
+        assert status == 200, stored
+        assert call("GET", f"/v1/state/{key}")[1]["value"] == key
+        assert call("GET", f"/v1/state/{key}/history")[1]["items"][0]["version"] == 1
+    listed = [one["key"] for one in call("GET", "/v1/state")[1]["items"]]
+    assert listed == ["key:50%/off", "key:a/b", "key:a/history"]
+
+
+@pytest.mark.parametrize("path", ["/v1/resources//unlock-requests", "/v1/resources/%0A/lock", "/v1/changes/", "/v1/resources//lock"])
+def test_a_name_that_is_none_is_refused_in_the_form_of_a_refusal(call: Call, path: str) -> None:
+    status, refused = call("POST", path, agent="ann", reason="r")
+    assert refused["error"]["code"] == "INVALID" and status in (400, 404)

@@ -21,8 +21,9 @@ from coordinator.words.refusals import Refusal
 
 #: Own leases whose parked tasks are looked at too.
 OWN_MAX = 32
-#: Candidates whose files are looked at together, before it is known which of them it will be.
-AHEAD = 8
+#: Candidates whose files are looked at together, before it is known which of them it will be: so
+#: many at first, and at most, where one look after the other finds only blocked ones.
+AHEAD, AHEAD_MAX = 8, 256
 
 
 def wanted_by(svc: Service, tx: Tx, task_id: str) -> list[Wanted]:
@@ -87,7 +88,8 @@ def choose(
                     check_looked(svc, tx, wanted, obstacles)
                 return tasks.find(tx, task_id), wanted, obstacles
         except Unready as unready:
-            raise Unready([*unready.needs, *_ahead(tx, task_id)], unready.lapsed) from None
+            ahead = _ahead(tx, task_id, max(AHEAD, min(AHEAD * len(seen), AHEAD_MAX)))
+            raise Unready([*unready.needs, *ahead], unready.lapsed) from None
         except Refusal as refusal:
             unserved.put(tx, "task", task_id, refusal.message, task=task_id)
             continue
@@ -99,10 +101,11 @@ def choose(
     return None
 
 
-def _ahead(tx: Tx, chosen: str) -> list[AnyNeed]:
+def _ahead(tx: Tx, chosen: str, count: int) -> list[AnyNeed]:
     """Where the resources of the next candidates lie: looked at with those of the first, for it may
-    turn out to be blocked."""
+    turn out to be blocked. `count` grows with those that were, so that a thousand blocked ones do
+    not take more looks than a decision is given."""
     return [
-        need for raw in tx.rows("ready_next", AHEAD) if raw[0] != chosen
+        need for raw in tx.rows("ready_next", count) if raw[0] != chosen
         for need in _places(tx, str(raw[0])) if not tx.looked.has(need)
     ]

@@ -142,7 +142,7 @@ def _write(
     text = make(row)
     check_room(svc, tx, row)
     agents.noted(tx, req.agent, asking)
-    return told(tx, record(svc, tx, key, row, text, req.agent, token))
+    return told_as(record(svc, tx, key, row, text, req.agent, token), text)
 
 
 # ------------------------------------------------------------ parts, for proposals and changes, too
@@ -219,7 +219,12 @@ def nothing(key: Resource) -> rq.StateValue:
 
 def told(view: View, row: StateRow, *, value: bool = True) -> rq.StateValue:
     """One version as it is told."""
-    text = view.blob(row.content) if value else None
+    return told_as(row, view.blob(row.content) if value else None)
+
+
+def told_as(row: StateRow, text: bytes | None) -> rq.StateValue:
+    """One version as it is told, where its text is at hand; None: it has none, or it is left
+    out."""
     return rq.StateValue(
         key=row.key, version=row.version, value=msgspec.Raw(text) if text is not None else NULL,
         deleted=row.content is None, size=row.size, written_by=row.written_by,
@@ -319,9 +324,8 @@ def record(svc: Service, tx: Tx, key: Resource, row: StateRow | None, text: byte
         )
     )
     tx.keys_written = True
-    made = newest(tx, key.scope)
-    assert made is not None
-    return made
+    return StateRow(key.scope, version, key.name, content, len(text) if text is not None else 0,
+                    agent, tx.now, token)
 
 
 def keep(svc: Service, tx: Tx, text: bytes) -> str:

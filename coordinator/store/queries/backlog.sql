@@ -125,8 +125,8 @@ WHERE a.task_id = ? ORDER BY t.n;
 
 -- name: task_dependents
 -- Tasks that come after one and wait for it, numbered above `after`; a ready one, too, for what it
--- comes after may be taken back.
-SELECT a.task_id, t.n FROM task_after a JOIN tasks t USING (task_id)
+-- comes after may be taken back. (CROSS: by what comes after it, however many tasks there are.)
+SELECT a.task_id, t.n FROM task_after a CROSS JOIN tasks t USING (task_id)
 WHERE a.after = ?1 AND t.n > ?2 AND t.state IN ('pending', 'blocked', 'ready') ORDER BY t.n LIMIT ?3;
 
 -- name: task_has_dependents
