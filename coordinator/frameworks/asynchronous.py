@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 from coordinator.client.client import Client, Held
 from coordinator.frameworks.branches import Branches, branches_of, current, holding
 from coordinator.frameworks.postponing import Postpones, postponed
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 
 __all__ = ["current", "guarded", "in_thread", "lease", "to_the_end"]
 
@@ -148,7 +148,7 @@ class _Asking:
             return self._held
         except Refusal as refusal:
             if not self._over and self.branch is not None and not self._nested:
-                self._part(refusal.code is Code.LOCKED)
+                self._part(refusal.code in HELD)
             raise
         finally:
             if self._asker is not None:

@@ -19,7 +19,7 @@ from coordinator.client.client import Client, Held
 from coordinator.frameworks.branches import branches_of, holding
 from coordinator.frameworks.postponing import Postpones, postponed
 from coordinator.words import resource_names
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 
 #: What the key of a bare id begins with.
 PREFIX = "key:agent-lock:"
@@ -92,7 +92,7 @@ def acquire_agent_lock(
             got = branch.acquire(key, ttl=lock_timeout, wait=wait, description=description or step,
                                  retry=False)
         except Refusal as refusal:
-            sound = refusal.code is Code.LOCKED
+            sound = refusal.code in HELD
             raise postponed(refusal, resources=[key], step=step, arguments=arguments,
                             on_blocked=on_blocked) from refusal
         held = branch.hold(got, ttl=lock_timeout, stall=stall)

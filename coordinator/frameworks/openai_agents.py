@@ -28,7 +28,7 @@ from coordinator.frameworks.branches import Branches, branches_of, current, hold
 from coordinator.frameworks.extras import missing
 from coordinator.frameworks.postponing import Postpones, postponed
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 
 try:
     from agents import (
@@ -154,7 +154,7 @@ class _ToolLeases:
                 got = branch.acquire(*wanted, ttl=self._ttl, wait=self._wait, retry=False,
                                      description=self._description)
             except BaseException as no:
-                if isinstance(no, Refusal) and no.code is Code.LOCKED:
+                if isinstance(no, Refusal) and no.code in HELD:
                     branches.give_back(branch)
                     postponed(no, resources=wanted, step=self._tool.name,
                               arguments=json.loads(arguments), on_blocked=self._on_blocked)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Refusal
 
 #: When to try again, where the coordinator does not say (seconds).
 RETRY_S = 15.0
@@ -71,7 +71,7 @@ def postponed(
 ) -> Exception:
     """What to raise for a refusal: `StepPostponed`, which `on_blocked` was given first, if
     somebody else holds the resources; the refusal itself, if time will not cure it."""
-    if refusal.code is not Code.LOCKED:
+    if refusal.code not in HELD:
         return refusal
     step_ = StepPostponed(refusal, resources=resources, step=step, arguments=arguments)
     if on_blocked is not None:

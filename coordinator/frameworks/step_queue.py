@@ -1,0 +1,109 @@
+"""A retry queue on disk for steps that were postponed: put by whoever was blocked, run by a worker.
+
+    queue = StepQueue(client)
+    with acquire_agent_lock(user_id, client=client, step="book", arguments={…},
+                            on_blocked=queue.put):
+        …
+
+    StepQueue(client).run({"book": book})       # in this process or another
+
+The coordinator keeps each step, gives it out when its time has come and its keys are free, lets it
+rest longer after each attempt, and lists it as a dead letter in the end (`coord dead list`). Owns
+the worker's loop; a step may be run twice (a worker dies after it), so it must be one that may.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from coordinator.client.client import Client
+from coordinator.frameworks.postponing import StepPostponed
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: How long one question for the next step waits (seconds): then it looks whether to stop.
+ASK_S = 20.0
+#: Characters of a failure that are told.
+WHY_CHARS_MAX = 500
+
+
+class StepQueue:
+    """Postponed steps of one client's repository.
+
+    Args:
+        client: the agent that puts steps off, or runs them.
+        attempts: after so many a step is a dead letter.
+        give: one attempt may take so long (seconds); then another one is due.
+    """
+
+    def __init__(self, client: Client, *, attempts: int = 10, give: float = 60.0) -> None:
+        self._client, self._attempts, self._give = client, attempts, give
+        self._stop = threading.Event()
+
+    def put(self, step: StepPostponed, /) -> None:
+        """Keep a step (`on_blocked=queue.put`).
+
+        Raises:
+            Refusal: INVALID: it has no name, or its arguments are no JSON; LIMIT.
+        """
+        if not step.step or step.arguments is None:
+            raise Refusal(
+                Code.INVALID, "A step without a name, or with arguments that are no JSON, cannot "
+                "be run by anybody later. It was not kept.",
+                next="Give `step=` and `arguments=` when you ask for the lease.",
+            )
+        self._client.call(rq.StepAdd(
+            agent=self._client.name(), name=step.step, resources=list(step.resources),
+            arguments=msgspec.Raw(msgspec.json.encode(step.arguments)),
+            delay_s=step.retry_after_s, attempts_max=self._attempts,
+            why=step.refusal.message[:WHY_CHARS_MAX]))
+
+    def stop(self) -> None:
+        """From another thread: end after the step that is being run, a moment later."""
+        self._stop.set()
+
+    def run(self, functions: Mapping[str, Callable[..., Any]], *, wait: float | None = None) -> int:
+        """Run steps of these names, each with its arguments, until `stop()`; how many were done.
+
+        Args:
+            wait: end when none has come for so long (seconds); default: never.
+        """
+        done = 0
+        while not self._stop.is_set():
+            step = self._next(list(functions), ASK_S if wait is None else wait)
+            if step is None:
+                if wait is not None:
+                    break
+                continue
+            done += self._serve(functions[step.name], step)
+        return done
+
+    def _next(self, names: list[str], wait: float) -> rq.Step | None:
+        try:
+            return self._client.call(rq.StepNext(
+                agent=self._client.name(), names=names, wait_s=wait, give_s=self._give))
+        except Refusal as refusal:
+            if refusal.code is not Code.NOTHING_TO_DO:
+                raise
+            return None
+
+    def _serve(self, function: Callable[..., Any], step: rq.Step) -> int:
+        agent = self._client.name()
+        try:
+            function(**msgspec.json.decode(step.content))
+        except Exception as failed:
+            why = f"{type(failed).__name__}: {failed}"[:WHY_CHARS_MAX]
+            self._client.call(rq.StepFail(agent=agent, step=step.step, attempt=step.attempts,
+                                          why=why))
+            return 0
+        try:
+            self._client.call(rq.StepDone(agent=agent, step=step.step, attempt=step.attempts))
+        except Refusal as refusal:
+            if refusal.code is not Code.STALE_TOKEN:
+                raise
+            return 0
+        return 1

@@ -1,0 +1,64 @@
+"""Postponed steps on disk: run by a worker when what they need is free, also after a crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import msgspec
+import pytest
+
+from coordinator.frameworks.mutex import acquire_agent_lock, lock_key
+from coordinator.frameworks.postponing import StepPostponed
+from coordinator.frameworks.step_queue import StepQueue
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+from tests.conftest import Repo
+from tests.waiting import until
+
+
+def test_a_step_that_was_blocked_is_run_when_its_key_is_free(repo: Repo) -> None:
+    booked: list[int] = []
+    client, other, worker = repo.client("ann"), repo.client("bob"), repo.client("worker")
+    queue = StepQueue(client)
+
+    def book(user_id: str, cents: int) -> None:
+        with acquire_agent_lock(user_id, client=worker):
+            booked.append(cents)
+
+    with other.lease(lock_key("u1")), pytest.raises(StepPostponed), acquire_agent_lock(
+            "u1", client=client, step="book", arguments={"user_id": "u1", "cents": 7}, on_blocked=queue.put):
+        raise AssertionError("somebody else holds it")
+    (step,) = client.call(rq.Steps()).items
+    assert (step.name, step.resources, step.state) == ("book", [lock_key("u1")], "waiting")
+    os.kill(repo.pid(), signal.SIGKILL)
+    runs = StepQueue(worker)
+    thread = threading.Thread(target=runs.run, args=({"book": book},))
+    thread.start()
+    until(lambda: booked == [7], 60)
+    until(lambda: client.call(rq.Steps(state="done")).items)
+    runs.stop()
+    worker.hang_up()
+    thread.join()
+
+
+def test_one_that_fails_is_a_dead_letter_in_the_end(repo: Repo) -> None:
+    client = repo.client("ann")
+    client.call(rq.StepAdd(agent=client.name(), name="breaks", arguments=msgspec.Raw(b"{}"), delay_s=0.0, attempts_max=1))
+
+    def breaks(**_: object) -> None:
+        raise ValueError("no network")
+
+    client.call(rq.StepAdd(agent=client.name(), name="works", arguments=msgspec.Raw(b"{}"), delay_s=0.0))
+    assert StepQueue(client).run({"breaks": breaks, "works": dict}, wait=0.0) == 1
+    (letter,) = client.call(rq.Dead()).items
+    assert (letter.kind, letter.what) == ("call", "breaks")
+
+
+def test_what_nobody_could_run_later_is_not_kept(repo: Repo) -> None:
+    client, other = repo.client("ann"), repo.client("bob")
+    with other.lease(lock_key("u1")), pytest.raises(Refusal) as no, acquire_agent_lock(
+            "u1", client=client, on_blocked=StepQueue(client).put):
+        raise AssertionError("somebody else holds it")
+    assert no.value.code is Code.INVALID and "not kept" in no.value.message
