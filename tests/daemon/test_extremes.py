@@ -52,6 +52,8 @@ def extremes(kind: Any) -> list[Any]:
                 for field in kind.fields for value in extremes(field.type)]
     if isinstance(kind, msgspec.inspect.DictType):
         return [{}, {"a": 1}, {"\0": None}]
+    if isinstance(kind, msgspec.inspect.RawType):
+        return [None, 0, 2**70, "\0", [], {"a": [1, {"b": None}]}, "x" * 70_000]
     raise AssertionError(f"{kind} is not known to this test")
 
 

@@ -62,6 +62,7 @@ CASES: list[tuple[Code, rq.Request[Any], list[str] | None]] = [
     (Code.OUT_OF_SCOPE_EDIT, text_of("other = 2\n"), ["commit-region", "whole.py::something", "-a", "ann", "--from", "coord.toml"]),
     (Code.UNKNOWN_KEY, rq.StateGet(key="key:nothing"), ["state", "get", "key:nothing"]),
     (Code.UNKNOWN_CHANGE, rq.ChangeShow(change="K-99"), None),
+    (Code.UNKNOWN_MESSAGE, rq.MessageSend(agent="human", to="ann", text="yes", reply_to="M-99"), ["tell", "ann", "yes", "--reply", "M-99"]),
     (Code.UNKNOWN_STEP, rq.DeadShow(id="S-99"), ["dead", "show", "S-99"]),
     (Code.DEADLOCK, rq.Acquire(agent="hal", resources=["g.py"]), ["lock", "g.py", "-a", "hal"]),
     (Code.REVIEW_OPEN, rq.Acquire(agent="bob", resources=["half.py"]), ["lock", "half.py", "-a", "bob"]),

@@ -134,7 +134,9 @@ def test_without_a_client_the_process_has_one_that_leaves_at_its_end(repo: Repo,
     child = os.fork()
     if child == 0:
         import atexit
+        import weakref
 
+        weakref.finalize._registry.clear()  # type: ignore[attr-defined]  # the folders of this very process are not the child's
         code = 1
         try:
             with acquire_agent_lock("u"):

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from coordinator.settings import Leases, Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 from tests.effort import examples
 from tests.world import Sabotage, World
 
@@ -96,7 +96,7 @@ class Coordinator(RuleBasedStateMachine):
             if refusal.code is Code.REVIEW_OPEN:
                 assert self.quarantine and self.kept_back() & asked
                 return
-            assert refusal.code is Code.LOCKED
+            assert refusal.code in HELD
             assert rivals or stood, "refused with nothing in the way"
             # 2 and 8: nothing was granted, nobody else's live lease was touched
             live = {k: v for k, v in before.items() if from_iso(v[1]) > self.world.clock.at_ms}
