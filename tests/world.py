@@ -18,7 +18,7 @@ from coordinator.daemon.serving import who
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
-from coordinator.looking.facts import Unready
+from coordinator.looking.facts import Looked, Unready
 from coordinator.operations.in_process import InProcess
 from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
 from coordinator.service import compaction
@@ -182,23 +182,28 @@ class World:
                     raise end.value from None
                 return end.value
             try:
-                if isinstance(part, verdicts.Aside):
-                    value = part.run(Beside(self))
-                elif isinstance(part, verdicts.Pause):
-                    value = None
-                elif isinstance(part, verdicts.AsWho):
-                    job = part.job
-                    value = self._written(lambda tx, job=job: job(tx, actor))
-                else:
-                    value = self._written(part.job)
+                value = self.part(part, actor)
             except Refusal as refusal:
                 value = refusal
 
-    def _written(self, job: Any) -> Any:
+    def part(self, part: verdicts.Part, actor: Actor = OPERATOR) -> Any:
+        """Carry out one part of a verdict; a refusal is raised."""
+        if isinstance(part, verdicts.Aside):
+            return part.run(Beside(self))
+        if isinstance(part, verdicts.Pause):
+            return None
+        if isinstance(part, verdicts.Look):
+            looked = Looked()
+            return self.run(self.engine.look(part.needs, looked)) or looked
+        if isinstance(part, verdicts.AsWho):
+            return self._written(lambda tx: part.job(tx, actor), part.looked)
+        return self._written(part.job)
+
+    def _written(self, job: Any, looked: Looked | None = None) -> Any:
         def served(tx: Tx) -> Any:
             return serve_write(self.service, tx, OPERATOR, lambda svc, tx, who, req: job(tx), None)
 
-        value = self.run(decide(self.engine, self.service, served))
+        value = self.run(decide(self.engine, self.service, served, looked))
         self.settle()
         return value
 

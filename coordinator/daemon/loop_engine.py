@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -67,10 +67,24 @@ class LoopEngine:
         except Refusal as refusal:
             return refusal
 
-    def decide(self, job: Job, needs: list[AnyNeed], answer: Answer) -> None:
-        """Run a job once these needs, and those that it finds it has, are looked at; `answer` gets
-        its value or `Refusal`. At once where all of them are small."""
+    def look_at(self, needs: Sequence[AnyNeed], answer: Answer) -> None:
+        """`answer` gets a `Looked` with all of these, or a `Refusal`. At once what is small."""
         looked = Looked()
+        left = self._looker.in_passing(needs, looked, self._ledger.seq)
+        if not left:
+            answer(looked)
+            return
+
+        async def rest() -> Any:
+            return await self._workers.look(left, looked, self._ledger.seq) or looked
+
+        self.task(rest(), answer)
+
+    def decide(self, job: Job, needs: list[AnyNeed], answer: Answer,
+               looked: Looked | None = None) -> None:
+        """Run a job once these needs, and those that it finds it has, are looked at; `answer` gets
+        its value or `Refusal`. At once where all of them are small. `looked`: what is known."""
+        looked = looked or Looked()
         self.decide_by(looked, going_by(looked, job), needs, answer)
 
     def decide_by(self, looked: Looked, ready: Job, needs: list[AnyNeed], answer: Answer) -> None:

@@ -1,13 +1,14 @@
 """Idempotency keys of requests that take several transactions: carried out once, answered to all.
 
 What takes one transaction keeps its answer in that transaction (`service.answered`). Of what takes
-several, the answer is kept after the last one; whoever asks meanwhile under the same key waits for
-it. Carries nothing out itself.
+several, it is kept in the last one (where that is known; else after it); whoever asks meanwhile
+under the same key waits for it. Carries nothing out itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from coordinator.daemon.writer import Answer, Writer
@@ -16,6 +17,23 @@ from coordinator.service.answered import Once
 from coordinator.service.core import Service, token_hash
 from coordinator.store.ledger import Tx, View
 from coordinator.words.refusals import Code, Refusal
+
+
+class Later:
+    """Where to answer a request that is being carried out under an idempotency key."""
+
+    def __init__(self, note: Callable[[Tx, Any], None], over: Callable[[Any, bool], None]) -> None:
+        self._note, self._over = note, over
+        self._noted = False
+
+    def note(self, tx: Tx, value: Any) -> None:
+        """Keep the answer in the transaction that made it."""
+        self._note(tx, value)
+        self._noted = True
+
+    def __call__(self, value: Any) -> None:
+        """The request was carried out, or refused."""
+        self._over(value, self._noted)
 
 
 class OnceOnly:
@@ -27,7 +45,7 @@ class OnceOnly:
         #: (asker, key) -> what was asked, and who waits for the answer.
         self._going: dict[tuple[str | None, str], tuple[Once, list[Answer]]] = {}
 
-    def begin(self, once: Once, token: str | None, answer: Answer) -> Answer | None:
+    def begin(self, once: Once, token: str | None, answer: Answer) -> Later | None:
         """Where to answer what is to be carried out now; None: it was, or is being carried out, and
         whoever asks is answered by that."""
         found = self._look(lambda view: self._known(view, once, token))
@@ -48,25 +66,24 @@ class OnceOnly:
                 going[1].append(answer)
             return None
         self._going[place] = once, [answer]
-        return lambda value: self._over(place, value)
+        return Later(partial(self._note, place), partial(self._over, place))
 
     def _known(self, view: View, once: Once, token: str | None) -> tuple[str | None, Any]:
         row = view.agent_of(token_hash(token)) if token is not None else None
         asker = row.agent if row is not None else None
         return asker, answered.known(self._service, view, asker, once)
 
-    def _over(self, place: tuple[str | None, str], value: Any) -> None:
-        once, waiting = self._going.pop(place)
-        if isinstance(value, Refusal):
-            for answer in waiting:
-                answer(value)
+    def _note(self, place: tuple[str | None, str], tx: Tx, value: Any) -> None:
+        answered.note(tx, place[0], self._going[place][0], value)
+
+    def _over(self, place: tuple[str | None, str], value: Any, noted: bool) -> None:
+        if not (noted or isinstance(value, Refusal)):
+            # What was done was done, whether or not that could be noted.
+            self._writer.submit(partial(self._note, place, value=value),
+                                lambda _: self._tell(place, value))
             return
+        self._tell(place, value)
 
-        def note(tx: Tx) -> None:
-            answered.note(tx, place[0], once, value)
-
-        def told(noted: Any) -> None:
-            for answer in waiting:  # what was done was done, whether or not that could be noted
-                answer(value)
-
-        self._writer.submit(note, told)
+    def _tell(self, place: tuple[str | None, str], value: Any) -> None:
+        for answer in self._going.pop(place)[1]:
+            answer(value)

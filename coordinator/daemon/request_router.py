@@ -43,7 +43,7 @@ from coordinator.service.leasing import sweep, waiting_line
 from coordinator.service.verifying import verifications
 from coordinator.service.views import status
 from coordinator.store.database import DISK_ERRORS, storage_refusal
-from coordinator.store.ledger import Job, Ledger, Tx, View
+from coordinator.store.ledger import Ledger, Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, iso
 from coordinator.words.refusals import HELD, Code, Refusal
@@ -98,9 +98,9 @@ class RequestRouter:
         #: It begins nothing any more.
         self.closing = False
         self._on_events: list[Callable[[], None]] = []
-        self.verdicts = VerdictRunner(loop, service, writer, self._decide_now, open_reader, clock)
         self._once = OnceOnly(service, self.look, writer)
         self.engine = LoopEngine(loop, service, writer, ledger, looker, workers, self.look)
+        self.verdicts = VerdictRunner(loop, service, writer, self.engine, open_reader, clock)
         ledger.on_commit = self._committed
 
     # ------------------------------------------------------------ asking
@@ -167,10 +167,6 @@ class RequestRouter:
         """What a request needs that has to ask the database what that is."""
         said = self.look(lambda view: needs_of(self.service, view, request))
         return said if isinstance(said, list) else []
-
-    def _decide_now(self, job: Job, answer: Answer) -> None:
-        """A job that looks at nothing on the disk."""
-        self.engine.decide(job, [], answer)
 
     def _run_own(self, operation: Operation, request: Any, token: str | None, answer: Answer,
                  gone: Gone) -> None:

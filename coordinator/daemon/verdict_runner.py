@@ -17,12 +17,14 @@ from typing import Any
 
 import apsw
 
+from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.daemon.once_only import Later
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.files.pace import Pace
 from coordinator.operations.listing import serve_write
 from coordinator.service.core import OPERATOR, Actor, Service
 from coordinator.service.review import verdicts
-from coordinator.service.review.verdicts import Aside, AsWho, Course, Pause, Write
+from coordinator.service.review.verdicts import Aside, AsWho, Course, Look, Pause, Write
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Tx, View
 from coordinator.words.clock import Clock
@@ -37,11 +39,10 @@ class VerdictRunner:
     """One per daemon; used from the loop's thread only."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, writer: Writer,
-                 decide: Callable[[Job, Answer], None],
-                 open_reader: Callable[[], apsw.Connection], clock: Clock) -> None:
-        """`decide` runs a job, and closes first what has lapsed in its way."""
+                 engine: LoopEngine, open_reader: Callable[[], apsw.Connection],
+                 clock: Clock) -> None:
         self._loop, self._service, self._writer = loop, service, writer
-        self._decide = decide
+        self._engine = engine
         self._open_reader, self._clock = open_reader, clock
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="verdict")
         self._halted = False
@@ -49,6 +50,7 @@ class VerdictRunner:
     def drive(self, course: Course, who: Callable[[Tx], Actor], answer: Answer) -> None:
         """Carry out a request of several transactions; `answer` is called once, with its answer.
         `who` tells, in each of its transactions, for whom it is, or refuses."""
+        note = answer.note if isinstance(answer, Later) else None
 
         def go_on(value: Any) -> None:
             try:
@@ -66,8 +68,12 @@ class VerdictRunner:
                 self._beside(part, go_on)
             elif isinstance(part, Pause):
                 self._loop.call_later(part.seconds, go_on, None)
+            elif isinstance(part, Look):
+                self._engine.look_at(part.needs, go_on)
             else:
-                self._decide(self._job(part, who), go_on)
+                looked = part.looked if isinstance(part, AsWho) else None
+                job = self._job(part, who, note if part.last else None)
+                self._engine.decide(job, [], go_on, looked)
 
         go_on(None)
 
@@ -93,9 +99,13 @@ class VerdictRunner:
 
     # ------------------------------------------------------------ one part
 
-    def _job(self, part: Write | AsWho, who: Callable[[Tx], Actor]) -> Job:
+    def _job(self, part: Write | AsWho, who: Callable[[Tx], Actor],
+             note: Callable[[Tx, Any], None] | None) -> Job:
         def run(svc: Service, tx: Tx, actor: Actor, request: None) -> Any:
-            return part.job(tx, actor) if isinstance(part, AsWho) else part.job(tx)
+            value = part.job(tx, actor) if isinstance(part, AsWho) else part.job(tx)
+            if note is not None and not isinstance(value, Refusal):
+                note(tx, value)
+            return value
 
         def served(tx: Tx) -> Any:
             return serve_write(self._service, tx, who(tx), run, None)

@@ -24,7 +24,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import WINDOW, write_window
+from coordinator.words.resource_names import WINDOW, Resource, write_window
 
 #: While another writes one of its files a commit waits: so often, and so long each time (seconds).
 TRIES, AGAIN_S = 2000, 0.005
@@ -43,8 +43,8 @@ class Plan:
     warnings: list[str] = field(default_factory=list)
 
 
-def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: str) -> str:
-    """Take the write windows of these files; the commit's id.
+def check_windows(svc: Service, tx: Tx, paths: Iterable[str]) -> list[Resource]:
+    """The write windows of these files, which are free.
 
     Raises:
         Refusal: LOCKED: one of the files is being written just now.
@@ -61,8 +61,18 @@ def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: st
             )
     if rows:
         raise Unready(lapsed=[Lapsed(row.locked_by, row.task_id) for row in rows])
+    return list(windows.values())
+
+
+def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: str) -> str:
+    """Take the write windows of these files; the commit's id.
+
+    Raises:
+        Refusal, Unready: see `check_windows`.
+    """
+    windows = check_windows(svc, tx, paths)
     name = f"C-{tx.number('commit')}"
-    for one in windows.values():
+    for one in windows:
         token = tx.number("fencing")
         tx.record(ev.LeaseGranted(
             fencing_token=token, resource=one.name, agent=verdicts.holder(name),
@@ -74,9 +84,8 @@ def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: st
 
 
 def is_window(refusal: object) -> bool:
-    """Whether somebody writes one of the files just now: that takes a moment."""
-    return isinstance(refusal, Refusal) and refusal.code is Code.LOCKED and bool(
-        refusal.facts.get("window"))
+    """Whether somebody writes one of the files just now, or did a moment ago: to be tried again."""
+    return isinstance(refusal, Refusal) and bool(refusal.facts.get("window"))
 
 
 def begin(tx: Tx, name: str, agent: str, plan: Plan) -> Journal | None:

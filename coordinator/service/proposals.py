@@ -1,9 +1,10 @@
 """Optimistic writes: a proposal is applied if all that it is based on still stands.
 
-Of keys in one transaction. Of files as a commit of regions is (`commit_journal`): for the moment of
-the write the files and regions are leased to the agent, a worker reads them anew, compares, checks
-what would be there, and the whole is noted before the first file is touched. What somebody else
-holds, or has replaced, is refused with what is there; nothing of the proposal is written then.
+Of keys in one transaction. Of files in two: a worker reads them anew, compares, and checks what
+would be there; then, if nobody's right to write them has ended since, they are leased to the agent
+for the moment of the write and the whole is noted in the journal (`commit_journal`); a worker
+writes them, each by compare-and-exchange; and the end is noted. What somebody else holds, or has
+replaced, is refused with what is there; nothing of the proposal is written then.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import msgspec
 
 from coordinator.files.content import digest, is_executable, unified
+from coordinator.looking.facts import AnyNeed, Looked, Whole
 from coordinator.looking.spliced import NewText, spliced
 from coordinator.meaning.languages import is_known
 from coordinator.regions.languages import language_of
@@ -30,7 +32,7 @@ from coordinator.service.commit_journal import (
     TRIES,
     Plan,
     begin,
-    close,
+    check_windows,
     for_commit,
     is_window,
     open_windows,
@@ -43,11 +45,18 @@ from coordinator.service.leasing import grant, redirect
 from coordinator.service.leasing.conflicts import locate, weigh
 from coordinator.service.leasing.regions import check_known
 from coordinator.service.review import verdicts
-from coordinator.service.review.verdicts import Aside, AsWho, Course, Pause, Write
+from coordinator.service.review.verdicts import (
+    Aside,
+    AsWho,
+    Beside,
+    Course,
+    Journal,
+    Look,
+    Pause,
+)
 from coordinator.service.state import values
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
@@ -69,50 +78,55 @@ ATTEMPTS_MAX = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A proposal whose files are leased for the moment of its write."""
+class Planned:
+    """What would be written, or why it would not be; and where that lies."""
 
-    name: str
     located: list[Located]
-    tokens: list[int]
+    plan: Plan | Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A proposal that is noted in the journal, and whose files are leased for the moment."""
+
+    journal: Journal
+    plan: Plan
+    located: list[Located]
 
 
 def course(svc: Service, request: rq.Propose) -> Course:
     """See `requests.Propose`."""
+    _check_form(request)
+    if {kind_of(one.resource) for one in request.changes} == {"key"}:
+        return (yield AsWho(partial(_keys, svc, request), last=True))
+    needs: list[AnyNeed] = [Whole(one.resource, request.cwd) for one in request.changes]
+    begun: Any = None
     for _ in range(TRIES):
-        opened = yield AsWho(partial(_open, svc, request))
-        if not is_window(opened):
+        looked = yield Look(needs)
+        if isinstance(looked, Refusal):
+            return looked
+        planned = yield Aside(partial(_plan_by, svc, request, looked))
+        begun = yield AsWho(partial(_begin, svc, request, planned), looked)
+        if not is_window(begun):
             break
         yield Pause(AGAIN_S)
-    if isinstance(opened, Refusal) and opened.code in HELD and request.retry:
-        return (yield AsWho(partial(_put_off, svc, request, opened)))
-    if not isinstance(opened, Opened):
-        return opened  # refused, or all of it were keys
-    svc.at_work.add(opened.name)
-    made = yield Aside(lambda beside: _plan(svc, beside.view, request, opened))
-    if isinstance(made, Refusal):
-        svc.at_work.discard(opened.name)
-        return (yield AsWho(partial(_lost, svc, request, opened, made)))
-    begun = yield AsWho(partial(_begin, svc, request, opened, made))
-    svc.at_work.discard(opened.name)
-    if isinstance(begun, Refusal | rq.ProposalApplied):
-        yield Write(lambda tx: close(tx, opened.name, request.agent))
-        return begun
-    answer = yield from verdicts.finish(svc, begun, after_crash=False)
-    if isinstance(answer, Refusal):
-        return answer
-    yield Write(lambda tx: lost_writes.stood(
-        tx, request.agent, [one.resource for one in opened.located]))
-    return rq.ProposalApplied(proposal=opened.name, warnings=[*made.warnings, *answer], changes=[
-        rq.Proposed(resource=one, version=now) for one, now in made.hashes.items()])
+    if isinstance(begun, Refusal) and begun.code in HELD and request.retry:
+        return (yield AsWho(partial(_put_off, svc, request, begun)))
+    if not isinstance(begun, Begun):
+        return begun  # refused, or nothing had to be written
+    return (yield from verdicts.finish(svc, begun.journal, after_crash=False,
+                                       last=partial(_applied, begun)))
 
 
 # ------------------------------------------------------------ before
 
 
-def _open(svc: Service, request: rq.Propose, tx: Tx,
-          actor: Actor) -> Opened | rq.ProposalApplied | Refusal:
-    """Check what is proposed; keys are written at once, files leased for the moment."""
+def _check_form(request: rq.Propose) -> None:
+    """What can be said of a proposal before anything is looked at.
+
+    Raises:
+        Refusal: INVALID, LIMIT.
+    """
     given = request.changes
     if not 0 < len(given) <= CHANGES_MAX:
         raise Refusal(Code.LIMIT, f"A proposal has 1 to {CHANGES_MAX} changes, not {len(given)}. "
@@ -129,32 +143,11 @@ def _open(svc: Service, request: rq.Propose, tx: Tx,
             Code.INVALID, "A proposal changes files, regions or keys, not directories or globs. "
             "Nothing was written.", next="Name each file.",
         )
-    if kinds == {"key"}:
-        return _keys(svc, tx, actor, request)
-    if "key" in kinds:
+    if "key" in kinds and len(kinds) > 1:
         raise Refusal(
             Code.INVALID, "A proposal changes either keys or files: no crash could leave half of "
             "it then. Nothing was written.", next="Make two proposals.",
         )
-    located = locate(svc, tx, [one.resource for one in given], request.cwd)
-    _check_whole_or_parts(located, given)
-    check_known(tx, located)
-    asking = agents.may_act(tx, actor, request.agent)
-    wanted = [(one, "exclusive") for one in located]
-    obstacles = weigh(svc, tx, request.agent, wanted)
-    if obstacles.blocked:
-        other = redirect.offer(svc, tx, request.agent)
-        agents.noted(tx, request.agent, asking)
-        return redirect.locked(svc, tx, request.agent, located, obstacles, None, other)
-    if obstacles.closed:
-        raise grant.quarantined(obstacles)
-    grant.check_looked(svc, tx, wanted, obstacles)
-    paths = dict.fromkeys(path_of(one.resource.name, one.resource.kind) for one in located)
-    agents.noted(tx, request.agent, asking)
-    name = open_windows(svc, tx, request.agent, paths, "writes what was proposed")
-    got = grant.grant(svc, tx, request.agent, wanted, obstacles, ttl_ms=MOMENT_MS, task=None,
-                      description=for_commit(name))
-    return Opened(name, located, [lease.fencing_token for lease in got.leases])
 
 
 def _check_whole_or_parts(located: Sequence[Located], given: Sequence[rq.ProposedChange]) -> None:
@@ -177,8 +170,8 @@ def _check_whole_or_parts(located: Sequence[Located], given: Sequence[rq.Propose
                       "written.", next="Put them into one change.")
 
 
-def _keys(svc: Service, tx: Tx, actor: Actor,
-          request: rq.Propose) -> rq.ProposalApplied | Refusal:
+def _keys(svc: Service, request: rq.Propose, tx: Tx,
+          actor: Actor) -> rq.ProposalApplied | Refusal:
     """All of it are keys: compared, and written, in this transaction."""
     keys = [values.key_of(one.resource) for one in request.changes]
     if len({key.scope for key in keys}) != len(keys):
@@ -239,7 +232,19 @@ def _value(svc: Service, tx: Tx, one: rq.ProposedChange, key: Resource) -> bytes
 # ------------------------------------------------------------ the files, in a worker
 
 
-def _plan(svc: Service, view: View, request: rq.Propose, opened: Opened) -> Plan:
+def _plan_by(svc: Service, request: rq.Propose, looked: Looked,
+             beside: Beside) -> Planned | Refusal:
+    """For a worker: a refusal of what is proposed is a value, for it may have to be counted."""
+    beside.view.looked = looked
+    located = locate(svc, beside.view, [one.resource for one in request.changes], request.cwd)
+    _check_whole_or_parts(located, request.changes)
+    try:
+        return Planned(located, _plan(svc, beside.view, request, located))
+    except Refusal as no:
+        return Planned(located, no)
+
+
+def _plan(svc: Service, view: View, request: rq.Propose, at: Sequence[Located]) -> Plan:
     """Read the files anew, compare, and make what is to be there.
 
     Raises:
@@ -247,7 +252,7 @@ def _plan(svc: Service, view: View, request: rq.Propose, opened: Opened) -> Plan
     """
     out = Plan([], [], {})
     files: dict[str, list[tuple[Located, rq.ProposedChange]]] = {}
-    for located, one in zip(opened.located, request.changes, strict=True):
+    for located, one in zip(at, request.changes, strict=True):
         files.setdefault(path_of(located.resource.name, located.resource.kind), []).append(
             (located, one))
     for n, (path, changes) in enumerate(files.items()):
@@ -409,33 +414,75 @@ def _check_place(svc: Service, worktree: str | None, path: str, shown: str) -> N
 # ------------------------------------------------------------ after
 
 
-def _begin(svc: Service, request: rq.Propose, opened: Opened, plan: Plan, tx: Tx,
+def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx,
            actor: Actor) -> Any:
-    """Note the whole in the journal, if the leases of the moment still stand.
+    """Lease what is to be written for the moment of the write, and note the whole in the journal.
+    What somebody else holds is refused before what does not stand.
 
     Raises:
-        Refusal: VERSION_CHANGED.
+        Refusal: LOCKED and the like; one of `is_window`: the plan is to be made anew.
+        Unready: more has to be looked at.
     """
-    for token in opened.tokens:
-        raw = tx.row("lease_by_token", token)
-        if raw is None or LeaseRow(*raw).expires_at <= tx.now:
-            raise Refusal(
-                Code.VERSION_CHANGED, "The write took too long, and what was leased for it is not "
-                "any more. Nothing was written.", next="Propose it again.",
-            )
-    begun = begin(tx, opened.name, request.agent, plan)
-    return begun or rq.ProposalApplied(
-        proposal=opened.name, warnings=plan.warnings, changes=[
-            rq.Proposed(resource=one, version=now) for one, now in plan.hashes.items()])
+    if isinstance(planned, Refusal):
+        raise planned
+    located = locate(svc, tx, [one.resource for one in request.changes], request.cwd)
+    check_known(tx, located)
+    asking = agents.may_act(tx, actor, request.agent)
+    wanted = [(one, "exclusive") for one in located]
+    obstacles = weigh(svc, tx, request.agent, wanted)
+    if obstacles.blocked:
+        other = redirect.offer(svc, tx, request.agent)
+        agents.noted(tx, request.agent, asking)
+        return redirect.locked(svc, tx, request.agent, located, obstacles, None, other)
+    if obstacles.closed:
+        raise grant.quarantined(obstacles)
+    plan, paths = planned.plan, {path_of(one.resource.name, one.resource.kind): None
+                                 for one in located}
+    windows = check_windows(svc, tx, paths)
+    if planned.located != located or any(
+            tx.ended_since(one.kind, one.scope)
+            for one in (*(one.resource for one in located), *windows)):
+        raise _written_meanwhile(located[0])
+    if isinstance(plan, Refusal):
+        if plan.code not in lost_writes.LOST:
+            raise plan
+        agents.noted(tx, request.agent, asking)
+        return lost_writes.note(svc, tx, request.agent, located, plan)
+    if not plan.steps:
+        agents.noted(tx, request.agent, asking)
+        lost_writes.stood(tx, request.agent, [one.resource for one in located])
+        return _told(f"C-{tx.number('commit')}", plan, [])
+    grant.check_looked(svc, tx, wanted, obstacles)
+    agents.noted(tx, request.agent, asking)
+    name = open_windows(svc, tx, request.agent, paths, "writes what was proposed")
+    grant.grant(svc, tx, request.agent, wanted, obstacles, ttl_ms=MOMENT_MS, task=None,
+                description=for_commit(name))
+    begun = begin(tx, name, request.agent, plan)
+    assert begun is not None  # it has steps
+    return Begun(begun, plan, located)
 
 
-def _lost(svc: Service, request: rq.Propose, opened: Opened, refusal: Refusal, tx: Tx,
-          actor: Actor) -> Refusal:
-    """It was not written: what was leased for it is free again, and a lost write counted."""
-    close(tx, opened.name, request.agent)
-    if refusal.code not in lost_writes.LOST:
-        return refusal
-    return lost_writes.note(svc, tx, request.agent, opened.located, refusal)
+def _written_meanwhile(one: Located) -> Refusal:
+    """Somebody's right to write one of these ended after the plan was made: it is made anew."""
+    return Refusal(
+        Code.VERSION_CHANGED, f"{file_names.shown(one.resource.name)} is written again and again. "
+        "Nothing was written.", next="Read it again, and propose the change anew.",
+        resource=one.resource.name, window=True,
+    )
+
+
+def _applied(begun: Begun, tx: Tx, warnings: Any) -> rq.ProposalApplied | Refusal:
+    """All is written, or taken back: the answer."""
+    if isinstance(warnings, Refusal):
+        return warnings
+    agent = begun.journal.verdict.by
+    lost_writes.stood(tx, agent, [one.resource for one in begun.located])
+    return _told(begun.journal.review, begun.plan, warnings)
+
+
+def _told(name: str, plan: Plan, warnings: list[str]) -> rq.ProposalApplied:
+    return rq.ProposalApplied(proposal=name, warnings=[*plan.warnings, *warnings], changes=[
+        rq.Proposed(resource=one, version=now) for one, now in plan.hashes.items()])
 
 
 def _put_off(svc: Service, request: rq.Propose, refusal: Refusal, tx: Tx, actor: Actor) -> Refusal:

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from coordinator.files.content import digest, is_executable
 from coordinator.looking.spliced import NewText, spliced
@@ -99,11 +100,16 @@ def course(svc: Service, request: rq.CommitRegion) -> Course:
     if not isinstance(begun, Journal):
         yield Write(lambda tx: close(tx, name, request.agent))
         return begun
-    answer = yield from verdicts.finish(svc, begun, after_crash=False)
-    if isinstance(answer, Refusal):
-        return answer
-    return rq.RegionsCommitted(commit=name, warnings=[*made.warnings, *answer], regions=[
-        rq.CommittedRegion(resource=one, content_hash=now) for one, now in made.hashes.items()])
+    return (yield from verdicts.finish(svc, begun, after_crash=False,
+                                       last=partial(_committed, name, made)))
+
+
+def _committed(name: str, plan: Plan, tx: Tx, warnings: Any) -> rq.RegionsCommitted | Refusal:
+    """All is written, or taken back: the answer."""
+    if isinstance(warnings, Refusal):
+        return warnings
+    return rq.RegionsCommitted(commit=name, warnings=[*plan.warnings, *warnings], regions=[
+        rq.CommittedRegion(resource=one, content_hash=now) for one, now in plan.hashes.items()])
 
 
 def _open(svc: Service, request: rq.CommitRegion, tx: Tx,

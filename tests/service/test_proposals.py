@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 from coordinator.rules.patches import DoesNotApply, applied
 from coordinator.service import proposals
-from coordinator.service.core import OPERATOR
 from coordinator.service.review import verdicts
 from coordinator.settings import Settings, Strategies
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from tests.world import Beside, World
+from tests.world import World
 
 TWO = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
 
@@ -234,15 +233,7 @@ def _parts(world: World, course: Any, count: int) -> None:
     for _ in range(count):
         part = course.send(value)
         try:
-            if isinstance(part, verdicts.Aside):
-                value = part.run(Beside(world))
-            elif isinstance(part, verdicts.Pause):
-                value = None
-            elif isinstance(part, verdicts.AsWho):
-                job = part.job
-                value = world._written(lambda tx, job=job: job(tx, OPERATOR))
-            else:
-                value = world._written(part.job)
+            value = world.part(part)
         except Refusal as refusal:
             value = refusal
 
@@ -280,3 +271,43 @@ def test_of_many_that_propose_every_acknowledged_write_is_there(tmp_path_factory
         assert {name: read(world, name) for name in expected} == expected
     assert world.replay_differs() == []
     world.close()
+
+
+@pytest.mark.parametrize("how", ["proposal", "lease", "elsewhere"])
+def test_what_was_written_after_the_look_is_not_overwritten(world: World, how: str) -> None:
+    """Somebody has the right to write it, and ends it again, between the look and the transaction."""
+    world.write("a.py", "old\n")
+    world.write("b.py", "same\n")
+    changes = [one("a.py", "old\n", "mine\n"), one("b.py", "same\n", "same\n")]
+    course = proposals.course(world.service, rq.Propose(agent="ann", changes=changes))
+    value, parts = None, []
+    with pytest.raises(StopIteration) as end:
+        while True:
+            part = course.send(value)
+            parts.append(type(part))
+            if parts == [verdicts.Look, verdicts.Aside, verdicts.AsWho]:
+                if how == "proposal":
+                    propose(world, one("a.py", "old\n", "theirs\n"), agent="bob")
+                else:
+                    name = "a.py" if how == "lease" else "b.py"  # which is not changed, but must stand
+                    world.ask(rq.Acquire(agent="bob", resources=[name]))
+                    world.write(name, "theirs\n")
+                    world.ask(rq.Release(agent="bob", resources=[name]))
+            try:
+                value = world.part(part)
+            except Refusal as refusal:
+                value = refusal
+    answer = end.value.value
+    assert isinstance(answer, Refusal) and answer.code is Code.VERSION_CHANGED and "theirs" in answer.message
+    assert (read(world, "a.py"), read(world, "b.py")) == (("old\n", "theirs\n") if how == "elsewhere" else ("theirs\n", "same\n"))
+
+
+def test_a_file_takes_two_transactions(world: World) -> None:
+    world.write("a.py", "old\n")
+    course = proposals.course(world.service, rq.Propose(agent="ann", changes=[one("a.py", "old\n", "new\n")]))
+    value, parts = None, []
+    with pytest.raises(StopIteration):
+        while True:
+            parts.append(course.send(value))
+            value = world.part(parts[-1])
+    assert [type(part).__name__ for part in parts] == ["Look", "Aside", "AsWho", "Aside", "Write"]

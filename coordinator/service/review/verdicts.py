@@ -16,7 +16,7 @@ A `Course` is all of that in order; it asks its driver for each part (`Aside`: b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +27,7 @@ import msgspec
 from coordinator.files.compare_exchange import Exchanger
 from coordinator.files.content import is_link
 from coordinator.files.verdict_steps import Outcome, Saved, Source, Step
+from coordinator.looking.facts import AnyNeed, Looked
 from coordinator.service import repository_files
 from coordinator.service.core import Actor, Service
 from coordinator.service.review import reviews, verdict_plan
@@ -66,16 +67,26 @@ class Aside(NamedTuple):
     run: Callable[[Beside], Any]
 
 
+class Look(NamedTuple):
+    """A part that looks at these before anything is decided; answers a `Looked`."""
+
+    needs: Sequence[AnyNeed]
+
+
 class Write(NamedTuple):
-    """A part that is a transaction."""
+    """A part that is a transaction. `last`: what it gives is the answer to the whole, which is
+    noted in the same transaction where the request has an idempotency key."""
 
     job: Callable[[Tx], Any]
+    last: bool = False
 
 
 class AsWho(NamedTuple):
-    """The same where it matters who asks."""
+    """The same where it matters who asks. It goes by `looked`, and by what it looks at itself."""
 
     job: Callable[[Tx, Actor], Any]
+    looked: Looked | None = None
+    last: bool = False
 
 
 class Pause(NamedTuple):
@@ -86,7 +97,8 @@ class Pause(NamedTuple):
 
 #: Asks for its parts one after the other, is given what each answered (a `Refusal` too), and
 #: returns the answer to the whole.
-Course = Generator[Aside | Write | AsWho | Pause, Any, Any]
+Part = Aside | Look | Write | AsWho | Pause
+Course = Generator[Part, Any, Any]
 Asked = rq.ReviewDecide | rq.ReviewUndo
 
 
@@ -190,8 +202,10 @@ def _journal_or_plan(svc: Service, view: View, request: Asked) -> Journal | Plan
     return journal_of(view, row.review_id) or verdict_plan.plan(svc, view, request, row)
 
 
-def finish(svc: Service, journal: Journal, *, after_crash: bool) -> Course:
-    """Carry out what the journal has, and note how it went."""
+def finish(svc: Service, journal: Journal, *, after_crash: bool,
+           last: Callable[[Tx, Any], Any] = lambda tx, answer: answer) -> Course:
+    """Carry out what the journal has, and note how it went. `last` makes the answer to the whole,
+    in the transaction that notes the end."""
     svc.at_work.add(journal.review)
     try:
         done = yield Aside(lambda beside: perform(svc, beside, journal, after_crash))
@@ -203,7 +217,7 @@ def finish(svc: Service, journal: Journal, *, after_crash: bool) -> Course:
                 f"{journal.verdict.what} of {journal.review}. It goes on with that at its next "
                 "start.", next=where_to_look(journal),
             )
-        return (yield Write(lambda tx: _end(svc, tx, journal, done)))
+        return (yield Write(lambda tx: last(tx, _end(svc, tx, journal, done)), last=True))
     finally:
         svc.at_work.discard(journal.review)
 
@@ -299,7 +313,7 @@ def perform(svc: Service, beside: Beside, journal: Journal, after_crash: bool) -
         if out.first is None:
             out.first = writers.sync()
         if out.first is None:
-            if fresh:
+            if fresh and out.state == "halted":  # else the end is noted in a moment
                 _report(beside, journal, fresh)
             out.linked = [(path, file[1]) for file, (path, left) in names.items() if left > 0]
         else:
