@@ -541,12 +541,12 @@ CREATE TABLE blobs (
 -- Answers to requests that had an idempotency key, for a day. Not evented, like `blobs`: about the
 -- conversation, not the state; written in the transaction of what was done.
 CREATE TABLE answered (
+    key    TEXT NOT NULL,                     -- begins with the time, where coord's client made it
     asker  TEXT NOT NULL,                     -- the agent whose token was shown; '': a person
-    key    TEXT NOT NULL,
     op     TEXT NOT NULL,
     digest TEXT NOT NULL,                     -- of what was asked, sealed
     answer BLOB NOT NULL,                     -- JSON without secrets; empty: too long to be kept
     at     TEXT NOT NULL,
-    PRIMARY KEY (asker, key)
+    PRIMARY KEY (key, asker)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX answered_by_age ON answered (at);

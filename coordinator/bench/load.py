@@ -9,6 +9,7 @@ is the daemon and not whoever asks it.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -104,15 +105,16 @@ class PutClient(LineClient):
         version = self._versions.get(self._key, 0)
         self._versions[self._key] = version + 1
         asked = {"id": 1, "op": "state_put", "token": self._token, "params": {
-            "agent": self._agent, "key": self._key, "version": version, "value": value(version)}}
+            "agent": self._agent, "key": self._key, "version": version,
+            "value": value(version, self._agent)}}
         if self._keyed:
-            asked["key"] = f"{self._key}-{version}"
+            asked["key"] = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
         return _encode(asked) + b"\n"
 
 
-def value(number: int) -> dict[str, Any]:
-    """A small value, another for each number."""
-    return {"owed": number, "currency": "EUR", "customer": "Ada Lovelace", "fees": [5, 10, 15]}
+def value(number: int, whose: str) -> dict[str, Any]:
+    """A small value, another for each number and each owner."""
+    return {"owed": number, "currency": "EUR", "customer": whose, "fees": [5, 10, 15]}
 
 
 async def lines(socket: str, clients: Sequence[tuple[str, str, str]], seconds: float,

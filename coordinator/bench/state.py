@@ -32,7 +32,6 @@ from coordinator.client.client import Client
 from coordinator.store import events as ev
 from coordinator.store.database import open_writer
 from coordinator.store.statements import STATEMENTS as Q
-from coordinator.store.statements import many
 from coordinator.words import requests as rq
 
 KEYED, BARE = "coord, with idempotency keys", "coord, without"
@@ -80,7 +79,7 @@ class SqlitePuts:
             key = self._n % clients
             version = self._versions.get(key, 0) + 1
             self._versions[key] = version
-            put(key, version, _encode(load.value(version)))
+            put(key, version, _encode(load.value(version, f"c{key}")))
             mine.took.append(time.perf_counter() - before)
             mine.done += 1
         mine.seconds = time.perf_counter() - started
@@ -92,7 +91,6 @@ class SqlitePuts:
         scope = f"k/{name.replace(':', '/')}/"
         content = f"state:{self._n:064x}"
         run("BEGIN IMMEDIATE")
-        run(many("rivals", 3), ("k/", "k/bench/", scope, scope, scope[:-1] + "0")).fetchall()
         run(Q["presence"]).fetchone()
         run(Q["state_now"], (scope,)).fetchone()
         run(Q["blob_put"], (content, len(text), text, None))

@@ -131,7 +131,8 @@ class Client:
         wait_s += SLOW_S.get(kind, 0.0)
         repeatable = not kind.writes or isinstance(request, _REPEATABLE)
         if key is None and not repeatable:
-            key = secrets.token_hex(8)
+            # The time comes first, so that the coordinator keeps keys of one moment side by side.
+            key = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
         with self._connection() as wire:
             wire.prepares = self._prepares or kind.writes
             raw = wire.ask(

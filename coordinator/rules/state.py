@@ -10,6 +10,8 @@ from typing import Any
 
 #: Versions of a key that are kept, the newest.
 VERSIONS_KEPT = 100
+#: Versions that are over that are removed so many at a time: a look for each write costs as much.
+TRIM_EVERY = 16
 
 #: (state, verb) -> state afterwards. What is not here is refused: BAD_TRANSITION.
 CHANGE_TRANSITIONS: dict[tuple[str, str], str] = {

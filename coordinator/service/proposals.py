@@ -25,7 +25,6 @@ from coordinator.looking.spliced import NewText, spliced
 from coordinator.meaning.languages import is_known
 from coordinator.regions.languages import language_of
 from coordinator.rules import patches
-from coordinator.rules import state as state_rule
 from coordinator.service import lost_writes, repository_files, steps
 from coordinator.service.commit_journal import (
     AGAIN_S,
@@ -54,7 +53,7 @@ from coordinator.service.review.verdicts import (
     Look,
     Pause,
 )
-from coordinator.service.state import values
+from coordinator.service.state import proposed_values
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.words import file_names
@@ -62,7 +61,6 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
 from coordinator.words.resource_names import (
     Located,
-    Resource,
     kind_of,
     path_of,
     path_scope,
@@ -98,7 +96,7 @@ def course(svc: Service, request: rq.Propose) -> Course:
     """See `requests.Propose`."""
     _check_form(request)
     if {kind_of(one.resource) for one in request.changes} == {"key"}:
-        return (yield AsWho(partial(_keys, svc, request), last=True))
+        return (yield AsWho(partial(proposed_values.write, svc, request), last=True))
     needs: list[AnyNeed] = [Whole(one.resource, request.cwd) for one in request.changes]
     begun: Any = None
     for _ in range(TRIES):
@@ -168,65 +166,6 @@ def _check_whole_or_parts(located: Sequence[Located], given: Sequence[rq.Propose
     if len(located) != len(given):
         raise Refusal(Code.INVALID, "Two of these changes are of one resource. Nothing was "
                       "written.", next="Put them into one change.")
-
-
-def _keys(svc: Service, request: rq.Propose, tx: Tx,
-          actor: Actor) -> rq.ProposalApplied | Refusal:
-    """All of it are keys: compared, and written, in this transaction."""
-    keys = [values.key_of(one.resource) for one in request.changes]
-    if len({key.scope for key in keys}) != len(keys):
-        raise Refusal(Code.INVALID, "Two of these changes are of one key. Nothing was written.",
-                      next="Put them into one change.")
-    asking = agents.may_act(tx, actor, request.agent)
-    located = [Located(key, None, None) for key in keys]
-    obstacles = weigh(svc, tx, request.agent, [(one, "exclusive") for one in located])
-    if obstacles.leases:
-        other = redirect.offer(svc, tx, request.agent)
-        agents.noted(tx, request.agent, asking)
-        return redirect.locked(svc, tx, request.agent, located, obstacles, None, other)
-    texts: list[bytes | None] = []
-    for key, one in zip(keys, request.changes, strict=True):
-        row = values.newest(tx, key.scope)
-        version = _number(one)
-        if not values.stands(row, version):
-            refusal = values.changed_since(tx, key, row, version)
-            agents.noted(tx, request.agent, asking)
-            return lost_writes.note(svc, tx, request.agent, located, refusal)
-        texts.append(_value(svc, tx, one, key))
-    agents.noted(tx, request.agent, asking)
-    written = []
-    for key, text in zip(keys, texts, strict=True):
-        row = values.newest(tx, key.scope)
-        lease = values.covering(tx, key, request.agent)
-        made = values.record(svc, tx, key, row, text, request.agent,
-                             lease.fencing_token if lease is not None else None)
-        written.append(rq.Proposed(resource=key.name,
-                                   version=None if text is None else str(made.version)))
-    lost_writes.stood(tx, request.agent, keys)
-    return rq.ProposalApplied(proposal=f"C-{tx.number('commit')}", changes=written)
-
-
-def _number(one: rq.ProposedChange) -> int:
-    text = one.version or "0"
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise Refusal(
-            Code.INVALID, f"{one.resource}: the version of a key is its number, not {text[:40]!r}. "
-            "Nothing was written.", next=f"`coord state get {one.resource} --json` tells it.",
-            resource=one.resource,
-        )
-    return int(text)
-
-
-def _value(svc: Service, tx: Tx, one: rq.ProposedChange, key: Resource) -> bytes | None:
-    if one.delete:
-        return None
-    text = values.checked_json(svc, msgspec.Raw((one.content or one.patch or "").encode()),
-                               "content" if one.content is not None else "patch")
-    if one.patch is None:
-        return text
-    before = values.value_of(tx, values.newest(tx, key.scope))
-    made = msgspec.json.encode(state_rule.merged(before, msgspec.json.decode(text)))
-    return values.checked_json(svc, msgspec.Raw(made), "content")
 
 
 # ------------------------------------------------------------ the files, in a worker

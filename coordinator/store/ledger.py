@@ -53,6 +53,7 @@ from coordinator.store.events import (
     WaiterLeft,
     WaiterQueued,
 )
+from coordinator.store.packing import packed
 from coordinator.store.projections import APPLY, Apply, park
 from coordinator.store.rows import AgentRow
 from coordinator.store.statements import STATEMENTS as Q
@@ -209,6 +210,8 @@ class Tx(View):
             self._present = None
             if isinstance(event, _ABOUT_AGENTS):
                 self._cache.forget(str(agent))
+        elif kind == "lease_granted" and event.lease_kind == "key":  # type: ignore[attr-defined]
+            self._present = None  # it may be git's turn
         known, text = self._cache, self._text
         known.seq = seq = (known.seq or self.last_seq) + 1
         _encode_into(event, text)
@@ -241,11 +244,7 @@ class Tx(View):
         if (self._present or self.present()).parked:
             self.db.execute(Q["ready_offer"], (scope,))
         if kind == "key":
-            self.forget_present()
-
-    def forget_present(self) -> None:
-        """A key is about to be leased or free: it may be git's turn."""
-        self._present = None
+            self._present = None
 
     def ended_since(self, kind: str, scope: str) -> int:
         """How young (a sequence number of the log) a look at this has to be, if it has to be
@@ -300,19 +299,18 @@ class Tx(View):
         self._note_kept(digest)
         known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
         if not known or (known[0][1] == 0 and not self.blobs.has(digest)):
-            packed = zlib.compress(data, 1)
-            self.db.execute(Q["blob_put"], (digest, len(data), packed, mode))
+            self.db.execute(Q["blob_put"], (digest, len(data), packed(data), mode))
         elif mode is not None:
             self._narrow(digest, known[0][0], mode)
 
+    def keep_text(self, name: str, text: bytes) -> None:
+        """Keep a short text that is new, most likely, under a name that is made of it."""
+        self._note_kept(name)
+        self.cursor.execute(Q["blob_put"], (name, len(text), packed(text), None))
+
     def keep_stored(self, digest: str, size: int, mode: int | None = None) -> None:
         """Note that a content is kept as a file (`files.blobs`): it is there, and on the disk."""
-        self._note_kept(digest)
-        known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
-        if not known:
-            self.db.execute(Q["blob_put"], (digest, size, b"", mode))
-        elif mode is not None:
-            self._narrow(digest, known[0][0], mode)
+        self.keep_packed(digest, size, b"", mode)
 
     def _note_kept(self, digest: str) -> None:
         if self.kept is not None:

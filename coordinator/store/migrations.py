@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 18
+SCHEMA_VERSION = 19
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -413,5 +413,21 @@ ALTER TABLE agents ADD COLUMN rests_why TEXT;
 ALTER TABLE tasks ADD COLUMN avoids TEXT;
 ALTER TABLE tasks ADD COLUMN avoids_until TEXT;
 CREATE INDEX tasks_by_avoided ON tasks (avoids, avoids_until) WHERE avoids IS NOT NULL;
+""",
+    # Keys begin with the time, so that those of many askers lie side by side.
+    18: """
+ALTER TABLE answered RENAME TO answered_before;
+CREATE TABLE answered (
+    key    TEXT NOT NULL,
+    asker  TEXT NOT NULL,
+    op     TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    answer BLOB NOT NULL,
+    at     TEXT NOT NULL,
+    PRIMARY KEY (key, asker)
+) STRICT, WITHOUT ROWID;
+INSERT INTO answered SELECT key, asker, op, digest, answer, at FROM answered_before;
+DROP TABLE answered_before;
+CREATE INDEX answered_by_age ON answered (at);
 """,
 }

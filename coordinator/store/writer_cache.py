@@ -60,3 +60,5 @@ class Present(msgspec.Struct, frozen=True, gc=False):
     """Somebody's git changes a working tree."""
     task_locks: int = 0
     """Somebody holds a task itself, or waits for one."""
+    keys: int = 0
+    """Somebody holds a key."""

@@ -107,7 +107,9 @@ class Negotiation(RuleBasedStateMachine):
                and row.locked_by == asked.requested_by and row.file_path == asked.resource]
         mine = frozenset().union(*(MEANS[r.file_path] for r in before.values()
                                    if r.locked_by == asked.requested_by))
-        place = next(w.position for w in line if w.acquisition_id == asked.request)
+        # (Who stands in line for it besides may get it by that place.)
+        place = min(w.position for w in line
+                    if w.agent == asked.requested_by and asked.resource in w.resources)
         mode = next(w.mode for w in line if w.acquisition_id == asked.request)
         passed = [
             w for w in line

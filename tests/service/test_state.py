@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.rules.state import VERSIONS_KEPT, merged
+from coordinator.rules.state import TRIM_EVERY, VERSIONS_KEPT, merged
 from coordinator.settings import Keys, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
@@ -162,6 +162,8 @@ def test_older_versions_are_forgotten_in_time(world: World) -> None:
         version = put(world, n, version)
     kept = world.ask(rq.StateHistory(key=KEY, limit=1000)).items
     assert len(kept) == VERSIONS_KEPT and kept[0].version == VERSIONS_KEPT + 20
+    (rows,) = world.db.execute("SELECT count(*) FROM state_versions").fetchone()
+    assert VERSIONS_KEPT <= rows < VERSIONS_KEPT + TRIM_EVERY, "and little more is kept"
     assert world.refused(rq.StateGet(key=KEY, version=3)).code is Code.UNKNOWN_KEY
     world.clock.advance(200_000_000)
     world.ask(rq.Compact(keep_days=0.001))

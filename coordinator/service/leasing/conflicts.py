@@ -237,6 +237,8 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
     if asked.kind in ("dir", "glob"):
         return ((lease, lease.scope)
                 for lease in (LeaseRow(*row) for row in one_by_one(tx, "rivals", asked)))
+    if asked.kind == "key" and not tx.present().keys:
+        return ()
     rows = near(tx, "rivals", asked)  # little lies below a file
     if not rows and located.inode is None:
         return ()

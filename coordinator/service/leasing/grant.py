@@ -95,8 +95,6 @@ def grant(
             event.content_hash, event.baselines, lost = _baseline(svc, tx, located)
             unkept += lost
         tx.record(event)
-        if asked.kind == "key":
-            tx.forget_present()
         leases.append(
             rq.Lease(
                 resource=asked.name, kind=asked.kind, mode=mode, locked_by=holder,

@@ -53,7 +53,6 @@ def make_real(tx: Tx, leases: list[LeaseRow]) -> None:
                     description=row.task_description, task=row.task_id,
                 )
             )
-            tx.forget_present()
             leases[at] = next(one for one in (
                 LeaseRow(*raw) for raw in tx.rows("leases_at_scope", row.scope))
                 if one.fencing_token == token)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -154,19 +155,24 @@ def key_of(text: str) -> Resource:
     Raises:
         Refusal: INVALID: it is no key, or one of coord's own.
     """
-    kind, _, _ = resource_names.parse(text)
-    if kind != "key":
-        raise Refusal(
-            Code.INVALID, f"{text[:200]!r} is no key: values are stored under keys, like "
-            "`key:account:12345`. Nothing was done.", next="Put a word and a colon before it.",
-        )
-    key = resource_names.resource(text, "key")
+    key = _key(text)
     if key.scope.startswith(_RESERVED):
         raise Refusal(
             Code.INVALID, f"{text[:200]!r} is one of coord's own keys; no value is stored there. "
             "Nothing was done.", next="Use another word before the colon.",
         )
     return key
+
+
+@lru_cache(maxsize=4096)
+def _key(text: str) -> Resource:
+    kind, _, _ = resource_names.parse(text)
+    if kind != "key":
+        raise Refusal(
+            Code.INVALID, f"{text[:200]!r} is no key: values are stored under keys, like "
+            "`key:account:12345`. Nothing was done.", next="Put a word and a colon before it.",
+        )
+    return resource_names.resource(text, "key")
 
 
 def checked_json(svc: Service, raw: msgspec.Raw, what: str) -> bytes:
@@ -180,7 +186,7 @@ def checked_json(svc: Service, raw: msgspec.Raw, what: str) -> bytes:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise Refusal(Code.INVALID, f"`{what}` is not JSON: {bad}. Nothing was written.") from None
-    if not rule.depth(value, DEPTH_MAX):
+    if text.count(b"[") + text.count(b"{") > DEPTH_MAX and not rule.depth(value, DEPTH_MAX):
         raise Refusal(
             Code.LIMIT, f"`{what}` is nested deeper than {DEPTH_MAX}. Nothing was written.",
             next="Store its parts under keys of their own.",
@@ -331,7 +337,7 @@ def record(svc: Service, tx: Tx, key: Resource, row: StateRow | None, text: byte
 def keep(svc: Service, tx: Tx, text: bytes) -> str:
     """Keep a text in `blobs`; its name there, which tells nothing of it without coord's secret."""
     content = f"state:{hashlib.blake2b(text, key=svc.secret[:64], digest_size=32).hexdigest()}"
-    tx.keep(content, text)
+    tx.keep_text(content, text)
     return content
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.rules.state import CLOSED, VERSIONS_KEPT
+from coordinator.rules.state import CLOSED, TRIM_EVERY, VERSIONS_KEPT
 from coordinator.store import events as ev
 from coordinator.store.projections.base import Apply, Database
 from coordinator.store.statements import STATEMENTS as Q
@@ -13,7 +13,7 @@ def _key_written(db: Database, at: str, e: ev.KeyWritten) -> None:
         Q["state_put"],
         (e.scope, e.version, e.resource, e.content, e.size, e.agent, at, e.fencing_token),
     )
-    if e.version > VERSIONS_KEPT:
+    if e.version > VERSIONS_KEPT and e.version % TRIM_EVERY == 0:
         db.execute(Q["state_trim"], (e.scope, e.version - VERSIONS_KEPT))
 
 

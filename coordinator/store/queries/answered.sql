@@ -3,7 +3,7 @@ SELECT op, digest, answer, at FROM answered WHERE asker = ? AND key = ?;
 
 -- name: answered_put
 INSERT INTO answered (asker, key, op, digest, answer, at) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (asker, key) DO UPDATE SET op = excluded.op, digest = excluded.digest,
+ON CONFLICT (key, asker) DO UPDATE SET op = excluded.op, digest = excluded.digest,
     answer = excluded.answer, at = excluded.at;
 
 -- name: answered_forget

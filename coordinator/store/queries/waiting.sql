@@ -118,7 +118,7 @@ SELECT count(*) FROM unlock_requests WHERE status = 'pending' AND requested_by =
 
 -- name: presence
 -- Is there anybody in line, any partial work that is not settled, any parked task, any turn of git, any
--- lease on a task?
+-- lease on a task, on any key?
 -- (The index is named, for by state this would read every ready task at each request.)
 SELECT EXISTS (SELECT 1 FROM waiters),
        EXISTS (SELECT 1 FROM reviews WHERE state = 'open')
@@ -127,4 +127,5 @@ SELECT EXISTS (SELECT 1 FROM waiters),
        EXISTS (SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL),
        EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/git/index/' AND scope < 'k/git/index0'),
        EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/task/' AND scope < 'k/task0')
-       OR EXISTS (SELECT 1 FROM waiter_resources WHERE scope >= 'k/task/' AND scope < 'k/task0');
+       OR EXISTS (SELECT 1 FROM waiter_resources WHERE scope >= 'k/task/' AND scope < 'k/task0'),
+       EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/' AND scope < 'k0');
