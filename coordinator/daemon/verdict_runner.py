@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -45,6 +46,7 @@ class VerdictRunner:
         self._engine = engine
         self._open_reader, self._clock = open_reader, clock
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="verdict")
+        self._own = threading.local()
         self._halted = False
 
     def drive(self, course: Course, who: Callable[[Tx], Actor], answer: Answer) -> None:
@@ -120,14 +122,17 @@ class VerdictRunner:
             lambda done: answer(done.result())
         )
 
+    def _reader(self) -> apsw.Connection:
+        """This worker's own connection: to open one for each part means to read the schema anew."""
+        db: apsw.Connection | None = getattr(self._own, "db", None)
+        if db is None:
+            db = self._own.db = self._open_reader()
+        return db
+
     def _work(self, part: Aside) -> Any:
         """In a worker."""
         try:
-            db = self._open_reader()
-            try:
-                return part.run(_Beside(self, View(db, self._clock.now_ms())))
-            finally:
-                db.close()
+            return part.run(_Beside(self, View(self._reader(), self._clock.now_ms())))
         except Refusal as refusal:
             return refusal
         except DISK_ERRORS as bad:

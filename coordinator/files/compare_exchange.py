@@ -96,7 +96,8 @@ class Exchanger:
     # ------------------------------------------------------------ within
 
     def _run(self, step: Step) -> Outcome:
-        self.settle(step)
+        if self.after_crash:  # else nothing can be there yet: the names are new
+            self.settle(step)
         now = self._now(step)
         # (A directory is no content: where no file is to be, one may be.)
         if now.name == step.new and now.kind != "special":

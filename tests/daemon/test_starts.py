@@ -8,12 +8,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import coordinator._hook as hook_file
+from coordinator._hook_seldom import TURN_S
 from tests.conftest import Repo
 from tests.waiting import gone, until
 
@@ -83,10 +85,14 @@ def test_commands_that_find_nobody_start_one(repo: Repo, starts: Path) -> None:
 
 
 def test_hooks_that_find_nobody_start_one(repo: Repo, starts: Path) -> None:
+    began = time.monotonic()
     done = hooks(repo, MANY)
+    took = time.monotonic() - began
     assert [one.returncode for one in done] == [0] * MANY, done
     assert not any("deny" in one.stdout for one in done)
-    assert len(starts.read_text().splitlines()) == 2, "one command, and what it starts"
+    assert daemons(starts) == 1
+    # (Nobody waits longer than that for another who starts one: on a busy machine more may try.)
+    assert len(starts.read_text().splitlines()) == 2 or took > TURN_S, "one command, and what it starts"
     assert repo.coord("locks", "--json").stdout.count('"resource"') == MANY
 
 

@@ -100,7 +100,8 @@ def test_kill_9_in_the_middle(flagged: Repo, request_: rq.Request[Any]) -> None:
     os.kill(flagged.pid(), signal.SIGKILL)
     assert set(texts(flagged)) == {before, after}, "it was not in the middle"
     answer = going.ended()
-    assert isinstance(answer, Refusal) and answer.code is Code.DAEMON_DOWN
+    # It asks again as soon as there is a coordinator, which may be in the middle of it by then.
+    assert isinstance(answer, Refusal) and answer.code in (Code.DAEMON_DOWN, Code.BAD_TRANSITION)
     # I expect the next start to go on with it, while nobody else is given the files
     with flagged.client("bob") as bob:
         until(lambda: not bob.call(rq.ReviewShow(review="R-1")).under_way)

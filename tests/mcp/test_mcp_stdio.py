@@ -49,7 +49,7 @@ def test_both_eras_of_the_protocol_are_served(ready: Repo, mode: str) -> None:
         assert tool.input_schema["additionalProperties"] is False
         assert all(field["description"] for field in tool.input_schema["properties"].values())
         assert tool.annotations.destructive_hint is False
-        assert tool.annotations.read_only_hint is (tool.name in ("who_holds", "read_messages", "search_archive"))
+        assert tool.annotations.read_only_hint is (tool.name in ("who_holds", "read_messages", "search_archive", "get_state"))
         assert "agent" not in tool.input_schema["properties"]
 
 
