@@ -14,19 +14,24 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.segment import Segment
 
 from coordinator.client.client import Client
+from coordinator.commands.listing import Body
+from coordinator.commands.shell import Shell, one_of, seconds
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
 from coordinator.words import texts
-from coordinator.words.refusals import HELD, Code, Refusal
+from coordinator.words.clock import SystemClock
+from coordinator.words.refusals import Code, Refusal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["one_of", "seconds"]  # from where they are written, for the other commands
 
 R = TypeVar("R")
 
@@ -67,23 +72,14 @@ AgentName = Annotated[
 PIPE_COLUMNS = 4000
 
 
-class _Harmless(Console):
-    """A console that steers the terminal by its own colours alone: no text that it is given can."""
-
-    def render(self, *args: Any, **kwargs: Any) -> Iterator[Segment]:
-        for segment in super().render(*args, **kwargs):
-            if segment.control is None and not texts.is_harmless(segment.text):
-                yield Segment(texts.masked(segment.text), segment.style)
-            else:
-                yield segment
-
-
 def out() -> Console:
     """Standard output; plain when piped or under NO_COLOR. A pipe is as wide as its longest line:
     whoever filters it needs all of it."""
+    from coordinator.cli.harmless_console import HarmlessConsole  # Rich is slow to load
+
     piped = not sys.stdout.isatty()
     width = _columns_given()
-    return _Harmless(
+    return HarmlessConsole(
         width=(width or PIPE_COLUMNS) if piped else width, highlight=False, soft_wrap=False,
         emoji=False, markup=False,
     )
@@ -166,59 +162,61 @@ def person() -> str:
         return "operator"
 
 
-def one_of(text: str, known: Iterable[Any], refused: str) -> Any:
-    """The one of `known` that was typed.
-
-    Raises:
-        Refusal: INVALID, with this sentence and what there is.
-    """
-    words = list(known)
-    for word in words:
-        if word == text:
-            return word
-    raise Refusal(Code.INVALID, f"{refused}: {', '.join(words)}.")
-
-
 def print_json(value: Any) -> None:
     """A reply as indented JSON; what could deceive on a terminal is escaped."""
     plain = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     sys.stdout.write(texts.in_json(plain) + "\n")
 
 
-def seconds(text: str | None) -> float | None:
-    """`30m`, `45`, `1.5h`, `250ms` as seconds; None stays None.
-
-    Raises:
-        Refusal: INVALID.
-    """
-    if text is None:
-        return None
-    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-    bare = text.strip().lower()
-    for unit in ("ms", "s", "m", "h", "d"):
-        if bare.endswith(unit):
-            number, factor = bare[: -len(unit)], units[unit]
-            break
-    else:
-        number, factor = bare, 1.0
-    try:
-        return float(number) * factor
-    except ValueError:
-        raise Refusal(
-            Code.INVALID, f"{text!r} is not a duration.", next="Write 45, 45s, 30m or 2h."
-        ) from None
-
-
 def fail(refusal: Refusal) -> int:
     """Say a refusal on standard error; the exit code that goes with it."""
-    complain(f"coord: {refusal.code.value}: {refusal.message}")
-    if refusal.code in HELD:
-        conflicts = refusal.facts.get("conflicts", [])
-        for conflict in conflicts[:10] if len(conflicts) > 1 else ():
-            until = conflict.get("until")
-            complain(
-                f"  {conflict['resource']}: {conflict['holder']}"
-                + (f" until {until}" if until else "")
-            )
-    complain(f"  next: {refusal.next}")
-    return refusal.exit_code
+    shell = here()
+    code = shell.refused(refusal, as_json=False)
+    tell(shell)
+    return code
+
+
+# ------------------------------------------------------------ commands that are written elsewhere
+
+
+def here() -> Shell:
+    """The shell that this program was typed in."""
+    program = os.environ.get("COORD_PROGRAM")
+    return Shell(
+        cwd=os.getcwd(), now_ms=SystemClock().now_ms(),  # noqa: PTH109
+        agent=os.environ.get("COORD_AGENT"), pid=os.getpid(), user=person(), width=width(),
+        program=program if program and not shutil.which("coord") else None,
+    )
+
+
+def tell(shell: Shell) -> None:
+    """Print what was said."""
+    for plain, text in shell.taken():
+        (sys.stdout if plain else sys.stderr).write(text)
+
+
+def carry_out(body: Body, **values: Any) -> None:
+    """Carry out a command (`coordinator.commands`): ask what it asks, print what it says.
+
+    Raises:
+        Refusal: what the coordinator, or the command itself, has against it.
+    """
+    shell = here()
+    asking = body(shell, **values)
+    key = os.environ.pop("COORD_IDEMPOTENCY_KEY", None)  # it was asked before, and nobody answered
+    try:
+        with client() as session:
+            request, count = next(asking), 0
+            while True:
+                count += request.writes
+                once = f"{key}-{count}" if key and request.writes else None
+                try:
+                    reply = session.call(request, key=once)
+                except Refusal as refusal:
+                    request = asking.throw(refusal)
+                else:
+                    request = asking.send(reply)
+    except StopIteration:
+        pass
+    finally:
+        tell(shell)

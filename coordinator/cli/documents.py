@@ -7,10 +7,12 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from coordinator.cli import command_table
 from coordinator.operations.listing import OPERATIONS
 from coordinator.rules.backlog import TRANSITIONS
 from coordinator.settings import Settings
@@ -149,25 +151,30 @@ DOCUMENTS = {
 }
 
 
-def stale() -> list[str]:
-    """Documents that are not what the code says."""
-    return [
-        name for name, make in DOCUMENTS.items()
-        if not (FOLDER / name).exists() or (FOLDER / name).read_text("utf-8") != make()
-    ]
+def made() -> dict[Path, Callable[[], str]]:
+    """All files that are made from the code, and how."""
+    package = Path(__file__).resolve().parent.parent
+    return {FOLDER / name: make for name, make in DOCUMENTS.items()} | {
+        package / name: make for name, make in command_table.FILES.items()}
+
+
+def stale() -> list[Path]:
+    """Files that are not what the code says."""
+    return [file for file, make in made().items()
+            if not file.exists() or file.read_text("utf-8") != make()]
 
 
 def main(arguments: list[str]) -> int:
     """Exit code: 1 when a document is stale (and was not to be written)."""
-    old = stale()
+    old, top = stale(), FOLDER.parent
     if "--write" in arguments:
-        FOLDER.mkdir(exist_ok=True)
-        for name in old:
-            (FOLDER / name).write_text(DOCUMENTS[name](), "utf-8")
-            sys.stdout.write(f"written: {FOLDER.name}/{name}\n")
+        for file in old:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(made()[file](), "utf-8")
+            sys.stdout.write(f"written: {file.relative_to(top)}\n")
         return 0
-    for name in old:
-        sys.stderr.write(f"stale: {FOLDER.name}/{name}; `make docs` writes it again\n")
+    for file in old:
+        sys.stderr.write(f"stale: {file.relative_to(top)}; `make docs` writes it again\n")
     return 1 if old else 0
 
 

@@ -9,14 +9,10 @@ import typer
 from coordinator.cli.app import (
     AgentName,
     AsJson,
-    agent_or_refuse,
     app,
-    ask,
-    print_json,
-    say,
-    seconds,
+    carry_out,
 )
-from coordinator.words import requests as rq
+from coordinator.commands import limits as bodies
 
 
 @app.command("limit")
@@ -32,14 +28,4 @@ def limit(
     as_json: AsJson = False,
 ) -> None:
     """Rest until the provider's limit is over; tasks go back, to agents of other profiles first."""
-    done = ask(
-        rq.LimitReached(agent=agent_or_refuse(agent), until=until, for_s=seconds(for_), note=note)
-    )
-    if as_json:
-        print_json(done)
-    elif done.rests_until is None:
-        say(f"{done.agent} goes on.")
-    else:
-        back = f" Given back: {', '.join(done.given_back)}." if done.given_back else ""
-        kept = f" What it had begun is kept: {', '.join(done.reviews)}." if done.reviews else ""
-        say(f"{done.agent} rests until {done.rests_until[:16]}Z.{back}{kept}")
+    carry_out(bodies.limit, **locals())

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import sys
-import tempfile
-import traceback
 
 import typer
 
 from coordinator.cli.app import app, complain, fail, print_json
 from coordinator.words.refusals import Code, Refusal
 
-#: Where the commands are; each module adds its own to `app` when imported.
-COMMANDS = ("daemon", "coordinators", "locks", "regions", "merging", "impact", "requests",
-            "agents", "tasks", "limits", "signals", "messages", "state", "propose", "dead",
-            "reviews", "verify", "status", "story", "launch", "attach", "run", "shims", "wiring",
-            "guard", "trust", "mcp", "bench")
+#: Where the commands are, and which: each module adds its own to `app` when imported.
+COMMANDS = {
+    "daemon": ("compact", "doctor", "help", "init", "serve", "up"),
+    "coordinators": ("down", "ps"),
+    "locks": ("lock", "locks", "renew", "unlock"),
+    "regions": ("commit-region", "regions"),
+    "merging": ("merge-driver", "merge-file"),
+    "impact": ("impact",),
+    "requests": ("request",),
+    "agents": ("agents",),
+    "tasks": ("task",),
+    "limits": ("limit",),
+    "signals": ("signal",),
+    "messages": ("messages", "tell"),
+    "state": ("state",),
+    "propose": ("lost-writes", "propose"),
+    "dead": ("dead",),
+    "reviews": ("review", "sweep"),
+    "verify": ("verify",),
+    "status": ("status",),
+    "story": ("archive", "events", "explain", "replay"),
+    "launch": ("launch", "logs"),
+    "attach": ("attach",),
+    "run": ("run",),
+    "shims": ("shims",),
+    "wiring": ("hook",),
+    "guard": ("guard",),
+    "trust": ("trust",),
+    "mcp": ("mcp",),
+    "bench": ("bench",),
+}
 
 
 def run() -> None:
@@ -27,11 +51,10 @@ def run() -> None:
 
 def main(arguments: list[str]) -> int:
     """The exit code of `coord` with these arguments."""
-    for name in COMMANDS:
-        if name == "bench" and arguments and arguments[0] not in ("bench", "--help", "-h"):
-            continue  # a quarter of each start, for what is seldom asked
-        if importlib.util.find_spec(f"coordinator.cli.{name}"):
-            importlib.import_module(f"coordinator.cli.{name}")
+    word = arguments[0] if arguments else ""
+    here = [name for name, words in COMMANDS.items() if word in words]
+    for name in here or COMMANDS:  # all of them, where it is none: for their help
+        importlib.import_module(f"coordinator.cli.{name}")
     try:
         done = app(arguments or ["--help"], prog_name="coord", standalone_mode=False)
         return done if isinstance(done, int) else 0
@@ -66,6 +89,9 @@ def _usage(bad: Exception) -> int:
 
 def _bug(bad: Exception) -> int:
     """Ours to mend: the traceback goes to a file, a sentence to the person."""
+    import tempfile
+    import traceback
+
     handle, path = tempfile.mkstemp(prefix="coord-bug-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         traceback.print_exception(bad, file=file)

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
-from rich.padding import Padding
-from rich.text import Text
 
 from coordinator.cli.app import (
     AgentName,
     AsJson,
-    agent_around,
     app,
-    ask,
-    out,
-    print_json,
-    say,
-    seconds,
+    carry_out,
 )
-from coordinator.cli.render import ago, in_line
-from coordinator.words import requests as rq
-from coordinator.words.clock import SystemClock
-from coordinator.words.texts import harmless
+from coordinator.commands import messages as bodies
 
 #: Whom a person speaks as, and is spoken to as.
 HUMAN = "human"
@@ -42,17 +31,7 @@ def tell(
     as_json: AsJson = False,
 ) -> None:
     """Say something to an agent, to all, or to a person. Agents hear it with their next call."""
-    done = ask(
-        rq.MessageSend(agent=agent or _agent() or HUMAN, to=who, text=" ".join(text), task=task,
-                       reply_to=reply)
-    )
-    if as_json:
-        print_json(done)
-        return
-    hears = ", ".join(done.told) or "a person, who is told by `coord status`,"
-    say(f"{done.message.message}  {hears} {'hear' if len(done.told) > 1 else 'hears'} of it.")
-    if done.left_out:
-        say(f"Not told, for they have too many unread: {', '.join(done.left_out)}")
+    carry_out(bodies.tell, **locals())
 
 
 @app.command("messages")
@@ -74,39 +53,8 @@ def messages(
     as_json: AsJson = False,
 ) -> None:
     """What was said, the newest last."""
-    own = agent or _agent()
-    narrowed = bool(search or task or thread or since)
-    reader = HUMAN if human else own if not (task or thread) else None
-    request = rq.Messages(
-        reader=reader, task=task, thread=thread, search=search, since_s=seconds(since),
-        limit=PAGE if human and not narrowed else limit, unread=human and not narrowed,
-    )
-    found = ask(request)
-    if human and not narrowed and not found.items:  # all is read: then what there was
-        found = ask(rq.Messages(reader=HUMAN, limit=limit))
-    if as_json:
-        print_json(found)
-    else:
-        _show(found)
-    unread = [int(one.message[2:]) for one in found.items if one.unread]
-    if human and not narrowed and unread and not (peek or own or found.next):
-        ask(rq.MessagesSee(up_to=max(unread)))
+    carry_out(bodies.messages, **locals())
 
 
-def _show(found: rq.MessageList) -> None:
-    if not found.items:
-        say("Nothing was said.")
-        return
-    now = SystemClock().now_ms()
-    for one in found.items:
-        about = f"  {one.task}" if one.task else ""
-        answers = f"  answers {one.reply_to}" if one.reply_to else ""
-        new = "  new" if one.unread else ""
-        say(in_line(f"{one.message}  {one.sender} to {one.to}  {ago(one.sent_at, now)}"
-                    f"{about}{answers}{new}"))
-        out().print(Padding(Text(harmless(one.text)), (0, 0, 0, 5)))
 
 
-def _agent() -> str | None:
-    """The agent in whose session this is typed; None: a person types it."""
-    return os.environ.get("COORD_AGENT") or agent_around()

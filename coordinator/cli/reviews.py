@@ -10,11 +10,21 @@ from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
 
-from coordinator.cli.app import AsJson, app, ask, one_of, out, person, print_json, say, width
-from coordinator.cli.render import ago, diff, in_line, path, printable
+from coordinator.cli.app import (
+    AsJson,
+    app,
+    ask,
+    carry_out,
+    out,
+    person,
+    print_json,
+    say,
+    width,
+)
+from coordinator.cli.render import diff, in_line, path, printable
+from coordinator.commands import reviews as bodies
 from coordinator.files.git import Git
 from coordinator.words import requests as rq
-from coordinator.words.clock import SystemClock
 
 STATES = ("open", "kept", "reverted", "reassigned", "all")
 
@@ -34,26 +44,7 @@ def listing(
     as_json: AsJson = False,
 ) -> None:
     """What waits for a verdict."""
-    which = one_of(state, STATES, f"No review is ever {state!r}")
-    found = ask(rq.Reviews(state=which))
-    if as_json:
-        print_json(found)
-        return
-    if not found.items:
-        say("Nothing waits for a verdict." if state == "open" else f"No review is {state}.")
-        return
-    now = SystemClock().now_ms()
-    for row in found.items:
-        doing = f"  ({row.under_way} under way)" if row.under_way else ""
-        said = in_line(row.summary)
-        say(f"{row.review}  {row.state}{doing}  {ago(row.opened_at, now)}  {said}")
-        for file in row.files[:10]:
-            note = f"  ({file.note})" if file.note else ""
-            say(f"    {file.change:<9}{path(file.path)}{note}")
-        if len(row.files) > 10:
-            say(f"    … and {len(row.files) - 10} more")
-    if state == "open":
-        say(f"next: coord review show {found.items[0].review}")
+    carry_out(bodies.listing, **locals())
 
 
 @review_app.command("show")

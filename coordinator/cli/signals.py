@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -10,17 +9,10 @@ import typer
 from coordinator.cli.app import (
     AgentName,
     AsJson,
-    agent_or_refuse,
     app,
-    ask,
-    print_json,
-    say,
-    seconds,
-    width,
+    carry_out,
 )
-from coordinator.cli.render import ago, columns, span
-from coordinator.words import requests as rq
-from coordinator.words.clock import SystemClock
+from coordinator.commands import signals as bodies
 
 signal_app = typer.Typer(
     name="signal", help="Hints on tasks and files, which fade.", no_args_is_help=True
@@ -41,16 +33,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Leave a hint, or add to the one that is there."""
-    left = ask(
-        rq.SignalAdd(
-            agent=agent_or_refuse(agent), subject=subject, name=name, strength=strength,
-            half_life_s=seconds(half_life), note=note, cwd=os.getcwd(),  # noqa: PTH109
-        )
-    )
-    if as_json:
-        print_json(left)
-        return
-    say(f"{left.subject}  {left.name} {left.strength:g}, half of it after {span(left.half_life_s)}")
+    carry_out(bodies.add, **locals())
 
 
 @signal_app.command("list")
@@ -62,20 +45,4 @@ def listing(
     as_json: AsJson = False,
 ) -> None:
     """Hints with their strength now."""
-    found = ask(rq.Signals(subject=subject, name=name, limit=1000,
-                           cwd=os.getcwd()))  # noqa: PTH109
-    if as_json:
-        print_json(found)
-        return
-    if not found.items:
-        say("There are no signals." if subject is None else f"There are none on {subject}.")
-        return
-    now = SystemClock().now_ms()
-    rows = [
-        (one.subject, one.name, f"{one.strength:.2f}", span(one.half_life_s), ago(one.at, now),
-         one.agent or "coord", one.note)
-        for one in found.items
-    ]
-    heads = ("on", "signal", "now", "half-life", "since", "by", "note")
-    for line in columns(heads, rows, "/=====~", width()):
-        say(line)
+    carry_out(bodies.listing, **locals())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from typing import Annotated
 
 import msgspec
 import typer
 
-from coordinator.cli.app import AgentName, AsJson, app, ask, client, print_json, say
-from coordinator.cli.render import in_line, printable
+from coordinator.cli.app import AgentName, AsJson, app, ask, carry_out, client, print_json, say
+from coordinator.cli.render import in_line
+from coordinator.commands import story as bodies
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -30,32 +31,24 @@ def events(
     as_json: AsJson = False,
 ) -> None:
     """The log. With --json one event a line."""
+    if not follow:
+        carry_out(bodies.events, **locals())
+        return
     with client() as session:
         found = session.call(
             rq.Events(limit=limit, tail=True, agent=agent, task=task, resource=resource, kind=kind)
         )
         for row in found.items:
-            _tell(row, as_json)
-        if not follow:
-            return
+            say(bodies.event_line(row, as_json))
         last = found.items[-1].seq if found.items else 0
+        sys.stdout.flush()
         for raw in session._wire.events(last or None):
             row = msgspec.json.decode(raw, type=rq.EventRow)
             wanted = ((agent, row.agent), (task, row.task), (resource, row.resource),
                       (kind, row.kind))
             if row.seq > last and all(want in (None, have) for want, have in wanted):
-                _tell(row, as_json, flush=True)
-
-
-def _tell(row: rq.EventRow, as_json: bool, flush: bool = False) -> None:
-    if as_json:
-        say(msgspec.json.encode(row).decode())
-    else:
-        say(f"{row.seq:>6}  {row.at[11:19]}  {in_line(row.text)}")
-    if flush:
-        import sys
-
-        sys.stdout.flush()
+                say(bodies.event_line(row, as_json))
+                sys.stdout.flush()
 
 
 @app.command("explain")
@@ -64,12 +57,7 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """The story of one task, review, request, agent or file, in sentences."""
-    story = ask(rq.Explain(subject=subject, cwd=os.getcwd()))  # noqa: PTH109
-    if as_json:
-        print_json(story)
-        return
-    for sentence in story.sentences:
-        say(in_line(sentence))
+    carry_out(bodies.explain, **locals())
 
 
 @app.command("replay")
@@ -107,15 +95,7 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find sections by words."""
-    found = ask(rq.ArchiveSearch(query=" ".join(words), limit=limit))
-    if as_json:
-        print_json(found)
-        return
-    for hit in found.items:
-        say(f"{hit.number}  {hit.title}  ({hit.source})")
-        say(f"  > {in_line(hit.snippet)}")
-    if not found.items:
-        say("Nothing in the context archive matches. `coord archive index` reads it again.")
+    carry_out(bodies.search, **locals())
 
 
 @archive_app.command("show")
@@ -124,15 +104,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """One section whole."""
-    found = ask(rq.ArchiveShow(ref=ref))
-    if as_json:
-        print_json(found)
-        return
-    say(f"{found.number} {found.title}  ({found.source})")
-    if found.paths:
-        say(f"explains: {', '.join(found.paths)}")
-    say("")
-    say(printable(found.body))
+    carry_out(bodies.section, **locals())
 
 
 @archive_app.command("index")

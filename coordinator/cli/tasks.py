@@ -12,16 +12,14 @@ import typer
 from coordinator.cli.app import (
     AgentName,
     AsJson,
-    agent_or_refuse,
     app,
     ask,
+    carry_out,
     one_of,
     print_json,
     say,
-    seconds,
-    width,
 )
-from coordinator.cli.render import columns
+from coordinator.commands import backlog as bodies
 from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
@@ -56,16 +54,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Add one task."""
-    made = ask(
-        rq.TaskAdd(
-            title=title, prompt=prompt, resources=file or [], after=after or [],
-            priority=priority, attempts_max=attempts, cwd=os.getcwd(),  # noqa: PTH109
-        )
-    )
-    if as_json:
-        print_json(made)
-    else:
-        say(f"{made.task} {made.state}: {made.title}")
+    carry_out(bodies.add, **locals())
 
 
 @task_app.command("list")
@@ -75,49 +64,13 @@ def listing(
     as_json: AsJson = False,
 ) -> None:
     """The backlog in order of arrival."""
-    found = ask(rq.Tasks(state=state, limit=limit))
-    if as_json:
-        print_json(found)
-        return
-    if not found.items:
-        say("The backlog is empty." if state is None else f"No task is {state}.")
-        return
-    rows = [(row.task, row.state, row.title, row.claimed_by or " ".join(row.resources))
-            for row in found.items]
-    for line in columns(("task", "state", "title", "by / resources"), rows, "==~/", width()):
-        say(line)
-    if found.next:
-        say(f"… more; `coord task list --limit {limit * 10}`")
+    carry_out(bodies.listing, **locals())
 
 
 @task_app.command("show")
 def show(task: TaskId, as_json: AsJson = False) -> None:
     """One task, and who holds what it needs."""
-    row = ask(rq.TaskShow(task=task))
-    if as_json:
-        print_json(row)
-        return
-    say(f"{row.task}  {row.state}  priority {row.priority}  "
-        f"attempt {row.attempts} of {row.attempts_max}")
-    say(row.title)
-    if row.explanation:
-        say(f"  {row.explanation}")
-    for name, value in (
-        ("resources", ", ".join(row.resources)), ("after", ", ".join(row.after)),
-        ("claimed by", row.claimed_by), ("until", row.claim_until),
-        ("partial work", row.partial), ("result", row.result),
-    ):
-        if value:
-            say(f"  {name}: {value}")
-    for one in row.tried:
-        stale = sum(region.stale is True for region in one.regions)
-        names = ", ".join(region.resource for region in one.regions)
-        since = f" ({stale} changed since)" if stale else ""
-        say(f"  tried {one.n}: {one.outcome}, {REMEDIES[one.remedy]}  "
-            f"{one.at[11:16]}Z {one.agent}: {names}{since}")
-    if row.prompt:
-        say("")
-        say(row.prompt)
+    carry_out(bodies.show, **locals())
 
 
 @task_app.command("claim")
@@ -129,33 +82,7 @@ def claim(
     as_json: AsJson = False,
 ) -> None:
     """Take a task and all its leases at once."""
-    got = ask(
-        rq.TaskClaim(agent=agent_or_refuse(agent), task=task, ttl_s=seconds(ttl),
-                     wait_s=seconds(wait) or 0.0)
-    )
-    if as_json:
-        print_json(got)
-        return
-    say(f"{got.task.task} is yours until {got.task.claim_until}: {got.task.title}")
-    for lease in got.leases:
-        say(f"  leased {lease.resource} ({lease.mode})")
-    if got.task.prompt:
-        say("")
-        say(got.task.prompt)
-    for quote in got.excerpts:
-        say("")
-        say(f"context archive {quote['section']} {quote['title']} ({quote['source']})")
-        say(f"  {quote['text']}")
-    if got.partial:
-        say("")
-        say(f"Another agent began it ({got.partial.review}): {got.partial.summary}")
-        say(got.partial.diff)
-    for warning in got.warnings:
-        say(f"warning: {warning}")
-    mine = f" --agent {agent}" if agent else ""
-    say("")
-    say(f"next: coord task done {got.task.task}{mine} --result 'what came of it'")
-    say(f"      coord task fail {got.task.task}{mine} --reason 'why', if you cannot")
+    carry_out(bodies.claim, **locals())
 
 
 @task_app.command("done")
@@ -167,8 +94,7 @@ def done(
     as_json: AsJson = False,
 ) -> None:
     """Finish a task; its leases are released."""
-    row = ask(rq.TaskDone(agent=agent_or_refuse(agent), task=task, result=result, force=force))
-    _told(row, as_json)
+    carry_out(bodies.done, **locals())
 
 
 @task_app.command("fail")
@@ -183,17 +109,13 @@ def give_up(
     as_json: AsJson = False,
 ) -> None:
     """Give a task back; it is tried again later. With `--blocked`, when that is free."""
-    row = ask(
-        rq.TaskFail(agent=agent_or_refuse(agent), task=task, reason=reason,
-                    blocked=blocked or [], force=force, cwd=os.getcwd())  # noqa: PTH109
-    )
-    _told(row, as_json)
+    carry_out(bodies.fail, **locals())
 
 
 @task_app.command("retry")
 def retry(task: TaskId, as_json: AsJson = False) -> None:
     """Put a dead, failed or cancelled task back."""
-    _told(ask(rq.TaskRetry(task=task)), as_json)
+    carry_out(bodies.retry, **locals())
 
 
 @task_app.command("cancel")
@@ -204,7 +126,7 @@ def cancel(
     as_json: AsJson = False,
 ) -> None:
     """Take a task out of the backlog."""
-    _told(ask(rq.TaskCancel(task=task, reason=reason, force=force)), as_json)
+    carry_out(bodies.cancel, **locals())
 
 
 @task_app.command("import")
@@ -263,11 +185,7 @@ def outcome(
     as_json: AsJson = False,
 ) -> None:
     """Note what came of an attempt at a claimed task, for whoever tries it next."""
-    got = ask(rq.TaskOutcome(agent=agent_or_refuse(agent), task=task, outcome=found, note=note))
-    if as_json:
-        print_json(got)
-    else:
-        say(f"{got.task} {got.state}: round {got.round}, {REMEDIES[got.remedy]}")
+    carry_out(bodies.outcome, **locals())
 
 
 @task_app.command("export")
@@ -284,11 +202,3 @@ def _form(text: str) -> Form:
     return form
 
 
-def _told(row: rq.Task, as_json: bool) -> None:
-    if as_json:
-        print_json(row)
-        return
-    when = f" until {row.not_before}" if row.not_before else ""
-    say(f"{row.task} {row.state}{when}: {row.title}")
-    if row.partial and row.state == "review":
-        say(f"  its changes are kept for a human: `coord review show {row.partial}`")

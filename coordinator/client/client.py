@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -132,7 +131,7 @@ class Client:
         repeatable = not kind.writes or isinstance(request, _REPEATABLE)
         if key is None and not repeatable:
             # The time comes first, so that the coordinator keeps keys of one moment side by side.
-            key = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
+            key = f"{time.time_ns() // 1_000_000:012x}{os.urandom(8).hex()}"
         with self._connection() as wire:
             wire.prepares = self._prepares or kind.writes
             raw = wire.ask(
@@ -178,7 +177,7 @@ class Client:
         Raises:
             Refusal: NAME_TAKEN, with `unique=False`.
         """
-        wanted = self.agent or f"{self._profile}-{os.getpid()}-{secrets.token_hex(2)}"
+        wanted = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
         known = self.call(
             rq.Register(agent=wanted, profile=self._profile, unique=unique, silence_s=silence_s,
                         description=description)

@@ -12,6 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from coordinator import _command
 from coordinator.files.content import write_atomic
 
 log = logging.getLogger("coord.hooks")
@@ -23,8 +24,8 @@ class CoordCommand:
 
     def __init__(self, folder: Path) -> None:
         self._program = folder / NAME
-        script = ('#!/bin/sh\nexport COORD_PROGRAM="$0"\n'
-                  f'exec {shlex.quote(sys.executable)} -P -m coordinator.cli.main "$@"\n')
+        words = shlex.join([sys.executable, "-I", "-S", _command.__file__])
+        script = f'#!/bin/sh\nexport COORD_PROGRAM="$0"\nexec {words} "$@"\n'
         try:
             if not self._program.is_file() or self._program.read_text("utf-8") != script:
                 folder.mkdir(mode=0o700, exist_ok=True)

@@ -23,6 +23,8 @@ BEGIN = b"hook "
 #: In the place of a profile: git asks whether what it would take in is nobody else's
 #: (git_questions.py).
 GIT = "=git"
+#: The same for words that were typed as a command (command_lines.py).
+COMMAND = "=cli"
 #: What a hook says once it has printed its answer.
 TOLD = b"told"
 #: The code of an answer that names other coordinators to ask.

@@ -197,6 +197,10 @@ class RequestRouter:
         """The instant, as ISO text."""
         return iso(self._clock.now_ms())
 
+    def now_ms(self) -> int:
+        """The instant (ms since 1970, UTC)."""
+        return self._clock.now_ms()
+
     def check_open(self) -> None:
         """Whether anything may be asked.
 

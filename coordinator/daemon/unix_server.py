@@ -22,6 +22,7 @@ import msgspec
 
 from coordinator.daemon import hook_protocol
 from coordinator.daemon.agent_hooks import AgentHooks
+from coordinator.daemon.command_lines import CommandLines
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.files import ownership
@@ -67,10 +68,11 @@ _encode, _encode_lines = _encoder.encode, _encoder.encode_lines
 class Conversation(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, router: RequestRouter, guard: AgentHooks, all_of_them: set[Conversation],
-                 ground: Ground) -> None:
+    def __init__(self, router: RequestRouter, guard: AgentHooks, commands: CommandLines,
+                 all_of_them: set[Conversation], ground: Ground) -> None:
         self._router = router
         self._guard = guard
+        self._commands = commands
         self._all = all_of_them
         self._ground = ground
         self._transport: asyncio.Transport | None = None
@@ -181,6 +183,9 @@ class Conversation(asyncio.Protocol):
                     break
                 if hook.profile == hook_protocol.GIT:
                     self._guard.git.ask(hook.token, payload, self._print, self._peer)
+                    continue
+                if hook.profile == hook_protocol.COMMAND:
+                    self._commands.ask(hook.token, payload, self._print, self._peer, self._gone)
                     continue
                 self._guard.hook(hook.profile, hook.token, payload, self._print,
                                  confirms=hook.confirms, caller=self._peer)
@@ -335,6 +340,7 @@ class UnixServer:
     ) -> None:
         self._router = router
         self._guard = guard
+        self._commands = CommandLines(router, ground)
         self._ground = ground
         self.path = path
         self._open: set[Conversation] = set()
@@ -386,4 +392,4 @@ class UnixServer:
 
     def _converse(self) -> Conversation:
         self._came += 1
-        return Conversation(self._router, self._guard, self._open, self._ground)
+        return Conversation(self._router, self._guard, self._commands, self._open, self._ground)

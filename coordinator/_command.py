@@ -1,0 +1,217 @@
+"""The `coord` command, as far as the coordinator does the work: words out, finished text in.
+
+An agent types `coord lock …` all day, so this costs one interpreter start and little else: only
+modules that are built into the interpreter. What the coordinator does not answer (no coordinator,
+another version of it, a command that needs a terminal or this machine, words that it does not
+understand) is left to the program itself, `coordinator.cli.main`, which takes this process over.
+
+Run by the `coord` script, and by `.coord/bin/coord`. Decides nothing, parses nothing.
+"""
+
+import sys
+
+try:
+    import _socket as socket
+    import posix as system
+except ImportError:  # not Linux: slower, the same (mypy takes one name for one module only)
+    import os as system  # type: ignore[no-redef]
+    import socket  # type: ignore[no-redef]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing
+
+#: The exit code of an answer that says: do it yourself.
+NOT_SERVED = 250
+#: How long an answer is waited for (seconds); a command with `--wait` waits as long as it takes.
+PATIENCE_S = 130.0
+#: Words by which it is known at once that the coordinator is not asked.
+_OWN = ("--version", "-V", "--install-completion", "--show-completion", "init", "up", "down",
+        "serve", "doctor", "launch", "run", "bench", "mcp", "hook", "guard")
+
+
+def main() -> int:
+    """The exit code. Does not return where the program itself takes over."""
+    words = sys.argv[1:]
+    if words and words[-1] in ("--help", "-h") and (width() or 80) >= 80:
+        text = helped(" ".join(words[:-1]))
+        if text:
+            say(1, text.encode())
+            return 0
+    if not words or words[0] in _OWN or "--help" in words or "-h" in words:
+        return itself()
+    key = b""
+    try:
+        path = found()
+        if path is None:
+            return itself()
+        link = hook("_hook.py")["connected"](path, PATIENCE_S)
+        if "--wait" in words or any(word.startswith("--wait=") for word in words):
+            link.settimeout(None)
+        key = once()
+        frame, token = said(words, key), setting(b"COORD_AGENT_TOKEN") or b"-"
+        link.sendall(b"hook =cli %b %d\n%b" % (token, len(frame), frame))
+        code, out, err = answered(link)
+    except (OSError, ValueError):
+        # Nobody is there, or it was killed in the middle: the same is asked again under the same
+        # key, and takes effect once.
+        return itself(key)
+    if code == NOT_SERVED:
+        return itself()
+    say(1, out)
+    say(2, err)
+    return code
+
+
+def found() -> "str | None":
+    """The socket of the coordinator that is meant."""
+    given = setting(b"COORD_SOCKET")
+    if given:
+        return given.decode("utf-8", "surrogateescape")
+    seldom = hook("_hook_seldom.py")
+    root = setting(b"COORD_ROOT")
+    if root:
+        system.stat(root + b"/.coord/")
+        path: str = seldom["_socket_of"](root.decode("utf-8", "surrogateescape"))
+        return path
+    around: str | None = seldom["find"]()
+    return around
+
+
+def said(words: "list[str]", key: bytes) -> bytes:
+    """What the coordinator is told: the program that asks, where, for whom, and the words."""
+    program = setting(b"COORD_PROGRAM")
+    user = b""
+    for name in (b"LOGNAME", b"USER", b"LNAME", b"USERNAME"):
+        user = user or setting(name)
+    fields = [
+        stamp().encode(), system.getcwdb(), setting(b"COORD_AGENT"),
+        program if program and not on_path() else b"", b"%d" % (width() or 0) if width() else b"",
+        b"%d" % system.getpid(), user, key,
+    ]
+    return b"\0".join(fields + [word.encode("utf-8", "surrogateescape") for word in words])
+
+
+def stamp() -> str:
+    """Which program this is: this very file, as it was installed."""
+    found = system.stat(__file__)
+    return "%d %d %d" % (found.st_dev, found.st_ino, found.st_mtime_ns)
+
+
+def once() -> bytes:
+    """An idempotency key: the time comes first."""
+    import time
+
+    return b"%012x%b" % (time.time_ns() // 1_000_000, system.urandom(8).hex().encode())
+
+
+def answered(link: socket.socket) -> "tuple[int, bytes, bytes]":
+    """The answer, whole.
+
+    Raises:
+        OSError: it did not come.
+    """
+    got = b""
+    while b"\n" not in got:
+        got += _more(link)
+    head, _, rest = got.partition(b"\n")
+    code, out, err = [int(part) for part in head.split(b" ")]
+    parts, have = [rest], len(rest)
+    while have < out + err:
+        parts.append(_more(link))
+        have += len(parts[-1])
+    rest = b"".join(parts)
+    return code, rest[:out], rest[out : out + err]
+
+
+def _more(link: socket.socket) -> bytes:
+    more = link.recv(262_144)
+    if not more:
+        raise OSError("the coordinator hung up")
+    return more
+
+
+def width() -> int:
+    """Signs in a line: of the terminal, or as $COLUMNS says; 0: a pipe."""
+    given = setting(b"COLUMNS")
+    if given.isdigit() and int(given):
+        return int(given)
+    if not system.isatty(1):
+        return 0
+    try:
+        return system.get_terminal_size(1).columns or 80
+    except OSError:
+        return 80
+
+
+def on_path() -> bool:
+    """Whether `coord` can be typed as it is."""
+    for folder in setting(b"PATH").split(b":"):
+        try:
+            if folder and system.stat(folder + b"/coord").st_mode & 0o111:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def setting(name: bytes) -> bytes:
+    """A variable of the environment; empty if it is not set."""
+    value: object = system.environ.get(named(name))
+    return value if isinstance(value, bytes) else str(value or "").encode("utf-8", "replace")
+
+
+def named(name: bytes) -> "typing.Any":
+    """As the environment has it: posix keeps it in bytes; os, where it stands in, in text."""
+    return name.decode() if system.__name__ == "os" else name
+
+
+def helped(name: str) -> str:
+    """The help of a command; empty where it is not known."""
+    with open(__file__.rpartition("/")[0] + "/commands/help.txt", encoding="utf-8") as file:
+        for part in file.read().split("\f")[1:]:
+            title, _, text = part.partition("\n")
+            if title == name:
+                return text
+    return ""
+
+
+def hook(name: str) -> "dict[str, typing.Any]":
+    """What a file beside this one defines; compiled once."""
+    from _frozen_importlib_external import SourceFileLoader
+
+    names: dict[str, typing.Any] = {"__name__": name[:-3]}
+    path = __file__.rpartition("/")[0] + "/" + name
+    code: typing.Any = SourceFileLoader(name[:-3], path).get_code(name[:-3])
+    exec(code, names)
+    return names
+
+
+def itself(key: bytes = b"") -> "typing.NoReturn":
+    """The program takes this process over. `key`: what was asked already was asked under it."""
+    program = [sys.executable, "-P", "-m", "coordinator.cli.main", *sys.argv[1:]]
+    if not key:
+        system.execv(program[0], program)
+    system.execve(program[0], program, {**system.environ, named(b"COORD_IDEMPOTENCY_KEY"): key})
+
+
+def say(descriptor: int, text: bytes) -> None:
+    """All of `text`, however little the pipe takes at once."""
+    while text:
+        text = text[system.write(descriptor, text) :]
+
+
+def run() -> None:
+    """`coord …`; never returns."""
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        code = 130
+        say(2, b"coord: interrupted\n")
+    except BrokenPipeError:
+        code = 141
+    system._exit(code)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,109 @@
+"""What is made from the program's own definition, for those who do without the program: the table
+of options (`coordinator/commands/table.py`), and the help of each command
+(`coordinator/commands/help.txt`). Written by `make docs`, checked in CI.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import io
+import os
+from collections.abc import Iterator
+from pprint import pformat
+from typing import Any, get_type_hints
+from unittest.mock import patch
+
+import typer
+
+from coordinator.cli import app, main
+from coordinator.commands.listing import COMMANDS
+
+#: Options that need the program itself: it goes on printing.
+PROGRAMS_OWN = {"events": {"follow"}}
+#: Signs in a line of help.
+HELP_COLUMNS = 80
+_MADE = "Made by `make docs` from the program's own definition; do not edit."
+
+
+def program() -> Any:
+    """The whole program, with all its commands."""
+    for name in main.COMMANDS:
+        importlib.import_module(f"coordinator.cli.{name}")
+    root: Any = typer.main.get_command(app.app)
+    words = [word for words in main.COMMANDS.values() for word in words]
+    words.sort(key=lambda word: hasattr(root.commands[word], "commands"))  # as a start orders them
+    root.commands = {word: root.commands[word] for word in words}
+    return root
+
+
+def leaves(group: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """All commands and groups, by the words that they are typed with."""
+    for word, command in sorted(group.commands.items()):
+        full = f"{name} {word}".strip()
+        yield full, command
+        if hasattr(command, "commands"):
+            yield from leaves(command, full)
+
+
+def table() -> str:
+    """The options of the commands that need no terminal, as a module."""
+    known = dict(leaves(program()))
+    told = {name: _options(name, known[name]) for name in COMMANDS}
+    return (
+        f'"""Options of the commands that need no terminal.\n\n{_MADE}\n"""\n\n'
+        "from __future__ import annotations\n\nfrom typing import Any\n\n# fmt: off\n"
+        f"TABLE: dict[str, dict[str, Any]] = {pformat(told, width=99, sort_dicts=False)}\n"
+    )
+
+
+def _options(name: str, command: Any) -> dict[str, Any]:
+    hints = get_type_hints(command.callback)
+    signature = inspect.signature(command.callback)
+    defaults = {one.name: one.default for one in signature.parameters.values()}
+    options: dict[str, tuple[str, str, Any]] = {}
+    arguments: list[tuple[str, bool, bool]] = []
+    required: list[str] = []
+    for one in command.params:
+        if one.name not in defaults or one.name in PROGRAMS_OWN.get(name, ()):
+            continue
+        kind = _kind(hints[one.name])
+        if type(one).__name__.endswith("Argument"):
+            arguments.append((one.name, one.nargs == -1, bool(one.required)))
+        elif one.is_flag:
+            options.update(dict.fromkeys(one.opts, (one.name, "flag", True)))
+            options.update(dict.fromkeys(one.secondary_opts, (one.name, "flag", False)))
+        else:
+            means = "many" if one.multiple else "one"
+            options.update(dict.fromkeys(one.opts, (one.name, kind, means)))
+            if one.required:
+                required.append(one.name)
+    return {
+        "arguments": arguments, "options": options, "required": required,
+        "defaults": {key: None if value is inspect.Parameter.empty else value
+                     for key, value in defaults.items()},
+    }
+
+
+def _kind(hint: Any) -> str:
+    words = str(hint)
+    return "float" if "float" in words else "int" if "int" in words else "text"
+
+
+def help_texts() -> str:
+    """The help of each command: form feed, its words, a line each for the rest."""
+    names = ["", *(name for name, _ in leaves(program()))]
+    with patch.dict(os.environ, {"COLUMNS": str(HELP_COLUMNS)}):
+        return "".join(f"\f{name}\n{_help(name)}" for name in names)
+
+
+def _help(name: str) -> str:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        app.app([*name.split(), "--help"], prog_name="coord", standalone_mode=False)
+    return said.getvalue()
+
+
+#: Files of the package that are made, below its folder.
+FILES = {"commands/table.py": table, "commands/help.txt": help_texts}

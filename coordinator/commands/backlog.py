@@ -1,0 +1,211 @@
+"""`coord task …`: the backlog by hand."""
+
+from __future__ import annotations
+
+from coordinator.commands.lists import columns
+from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.words import requests as rq
+
+#: What follows from an outcome, in words.
+REMEDIES = {
+    "none": "written",
+    "widen": "more is leased",
+    "escalate": "the whole file is leased",
+    "afresh": "made afresh",
+    "correct": "to be corrected",
+    "person": "a person is next",
+}
+
+
+def add(
+    shell: Shell,
+    *,
+    title: str,
+    prompt: str,
+    file: list[str] | None,
+    after: list[str] | None,
+    priority: int,
+    attempts: int | None,
+    as_json: bool,
+) -> Asking:
+    """Add one task."""
+    made = yield from ask(
+        rq.TaskAdd(
+            title=title,
+            prompt=prompt,
+            resources=file or [],
+            after=after or [],
+            priority=priority,
+            attempts_max=attempts,
+            cwd=shell.cwd,
+        )
+    )
+    if as_json:
+        shell.json(made)
+    else:
+        shell.say(f"{made.task} {made.state}: {made.title}")
+
+
+def listing(shell: Shell, *, state: str | None, limit: int, as_json: bool) -> Asking:
+    """The backlog in order of arrival."""
+    found = yield from ask(rq.Tasks(state=state, limit=limit))
+    if as_json:
+        shell.json(found)
+        return
+    if not found.items:
+        shell.say("The backlog is empty." if state is None else f"No task is {state}.")
+        return
+    rows = [
+        (row.task, row.state, row.title, row.claimed_by or " ".join(row.resources))
+        for row in found.items
+    ]
+    for line in columns(("task", "state", "title", "by / resources"), rows, "==~/", shell.width):
+        shell.say(line)
+    if found.next:
+        shell.say(f"… more; `coord task list --limit {limit * 10}`")
+
+
+def show(shell: Shell, *, task: str, as_json: bool) -> Asking:
+    """One task, and who holds what it needs."""
+    row = yield from ask(rq.TaskShow(task=task))
+    if as_json:
+        shell.json(row)
+        return
+    shell.say(
+        f"{row.task}  {row.state}  priority {row.priority}  "
+        f"attempt {row.attempts} of {row.attempts_max}"
+    )
+    shell.say(row.title)
+    if row.explanation:
+        shell.say(f"  {row.explanation}")
+    for name, value in (
+        ("resources", ", ".join(row.resources)),
+        ("after", ", ".join(row.after)),
+        ("claimed by", row.claimed_by),
+        ("until", row.claim_until),
+        ("partial work", row.partial),
+        ("result", row.result),
+    ):
+        if value:
+            shell.say(f"  {name}: {value}")
+    for one in row.tried:
+        stale = sum(region.stale is True for region in one.regions)
+        names = ", ".join(region.resource for region in one.regions)
+        since = f" ({stale} changed since)" if stale else ""
+        shell.say(
+            f"  tried {one.n}: {one.outcome}, {REMEDIES[one.remedy]}  "
+            f"{one.at[11:16]}Z {one.agent}: {names}{since}"
+        )
+    if row.prompt:
+        shell.say("")
+        shell.say(row.prompt)
+
+
+def claim(
+    shell: Shell,
+    *,
+    task: str | None,
+    agent: str | None,
+    ttl: str | None,
+    wait: str | None,
+    as_json: bool,
+) -> Asking:
+    """Take a task and all its leases at once."""
+    got = yield from ask(
+        rq.TaskClaim(
+            agent=(yield from shell.acting(agent)),
+            task=task,
+            ttl_s=seconds(ttl),
+            wait_s=seconds(wait) or 0.0,
+        )
+    )
+    if as_json:
+        shell.json(got)
+        return
+    shell.say(f"{got.task.task} is yours until {got.task.claim_until}: {got.task.title}")
+    for lease in got.leases:
+        shell.say(f"  leased {lease.resource} ({lease.mode})")
+    if got.task.prompt:
+        shell.say("")
+        shell.say(got.task.prompt)
+    for quote in got.excerpts:
+        shell.say("")
+        shell.say(f"context archive {quote['section']} {quote['title']} ({quote['source']})")
+        shell.say(f"  {quote['text']}")
+    if got.partial:
+        shell.say("")
+        shell.say(f"Another agent began it ({got.partial.review}): {got.partial.summary}")
+        shell.say(got.partial.diff)
+    for warning in got.warnings:
+        shell.say(f"warning: {warning}")
+    mine = f" --agent {agent}" if agent else ""
+    shell.say("")
+    shell.say(f"next: coord task done {got.task.task}{mine} --result 'what came of it'")
+    shell.say(f"      coord task fail {got.task.task}{mine} --reason 'why', if you cannot")
+
+
+def done(
+    shell: Shell, *, task: str, agent: str | None, result: str, force: bool, as_json: bool
+) -> Asking:
+    """Finish a task; its leases are released."""
+    row = yield from ask(
+        rq.TaskDone(agent=(yield from shell.acting(agent)), task=task, result=result, force=force)
+    )
+    _told(shell, row, as_json)
+
+
+def fail(
+    shell: Shell,
+    *,
+    task: str,
+    agent: str | None,
+    reason: str,
+    blocked: list[str] | None,
+    force: bool,
+    as_json: bool,
+) -> Asking:
+    """Give a task back; it is tried again later. With `--blocked`, when that is free."""
+    row = yield from ask(
+        rq.TaskFail(
+            agent=(yield from shell.acting(agent)),
+            task=task,
+            reason=reason,
+            blocked=blocked or [],
+            force=force,
+            cwd=shell.cwd,
+        )
+    )
+    _told(shell, row, as_json)
+
+
+def retry(shell: Shell, *, task: str, as_json: bool) -> Asking:
+    """Put a dead, failed or cancelled task back."""
+    _told(shell, (yield from ask(rq.TaskRetry(task=task))), as_json)
+
+
+def cancel(shell: Shell, *, task: str, reason: str, force: bool, as_json: bool) -> Asking:
+    """Take a task out of the backlog."""
+    _told(shell, (yield from ask(rq.TaskCancel(task=task, reason=reason, force=force))), as_json)
+
+
+def outcome(
+    shell: Shell, *, task: str, found: str, note: str, agent: str | None, as_json: bool
+) -> Asking:
+    """Note what came of an attempt at a claimed task, for whoever tries it next."""
+    got = yield from ask(
+        rq.TaskOutcome(agent=(yield from shell.acting(agent)), task=task, outcome=found, note=note)
+    )
+    if as_json:
+        shell.json(got)
+    else:
+        shell.say(f"{got.task} {got.state}: round {got.round}, {REMEDIES[got.remedy]}")
+
+
+def _told(shell: Shell, row: rq.Task, as_json: bool) -> None:
+    if as_json:
+        shell.json(row)
+        return
+    when = f" until {row.not_before}" if row.not_before else ""
+    shell.say(f"{row.task} {row.state}{when}: {row.title}")
+    if row.partial and row.state == "review":
+        shell.say(f"  its changes are kept for a human: `coord review show {row.partial}`")

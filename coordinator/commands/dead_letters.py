@@ -1,0 +1,70 @@
+"""`coord dead …`: what was given up until a person acts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from coordinator.commands.lists import ago, columns
+from coordinator.commands.shell import Asking, Shell, ask
+from coordinator.words import requests as rq
+
+
+def listing(shell: Shell, *, kind: str | None, as_json: bool) -> Asking:
+    """Tasks, changes of keys and steps that were given up, the newest first."""
+    found = yield from ask(rq.Dead(kind=kind, limit=1000))
+    if as_json:
+        shell.json(found)
+        return
+    if not found.items:
+        shell.say("Nothing was given up.")
+        return
+    now = shell.now_ms
+    rows = [
+        (
+            one.id,
+            one.kind,
+            one.what,
+            one.agent or "",
+            str(one.attempts),
+            ago(one.since, now),
+            one.why,
+        )
+        for one in found.items
+    ]
+    heads = ("id", "kind", "what", "agent", "tries", "since", "why")
+    for line in columns(heads, rows, "==/===~", shell.width):
+        shell.say(line)
+
+
+def show(shell: Shell, *, letter: str, as_json: bool) -> Asking:
+    """One of them, whole."""
+    found = yield from ask(rq.DeadShow(id=letter))
+    if as_json:
+        shell.json(found)
+        return
+    by = f" by {found.agent}" if found.agent else ""
+    shell.say(f"{found.id}  {found.kind}: {found.what}{by}")
+    shell.say(f"given up at {found.since} after {found.attempts} tries: {found.why or 'no reason'}")
+    shell.say(msgspec.json.format(bytes(found.content), indent=2).decode())
+    shell.say(f"  next: coord dead retry {found.id}, or coord dead drop {found.id}")
+
+
+def retry(shell: Shell, *, letters: list[str], as_json: bool) -> Asking:
+    """Let them be tried again, from the first attempt on."""
+    yield from _each(shell, [rq.DeadRetry(id=one) for one in letters], "is tried again", as_json)
+
+
+def drop(shell: Shell, *, letters: list[str], as_json: bool) -> Asking:
+    """Give them up for good; whoever had asked is told."""
+    yield from _each(shell, [rq.DeadDrop(id=one) for one in letters], "is dropped", as_json)
+
+
+def _each(
+    shell: Shell, requests: list[rq.DeadRetry] | list[rq.DeadDrop], did: str, as_json: bool
+) -> Asking:
+    for request in requests:
+        told = yield from ask(request)
+        if as_json:
+            shell.json(told)
+        else:
+            shell.say(f"{told.id} {did}: {told.what}")

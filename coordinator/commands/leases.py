@@ -1,0 +1,167 @@
+"""`coord lock`, `unlock`, `renew`, `locks`: leases by hand."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from coordinator.commands.lists import ago, columns, left
+from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+
+def lock(
+    shell: Shell,
+    *,
+    resources: list[str],
+    agent: str | None,
+    ttl: str | None,
+    mode: str,
+    description: str,
+    task: str | None,
+    wait: str | None,
+    priority: int,
+    retry: bool,
+    new: bool,
+    as_json: bool,
+) -> Asking:
+    """Lease resources for an agent, all or none."""
+    if mode not in ("exclusive", "shared"):
+        raise Refusal(Code.INVALID, f"--mode is exclusive or shared, not {mode!r}.")
+    chosen: Literal["exclusive", "shared"] = "shared" if mode == "shared" else "exclusive"
+    got = yield from ask(
+        rq.Acquire(
+            agent=(yield from shell.acting(agent)),
+            resources=resources,
+            mode=chosen,
+            ttl_s=seconds(ttl),
+            description=description,
+            task=task,
+            wait_s=seconds(wait) or 0.0,
+            priority=priority,
+            retry=retry,
+            cwd=shell.cwd,
+            new=new,
+        )
+    )
+    if as_json:
+        shell.json(got)
+        return
+    now = shell.now_ms
+    for lease in got.leases:
+        again = " (held already, renewed)" if lease.reentrant else ""
+        shell.say(
+            f"{lease.resource}  {lease.mode}  {lease.locked_by}  for {left(lease.expires_at, now)}"
+            f"  token {lease.fencing_token}{again}"
+        )
+    for warning in got.warnings:
+        shell.say(f"warning: {warning}")
+
+
+def unlock(
+    shell: Shell,
+    *,
+    resources: list[str] | None,
+    agent: str | None,
+    force: bool,
+    acquisition: str | None,
+    as_json: bool,
+) -> Asking:
+    """Release leases. `--force` overrides, is recorded, and its holder is told."""
+    if not resources and not acquisition:
+        raise Refusal(Code.INVALID, "Name what to release.", next="`coord locks` lists it.")
+    done = yield from ask(
+        rq.Release(
+            agent=(yield from shell.acting(agent)),
+            resources=resources or [],
+            acquisition_id=acquisition,
+            force=force,
+            cwd=shell.cwd,
+        )
+    )
+    if as_json:
+        shell.json(done)
+        return
+    for lease in done.released:
+        shell.say(f"released {lease.resource} ({lease.locked_by})")
+
+
+def renew(
+    shell: Shell, *, resources: list[str] | None, agent: str | None, ttl: str | None, as_json: bool
+) -> Asking:
+    """Extend leases from now, never past max_hold."""
+    done = yield from ask(
+        rq.Renew(
+            agent=(yield from shell.acting(agent)),
+            resources=resources or [],
+            ttl_s=seconds(ttl),
+            cwd=shell.cwd,
+        )
+    )
+    if as_json:
+        shell.json(done)
+        return
+    for lease in done.leases:
+        shell.say(f"{lease.resource} until {lease.expires_at}")
+    if not done.leases:
+        shell.say("It holds nothing.")
+
+
+def locks(
+    shell: Shell, *, resource: str | None, agent: str | None, waiting: bool, as_json: bool
+) -> Asking:
+    """Who holds what, for how long, and who waits."""
+    found = yield from ask(rq.Locks(agent=agent, resource=resource, cwd=shell.cwd))
+    if waiting:
+        _line(shell, found, as_json)
+        return
+    if as_json:
+        shell.json(found)
+        return
+    if not found.items and not found.waiters:
+        shell.say("Nothing is leased.")
+        return
+    now = shell.now_ms
+    rows = [
+        (
+            lease.resource,
+            lease.mode,
+            lease.locked_by,
+            left(lease.expires_at, now),
+            " ".join(p for p in (lease.task or "", lease.description) if p),
+        )
+        for lease in found.items
+    ]
+    for line in columns(("resource", "mode", "holder", "left", "for"), rows, "/=/=~", shell.width):
+        shell.say(line)
+    for waiter in found.waiters:
+        shell.say(
+            f"waiting {waiter.position}. {waiter.agent} for {', '.join(waiter.resources)} "
+            f"since {ago(waiter.asked_at, now)} ({waiter.acquisition_id})"
+        )
+
+
+def _line(shell: Shell, found: rq.LockList, as_json: bool) -> None:
+    """Who stands in line, for what, behind whom."""
+    if as_json:
+        shell.json({"waiters": found.waiters})
+        return
+    if not found.waiters:
+        shell.say("Nobody stands in line.")
+        return
+    now = shell.now_ms
+    rows = [
+        (
+            str(one.position),
+            one.acquisition_id,
+            one.agent,
+            ", ".join(one.resources),
+            ", ".join(one.held_by),
+            ago(one.asked_at, now),
+            one.description,
+        )
+        for one in found.waiters
+    ]
+    heads = ("#", "id", "agent", "waits for", "held by", "since", "for")
+    for line in columns(heads, rows, "===/==~", shell.width):
+        shell.say(line)

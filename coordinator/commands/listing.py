@@ -1,0 +1,60 @@
+"""The commands that are carried out without a terminal, by the words that they are typed with.
+
+Their options are told by the program itself (`coordinator.cli`); `table` is made from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator.commands import (
+    backlog,
+    dead_letters,
+    leases,
+    limits,
+    messages,
+    requests,
+    reviews,
+    signals,
+    story,
+)
+from coordinator.commands.shell import Asking
+
+#: What a command is carried out by: it is given a `Shell`, and its parameters by name.
+Body = Callable[..., Asking]
+COMMANDS: dict[str, Body] = {
+    "lock": leases.lock,
+    "unlock": leases.unlock,
+    "renew": leases.renew,
+    "locks": leases.locks,
+    "task add": backlog.add,
+    "task list": backlog.listing,
+    "task show": backlog.show,
+    "task claim": backlog.claim,
+    "task done": backlog.done,
+    "task fail": backlog.fail,
+    "task retry": backlog.retry,
+    "task cancel": backlog.cancel,
+    "task outcome": backlog.outcome,
+    "request file": requests.file,
+    "request list": requests.listing,
+    "request approve": requests.approve,
+    "request narrow": requests.narrow,
+    "request coexist": requests.coexist,
+    "request reject": requests.reject,
+    "request withdraw": requests.withdraw,
+    "signal add": signals.add,
+    "signal list": signals.listing,
+    "tell": messages.tell,
+    "messages": messages.messages,
+    "limit": limits.limit,
+    "dead list": dead_letters.listing,
+    "dead show": dead_letters.show,
+    "dead retry": dead_letters.retry,
+    "dead drop": dead_letters.drop,
+    "review list": reviews.listing,
+    "events": story.events,
+    "explain": story.explain,
+    "archive search": story.search,
+    "archive show": story.section,
+}

@@ -1,0 +1,107 @@
+"""`coord tell` and `coord messages`: what agents and people say to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from coordinator.commands.lists import ago, in_line, wrapped
+from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.words import requests as rq
+
+#: Whom a person speaks as, and is spoken to as.
+HUMAN = "human"
+#: Messages that one page of a person's unread ones has.
+PAGE = 1000
+
+
+def tell(
+    shell: Shell,
+    *,
+    who: str,
+    text: list[str],
+    agent: str | None,
+    task: str | None,
+    reply: str | None,
+    as_json: bool,
+) -> Asking:
+    """Say something to an agent, to all, or to a person. Agents hear it with their next call."""
+    done = yield from ask(
+        rq.MessageSend(
+            agent=agent or (yield from _agent(shell)) or HUMAN,
+            to=who,
+            text=" ".join(text),
+            task=task,
+            reply_to=reply,
+        )
+    )
+    if as_json:
+        shell.json(done)
+        return
+    hears = ", ".join(done.told) or "a person, who is told by `coord status`,"
+    shell.say(f"{done.message.message}  {hears} {'hear' if len(done.told) > 1 else 'hears'} of it.")
+    if done.left_out:
+        shell.say(f"Not told, for they have too many unread: {', '.join(done.left_out)}")
+
+
+def messages(
+    shell: Shell,
+    *,
+    search: str | None,
+    task: str | None,
+    thread: str | None,
+    since: str | None,
+    human: bool,
+    peek: bool,
+    agent: str | None,
+    limit: int,
+    as_json: bool,
+) -> Asking:
+    """What was said, the newest last."""
+    own = agent or (yield from _agent(shell))
+    narrowed = bool(search or task or thread or since)
+    reader = HUMAN if human else own if not (task or thread) else None
+    request = rq.Messages(
+        reader=reader,
+        task=task,
+        thread=thread,
+        search=search,
+        since_s=seconds(since),
+        limit=PAGE if human and not narrowed else limit,
+        unread=human and not narrowed,
+    )
+    found = yield from ask(request)
+    if human and not narrowed and not found.items:  # all is read: then what there was
+        found = yield from ask(rq.Messages(reader=HUMAN, limit=limit))
+    if as_json:
+        shell.json(found)
+    else:
+        _show(shell, found)
+    unread = [int(one.message[2:]) for one in found.items if one.unread]
+    if human and not narrowed and unread and not (peek or own or found.next):
+        yield from ask(rq.MessagesSee(up_to=max(unread)))
+
+
+def _show(shell: Shell, found: rq.MessageList) -> None:
+    if not found.items:
+        shell.say("Nothing was said.")
+        return
+    now = shell.now_ms
+    for one in found.items:
+        about = f"  {one.task}" if one.task else ""
+        answers = f"  answers {one.reply_to}" if one.reply_to else ""
+        new = "  new" if one.unread else ""
+        shell.say(
+            in_line(
+                f"{one.message}  {one.sender} to {one.to}  {ago(one.sent_at, now)}"
+                f"{about}{answers}{new}"
+            )
+        )
+        for line in one.text.splitlines():
+            for part in wrapped(in_line(line), shell.width, 5):
+                shell.say(part)
+
+
+def _agent(shell: Shell) -> Generator[rq.Request[Any], Any, str | None]:
+    """The agent in whose session this is typed; None: a person types it."""
+    return shell.agent or (yield from shell.agent_around())

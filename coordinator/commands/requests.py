@@ -1,0 +1,152 @@
+"""`coord request …`: ask a holder to let go; answer who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.commands.lists import ago, columns, in_line, wrapped
+from coordinator.commands.shell import Asking, Shell, ask, one_of
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+STATES = ("pending", "approved", "narrowed", "coexisting", "rejected", "withdrawn", "all")
+
+
+def file(
+    shell: Shell,
+    *,
+    resource: str,
+    reason: str,
+    agent: str | None,
+    holder: str | None,
+    mode: str,
+    as_json: bool,
+) -> Asking:
+    """Ask whoever holds a resource to release it, and stand in line for it."""
+    if mode not in ("exclusive", "shared"):
+        raise Refusal(Code.INVALID, f"--mode is exclusive or shared, not {mode!r}.")
+    made = yield from ask(
+        rq.RequestFile(
+            agent=(yield from shell.acting(agent)),
+            resource=resource,
+            reason=reason,
+            holder=holder,
+            mode="shared" if mode == "shared" else "exclusive",
+            cwd=shell.cwd,
+        )
+    )
+    if as_json:
+        shell.json(made)
+        return
+    shell.say(f"{made.request}  {made.holder} is asked to release {made.resource}")
+    shell.say("You stand in line for it, and are told the answer. Do other work meanwhile.")
+
+
+def listing(shell: Shell, *, state: str, agent: str | None, as_json: bool) -> Asking:
+    """What waits for a holder's answer."""
+    which = one_of(state, STATES, f"No request is ever {state!r}")
+    found = yield from ask(rq.Requests(state=which, agent=agent))
+    if as_json:
+        shell.json(found)
+        return
+    if not found.items:
+        shell.say("Nobody waits for an answer." if state == "pending" else "There is none.")
+        return
+    now = shell.now_ms
+    for row in found.items:
+        heads = [
+            (
+                row.request,
+                f"{row.status} {ago(row.responded_at or row.requested_at, now)}",
+                row.requested_by,
+                f"asks {row.holder}",
+                row.resource,
+            )
+        ]
+        shell.say(columns(("", "", "", "", ""), heads, "==~~/", shell.width)[1])
+        said = [row.reason]
+        if row.responded_by:
+            by = f"{row.responded_by} (override)" if row.override else row.responded_by
+            said.append(f"{row.status} by {by}" + (f": {row.answer}" if row.answer else ""))
+        elif row.releases not in ([], [row.resource]):
+            said.append(f"approving releases {', '.join(row.releases)}")
+        for line in said:
+            for part in wrapped(in_line(line), shell.width, 5):
+                shell.say(part)
+
+
+def approve(
+    shell: Shell, *, request: str, agent: str | None, force: bool, answer: str, as_json: bool
+) -> Asking:
+    """Release it, and grant it to whoever asked, in one step."""
+    yield from _answer(shell, request, "approve", agent, force, answer, as_json)
+
+
+def narrow(
+    shell: Shell,
+    *,
+    request: str,
+    keep: list[str],
+    agent: str | None,
+    force: bool,
+    answer: str,
+    as_json: bool,
+) -> Asking:
+    """Keep parts of what you hold, and grant what is asked to whoever asked, in one step."""
+    yield from _answer(shell, request, "narrow", agent, force, answer, as_json, keep)
+
+
+def coexist(
+    shell: Shell, *, request: str, agent: str | None, force: bool, answer: str, as_json: bool
+) -> Asking:
+    """Share it with whoever asked: both write it, one edit at a time, and are told of each."""
+    yield from _answer(shell, request, "coexist", agent, force, answer, as_json)
+
+
+def reject(
+    shell: Shell, *, request: str, agent: str | None, force: bool, answer: str, as_json: bool
+) -> Asking:
+    """Keep it, and say why."""
+    yield from _answer(shell, request, "reject", agent, force, answer, as_json)
+
+
+def _answer(
+    shell: Shell,
+    request: str,
+    verdict: rq.UnlockVerdict,
+    agent: str | None,
+    force: bool,
+    answer: str,
+    as_json: bool,
+    keep: Sequence[str] = (),
+) -> Asking:
+    who = agent or shell.user if force else (yield from shell.acting(agent))
+    done = yield from ask(
+        rq.RequestAnswer(
+            agent=who,
+            request=request,
+            verdict=verdict,
+            answer=answer,
+            force=force,
+            keep=list(keep),
+            cwd=shell.cwd if keep else None,
+        )
+    )
+    if as_json:
+        shell.json(done)
+    else:
+        shell.say(f"{done.unlock.request} {done.unlock.status}. {done.message}")
+
+
+def withdraw(shell: Shell, *, request: str, agent: str | None, as_json: bool) -> Asking:
+    """Take your request back, and leave the line."""
+    done = yield from ask(
+        rq.RequestWithdraw(agent=(yield from shell.acting(agent)), request=request)
+    )
+    if as_json:
+        shell.json(done)
+    else:
+        shell.say(
+            f"{done.request} withdrawn; {done.requested_by} stands in line for "
+            f"{done.resource} no more."
+        )

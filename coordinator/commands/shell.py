@@ -1,0 +1,158 @@
+"""The shell that a command was typed in, as far as a command may know it; and what it says there.
+
+Commands are generators of requests (`Asking`): whoever carries one out asks them, and prints what
+was said. Knows no terminal and no connection.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from coordinator.words import requests as rq
+from coordinator.words import texts
+from coordinator.words.refusals import HELD, Code, Refusal
+
+R = TypeVar("R")
+#: Asks by yielding; is sent the reply, or a `Refusal` is raised in it.
+Asking = Generator[rq.Request[Any], Any, None]
+#: What `coord` is followed by where a person or an agent is told to type it.
+_TYPED = re.compile(r"(`|next: )coord ")
+
+
+@dataclass(slots=True)
+class Shell:
+    """Where a command was typed.
+
+    Attributes:
+        cwd: the working directory, absolute.
+        now_ms: the instant (ms since 1970, UTC).
+        agent: $COORD_AGENT; None: not set.
+        pid: the process that asks: an agent's session is known by it.
+        user: the person at the keyboard, for records.
+        width: signs in a line of the terminal; None: a pipe, which gets whole values.
+        program: what to type in place of `coord`, where that is not on PATH.
+    """
+
+    cwd: str
+    now_ms: int
+    agent: str | None = None
+    pid: int = 0
+    user: str = "operator"
+    width: int | None = None
+    program: str | None = None
+    _lines: list[tuple[bool, str]] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        """One line of plain text on standard output, never wrapped."""
+        self._lines.append((True, texts.harmless(self._as_typed(text)) + "\n"))
+
+    def complain(self, text: str) -> None:
+        """One line on standard error."""
+        self._lines.append((False, texts.harmless(self._as_typed(text)) + "\n"))
+
+    def json(self, value: Any) -> None:
+        """A reply as indented JSON; what could deceive on a terminal is escaped."""
+        plain = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+        self._lines.append((True, texts.in_json(plain) + "\n"))
+
+    def refused(self, refusal: Refusal, as_json: bool) -> int:
+        """Say a refusal; the exit code that goes with it."""
+        if as_json:
+            self.json({"error": refusal.body()})
+        self.complain(f"coord: {refusal.code.value}: {refusal.message}")
+        conflicts = refusal.facts.get("conflicts", []) if refusal.code in HELD else []
+        for conflict in conflicts[:10] if len(conflicts) > 1 else ():
+            until = conflict.get("until")
+            self.complain(
+                f"  {conflict['resource']}: {conflict['holder']}"
+                + (f" until {until}" if until else "")
+            )
+        self.complain(f"  next: {refusal.next}")
+        return refusal.exit_code
+
+    def taken(self) -> list[tuple[bool, str]]:
+        """What was said since this was asked last: (whether on standard output, text)."""
+        lines, self._lines = self._lines, []
+        return lines
+
+    def acting(self, agent: str | None) -> Generator[rq.Request[Any], Any, str]:
+        """The agent that the command acts for: the one that is named, else the one in whose session
+        it is run.
+
+        Raises:
+            Refusal: INVALID when nobody is named.
+        """
+        name = agent or self.agent or (yield from self.agent_around())
+        if not name:
+            raise Refusal(
+                Code.INVALID,
+                "Name the agent you act for.",
+                next=f"Add `--agent NAME` (say `--agent {self.user}`), or set COORD_AGENT.",
+            )
+        return name
+
+    def agent_around(self) -> Generator[rq.Request[Any], Any, str | None]:
+        """The agent whose session, as its hooks have shown it, the command was typed in."""
+        try:
+            return (yield from ask(rq.AgentOfProcess(pid=self.pid))).agent
+        except Refusal:
+            return None
+
+    def _as_typed(self, text: str) -> str:
+        program = self.program
+        if not program or "coord " not in text:
+            return text
+        return _TYPED.sub(lambda found: f"{found[1]}{shlex.quote(program)} ", text)
+
+
+def ask(request: rq.Request[R]) -> Generator[rq.Request[Any], Any, R]:
+    """The reply to a request, as its own type: `found = yield from ask(request)`.
+
+    Raises:
+        Refusal: with its code and facts.
+    """
+    reply: R = yield request
+    return reply
+
+
+def seconds(text: str | None) -> float | None:
+    """`30m`, `45`, `1.5h`, `250ms` as seconds; None stays None.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    if text is None:
+        return None
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+    bare = text.strip().lower()
+    for unit in ("ms", "s", "m", "h", "d"):
+        if bare.endswith(unit):
+            number, factor = bare[: -len(unit)], units[unit]
+            break
+    else:
+        number, factor = bare, 1.0
+    try:
+        return float(number) * factor
+    except ValueError:
+        raise Refusal(
+            Code.INVALID, f"{text!r} is not a duration.", next="Write 45, 45s, 30m or 2h."
+        ) from None
+
+
+def one_of(text: str, known: Iterable[Any], refused: str) -> Any:
+    """The one of `known` that was typed.
+
+    Raises:
+        Refusal: INVALID, with this sentence and what there is.
+    """
+    words = list(known)
+    for word in words:
+        if word == text:
+            return word
+    raise Refusal(Code.INVALID, f"{refused}: {', '.join(words)}.")

@@ -1,0 +1,65 @@
+"""`coord signal …`: hints on tasks and resources."""
+
+from __future__ import annotations
+
+from coordinator.commands.lists import ago, columns, span
+from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.words import requests as rq
+
+
+def add(
+    shell: Shell,
+    *,
+    subject: str,
+    name: str,
+    agent: str | None,
+    strength: float,
+    half_life: str | None,
+    note: str,
+    as_json: bool,
+) -> Asking:
+    """Leave a hint, or add to the one that is there."""
+    left = yield from ask(
+        rq.SignalAdd(
+            agent=(yield from shell.acting(agent)),
+            subject=subject,
+            name=name,
+            strength=strength,
+            half_life_s=seconds(half_life),
+            note=note,
+            cwd=shell.cwd,
+        )
+    )
+    if as_json:
+        shell.json(left)
+        return
+    shell.say(
+        f"{left.subject}  {left.name} {left.strength:g}, half of it after {span(left.half_life_s)}"
+    )
+
+
+def listing(shell: Shell, *, subject: str | None, name: str | None, as_json: bool) -> Asking:
+    """Hints with their strength now."""
+    found = yield from ask(rq.Signals(subject=subject, name=name, limit=1000, cwd=shell.cwd))
+    if as_json:
+        shell.json(found)
+        return
+    if not found.items:
+        shell.say("There are no signals." if subject is None else f"There are none on {subject}.")
+        return
+    now = shell.now_ms
+    rows = [
+        (
+            one.subject,
+            one.name,
+            f"{one.strength:.2f}",
+            span(one.half_life_s),
+            ago(one.at, now),
+            one.agent or "coord",
+            one.note,
+        )
+        for one in found.items
+    ]
+    heads = ("on", "signal", "now", "half-life", "since", "by", "note")
+    for line in columns(heads, rows, "/=====~", shell.width):
+        shell.say(line)

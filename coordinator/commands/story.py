@@ -1,0 +1,71 @@
+"""`coord explain`, `archive search|show`: what happened, and what explains it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from coordinator.commands.lists import in_line, printable
+from coordinator.commands.shell import Asking, Shell, ask
+from coordinator.words import requests as rq
+
+
+def explain(shell: Shell, *, subject: str, as_json: bool) -> Asking:
+    """The story of one task, review, request, agent or file, in sentences."""
+    story = yield from ask(rq.Explain(subject=subject, cwd=shell.cwd))
+    if as_json:
+        shell.json(story)
+        return
+    for sentence in story.sentences:
+        shell.say(in_line(sentence))
+
+
+def search(shell: Shell, *, words: list[str], limit: int, as_json: bool) -> Asking:
+    """Find sections by words."""
+    found = yield from ask(rq.ArchiveSearch(query=" ".join(words), limit=limit))
+    if as_json:
+        shell.json(found)
+        return
+    for hit in found.items:
+        shell.say(f"{hit.number}  {hit.title}  ({hit.source})")
+        shell.say(f"  > {in_line(hit.snippet)}")
+    if not found.items:
+        shell.say("Nothing in the context archive matches. `coord archive index` reads it again.")
+
+
+def section(shell: Shell, *, ref: str, as_json: bool) -> Asking:
+    """One section whole."""
+    found = yield from ask(rq.ArchiveShow(ref=ref))
+    if as_json:
+        shell.json(found)
+        return
+    shell.say(f"{found.number} {found.title}  ({found.source})")
+    if found.paths:
+        shell.say(f"explains: {', '.join(found.paths)}")
+    shell.say("")
+    shell.say(printable(found.body))
+
+
+def events(
+    shell: Shell,
+    *,
+    follow: bool,
+    limit: int,
+    agent: str | None,
+    task: str | None,
+    resource: str | None,
+    kind: str | None,
+    as_json: bool,
+) -> Asking:
+    """The log. With --json one event a line. (`follow` is for whoever carries it out.)"""
+    found = yield from ask(
+        rq.Events(limit=limit, tail=True, agent=agent, task=task, resource=resource, kind=kind)
+    )
+    for row in found.items:
+        shell.say(event_line(row, as_json))
+
+
+def event_line(row: rq.EventRow, as_json: bool) -> str:
+    """One event as a line."""
+    if as_json:
+        return msgspec.json.encode(row).decode()
+    return f"{row.seq:>6}  {row.at[11:19]}  {in_line(row.text)}"

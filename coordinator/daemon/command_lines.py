@@ -1,0 +1,144 @@
+"""Commands that the coordinator carries out for the `coord` program, which then loads nothing: the
+words that were typed come in a frame (hook_protocol.py), the finished text goes back in one.
+
+Only commands that ask the coordinator and print (`coordinator.commands`). Nothing here reads a file
+or starts a program on anybody's word: who sits in a sandbox gets no further through this. What the
+table does not understand is answered NOT_SERVED, and the program goes on by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pwd
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from coordinator import _command
+from coordinator.commands.listing import COMMANDS
+from coordinator.commands.parsing import Typed, parsed
+from coordinator.commands.shell import Asking, Shell
+from coordinator.daemon.ground import Ground
+from coordinator.daemon.hook_protocol import Answer
+from coordinator.daemon.request_router import RequestRouter
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.commands")
+#: What a frame has before the words: see `_command.said`.
+FIELDS = 8
+_encode = msgspec.json.Encoder().encode
+
+
+class CommandLines:
+    """One per daemon; used from the loop's thread only."""
+
+    def __init__(self, router: RequestRouter, ground: Ground) -> None:
+        self._router, self._ground = router, ground
+        self._same = _stamp()
+
+    def ask(self, token: str | None, payload: bytes, answer: Callable[[Answer], None], peer: int,
+            gone: Callable[[], bool]) -> None:
+        """Carry out the command in a frame; `answer` is called once. `peer`: the process that asks
+        (0: not known)."""
+        try:
+            fields = payload.decode("utf-8").split("\0")
+        except UnicodeDecodeError:  # a name that is no text: the program knows how to say it
+            answer(Answer(_command.NOT_SERVED))
+            return
+        typed = parsed(fields[FIELDS:])
+        if typed is None or fields[0] != self._same:
+            answer(Answer(_command.NOT_SERVED))
+            return
+        _, cwd, agent, program, columns, pid, user, key = fields[:FIELDS]
+        shell = Shell(
+            cwd=cwd, now_ms=self._router.now_ms(), agent=agent or None, user=user or _own_name(),
+            width=int(columns) if columns.isdigit() else None, program=program or None,
+            pid=peer or (int(pid) if pid.isdigit() else 0),
+        )
+        _Run(self, shell, typed, token, key, answer, gone).begin()
+
+    def request(self, request: rq.Request[Any], token: str | None, key: str | None,
+                answer: Callable[[Any], None], gone: Callable[[], bool]) -> None:
+        """Ask the coordinator itself, as if it had come over the socket."""
+        if not request.writes:
+            try:
+                self._ground.check_read()
+            except Refusal as gone_away:
+                answer(gone_away)
+                return
+        self._router.ask(request.op, _encode(request), token, answer, gone, key)
+
+
+class _Run:
+    """One command that is being carried out."""
+
+    def __init__(self, lines: CommandLines, shell: Shell, typed: Typed, token: str | None,
+                 key: str, answer: Callable[[Answer], None], gone: Callable[[], bool]) -> None:
+        self._lines, self._shell, self._typed = lines, shell, typed
+        self._token, self._key, self._answer, self._gone = token, key, answer, gone
+        self._asking: Asking = COMMANDS[typed.name](shell, **typed.values)
+        self._count = 0
+
+    def begin(self) -> None:
+        self._step(partial(next, self._asking))
+
+    def _replied(self, request: rq.Request[Any], value: Any) -> None:
+        if isinstance(value, Refusal):
+            # A copy: what is raised carries a traceback.
+            self._step(partial(self._asking.throw, Refusal(
+                value.code, value.message, next=value.next, **value.facts)))
+            return
+        try:  # as it comes over the wire
+            reply = msgspec.json.decode(_encode(value), type=request.reply_shape())
+        except msgspec.DecodeError as bad:
+            self._bug(bad)
+            return
+        self._step(partial(self._asking.send, reply))
+
+    def _step(self, step: Callable[[], rq.Request[Any]]) -> None:
+        try:
+            request = step()
+        except StopIteration:
+            self._end(0)
+            return
+        except Refusal as refusal:
+            as_json = bool(self._typed.values.get("as_json"))
+            self._end(self._shell.refused(refusal, as_json))
+            return
+        except Exception as bad:
+            self._bug(bad)
+            return
+        key = None
+        if request.writes:
+            self._count += 1
+            key = f"{self._key}-{self._count}" if self._key else None
+        self._lines.request(request, self._token, key, partial(self._replied, request), self._gone)
+
+    def _bug(self, bad: Exception) -> None:
+        log.error("%s failed", self._typed.name, exc_info=bad)
+        self._end(self._shell.refused(
+            Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."), False))
+
+    def _end(self, code: int) -> None:
+        said = self._shell.taken()
+        self._answer(Answer(code, "".join(text for plain, text in said if plain),
+                            "".join(text for plain, text in said if not plain)))
+
+
+def _stamp() -> str:
+    """Which program this is: a client of another one does for itself."""
+    with contextlib.suppress(OSError):
+        return _command.stamp()
+    return ""
+
+
+def _own_name() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return "operator"

@@ -1,0 +1,195 @@
+"""The `coord` command as it is typed: a small client, and the coordinator does the work. What comes out is what the program itself
+would print; what is not served so, the program does."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator import _command
+from coordinator.cli import command_table
+from coordinator.commands.listing import COMMANDS
+from coordinator.commands.parsing import parsed
+from coordinator.commands.table import TABLE
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.waiting import gone, until
+
+QUICK = [sys.executable, "-I", "-S", _command.__file__]
+PROGRAM = [sys.executable, "-P", "-m", "coordinator.cli.main"]
+
+
+def typed(repo: Repo, how: list[str], *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("COORD_") or k in ("COORD_SOCKET",)}
+    return subprocess.run([*how, *words], cwd=repo.root, text=True, capture_output=True, timeout=120, env={**kept, **env})
+
+
+@pytest.fixture
+def busy(repo: Repo) -> Repo:
+    (repo.root / "context_archive").mkdir()
+    repo.write("context_archive/a.md", "# One\n\n## 1. Parser\n\nHow the parser works.\n")
+    for name in ("a.py", "d/b.py", "ü x.py"):
+        repo.write(name, "x = 1\n")
+    with repo.client() as boss:
+        boss.call(rq.Acquire(agent="ann", resources=["a.py", "ü x.py"], description="looks \x1b[31m at it"))
+        boss.call(rq.Register(agent="bob"))
+        for n in range(3):
+            boss.call(rq.TaskAdd(title=f"Task {n} 漢字 " + "long " * 30 * (n == 1), resources=["d/"] if n else []))
+        boss.call(rq.RequestFile(agent="bob", resource="a.py", reason="I need it " * 20))
+        boss.call(rq.SignalAdd(agent="ann", subject="d/", name="warning", note="take care"))
+        boss.call(rq.MessageSend(agent="ann", to="bob", text="two\nlines"))
+        boss.call(rq.ArchiveIndexNow())
+    return repo
+
+
+SAME = [
+    "locks", "locks --waiting", "locks --json", "locks d/b.py", "task list", "task list --state dead", "task list --json", "task show T-2", "task show 9", "request list",
+    "request list --state nonsense", "review list", "signal list", "dead list", "messages --agent bob", "events -n 5", "events --json -n 3", "explain a.py",
+    "explain ann", "archive search parser", "archive show 1", "archive show nothing", "lock a.py --agent bob", "lock a.py --agent bob --json", "lock a.py",
+    "lock a.py --agent ann --ttl soon", "lock a.py --agent ann --mode odd", "unlock d/b.py --agent ann", "unlock --agent ann", "renew --agent bob", "task claim T-9 --agent bob",
+    "task done T-1 --agent bob", "tell nobody hello", "limit --agent nobody --for 5m", "lock ../out --agent ann", "lock --bogus", "task", "nonsense", "task list --limit x",
+]
+
+
+@pytest.mark.parametrize("columns", ["", "60", "120"])
+def test_what_is_printed_is_what_the_program_prints(busy: Repo, columns: str) -> None:
+    env = {"COLUMNS": columns} if columns else {}
+    for line in SAME:
+        ours, theirs = typed(busy, QUICK, *line.split(), **env), busy.coord(*line.split(), env=env)
+        assert ours.returncode == theirs.returncode, (line, ours, theirs)
+        for one, two in ((ours.stdout, theirs.stdout), (ours.stderr, theirs.stderr)):
+            assert _steady(one) == _steady(two), line
+
+
+def _steady(text: str) -> list[str]:
+    """Without what rises from one call to the next: instants and numbers of events and of places in line."""
+    import re
+
+    return [re.sub(r"\d+", "0", line).replace("<0s", "0s").rstrip() for line in text.splitlines() if "lock_asked" not in line]
+
+
+def test_what_it_loads(busy: Repo) -> None:
+    """Modules that are built into the interpreter, and nothing else."""
+    for line in ("locks", "lock d/b.py --agent ann", "task list", "lock --help"):
+        done = typed(busy, [sys.executable, "-I", "-S", "-X", "importtime", _command.__file__], *line.split())
+        assert done.returncode == 0, done
+        loaded = {row.rpartition("|")[2].strip() for row in done.stderr.splitlines() if row.startswith("import time:")}
+        ours = {name for name in loaded if name not in sys.builtin_module_names and not name.startswith(("encodings", "_frozen", "imported", "zipimport"))}
+        assert ours <= {"_socket", "codecs", "_codecs", "io", "abc"}, ours
+
+
+def test_the_table_and_the_commands_have_the_same_parameters() -> None:
+    assert set(TABLE) == set(COMMANDS)
+    for name, body in COMMANDS.items():
+        parameters = list(inspect.signature(body).parameters)
+        assert parameters[0] == "shell" and set(parameters[1:]) == set(TABLE[name]["defaults"]), name
+
+
+_ROOT = command_table.program()
+_LEAVES = dict(command_table.leaves(_ROOT))
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> tuple[str, list[str]]:
+    name = draw(st.sampled_from(sorted(COMMANDS)))
+    options = sorted(TABLE[name]["options"])
+    value = st.sampled_from(["a.py", "3", "-1", "1.5", "T-1", "", "--", "-", "--json", "x=y", "key:a:b", "10s", "-x"])
+    word = st.one_of(value, st.sampled_from(options), st.builds(lambda o, v: f"{o}={v}", st.sampled_from(options), value), st.just("--help"),
+                     st.builds(lambda o, v: o + v, st.sampled_from(options), value))
+    return name, draw(st.lists(word, max_size=6))
+
+
+@given(lines())
+def test_words_mean_what_they_mean_to_the_program(line: tuple[str, list[str]]) -> None:
+    name, words = line
+    got = parsed([*name.split(), *words])
+    if got is None:
+        return  # left to the program
+    assert got.name == name
+    context: Any = _LEAVES[name].make_context(name, list(words))
+    theirs = dict(context.params)
+    for key, value in got.values.items():
+        assert value == theirs[key] or (value is None and not theirs[key]), (key, value, theirs)
+
+
+def test_help_is_the_programs_own(repo: Repo) -> None:
+    for words in ((), ("lock",), ("task", "claim"), ("launch",), ("nonsense",)):
+        ours, theirs = (typed(repo, how, *words, "--help", COLUMNS="80") for how in (QUICK, PROGRAM))
+        assert (ours.returncode, ours.stdout, ours.stderr) == (theirs.returncode, theirs.stdout, theirs.stderr)
+    assert typed(repo, QUICK, "lock", "--help", COLUMNS="50").stdout == typed(repo, PROGRAM, "lock", "--help", COLUMNS="50").stdout
+
+
+def test_where_nobody_serves_the_program_starts_one(repo: Repo) -> None:
+    repo.write("a.py", "x\n")
+    done = typed(repo, QUICK, "lock", "a.py", "--agent", "ann")
+    assert done.returncode == 0 and done.stdout.startswith("a.py  exclusive  ann"), done
+
+
+def test_another_program_does_for_itself(busy: Repo) -> None:
+    """A client that was installed at another time is not served: it may mean other words."""
+    for stamp, served in ((_command.stamp(), True), ("1 2 3", False), ("", False)):
+        frame = b"\0".join([stamp.encode(), os.fsencode(busy.root), b"", b"", b"", b"", b"", b"", b"locks"])
+        with socket.socket(socket.AF_UNIX) as link:
+            link.connect(str(busy.state.socket()))
+            link.sendall(b"hook =cli - %d\n%b" % (len(frame), frame))
+            code, out, _ = _command.answered(link)  # type: ignore[arg-type]
+        assert (code == 0 and b"a.py" in out) if served else code == _command.NOT_SERVED
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0" * 7, b"\0" * 8, b"\0" * 50, b"\xff\xfe", b"x" * 100_000])
+def test_frames_of_nonsense_are_answered(busy: Repo, frame: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(busy.state.socket()))
+        link.sendall(b"hook =cli - %d\n%b" % (len(frame), frame))
+        assert _command.answered(link)[0] == _command.NOT_SERVED  # type: ignore[arg-type]
+
+
+def test_a_coordinator_that_is_killed_while_it_waits(busy: Repo) -> None:
+    """The same is asked again, under the same key: ann gets it once, when it is free."""
+    waiting = subprocess.Popen([*QUICK, "lock", "a.py", "--agent", "bob", "--wait", "60s"], cwd=busy.root, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={k: v for k, v in os.environ.items() if k != "COORD_AGENT"})
+    with busy.client() as boss:
+        until(lambda: any(one.agent == "bob" and "exclusive" in one.mode for one in boss.call(rq.Locks()).waiters))
+    pid = busy.pid()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: gone(pid))
+    with busy.client() as boss:
+        until(lambda: len(boss.call(rq.Locks()).waiters) >= 1)
+        boss.call(rq.Release(agent="ann", resources=["a.py"]))
+        out, err = waiting.communicate(timeout=60)
+        assert waiting.returncode == 0 and out.startswith("a.py  exclusive  bob"), (out, err)
+        assert [one.locked_by for one in boss.call(rq.Locks(resource="a.py")).items] == ["bob"]
+
+
+def test_interrupted_it_takes_nothing(busy: Repo) -> None:
+    waiting = subprocess.Popen([*QUICK, "lock", "a.py", "--agent", "cyd", "--wait", "60s", "--no-retry"], cwd=busy.root, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    with busy.client() as boss:
+        until(lambda: any(one.agent == "cyd" for one in boss.call(rq.Locks()).waiters))
+        waiting.send_signal(signal.SIGINT)
+        out, err = waiting.communicate(timeout=30)
+        assert waiting.returncode == 130 and "interrupted" in err and "Traceback" not in err and not out
+        until(lambda: not any(one.agent == "cyd" for one in boss.call(rq.Locks()).waiters))
+
+
+def test_a_pipe_that_closes(busy: Repo) -> None:
+    done = subprocess.run(["sh", "-c", f"'{sys.executable}' -I -S '{_command.__file__}' events -n 500 | head -1"], cwd=busy.root, text=True, capture_output=True, timeout=60)
+    assert done.stdout.count("\n") == 1 and not done.stderr
+
+
+def test_the_script_finds_the_package(busy: Repo) -> None:
+    script = Path(__file__).parents[2] / "scripts" / "coord"
+    done = typed(busy, [sys.executable, str(script)], "locks")
+    assert done.returncode == 0 and "a.py" in done.stdout, done
+    alone = subprocess.run([sys.executable, "-S", str(script), "locks"], cwd=busy.root, text=True, capture_output=True, timeout=60)
+    assert alone.returncode == 1 and "is not installed" in alone.stderr and "Traceback" not in alone.stderr
