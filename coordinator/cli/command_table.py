@@ -93,15 +93,16 @@ def _kind(hint: Any) -> str:
 
 def help_texts() -> str:
     """The help of each command: form feed, its words, a line each for the rest."""
-    names = ["", *(name for name, _ in leaves(program()))]
+    root = program()
+    names = ["", *(name for name, _ in leaves(root))]
     with patch.dict(os.environ, {"COLUMNS": str(HELP_COLUMNS)}):
-        return "".join(f"\f{name}\n{_help(name)}" for name in names)
+        return "".join(f"\f{name}\n{_help(root, name)}" for name in names)
 
 
-def _help(name: str) -> str:
+def _help(root: Any, name: str) -> str:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        app.app([*name.split(), "--help"], prog_name="coord", standalone_mode=False)
+        root([*name.split(), "--help"], prog_name="coord", standalone_mode=False)
     return said.getvalue()
 
 
