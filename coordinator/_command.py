@@ -86,8 +86,8 @@ def said(words: "list[str]", key: bytes) -> bytes:
         user = user or setting(name)
     fields = [
         stamp().encode(), system.getcwdb(), setting(b"COORD_AGENT"),
-        program if program and not on_path() else b"", b"%d" % (width() or 0) if width() else b"",
-        b"%d" % system.getpid(), user, key,
+        program if program and not on_path() else b"", b"%d" % width() if width() else b"",
+        b"1" if colour() else b"", b"%d" % system.getpid(), user, key,
     ]
     return b"\0".join(fields + [word.encode("utf-8", "surrogateescape") for word in words])
 
@@ -142,6 +142,11 @@ def width() -> int:
         return system.get_terminal_size(1).columns or 80
     except OSError:
         return 80
+
+
+def colour() -> bool:
+    """Whether it is a terminal that shows colours, and nobody has forbidden them."""
+    return system.isatty(1) and not setting(b"NO_COLOR") and setting(b"TERM") not in (b"", b"dumb")
 
 
 def on_path() -> bool:

@@ -186,6 +186,8 @@ def here() -> Shell:
         cwd=os.getcwd(), now_ms=SystemClock().now_ms(),  # noqa: PTH109
         agent=os.environ.get("COORD_AGENT"), pid=os.getpid(), user=person(), width=width(),
         program=program if program and not shutil.which("coord") else None,
+        colour=(sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+                and os.environ.get("TERM", "") not in ("", "dumb")),
     )
 
 

@@ -21,7 +21,7 @@ from coordinator.cli import app, main
 from coordinator.commands.listing import COMMANDS
 
 #: Options that need the program itself: it goes on printing.
-PROGRAMS_OWN = {"events": {"follow"}}
+PROGRAMS_OWN = {"events": {"follow"}, "status": {"watch"}}
 #: Signs in a line of help.
 HELP_COLUMNS = 80
 _MADE = "Made by `make docs` from the program's own definition; do not edit."

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from coordinator.commands import (
     backlog,
+    dashboard,
     dead_letters,
     leases,
     limits,
@@ -55,6 +56,7 @@ COMMANDS: dict[str, Body] = {
     "review list": reviews.listing,
     "events": story.events,
     "explain": story.explain,
+    "status": dashboard.status,
     "archive search": story.search,
     "archive show": story.section,
 }

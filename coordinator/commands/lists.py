@@ -57,30 +57,45 @@ def columns(
     shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
     wide = [max(cell_len(row[at]) for row in shown) for at in range(len(heads))]
     if width is not None:
-        left = (
-            width
-            - 2 * (len(heads) - 1)
-            - sum(w for w, kind in zip(wide, kinds, strict=True) if kind == "=")
-        )
-        soft = [at for at, kind in enumerate(kinds) if kind != "="]
-        # Paths before texts, and each by what it wants.
-        for kind in "/~":
-            alike = [at for at in soft if kinds[at] == kind]
-            room = left - (8 * kinds.count("~") if kind == "/" else 0)
-            wanted = sum(wide[at] for at in alike)
-            for at in alike if wanted > room else ():
-                wide[at] = min(wide[at], max(8, room * wide[at] // wanted))
-            left -= sum(wide[at] for at in alike)
+        wide = _fitted(wide, kinds, width)
     out = []
     for row in shown:
         cells = []
         for cell, most, kind in zip(row, wide, kinds, strict=True):
+            if most == 0:
+                continue
             if kind == "/" and cell_len(cell) > most:
                 cell = middle(cell, most)
             elif cell_len(cell) > most:
-                cell = set_cell_size(cell, max(0, most - 1)).rstrip() + "…"
+                cell = set_cell_size(cell, most - 1).rstrip() + "…"
             cells.append(cell + " " * (most - cell_len(cell)))
         out.append("  ".join(cells).rstrip())
+    return out
+
+
+#: A path, and a text, that is cut has at least so many signs; a text with less room is left out.
+PATH_MIN, TEXT_MIN = 10, 4
+
+
+def _fitted(wide: Sequence[int], kinds: str, width: int) -> list[int]:
+    """Widths of columns that fit a line, as far as that goes: paths come before texts, each gets
+    its share of the room, and what is never cut stays as wide as it is."""
+    out = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
+    paths = [at for at, kind in enumerate(kinds) if kind == "/"]
+    texts_ = [at for at, kind in enumerate(kinds) if kind == "~"]
+    while sum(out) + 2 * (sum(one > 0 for one in out) - 1) > width:
+        # Whoever has most gives, texts first; in the end a text is left out.
+        giving = [at for at in texts_ if out[at] > 2 * TEXT_MIN] or [
+            at for at in paths if out[at] > 3 * PATH_MIN] or [
+            at for at in texts_ if out[at] > TEXT_MIN] or [
+            at for at in paths if out[at] > PATH_MIN]
+        if giving:
+            out[max(giving, key=lambda at: out[at])] -= 1
+            continue
+        left_out = [at for at in texts_ if out[at]]
+        if not left_out:
+            break
+        out[left_out[-1]] = 0
     return out
 
 

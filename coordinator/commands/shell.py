@@ -21,6 +21,8 @@ from coordinator.words.refusals import HELD, Code, Refusal
 R = TypeVar("R")
 #: Asks by yielding; is sent the reply, or a `Refusal` is raised in it.
 Asking = Generator[rq.Request[Any], Any, None]
+#: What a terminal is told for a style (ECMA-48, SGR).
+STYLES = {"title": "1;36", "bold": "1", "dim": "2", "yellow": "33", "magenta": "35"}
 #: What `coord` is followed by where a person or an agent is told to type it.
 _TYPED = re.compile(r"(`|next: )coord ")
 
@@ -36,6 +38,7 @@ class Shell:
         pid: the process that asks: an agent's session is known by it.
         user: the person at the keyboard, for records.
         width: signs in a line of the terminal; None: a pipe, which gets whole values.
+        colour: whether lines may have a style.
         program: what to type in place of `coord`, where that is not on PATH.
     """
 
@@ -46,11 +49,16 @@ class Shell:
     user: str = "operator"
     width: int | None = None
     program: str | None = None
+    colour: bool = False
     _lines: list[tuple[bool, str]] = field(default_factory=list)
 
-    def say(self, text: str) -> None:
-        """One line of plain text on standard output, never wrapped."""
-        self._lines.append((True, texts.harmless(self._as_typed(text)) + "\n"))
+    def say(self, text: str, style: str = "") -> None:
+        """One line of plain text on standard output, never wrapped. `style`: a name in `STYLES`,
+        for a terminal that shows colours."""
+        plain = texts.harmless(self._as_typed(text))
+        if self.colour and style and plain:
+            plain = f"\x1b[{STYLES[style]}m{plain}\x1b[0m"
+        self._lines.append((True, plain + "\n"))
 
     def complain(self, text: str) -> None:
         """One line on standard error."""

@@ -30,7 +30,7 @@ from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.commands")
 #: What a frame has before the words: see `_command.said`.
-FIELDS = 8
+FIELDS = 9
 _encode = msgspec.json.Encoder().encode
 
 
@@ -54,10 +54,11 @@ class CommandLines:
         if typed is None or fields[0] != self._same:
             answer(Answer(_command.NOT_SERVED))
             return
-        _, cwd, agent, program, columns, pid, user, key = fields[:FIELDS]
+        _, cwd, agent, program, columns, colour, pid, user, key = fields[:FIELDS]
         shell = Shell(
             cwd=cwd, now_ms=self._router.now_ms(), agent=agent or None, user=user or _own_name(),
             width=int(columns) if columns.isdigit() else None, program=program or None,
+            colour=colour == "1",
             pid=peer or (int(pid) if pid.isdigit() else 0),
         )
         _Run(self, shell, typed, token, key, answer, gone).begin()

@@ -56,7 +56,7 @@ def busy(repo: Repo) -> Repo:
 SAME = [
     "locks", "locks --waiting", "locks --json", "locks d/b.py", "task list", "task list --state dead", "task list --json", "task show T-2", "task show 9", "request list",
     "request list --state nonsense", "review list", "signal list", "dead list", "messages --agent bob", "events -n 5", "events --json -n 3", "explain a.py",
-    "explain ann", "archive search parser", "archive show 1", "archive show nothing", "lock a.py --agent bob", "lock a.py --agent bob --json", "lock a.py",
+    "explain ann", "status", "status --json", "archive search parser", "archive show 1", "archive show nothing", "lock a.py --agent bob", "lock a.py --agent bob --json", "lock a.py",
     "lock a.py --agent ann --ttl soon", "lock a.py --agent ann --mode odd", "unlock d/b.py --agent ann", "unlock --agent ann", "renew --agent bob", "task claim T-9 --agent bob",
     "task done T-1 --agent bob", "tell nobody hello", "limit --agent nobody --for 5m", "lock ../out --agent ann", "lock --bogus", "task", "nonsense", "task list --limit x",
 ]

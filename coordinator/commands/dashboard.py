@@ -1,0 +1,261 @@
+"""`coord status` as lines of plain text: agents, leases and who waits, backlog, reviews, events.
+
+`lines` gives the whole picture in the lines that a screen has room for, each with a style by name;
+what a style looks like is for whoever prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coordinator.commands.lists import (
+    ago,
+    bar,
+    columns,
+    in_line,
+    left,
+    path,
+    span,
+    wrapped,
+)
+from coordinator.commands.shell import Asking, Shell, ask
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso
+from coordinator.words.resource_names import WINDOW, path_of, region_of
+
+ORDER = ("claimed", "ready", "pending", "failed", "review", "blocked", "dead", "done", "cancelled")
+#: Text and style.
+Line = tuple[str, str]
+
+
+def status(shell: Shell, *, watch: bool, events: int, as_json: bool) -> Asking:
+    """Agents, leases and who waits, the backlog, reviews, recent events, health."""
+    reply = yield from ask(rq.Status(events=events))
+    if as_json:
+        shell.json(reply)
+        return
+    for text, style in lines(reply, shell.width, None):
+        shell.say(text, style)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Rows that each list may take; None: as many as it has. `tight`: no blank lines between."""
+
+    agents: int | None = None
+    leases: int | None = None
+    reviews: int | None = 5
+    requests: int | None = 5
+    events: int | None = None
+    tight: bool = False
+
+
+def room(reply: rq.StatusReply, height: int | None) -> Room:
+    """Share the lines of a screen: titles first, then a little for each list, the rest to leases
+    and agents, which are what one watches."""
+    if height is None:
+        return Room()
+    tight = height < 45
+    titles = 2 + 2 + 2 + 2 + 2 + 1 + (0 if tight else 5)  # head, four headed lists, events
+    titles += 1 if reply.messages else 0
+    rest = max(4, height - 1 - titles - 3)  # three lines "… and N more"
+    reviews = min(len(reply.reviews), 2 if tight else 5)
+    rest -= reviews
+    requests = min(len(reply.requests), 2 if tight else 5)
+    rest -= requests + (1 if requests else 0) + (1 if requests and not tight else 0)
+    events = min(len(reply.events), max(2, rest // 4))
+    rest -= events
+    agents = min(len(reply.agents), max(2, rest // 2))
+    leases = max(2, rest - agents)
+    return Room(agents, leases, reviews, requests, events, tight)
+
+
+def lines(reply: rq.StatusReply, width: int | None, height: int | None) -> list[Line]:
+    """The whole picture; with `height` (lines) the lists are cut so that it fits a screen."""
+    now = from_iso(reply.at)
+    rows = room(reply, height)
+    parts = [
+        _agents(reply, now, width, rows.agents), _leases(reply, now, width, rows.leases),
+        _backlog(reply, width), _reviews(reply, now, width, rows.reviews),
+        _events(reply, width, rows.events),
+    ]
+    if reply.requests:
+        parts.insert(2, _requests(reply, now, width, rows.requests))
+    out = _head(reply, now, width)
+    for part in parts:
+        if not rows.tight:
+            out.append(("", ""))
+        out += part
+    return out
+
+
+def _head(reply: rq.StatusReply, now: int, width: int | None) -> list[Line]:
+    health = reply.health
+    up = span((now - from_iso(str(health.get("started_at", reply.at)))) / 1000)
+    watcher = health.get("watcher") or {}
+    out = [(part.strip(), "bold") for part in wrapped(in_line(reply.root), width, 0)]
+    out.append((
+        f"coord {health.get('version', '?')}  pid {health.get('pid', '?')}  up {up}  "
+        f"{int(health.get('resident_bytes', 0)) / 1e6:.0f} MB  watcher {watcher.get('mode', '?')}",
+        "dim"))
+    for warning in list(health.get("warnings", []))[:3]:
+        out += [(part, "yellow") for part in
+                wrapped(f"warning: {in_line(str(warning))}", width, 0)]
+    if reply.messages:
+        wait = "messages wait" if reply.messages > 1 else "message waits"
+        out.append((f"{reply.messages} {wait} for you: coord messages --human", "bold"))
+    return out
+
+
+def _agents(reply: rq.StatusReply, now: int, width: int | None, most: int | None) -> list[Line]:
+    if not reply.agents:
+        return _section("agents", [("none registered", "dim")])
+    busy = sorted(reply.agents, key=lambda a: (a.state != "active", not a.tasks, not a.leases))
+    rows, styles = [], []
+    for row in busy[:most]:
+        doing = " ".join(p for p in (", ".join(row.tasks), row.progress) if p)
+        if row.waiting_for:
+            doing = "waits for " + ", ".join(row.waiting_for)
+        state = f"rests {left(row.rests_until, now)}" if row.rests_until else row.state
+        rows.append((row.agent, state, ago(row.seen_at, now), str(row.leases), doing))
+        odd = row.waiting_for or row.rests_until or row.state == "stale"
+        styles.append("yellow" if odd else "")
+    return _table(f"agents ({len(reply.agents)})", ("agent", "state", "seen", "holds", "doing"),
+                  rows, "/===~", width, styles, len(busy) - len(rows))
+
+
+def _leases(reply: rq.StatusReply, now: int, width: int | None, most: int | None) -> list[Line]:
+    if not reply.leases and not reply.waiters:
+        return _section("leases", [("nothing is held", "dim")])
+    waits: dict[str, list[str]] = {}
+    for waiter in reply.waiters:
+        for name in waiter.resources:
+            waits.setdefault(name, []).append(waiter.agent)
+    ranked = sorted(reply.leases, key=lambda x: (x.resource not in waits, x.expires_at))
+    shown = _below_their_files(ranked)[:most]
+    if shown and shown[-1][1] is None:
+        shown.pop()
+    rows: list[tuple[str, ...]] = []
+    styles, above = [], ""
+    for file, lease in shown:
+        if lease is None:
+            above = file
+            rows.append((path(file), "", "", "", ""))
+            styles.append("")
+            continue
+        part = bool(file) and file == above
+        name = ("  " + _part(lease) if part else path(lease.resource)) + (
+            " (shared)" if lease.mode == "shared" else "")
+        behind = ", ".join(waits.pop(lease.resource, []))
+        rows.append((name, lease.locked_by, left(lease.expires_at, now), behind,
+                     " ".join(p for p in (lease.task or "", lease.description) if p)))
+        soon = from_iso(lease.expires_at) - now < 60_000
+        styles.append("yellow" if soon or behind else "")
+    for name, agents in list(waits.items())[:5]:
+        rows.append((path(name), "", "", ", ".join(agents), ""))
+        styles.append("yellow")
+    title = f"leases ({len(reply.leases)})"
+    if reply.waiters:
+        title += f", {len(reply.waiters)} waiting"
+    return _table(title, ("resource", "holder", "left", "waiting", "for"), rows, "//=~~", width,
+                  styles, len(ranked) - sum(lease is not None for _, lease in shown))
+
+
+def _below_their_files(leases: Sequence[rq.Lease]) -> list[tuple[str, rq.Lease | None]]:
+    """Leases in rows, each with the file that it is about a part of (empty: of none). Where there
+    are several of one file they stand together, below a row of its own."""
+    parts: dict[str, list[rq.Lease]] = {}
+    for lease in leases:
+        if _part(lease):
+            parts.setdefault(_file(lease), []).append(lease)
+    rows: list[tuple[str, rq.Lease | None]] = []
+    for lease in leases:
+        together = parts.get(_file(lease), []) if _part(lease) else []
+        if len(together) < 2:
+            rows.append(("", lease))
+        elif together[0] is lease:
+            rows += [(_file(lease), None), *((_file(lease), one) for one in together)]
+    return rows
+
+
+def _part(lease: rq.Lease) -> str:
+    """What of its file a lease is about, in a word; empty: no part of one."""
+    if lease.kind == "region":
+        return region_of(lease.resource)
+    return "(is being written)" if lease.resource.startswith(WINDOW) else ""
+
+
+def _file(lease: rq.Lease) -> str:
+    return path_of(lease.resource, lease.kind).removeprefix(WINDOW)
+
+
+def _requests(reply: rq.StatusReply, now: int, width: int | None, most: int | None) -> list[Line]:
+    rows = [(row.request, ago(row.requested_at, now), row.holder, row.requested_by,
+             in_line(row.resource), row.reason) for row in reply.requests[:most]]
+    return _table(f"unlock requests ({len(reply.requests)})",
+                  ("request", "age", "asked", "by", "for", "why"), rows, "==~~/~", width,
+                  ["yellow"] * len(rows), len(reply.requests) - len(rows))
+
+
+def _backlog(reply: rq.StatusReply, width: int | None) -> list[Line]:
+    total = sum(n for state, n in reply.tasks.items() if state != "cancelled")
+    if not reply.tasks:
+        return _section("backlog", [("empty: `coord task add TITLE`", "dim")])
+    told = [bar(reply.tasks.get("done", 0), total, 24)]
+    told += [f"{reply.tasks[state]} {state}" for state in ORDER if reply.tasks.get(state)]
+    out = [(part, "") for part in _joined(told, width)]
+    if reply.verified is not None:
+        out.append((_verified(reply.verified), ""))
+    return _section("backlog", out)
+
+
+def _joined(words: Sequence[str], width: int | None) -> list[str]:
+    """Words with two blanks between, in as many lines as that takes."""
+    out: list[str] = []
+    for word in words:
+        if out and (width is None or len(out[-1]) + 2 + len(word) <= width):
+            out[-1] += "  " + word
+        else:
+            out.append(word)
+    return out
+
+
+def _verified(found: rq.VerificationList) -> str:
+    waiting = sum(one.state == "waiting" for one in found.left)
+    line = "verification  "
+    for one in found.items[:1]:
+        line += f"{one.verification} {one.state}"
+        line += f" {in_line(', '.join(one.tasks))}" if one.tasks else ""
+        line += "  "
+    return line + (f"{waiting} finished since" if waiting or not found.items else "")
+
+
+def _reviews(reply: rq.StatusReply, now: int, width: int | None, most: int | None) -> list[Line]:
+    if not reply.reviews:
+        return _section("reviews", [("nothing waits for a verdict", "dim")])
+    rows = [(row.review, ago(row.opened_at, now), ", ".join(path(f.path) for f in row.files),
+             row.summary) for row in reply.reviews[:most]]
+    return _table(f"reviews waiting ({len(reply.reviews)})",
+                  ("review", "age", "files", "what happened"), rows, "==/~", width,
+                  ["magenta"] * len(rows), len(reply.reviews) - len(rows))
+
+
+def _events(reply: rq.StatusReply, width: int | None, most: int | None) -> list[Line]:
+    shown = reply.events[-most:] if most else reply.events
+    told = columns(("", ""), [(row.at[11:19], row.text) for row in shown], "=~", width)[1:]
+    gap = [(row.replace("  ", " ", 1), "") for row in told]
+    return _section("recent", gap or [("nothing yet", "dim")])
+
+
+def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], kinds: str,
+           width: int | None, styles: Sequence[str], more: int) -> list[Line]:
+    head, *body = columns(heads, rows, kinds, width)
+    return _section(title, [(head, "bold"), *zip(body, styles, strict=True)], more)
+
+
+def _section(title: str, body: Sequence[Line], more: int = 0) -> list[Line]:
+    out = [(title, "title"), *body]
+    if more > 0:
+        out.append((f"… and {more} more", "dim"))
+    return out
