@@ -18,10 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator import _command
-from coordinator.cli import command_table
+from coordinator.cli import command_table, main
 from coordinator.commands.listing import COMMANDS
 from coordinator.commands.parsing import parsed
 from coordinator.commands.table import TABLE
+from coordinator.daemon.command_lines import FIELDS
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.waiting import gone, until
@@ -137,7 +138,7 @@ def test_where_nobody_serves_the_program_starts_one(repo: Repo) -> None:
 def test_another_program_does_for_itself(busy: Repo) -> None:
     """A client that was installed at another time is not served: it may mean other words."""
     for stamp, served in ((_command.stamp(), True), ("1 2 3", False), ("", False)):
-        frame = b"\0".join([stamp.encode(), os.fsencode(busy.root), b"", b"", b"", b"", b"", b"", b"locks"])
+        frame = b"\0".join([stamp.encode(), os.fsencode(busy.root), *[b""] * (FIELDS - 2), b"locks"])
         with socket.socket(socket.AF_UNIX) as link:
             link.connect(str(busy.state.socket()))
             link.sendall(b"hook =cli - %d\n%b" % (len(frame), frame))
@@ -145,7 +146,7 @@ def test_another_program_does_for_itself(busy: Repo) -> None:
         assert (code == 0 and b"a.py" in out) if served else code == _command.NOT_SERVED
 
 
-@pytest.mark.parametrize("frame", [b"", b"\0" * 7, b"\0" * 8, b"\0" * 50, b"\xff\xfe", b"x" * 100_000])
+@pytest.mark.parametrize("frame", [b"", b"\0" * (FIELDS - 1), b"\0" * FIELDS, b"\0" * 50, b"\xff\xfe", b"x" * 100_000])
 def test_frames_of_nonsense_are_answered(busy: Repo, frame: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(str(busy.state.socket()))
@@ -192,3 +193,13 @@ def test_the_script_finds_the_package(busy: Repo) -> None:
     assert done.returncode == 0 and "a.py" in done.stdout, done
     alone = subprocess.run([sys.executable, "-S", str(script), "locks"], cwd=busy.root, text=True, capture_output=True, timeout=60)
     assert alone.returncode == 1 and "is not installed" in alone.stderr and "Traceback" not in alone.stderr
+
+
+def test_each_module_has_the_commands_that_are_said_of_it() -> None:
+    """A command is found without loading the others."""
+    script = ("import importlib, typer, sys\nfrom coordinator.cli import app, main\n"
+              "importlib.import_module('coordinator.cli.' + sys.argv[1])\nprint(*typer.main.get_command(app.app).commands)")
+    for name, words in list(main.COMMANDS.items())[::4]:
+        done = subprocess.run([sys.executable, "-P", "-c", script, name], capture_output=True, text=True, timeout=60, check=True)
+        assert set(words) <= set(done.stdout.split()), name
+    assert set(_ROOT.commands) == {word for words in main.COMMANDS.values() for word in words}
