@@ -15,6 +15,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from coordinator.bench import commands as commands_bench
 from coordinator.bench import growth, guarded, hook_peers, pypi_peers
 from coordinator.bench import locks as locks_bench
 from coordinator.bench import meaning as meaning_bench
@@ -295,6 +296,27 @@ def rest(
     say(f"At rest for {report.seconds:.0f} s over {report.files_watched} files: "
         f"{report.resident_mb:.1f} MB resident, {report.core_share * 100:.2f} % of a core, "
         f"{report.wakeups_per_s:.1f} wake-ups a second.")
+
+
+@bench_app.command("cli")
+def cli(
+    rounds: Annotated[int, typer.Option(min=3, max=1000, help="Times each command.")] = 15,
+    agents: Annotated[int, typer.Option(min=1, max=200, help="Of the fleet.")] = 30,
+    think: Annotated[float, typer.Option(min=0.1, help="Each thinks so long (s).")] = 5.0,
+    tasks: Annotated[int, typer.Option(min=1, help="Of all of them.")] = 120,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """What commands cost, in bare interpreters; and a fleet that types them."""
+    report = commands_bench.run(rounds, agents, think, tasks, folder)
+    if as_json:
+        print_json(report)
+        return
+    say(f"A bare interpreter takes {report.bare_ms:.1f} ms. A command takes so many of them:")
+    for one in report.costs:
+        say(f"{one.command:36} {one.by:34} {one.ratio:7.2f} {one.ms:8.1f} ms")
+    say(f"{report.agents} agents that think and type: {report.wall_s:.1f} s, of which they think "
+        f"{report.ideal_s:.1f} s ({report.wall_s / report.ideal_s:.2f} times)")
 
 
 bench_app.command("billing")(bench_sharing.billing)

@@ -1,0 +1,134 @@
+"""`coord bench cli`: what a command costs that is typed, and what a fleet pays that types all day.
+
+*One command*: whole processes, in turns, each beside a bare interpreter (`python -I -S -c pass`)
+just before it; the median of these ratios. Beside coord's: the same command by the whole program,
+without the coordinator's help, and `agent-lease` from PyPI, where it is installed.
+
+*A fleet*: agents that each take tasks, lock a file of their own, think, and unlock, all by
+commands; the wall time over that of the thinking alone.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from coordinator import _command
+from coordinator.bench import pypi_peers
+from coordinator.bench.own_daemon import own_daemon
+from coordinator.client.client import Client
+from coordinator.words import requests as rq
+
+BARE = (sys.executable, "-I", "-S", "-c", "pass")
+#: As an agent's shell has it (`.coord/bin/coord`), and as the whole program.
+QUICK = (sys.executable, "-I", "-S", _command.__file__)
+PROGRAM = (sys.executable, "-P", "-m", "coordinator.cli.main")
+#: What agents type in a loop, what people type, and what needs the program.
+COMMANDS = ("lock a.py --agent ann", "unlock a.py --agent ann", "locks", "task list",
+            "task claim --agent ann", "task done T-1 --agent ann --force", "task add another",
+            "status", "events", "explain a.py", "review list", "request list", "lock --help",
+            "--help", "doctor", "ps")
+WHOLE = ("locks", "status")
+
+
+class Cost(msgspec.Struct):
+    """One command: the median of its time over a bare interpreter's."""
+
+    command: str
+    by: str
+    ratio: float
+    ms: float
+
+
+class Report(msgspec.Struct):
+    """Both halves. `ideal_s`: the thinking alone."""
+
+    bare_ms: float
+    costs: list[Cost]
+    agents: int
+    wall_s: float
+    ideal_s: float
+
+
+def run(rounds: int, agents: int, think_s: float, tasks: int,
+        folder: Path | None = None) -> Report:
+    """Measure both.
+
+    Raises:
+        RuntimeError: the daemon did not start, or a task failed.
+    """
+    with own_daemon(folder) as daemon:
+        for name in ("a.py", *(f"m{n}.py" for n in range(agents))):
+            (daemon.root / name).write_text("x = 1\n")
+        with Client(daemon.root) as boss:
+            for n in range(rounds + 20):
+                boss.call(rq.TaskAdd(title=f"Task {n}"))
+        script = installed()
+        ways = [("coord", one, (*script, *one.split())) for one in COMMANDS]
+        ways += [("coord, as an agent's shell has it", one, (*QUICK, *one.split()))
+                 for one in ("lock a.py --agent ann", "locks")]
+        ways += [("the whole program", one, (*PROGRAM, *one.split())) for one in WHOLE]
+        peer = pypi_peers.program("agent-lease-mcp")
+        if peer.exists():
+            ways.append(("agent-lease", "--help", (str(peer), "--help")))
+        costs, bare = _costs(daemon.root, ways, rounds)
+        wall_s = _fleet(daemon.root, script, agents, think_s, tasks)
+    return Report(bare * 1000, costs, agents, wall_s, think_s * tasks / agents)
+
+
+def installed() -> tuple[str, ...]:
+    """The `coord` script of this interpreter's environment; without one, what it runs."""
+    script = Path(sys.executable).parent / "coord"
+    return (str(script),) if script.exists() else (sys.executable, _command.__file__)
+
+
+def _costs(root: Path, ways: Sequence[tuple[str, str, Sequence[str]]],
+           rounds: int) -> tuple[list[Cost], float]:
+    took: list[list[tuple[float, float]]] = [[] for _ in ways]
+    for _ in range(rounds):
+        for at, (_, _, words) in enumerate(ways):
+            took[at].append((_timed(root, BARE), _timed(root, words)))
+    out = [Cost(command, by, median(ours / bare for bare, ours in pairs),
+                median(ours for _, ours in pairs) * 1000)
+           for (by, command, _), pairs in zip(ways, took, strict=True)]
+    return out, median(bare for pairs in took for bare, _ in pairs)
+
+
+def _timed(root: Path, words: Sequence[str]) -> float:
+    before = time.perf_counter()
+    subprocess.run(words, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   check=False, env=_environment())
+    return time.perf_counter() - before
+
+
+def _environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("COORD_")}
+
+
+def _fleet(root: Path, script: Sequence[str], agents: int, think_s: float, tasks: int) -> float:
+    """Seconds that the agents take for all tasks together."""
+
+    def work(n: int) -> None:
+        name = f"agent-{n}"
+        for _ in range(tasks // agents):
+            for words in ("task list", f"lock m{n}.py --agent {name} --wait 60s",
+                          f"unlock m{n}.py --agent {name}"):
+                if words.startswith("unlock"):
+                    time.sleep(think_s)
+                done = subprocess.run([*script, *words.split()], cwd=root, capture_output=True,
+                                      text=True, check=False, env=_environment())
+                if done.returncode:
+                    raise RuntimeError(f"{words}: {done.stderr}")
+
+    before = time.perf_counter()
+    with ThreadPoolExecutor(agents) as pool:
+        list(pool.map(work, range(agents)))
+    return time.perf_counter() - before
