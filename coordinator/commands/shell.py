@@ -81,7 +81,8 @@ class Shell:
                 f"  {conflict['resource']}: {conflict['holder']}"
                 + (f" until {until}" if until else "")
             )
-        self.complain(f"  next: {refusal.next}")
+        if refusal.code is not Code.LOCKED or refusal.next not in refusal.message:
+            self.complain(f"  next: {refusal.next}")
         return refusal.exit_code
 
     def taken(self) -> list[tuple[bool, str]]:

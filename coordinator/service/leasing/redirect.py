@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from coordinator.archive.index import LIVING_SOURCE
 from coordinator.rules.leases import as_resource
 from coordinator.service import signals
 from coordinator.service.backlog import dispatch, tasks
@@ -75,7 +76,7 @@ def locked(
         offered, step = None, circle.step  # one thing to do, and nothing beside it
     else:
         step = offered["command"] if offered else f"Try again in {retry_after:g} s."
-    message = _message(agent, conflicts_, quotes, offered, acquisition, circle, retry_after)
+    message = _message(agent, conflicts_, quotes, offered, acquisition, circle)
     circles.tell(svc, tx, circle, agent, acquisition)
     tx.record(
         ev.AcquisitionRefused(
@@ -130,7 +131,6 @@ def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
 def _message(
     agent: str, conflicts_: list[dict[str, Any]], quotes: list[dict[str, Any]],
     offered: dict[str, Any] | None, acquisition: str | None, circle: Circle | None,
-    retry_after: float,
 ) -> str:
     parts = []
     if conflicts_:
@@ -165,8 +165,9 @@ def _message(
         line = {c["holder"] for c in conflicts_ if c["waiting"]} - {first["holder"]}
         if line:
             parts.append(f"{len(line)} {_verb('stand', len(line))} in line before you.")
-    if quotes:
-        q = quotes[0]
+    written = [one for one in quotes if one["source"] != LIVING_SOURCE]
+    if written:  # (What the holder is doing is said above.)
+        q = written[0]
         parts.append(f"See context archive section {q['section']} {quoted(q['title'])} "
                      f"({q['source']}):\n{block(q['text'])}\n")
     if circle is not None:
@@ -177,7 +178,7 @@ def _message(
         parts.append(f"Meanwhile take task {offered['task']} {quoted(offered['title'])}: "
                      f"`{offered['command']}`.")
     else:
-        parts.append(f"No other task can be started now; try again in {retry_after:g} s.")
+        parts.append("No other task can be started now.")
     if acquisition:
         parts.append("You stand in line and will be told when it is yours.")
     return _joined(parts)
