@@ -75,12 +75,10 @@ class Shell:
             self.json({"error": refusal.body()})
         self.complain(f"coord: {refusal.code.value}: {refusal.message}")
         conflicts = refusal.facts.get("conflicts", []) if refusal.code in HELD else []
-        for conflict in conflicts[:10] if len(conflicts) > 1 else ():
-            until = conflict.get("until")
-            self.complain(
-                f"  {conflict['resource']}: {conflict['holder']}"
-                + (f" until {until}" if until else "")
-            )
+        held = [one for one in conflicts if not one.get("waiting")]
+        for one in held[1:10]:  # the first one is in the sentence
+            until = f" until {one['until'][11:16]}Z" if one.get("until") else ""
+            self.complain(f"  {one['resource']}: {one['holder']}{until}")
         if refusal.code is not Code.LOCKED or refusal.next not in refusal.message:
             self.complain(f"  next: {refusal.next}")
         return refusal.exit_code

@@ -133,6 +133,7 @@ def _message(
     offered: dict[str, Any] | None, acquisition: str | None, circle: Circle | None,
 ) -> str:
     parts = []
+    behind = ""
     if conflicts_:
         first = conflicts_[0]
         if first["waiting"]:
@@ -163,7 +164,9 @@ def _message(
             verb = "is" if len(held) == 1 else "are"
             parts.append(f"{len(held)} more of what you asked for {verb} held, too.")
         line = {c["holder"] for c in conflicts_ if c["waiting"]} - {first["holder"]}
-        if line:
+        if line and acquisition:
+            behind = f" behind {len(line)}"
+        elif line:
             parts.append(f"{len(line)} {_verb('stand', len(line))} in line before you.")
     written = [one for one in quotes if one["source"] != LIVING_SOURCE]
     if written:  # (What the holder is doing is said above.)
@@ -180,7 +183,7 @@ def _message(
     else:
         parts.append("No other task can be started now.")
     if acquisition:
-        parts.append("You stand in line and will be told when it is yours.")
+        parts.append(f"You stand in line{behind} and will be told when it is yours.")
     return _joined(parts)
 
 
