@@ -1,6 +1,7 @@
-"""Documents that are made from the code, so that they cannot drift: refusals, settings, operations,
-the life of a task; and what the attack battery found, from its results, within `enforcement.md`.
-`python -P -m coordinator.cli.documents` checks them, `--write` writes them."""
+"""What is made from the code, so that it cannot drift: the catalogue of refusals, settings,
+operations, the life of a task; the methods of the Python clients; and what the attack battery
+found, from its results, within `enforcement.md`. `python -P -m coordinator.cli.documents` checks
+it all, `--write` writes it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import msgspec
 
+from coordinator.cli import client_methods
 from coordinator.operations.listing import OPERATIONS
+from coordinator.operations.python_names import BY_HAND, method_of
 from coordinator.rules.backlog import TRANSITIONS
 from coordinator.settings import Settings
 from coordinator.words.refusals import CATALOGUE
@@ -66,7 +69,7 @@ def operations() -> str:
         "Each is written once (`coordinator/words/requests/` its shape, `coordinator/service/` "
         "its use case) and\nserved alike by the local socket, HTTP, the Python client and the "
         "command line. `/openapi.json` has the shapes.\n",
-        "| operation | HTTP | fields | meaning |\n|---|---|---|---|",
+        "| operation | HTTP | Python | fields | meaning |\n|---|---|---|---|---|",
     ]
     for operation in OPERATIONS.values():
         method, path = operation.request.http
@@ -75,7 +78,9 @@ def operations() -> str:
             for f in msgspec.structs.fields(operation.request)
         )
         meaning = " ".join(operation.meaning.split("\n\n")[0].split())
-        lines.append(f"| `{operation.name}` | {method} `{path}` | {fields} | {meaning} |")
+        python = operation.name if operation.name in BY_HAND else method_of(operation.name)
+        lines.append(f"| `{operation.name}` | {method} `{path}` | `{python}` | {fields} "
+                     f"| {meaning} |")
     return "\n".join(lines) + "\n"
 
 
@@ -149,11 +154,18 @@ DOCUMENTS = {
 }
 
 
+def made() -> dict[Path, str]:
+    """All that is made from the code: the documents, and the methods of the Python clients."""
+    client = FOLDER.parent / "coordinator" / "client"
+    return {**{FOLDER / name: make() for name, make in DOCUMENTS.items()},
+            **{client / name: text for name, text in client_methods.sources().items()}}
+
+
 def stale() -> list[str]:
-    """Documents that are not what the code says."""
+    """Those that are not what the code says."""
     return [
-        name for name, make in DOCUMENTS.items()
-        if not (FOLDER / name).exists() or (FOLDER / name).read_text("utf-8") != make()
+        str(path.relative_to(FOLDER.parent)) for path, text in made().items()
+        if not path.exists() or path.read_text("utf-8") != text
     ]
 
 
@@ -161,13 +173,15 @@ def main(arguments: list[str]) -> int:
     """Exit code: 1 when a document is stale (and was not to be written)."""
     old = stale()
     if "--write" in arguments:
-        FOLDER.mkdir(exist_ok=True)
+        texts = made()
         for name in old:
-            (FOLDER / name).write_text(DOCUMENTS[name](), "utf-8")
-            sys.stdout.write(f"written: {FOLDER.name}/{name}\n")
+            path = FOLDER.parent / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(texts[path], "utf-8")
+            sys.stdout.write(f"written: {name}\n")
         return 0
     for name in old:
-        sys.stderr.write(f"stale: {FOLDER.name}/{name}; `make docs` writes it again\n")
+        sys.stderr.write(f"stale: {name}; `make docs` writes it again\n")
     return 1 if old else 0
 
 

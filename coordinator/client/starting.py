@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from coordinator.client.locating import connect
 from coordinator.files import ownership
@@ -204,3 +205,18 @@ def _explain_failure(state: StateDir, code: int, said: bytes) -> None:
         Code.DAEMON_DOWN, f"The coordinator could not start (exit {code}){last}.",
         next=f"Look at {state.log} and {state.errors}.",
     )
+
+
+def main(root: str) -> int:
+    """Start it for another process, which must not wait itself (async_connection.py): a refusal
+    goes to standard output, as JSON."""
+    try:
+        start(StateDir(Path(root)))
+    except Refusal as refusal:
+        sys.stdout.write(json.dumps(refusal.body()))
+        return refusal.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -15,6 +15,8 @@ Verdict = Literal["keep", "revert", "reassign"]
 #: words, are the use cases' business. (Texts: `words.texts`.)
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Number = Annotated[float, Meta(ge=-1e12, le=1e12)]
+#: How many of a list: none, or fewer, is a mistake of whoever asks.
+Count = Annotated[int, Meta(ge=1, le=2**53)]
 
 
 class Reply(msgspec.Struct, kw_only=True, omit_defaults=False, gc=False):

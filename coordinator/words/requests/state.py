@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from coordinator.words.requests.base import Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Number, Reply, Request, Whole
 from coordinator.words.texts import Line, Name
 
 ChangeState = Literal["queued", "given", "done", "refused", "dead", "dropped"]
@@ -52,7 +52,7 @@ class StateKeys(Request[StateList]):
     http = ("GET", "/v1/state")
     writes = False
     prefix: Name | None = None
-    limit: Whole = 200
+    limit: Count = 200
     after: Name | None = None
 
 
@@ -101,7 +101,7 @@ class StateHistory(Request[StateList]):
     http = ("GET", "/v1/state/{key}/history")
     writes = False
     key: Name
-    limit: Whole = 20
+    limit: Count = 20
 
 
 class StateWatch(Request[StateWatched]):
@@ -213,5 +213,5 @@ class Changes(Request[ChangeList]):
     writes = False
     key: Name | None = None  # of this key, and of all that continue it
     state: Literal["open", "queued", "given", "done", "refused", "dead", "dropped", "all"] = "open"
-    limit: Whole = 200
+    limit: Count = 200
     after: Whole = 0

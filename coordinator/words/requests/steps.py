@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from coordinator.words.requests.base import Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Number, Reply, Request, Whole
 from coordinator.words.texts import Line, Name
 
 NULL = msgspec.Raw(b"null")
@@ -14,7 +14,7 @@ StepKind = Literal["call", "acquire", "propose", "webhook"]
 
 
 class Step(Reply):
-    step: str  # S-3
+    step: str  # the step's id, like S-3
     kind: str  # call: a function of yours; acquire, propose: a request; webhook: a delivery
     name: str  # of the function, of what is asked for, or the address
     state: str  # waiting, given, done, dead, dropped
@@ -93,12 +93,12 @@ class Steps(Request[StepList]):
     writes = False
     state: Literal["open", "waiting", "given", "done", "dead", "dropped", "all"] = "open"
     kind: StepKind | None = None
-    limit: Whole = 200
+    limit: Count = 200
     after: Whole = 0
 
 
 class DeadLetter(Reply):
-    id: str  # T-3, K-3 or S-3
+    id: str  # of the task, change or step: T-3, K-3 or S-3
     kind: str  # task, change, call, acquire, propose, webhook
     what: str
     agent: str | None
@@ -120,7 +120,7 @@ class Dead(Request[DeadList]):
     http = ("GET", "/v1/dead")
     writes = False
     kind: Name | None = None
-    limit: Whole = 200
+    limit: Count = 200
 
 
 class DeadShow(Request[DeadLetter]):
