@@ -27,7 +27,7 @@ class Telling(AsyncAsking):
             agent: Whom it is asked for; default: this client's own agent.
             arguments: Any JSON: what it is done with.
             resources: What it was refused for.
-            delay: Default: `backlog.backoff_s`, longer with each attempt.
+            delay: Seconds; default: `backlog.backoff_s`, longer each time.
             attempts_max: How often it is tried at most.
             why: Why, in words.
         """
@@ -46,7 +46,7 @@ class Telling(AsyncAsking):
             names: Names of steps that whoever asks can do.
             agent: Whom it is asked for; default: this client's own agent.
             wait: How long to wait for it at most (seconds); 0: not at all.
-            give: It has so long for it; then another attempt is due.
+            give: So many seconds it has for it; then another attempt is due.
         """
         return await self.call(rq.StepNext(
             agent=agent or await self.name(), names=list(names), wait_s=wait, give_s=give,

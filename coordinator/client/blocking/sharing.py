@@ -141,7 +141,7 @@ class Sharing(Asking):
             key: A semantic key, like `key:account:12345`; what continues it is part of it.
             agent: Whom it is asked for; default: this client's own agent.
             wait: How long to wait for it at most (seconds); 0: not at all.
-            give: It has so long for it; then another attempt is due.
+            give: So many seconds it has for it; then another attempt is due.
         """
         return self.call(rq.ChangeNext(
             agent=agent or self.name(), key=key, wait_s=wait, give_s=give,
@@ -216,7 +216,7 @@ class Sharing(Asking):
             name: `priority`, `saturation`, `warning`, …, or a word of one's own.
             agent: Whom it is asked for; default: this client's own agent.
             strength: How strong it is: more than 0, at most 10.
-            half_life: Default: `signals.half_life_s`.
+            half_life: Seconds; default: `signals.half_life_s`.
             note: A remark for people, in a line.
         """
         return self.call(rq.SignalAdd(

@@ -23,7 +23,7 @@ class Register(Request[Registered]):
     profile: Line = ""
     parent: Name | None = None
     description: Line = ""
-    silence_s: Number | None = None  # silent for longer: stale, its leases are closed
+    silence_s: Number | None = None  # silent for so many seconds: stale, its leases are closed
     unique: bool = False  # take `name-2`, `name-3`, … when the name is in use
 
 

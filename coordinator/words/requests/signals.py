@@ -31,7 +31,7 @@ class SignalAdd(Request[Signal]):
     subject: Name  # T-3, or a resource
     name: Name  # `priority`, `saturation`, `warning`, …, or a word of one's own
     strength: Number = 1.0  # how strong it is: more than 0, at most 10
-    half_life_s: Number | None = None  # default: `signals.half_life_s`
+    half_life_s: Number | None = None  # seconds; default: `signals.half_life_s`
     note: Line = ""
     cwd: Name | None = None
 

@@ -167,7 +167,7 @@ class ChangeNext(Request[ChangeGiven]):
     agent: Name
     key: Name
     wait_s: Number = 0.0
-    give_s: Number = 60.0  # it has so long for it; then another attempt is due
+    give_s: Number = 60.0  # so many seconds it has for it; then another attempt is due
 
 
 class ChangeDone(Request[Change]):

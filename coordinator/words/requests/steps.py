@@ -47,7 +47,7 @@ class StepAdd(Request[Step]):
     name: Name
     arguments: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)
     resources: list[Name] = []  # what it was refused for
-    delay_s: Number | None = None  # default: `backlog.backoff_s`, longer with each attempt
+    delay_s: Number | None = None  # seconds; default: `backlog.backoff_s`, longer each time
     attempts_max: Whole = 10
     why: Line = ""
 
@@ -60,7 +60,7 @@ class StepNext(Request[Step]):
     agent: Name
     names: list[Name]
     wait_s: Number = 0.0
-    give_s: Number = 60.0  # it has so long for it; then another attempt is due
+    give_s: Number = 60.0  # so many seconds it has for it; then another attempt is due
 
 
 class StepDone(Request[Step]):
