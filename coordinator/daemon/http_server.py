@@ -24,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from coordinator.daemon import metrics
 from coordinator.daemon.http_authentication import HttpAuthentication, refused, token_of
 from coordinator.daemon.mcp_server import McpEndpoint
 from coordinator.daemon.openapi import openapi
@@ -111,12 +112,13 @@ class HttpServer:
             return self._router.look(lambda view: who(view, token))
 
         return HttpAuthentication(_with_slashes(self._app()), self._bearer, lambda: self._port,
-                                  resolve, str(self._state.bearer))
+                                  resolve, str(self._state.bearer), self._router.check_alive)
 
     def _app(self) -> Starlette:
         routes = [
             Route("/openapi.json", _answering(self._openapi)),
             Route("/v1/events/stream", _answering(self._stream)),
+            Route("/metrics", _answering(self._metrics)),
             Route("/mcp", self._mcp),
         ]
         # a fixed path goes before one with a placeholder that would swallow it
@@ -199,6 +201,9 @@ class HttpServer:
         return self._router.look(
             lambda view: view.rows("events_after", told, None, None, None, None, 500)
         )
+
+    async def _metrics(self, request: Request) -> Response:
+        return Response(self._router.metrics(), headers={"content-type": metrics.TYPE})
 
     async def _openapi(self, request: Request) -> Response:
         return Response(_described(), media_type="application/json")

@@ -324,7 +324,7 @@ def _tags() -> dict[str, str]:
 def _more_paths() -> dict[str, Any]:
     """What the door serves beside operations."""
     refused = {str(status): {"$ref": f"#/components/responses/Refused{status}"}
-               for status in (400, 401, 403)}
+               for status in (400, 401, 403, 503, 507)}
 
     def path(name: str, said: str, media: str, schema: Schema, **more: Any) -> dict[str, Any]:
         return {"get": {
@@ -342,4 +342,13 @@ def _more_paths() -> dict[str, Any]:
             parameters=[{"name": "after", "in": "query", "required": False,
                          "description": "Only events after this number; default: from now on.",
                          "schema": {"type": "integer"}}]),
+        "/metrics": path("metrics", "Metrics in Prometheus' text format. Give Prometheus the "
+                         "token's file as `credentials_file`.", "text/plain", text),
+        "/health": path(
+            "alive", "Whether the coordinator serves, for a probe: needs no token, tells no more. "
+            "503 or 507 where it does not.", _JSON,
+            {"type": "object", "title": "AliveReply", "required": ["status"],
+             "properties": {"status": {"type": "string", "enum": ["ok"],
+                                       "description": "`ok`: it serves."}}},
+            security=[]),
     }

@@ -267,6 +267,10 @@ class Tx(View):
                 for _, at, kind, agent, _, resource, data in reversed(self._events)
                 if kind in kinds]
 
+    def kinds(self) -> list[str]:
+        """The kind of each event of this transaction."""
+        return [str(event[2]) for event in self._events]
+
     @property
     def last_seq(self) -> int:
         """The sequence number of the newest event, this transaction's included."""
