@@ -16,8 +16,8 @@ from coordinator.words.refusals import Code, Refusal
 #: Where the commands are; each module adds its own to `app` when imported.
 COMMANDS = ("daemon", "coordinators", "locks", "regions", "merging", "impact", "requests",
             "agents", "tasks", "limits", "signals", "messages", "state", "propose", "dead",
-            "reviews", "verify", "status", "story", "launch", "attach", "run", "shims", "wiring",
-            "guard", "trust", "mcp", "bench")
+            "reviews", "verify", "status", "story", "report", "launch", "attach", "run", "shims",
+            "wiring", "guard", "trust", "mcp", "bench")
 
 
 def run() -> None:

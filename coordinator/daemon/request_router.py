@@ -51,7 +51,7 @@ from coordinator.words.refusals import HELD, Code, Refusal
 
 log = logging.getLogger("coord.requests")
 #: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
-SLOW_READS = frozenset({"replay", "task_export"})
+SLOW_READS = frozenset({"replay", "report", "task_export"})
 #: Requests that wait for something to be done, by whoever asks.
 FOR_WORK = frozenset({"task_claim", "change_next", "step_next"})
 #: Whether whoever asked has hung up.

@@ -75,6 +75,19 @@ class Watching(Asking):
         """Drain and exit."""
         return self.call(rq.Shutdown())
 
+    def report(
+        self, *, since: str | None = None, until: str | None = None, limit: int = 20,
+    ) -> rq.ReportReply:
+        """What a time of work came to, by the log: who waited for whom and how long, which files
+        were in demand, what was refused, what each agent did. Without bounds: all of the log.
+
+        Args:
+            since: An instant, like 2026-11-21T14:32:00Z: from there on.
+            until: An instant: up to there; default: now.
+            limit: How many lines of a list at most.
+        """
+        return self.call(rq.Report(since=since, until=until, limit=limit))
+
     def archive_search(self, query: str, *, limit: int = 10) -> rq.HitList:
         """Full-text search over the context archive and the living sections.
 
