@@ -89,7 +89,7 @@ def _show(title: str, told: rq.ReportReply) -> None:
         for one in told.waited], columns)
     _chart("Files in demand (waited for)", [
         (one.resource, one.waited_s,
-         f"{span(one.waited_s)}, {one.refused} refused, {one.grants} leased, "
+         f"{span(one.waited_s)}, {one.refused} refused, "
          f"{one.agents} {'agent' if one.agents == 1 else 'agents'}")
         for one in told.files], columns)
     _chart("Refusals", [(one.code, float(one.count), _times(one.count))
@@ -115,7 +115,8 @@ def _chart(title: str, rows: Sequence[tuple[str, float, str]], columns: int) -> 
         return
     most = max(size for _, size, _ in rows) or 1.0
     told = max(cell_len(said) for _, _, said in rows)
-    bar = min(BAR, max(4, columns - told - NAME - 6))
+    longest = max(cell_len(in_line(name)) for name, _, _ in rows)
+    bar = min(BAR, max(4, columns - told - longest - 6))  # a name is worth more than a long bar
     room = max(NAME // 2, columns - told - bar - 6)
     names = [middle(in_line(name), room) for name, _, _ in rows]
     wide = max(cell_len(name) for name in names)
