@@ -136,6 +136,17 @@ def test_what_is_asked_is_the_same_by_either(repo: Repo) -> None:
             assert repr(held) == f"<Held a.py (fencing token {held.fencing_token})>"
 
 
+def test_answers_print_readably_and_without_secrets(repo: Repo) -> None:
+    with Client(repo.root, agent="ann") as ann:
+        got = ann.acquire("a.py")
+        assert got.leases[0].lease_token and got.leases[0].lease_token not in repr(got)
+        assert "lease_token=…" in repr(got) and "resource='a.py'" in repr(got) and "task=None" in repr(got)
+        stored = ann.state_put("key:k", {"a": [1]}, version=0)
+        assert ann.state_get("key:k").decoded() == {"a": [1]} and stored.version == 1
+        assert 'value={"a":[1]}' in repr(ann.state_get("key:k")), repr(ann.state_get("key:k"))
+        assert repr(rq.Registered(agent="x", token="secret")) == "Registered(agent='x', token=…)"
+
+
 def test_a_client_acts_for_whom_it_names(repo: Repo) -> None:
     with Client(repo.root) as person:
         assert person.acquire("a.py", agent="ann").leases[0].locked_by == "ann"

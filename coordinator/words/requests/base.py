@@ -22,6 +22,18 @@ Count = Annotated[int, Meta(ge=1, le=2**53)]
 class Reply(msgspec.Struct, kw_only=True, omit_defaults=False, gc=False):
     """Base of all replies; unknown fields from a newer daemon are ignored by an older client."""
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={_shown(name, getattr(self, name))}"
+                         for name in self.__struct_fields__)
+        return f"{type(self).__name__}({told})"
+
+
+def _shown(name: str, value: object) -> str:
+    """JSON as it is; of a secret, which has no place in a log, that there is one."""
+    if name in ("token", "lease_token") and value is not None:
+        return "…"
+    return bytes(value).decode() if isinstance(value, msgspec.Raw) else repr(value)
+
 
 class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=True, gc=False):
     """Base of all requests. `R` is the reply."""

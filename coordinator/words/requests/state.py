@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,6 +21,10 @@ class StateValue(Reply):
     written_by: str | None
     written_at: str | None
     fencing_token: int | None  # of the lease under which it was written
+
+    def decoded(self) -> Any:
+        """The value as Python has it: a dict, a list, a text, …"""
+        return msgspec.json.decode(self.value)
 
 
 class StateList(Reply):
