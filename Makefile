@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents test-frameworks battery regions-corpus bench bench-growth screenshot clean merge-corpus merge-history
+.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-growth screenshot clean merge-corpus merge-history
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -62,6 +62,10 @@ test-agents: setup agents  ## real coding agents against a scripted model, offli
 test-frameworks: setup  ## LangGraph, the OpenAI Agents SDK and the Claude Agent SDK, offline, against a scripted model
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group frameworks
 	@$(BIN)/python -m pytest -m frameworks -n 2 --dist worksteal tests/frameworks
+
+test-clients: setup  ## clients that openapi-python-client and openapi-typescript make, compiled and run (needs PyPI and npm)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group clients
+	@$(BIN)/python -m pytest -m clients -p no:xdist tests/clients
 
 battery: setup agents  ## attack what others hold, and do ordinary work, by real coding agents; keep what comes out
 	@COORD_TEST_BATTERY_WRITE=1 $(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents/test_battery.py

@@ -119,6 +119,7 @@ class Running(Section, frozen=True):
     """The coordinator's own process."""
 
     idle_s: Seconds = 1800.0  # ends by itself when it was not needed for so long
+    log_format: Literal["text", "json"] = "text"  # of .coord/daemon.log: lines, or JSON lines
 
 
 class Launching(Section, frozen=True):

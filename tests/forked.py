@@ -54,9 +54,10 @@ class Server:
         """Like `subprocess.run` of `python -m coordinator.cli.main`, with captured text."""
         return self._ask(args, {"cwd": str(cwd), "env": dict(env), "seconds": seconds}, text or "")
 
-    def start(self, state: StateDir, http_port: int | None = None, *, asked: bool = False) -> None:
+    def start(self, state: StateDir, http_port: int | None = None, *, asked: bool = False,
+              log_format: str | None = None) -> None:
         """Like `starting.start`."""
-        how = {"root": str(state.root), "http_port": http_port, "asked": asked}
+        how = {"root": str(state.root), "http_port": http_port, "asked": asked, "log_format": log_format}
         done = self._ask([], {"cwd": os.getcwd(), "env": dict(os.environ), "seconds": 60.0, "start": how}, "")
         if done.stdout:
             raise Refusal.from_body(json.loads(done.stdout))
@@ -160,9 +161,9 @@ def _end_with(run: Callable[[], int]) -> NoReturn:
         os._exit(code)
 
 
-def _start(root: str, http_port: int | None, asked: bool) -> int:
+def _start(root: str, http_port: int | None, asked: bool, log_format: str | None) -> int:
     try:
-        starting.start(StateDir(Path(root)), http_port, asked=asked)
+        starting.start(StateDir(Path(root)), http_port, asked=asked, log_format=log_format)
     except Refusal as refusal:
         json.dump(refusal.body(), sys.stdout)
     return 0

@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import apsw
 import typer
@@ -28,6 +28,10 @@ from coordinator.words.refusals import CATALOGUE, Code, Refusal
 
 HttpPort = Annotated[
     int | None, typer.Option("--http", help="Also open the HTTP door on this port (0: any).")
+]
+LogForm = Annotated[
+    Literal["text", "json"] | None,
+    typer.Option("--log-format", help="Of .coord/daemon.log: lines, or JSON lines.")
 ]
 CONFIG = """\
 # coord's settings for this repository; `coord doctor` lists every key with its value.
@@ -174,7 +178,7 @@ def _prepare(root: Path) -> list[str]:
 
 
 @app.command("up")
-def up(http: HttpPort = None, as_json: AsJson = False) -> None:
+def up(http: HttpPort = None, log_format: LogForm = None, as_json: AsJson = False) -> None:
     """Start the coordinator in the background (any command does that by itself)."""
     state = StateDir(locate_root())
     sock = connect(state)
@@ -183,7 +187,7 @@ def up(http: HttpPort = None, as_json: AsJson = False) -> None:
         already = True
     else:
         already = False
-        start(state, http, asked=True)
+        start(state, http, asked=True, log_format=log_format)
     health = ask(rq.Health())
     if as_json:
         print_json(health)
@@ -197,13 +201,13 @@ def up(http: HttpPort = None, as_json: AsJson = False) -> None:
 
 
 @app.command("serve")
-def serve(http: HttpPort = None) -> int:
+def serve(http: HttpPort = None, log_format: LogForm = None) -> int:
     """Run the coordinator in the foreground, for supervisors."""
     from coordinator.daemon.__main__ import serve as run
 
     root = locate_root()
     complain(f"coord: serving {root}; Ctrl-C stops it")
-    return run(root, http, stays=True)
+    return run(root, http, stays=True, log_format=log_format)
 
 
 @app.command("doctor")

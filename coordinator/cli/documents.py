@@ -1,19 +1,20 @@
-"""Documents that are made from the code, so that they cannot drift: refusals, settings, operations,
-the life of a task; and what the attack battery found, from its results, within `enforcement.md`.
-`python -P -m coordinator.cli.documents` checks them, `--write` writes them."""
+"""What is made from the code, so that it cannot drift: the catalogue of refusals, settings,
+operations, the life of a task; the methods of the Python clients; and what the attack battery
+found, from its results, within `enforcement.md`. `python -P -m coordinator.cli.documents` checks
+it all, `--write` writes it."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from coordinator.cli import command_table
+from coordinator.cli import client_methods, command_table
 from coordinator.operations.listing import OPERATIONS
+from coordinator.operations.python_names import BY_HAND, method_of
 from coordinator.rules.backlog import TRANSITIONS
 from coordinator.settings import Settings
 from coordinator.words.refusals import CATALOGUE
@@ -68,7 +69,7 @@ def operations() -> str:
         "Each is written once (`coordinator/words/requests/` its shape, `coordinator/service/` "
         "its use case) and\nserved alike by the local socket, HTTP, the Python client and the "
         "command line. `/openapi.json` has the shapes.\n",
-        "| operation | HTTP | fields | meaning |\n|---|---|---|---|",
+        "| operation | HTTP | Python | fields | meaning |\n|---|---|---|---|---|",
     ]
     for operation in OPERATIONS.values():
         method, path = operation.request.http
@@ -77,7 +78,9 @@ def operations() -> str:
             for f in msgspec.structs.fields(operation.request)
         )
         meaning = " ".join(operation.meaning.split("\n\n")[0].split())
-        lines.append(f"| `{operation.name}` | {method} `{path}` | {fields} | {meaning} |")
+        python = operation.name if operation.name in BY_HAND else method_of(operation.name)
+        lines.append(f"| `{operation.name}` | {method} `{path}` | `{python}` | {fields} "
+                     f"| {meaning} |")
     return "\n".join(lines) + "\n"
 
 
@@ -151,30 +154,38 @@ DOCUMENTS = {
 }
 
 
-def made() -> dict[Path, Callable[[], str]]:
-    """All files that are made from the code, and how."""
-    package = Path(__file__).resolve().parent.parent
-    return {FOLDER / name: make for name, make in DOCUMENTS.items()} | {
-        package / name: make for name, make in command_table.FILES.items()}
+def made() -> dict[Path, str]:
+    """All that is made from the code: the documents, the methods of the Python clients, and what
+    the `coord` command needs to know of itself."""
+    package = FOLDER.parent / "coordinator"
+    return {
+        **{FOLDER / name: make() for name, make in DOCUMENTS.items()},
+        **{package / "client" / name: text for name, text in client_methods.sources().items()},
+        **{package / name: make() for name, make in command_table.FILES.items()},
+    }
 
 
-def stale() -> list[Path]:
-    """Files that are not what the code says."""
-    return [file for file, make in made().items()
-            if not file.exists() or file.read_text("utf-8") != make()]
+def stale() -> list[str]:
+    """Those that are not what the code says."""
+    return [
+        str(path.relative_to(FOLDER.parent)) for path, text in made().items()
+        if not path.exists() or path.read_text("utf-8") != text
+    ]
 
 
 def main(arguments: list[str]) -> int:
     """Exit code: 1 when a document is stale (and was not to be written)."""
-    old, top = stale(), FOLDER.parent
+    old = stale()
     if "--write" in arguments:
-        for file in old:
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(made()[file](), "utf-8")
-            sys.stdout.write(f"written: {file.relative_to(top)}\n")
+        texts = made()
+        for name in old:
+            path = FOLDER.parent / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(texts[path], "utf-8")
+            sys.stdout.write(f"written: {name}\n")
         return 0
-    for file in old:
-        sys.stderr.write(f"stale: {file.relative_to(top)}; `make docs` writes it again\n")
+    for name in old:
+        sys.stderr.write(f"stale: {name}; `make docs` writes it again\n")
     return 1 if old else 0
 
 

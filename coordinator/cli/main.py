@@ -33,6 +33,7 @@ COMMANDS = {
     "verify": ("verify",),
     "status": ("status",),
     "story": ("events", "explain", "replay", "archive"),
+    "report": ("report",),
     "launch": ("launch", "logs"),
     "attach": ("attach",),
     "run": ("run",),

@@ -15,39 +15,30 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
+from coordinator.client.asking import how_asked
+from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
+from coordinator.client.held import GONE, HeldLeases, LeaseLost
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Refusal
+
+__all__ = ["Client", "Held", "LeaseLost"]
 
 R = TypeVar("R")
 _encode = msgspec.json.Encoder().encode
 #: Connections beside the first that are kept for the next question.
 IDLE_MAX = 4
-#: What takes its time where much has to be done (seconds).
-SLOW_S: dict[type[rq.Request[Any]], float] = {
-    rq.Compact: 3600.0, rq.ReviewDecide: 600.0, rq.ReviewUndo: 600.0,
-}
-#: What may be asked twice without harm, should the connection break while it is answered.
-_REPEATABLE = (rq.Acquire, rq.Renew, rq.Heartbeat, rq.Join, rq.Sweep)
 
 
-class LeaseLost(Exception):
-    """The lease ended while its body ran: what the body wrote since may collide with others."""
-
-    def __init__(self, resources: Sequence[str], why: str) -> None:
-        super().__init__(f"The lease on {', '.join(resources)} was lost: {why}")
-        self.resources = list(resources)
-
-
-class Client:
+class Client(Operations):
     """One agent's (or, with `agent=None`, the operator's) view of the coordinator.
 
     Args:
@@ -82,6 +73,9 @@ class Client:
         self._idle: list[Wire] = []
         self._busy: set[Wire] = set()
         self._closed = 0
+
+    def __repr__(self) -> str:
+        return f"<Client {self.agent or 'nobody yet'} at {self.root}>"
 
     def __enter__(self) -> Client:
         return self
@@ -126,12 +120,7 @@ class Client:
             Refusal: with its code and facts.
         """
         kind = type(request)
-        wait_s = float(getattr(request, "wait_s", 0.0) or 0.0)
-        wait_s += SLOW_S.get(kind, 0.0)
-        repeatable = not kind.writes or isinstance(request, _REPEATABLE)
-        if key is None and not repeatable:
-            # The time comes first, so that the coordinator keeps keys of one moment side by side.
-            key = f"{time.time_ns() // 1_000_000:012x}{os.urandom(8).hex()}"
+        wait_s, repeatable, key = how_asked(request, key)
         with self._connection() as wire:
             wire.prepares = self._prepares or kind.writes
             raw = wire.ask(
@@ -170,7 +159,7 @@ class Client:
                 wire.close()
 
     def register(self, *, unique: bool = True, silence_s: float | None = None,
-                 description: str = "") -> str:
+                 description: str = "", parent: str | None = None) -> str:
         """Become a registered agent; its name: with a number, if a live session has it already.
         Later requests carry the agent's own token.
 
@@ -180,7 +169,7 @@ class Client:
         wanted = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
         known = self.call(
             rq.Register(agent=wanted, profile=self._profile, unique=unique, silence_s=silence_s,
-                        description=description)
+                        description=description, parent=parent)
         )
         self.agent, self._wire.token = known.agent, known.token
         return known.agent
@@ -192,37 +181,10 @@ class Client:
         assert self.agent is not None
         return self.agent
 
-    def acquire(
-        self, *resources: str, ttl: float | None = None, mode: rq.Mode = "exclusive",
-        wait: float = 0.0, description: str = "", task: str | None = None, priority: int = 0,
-        retry: bool = True,
-    ) -> rq.Acquired:
-        """Lease all `resources` or none. `ttl` and `wait` in seconds.
-
-        Raises:
-            Refusal: LOCKED with who holds them, excerpts and other work; and others.
-        """
-        return self.call(
-            rq.Acquire(agent=self.name(), resources=list(resources), ttl_s=ttl, mode=mode,
-                       wait_s=wait, description=description, task=task, priority=priority,
-                       retry=retry, cwd=os.getcwd())  # noqa: PTH109
-        )
-
-    def release(self, *resources: str, acquisition: str | None = None) -> rq.Released:
-        """Give leases back.
-
-        Raises:
-            Refusal: NOT_HOLDER, UNKNOWN_LEASE, STALE_TOKEN.
-        """
-        return self.call(
-            rq.Release(agent=self.name(), resources=list(resources), acquisition_id=acquisition,
-                       cwd=os.getcwd())  # noqa: PTH109
-        )
-
     def commit_region(self, resource: str, text: str, *, content_hash: str | None = None,
                       lease_token: str | None = None) -> rq.RegionsCommitted:
         """Write the new text of a leased region (`path::Qualified.name`, from the root). Several at
-        once: `call(requests.CommitRegion(…))`.
+        once: `commit_regions`.
 
         Raises:
             Refusal: REGION_CHANGED with the fresh text, PARSE_INVALID, OUT_OF_SCOPE_EDIT,
@@ -232,28 +194,19 @@ class Client:
             rq.RegionText(resource=resource, text=text, content_hash=content_hash,
                           lease_token=lease_token)]))
 
-    def claim(self, task: str | None = None, *, ttl: float | None = None,
-              wait: float = 0.0) -> rq.Claimed:
-        """Take a task with its leases.
+    def follow(self, after: int | None = None) -> Iterator[rq.EventRow]:
+        """What happens from now on (or after the event of that number), as it happens, on a
+        connection of its own; until the iterator is closed.
 
         Raises:
-            Refusal: NOTHING_TO_DO, LOCKED, TASK_TAKEN, TASK_NOT_READY.
+            Refusal: DAEMON_DOWN: the coordinator stopped.
         """
-        return self.call(rq.TaskClaim(agent=self.name(), task=task, ttl_s=ttl, wait_s=wait))
-
-    def done(self, task: str, result: str = "") -> rq.Task:
-        """Finish a claimed task."""
-        return self.call(rq.TaskDone(agent=self.name(), task=task, result=result))
-
-    def fail(self, task: str, reason: str = "", blocked: Sequence[str] = ()) -> rq.Task:
-        """Give a claimed task back."""
-        return self.call(
-            rq.TaskFail(agent=self.name(), task=task, reason=reason, blocked=list(blocked))
-        )
-
-    def heartbeat(self, progress: str | None = None, ack: int = 0) -> rq.Alive:
-        """Say that the agent lives (and, with `progress`, moves); its messages come back."""
-        return self.call(rq.Heartbeat(agent=self.name(), progress=progress, ack=ack))
+        wire = self._wire.another()
+        try:
+            for raw in wire.events(after):
+                yield msgspec.json.decode(raw, type=rq.EventRow)
+        finally:
+            wire.close()
 
     @contextlib.contextmanager
     def lease(
@@ -287,69 +240,30 @@ class Client:
         return held
 
 
-class Held:
-    """A lease while its body runs."""
+class Held(HeldLeases):
+    """A lease while its body runs, renewed by a thread."""
 
     def __init__(self, client: Client, got: rq.Acquired, ttl_s: float,
                  stall_s: float | None) -> None:
-        self.leases = got.leases
+        super().__init__(got, ttl_s, stall_s)
         self._client = client
-        self._ttl_s = ttl_s
-        self._stall_s = stall_s
-        self._moved_at = time.monotonic()
-        self._lost: str | None = None
-        self._process = os.getpid()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="coord-renew", daemon=True)
-        self._confirmed_at = time.monotonic()
-
-    @property
-    def fencing_token(self) -> int:
-        """The highest fencing token of the set: hand it to what you write to."""
-        return max(lease.fencing_token for lease in self.leases)
-
-    @property
-    def lost(self) -> bool:
-        """Whether the lease is known to have ended."""
-        return self._lost is not None
-
-    def progress(self) -> None:
-        """The body moves. Raises if the lease was lost meanwhile."""
-        self._moved_at = time.monotonic()
-        self.check()
-
-    def check(self) -> None:
-        """Raises:
-        LeaseLost: the lease has ended, or its renewal was not confirmed in time.
-        """
-        late = time.monotonic() - self._confirmed_at > self._ttl_s
-        ours = self._process == os.getpid() and not self._done.is_set()  # a fork renews nothing
-        if late and ours and self._lost is None:
-            self._lost = "it was not renewed in time"
-        if self._lost is not None:
-            raise LeaseLost([lease.resource for lease in self.leases], self._lost)
 
     def _start(self) -> None:
         self._thread.start()
 
     def _renew(self) -> None:
-        names = [lease.resource for lease in self.leases]
         while not self._done.wait(self._ttl_s / 3):
             now = time.monotonic()
-            if self._stall_s is not None and now - self._moved_at > self._stall_s:
-                self._lost = f"the body made no progress for {self._stall_s:g} s"
+            if self._stalls(now):
                 return
             try:
-                self._client.call(
-                    rq.Renew(agent=str(self._client.agent), resources=names, ttl_s=self._ttl_s)
-                )
+                self._client.call(rq.Renew(
+                    agent=str(self._client.agent), resources=self.resources, ttl_s=self._ttl_s))
                 self._confirmed_at = now
             except Refusal as refusal:
-                if refusal.code in (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE):
-                    self._lost = refusal.message
-                    return
-                if now - self._confirmed_at > self._ttl_s:
-                    self._lost = f"it could not be renewed in time: {refusal.message}"
+                if self._refused(refusal, now):
                     return
 
     def end(self, *, release: bool = True) -> None:
@@ -361,15 +275,14 @@ class Held:
         """
         if self._process != os.getpid():
             return  # a forked child leaves the body: the lease is its parent's
+        self._over = True
         self._done.set()
         self._thread.join()
-        if not release:
-            return
-        mine = [lease.resource for lease in self.leases if not lease.reentrant]
-        if not mine or self._lost is not None:
+        mine = self._to_release() if release else []
+        if not mine:
             return
         try:
             self._client.release(*mine)
         except Refusal as refusal:
-            if refusal.code in (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE):
+            if refusal.code in GONE:
                 self._lost = refusal.message

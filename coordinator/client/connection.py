@@ -27,14 +27,16 @@ REPLY_TIMEOUT_S = 120.0
 RECONNECT_S = 10.0
 
 
-class _Line(msgspec.Struct):
+class Answered(msgspec.Struct):
+    """One line of the daemon's."""
+
     id: int | str | None = None
     ok: msgspec.Raw = msgspec.Raw()
     error: dict[str, Any] | None = None
     event: msgspec.Raw = msgspec.Raw()
 
 
-_decode = msgspec.json.Decoder(_Line).decode
+decode = msgspec.json.Decoder(Answered).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -205,7 +207,7 @@ class Wire:
             raw = self._file.readline()
             if not raw.endswith(b"\n"):
                 raise EOFError
-            line = _decode(raw)
+            line = decode(raw)
             if line.error is not None and line.id in (number, None):
                 raise Refusal.from_body(line.error)
             if line.id == number and bytes(line.ok):
@@ -227,7 +229,7 @@ class Wire:
             if not raw:
                 self.close()
                 raise Refusal(Code.DAEMON_DOWN, "The coordinator stopped.")
-            line = _decode(raw)
+            line = decode(raw)
             if line.error is not None:
                 raise Refusal.from_body(line.error)
             if event := bytes(line.event):

@@ -58,21 +58,25 @@ def reach(path: Path, timeout_s: float = 5.0) -> socket.socket | None:
     try:
         check_socket(path)
         sock.connect(str(path))
-        _check_peer(sock, path)
-    except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+        check_peer(sock, path)
+    except (OSError, Refusal) as bad:
         sock.close()
-        return None
-    except Refusal:
-        sock.close()
-        raise
-    except PermissionError:
-        sock.close()
-        raise ownership.foreign(path, "belongs to another user",
-                          "Run coord as the user who started the coordinator.") from None
-    except OSError as bad:
-        sock.close()
-        raise Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror or bad}.") from None
+        if (why := unreachable(path, bad)) is None:
+            return None
+        raise why from None
     return sock
+
+
+def unreachable(path: Path, bad: OSError | Refusal) -> Refusal | None:
+    """What keeps us from the daemon at this socket; None: there is none."""
+    if isinstance(bad, Refusal):
+        return bad
+    if isinstance(bad, (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)):
+        return None
+    if isinstance(bad, PermissionError):
+        return ownership.foreign(path, "belongs to another user",
+                                 "Run coord as the user who started the coordinator.")
+    return Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror or bad}.")
 
 
 def peer(sock: socket.socket) -> tuple[int, int] | None:
@@ -84,7 +88,7 @@ def peer(sock: socket.socket) -> tuple[int, int] | None:
     return pid, uid
 
 
-def _check_peer(sock: socket.socket, path: Path) -> None:
+def check_peer(sock: socket.socket, path: Path) -> None:
     """That the daemon is this user's, or root's: nothing is said to another."""
     found = peer(sock)
     if found is not None and found[1] not in (ownership.user(), 0):

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from coordinator.client.locating import connect
 from coordinator.files import ownership
@@ -27,9 +28,10 @@ START_TIMEOUT_S = 20.0
 TURN_S = 5.0
 
 
-def start(state: StateDir, http_port: int | None = None, *, asked: bool = False) -> None:
+def start(state: StateDir, http_port: int | None = None, *, asked: bool = False,
+          log_format: str | None = None) -> None:
     """Start the daemon in the background and wait until it listens. `asked`: by a person, who has
-    named this folder.
+    named this folder. `log_format`: `text` or `json`, in place of the setting.
 
     Raises:
         Refusal: what kept it from starting, in its own words; DAEMON_DOWN.
@@ -39,7 +41,7 @@ def start(state: StateDir, http_port: int | None = None, *, asked: bool = False)
     except OSError as bad:
         raise unwritable(state, bad) from None
     with _turn(state) as serves:
-        failed = None if serves else _start(state, http_port)
+        failed = None if serves else _start(state, http_port, log_format)
     if failed is not None:  # (another may have its turn: one is started elsewhere, perhaps)
         _explain_failure(state, *failed)
 
@@ -98,7 +100,8 @@ def _check_failure(state: StateDir) -> None:
             raise why
 
 
-def _start(state: StateDir, http_port: int | None) -> tuple[int, bytes] | None:
+def _start(state: StateDir, http_port: int | None,
+           log_format: str | None = None) -> tuple[int, bytes] | None:
     """None: it serves; else its exit code, and what it has told."""
     try:
         state.failure.unlink(missing_ok=True)
@@ -113,6 +116,8 @@ def _start(state: StateDir, http_port: int | None) -> tuple[int, bytes] | None:
                "--tell", str(writing)]
     if http_port is not None:
         command += ["--http", str(http_port)]
+    if log_format is not None:
+        command += ["--log-format", log_format]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COORD_AGENT")}
     try:
         with errors:
@@ -204,3 +209,18 @@ def _explain_failure(state: StateDir, code: int, said: bytes) -> None:
         Code.DAEMON_DOWN, f"The coordinator could not start (exit {code}){last}.",
         next=f"Look at {state.log} and {state.errors}.",
     )
+
+
+def main(root: str) -> int:
+    """Start it for another process, which must not wait itself (async_connection.py): a refusal
+    goes to standard output, as JSON."""
+    try:
+        start(StateDir(Path(root)))
+    except Refusal as refusal:
+        sys.stdout.write(json.dumps(refusal.body()))
+        return refusal.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
@@ -28,18 +29,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="coordinator.daemon")
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--http", type=int, default=None)
+    parser.add_argument("--log-format", choices=["text", "json"], default=None)
     parser.add_argument("--tell", type=int, default=None, help="a descriptor for why not")
     given = parser.parse_args()
-    return serve(given.root, given.http, tell=given.tell)
+    return serve(given.root, given.http, tell=given.tell, log_format=given.log_format)
 
 
 def serve(root: Path, http_port: int | None = None, *, stays: bool = False,
-          tell: int | None = None) -> int:
+          tell: int | None = None, log_format: Literal["text", "json"] | None = None) -> int:
     """Run until stopped; a refusal to start is printed and kept for whoever started us.
 
     Args:
         stays: it does not end for want of work: somebody watches over it.
         tell: a descriptor of whoever started us, for the refusal.
+        log_format: in place of the setting `daemon.log_format`.
     """
     make_room()
     sys.setswitchinterval(SWITCH_S)
@@ -54,7 +57,7 @@ def serve(root: Path, http_port: int | None = None, *, stays: bool = False,
         factory = uvloop.new_event_loop
 
     async def run() -> None:
-        await Daemon(root, http_port=http_port, stays=stays).run()
+        await Daemon(root, http_port=http_port, stays=stays, log_format=log_format).run()
 
     try:
         with asyncio.Runner(loop_factory=factory) as runner:

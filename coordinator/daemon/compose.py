@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import gc
 import logging
-import logging.handlers
 import os
 import resource
 import signal
@@ -34,6 +33,7 @@ from coordinator.daemon.git_processes import GitProcesses
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.landing_recovery import LandingRecovery
 from coordinator.daemon.lock import take_lock
+from coordinator.daemon.log_lines import LogFormat, log_to
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.namespaces import Namespaces, check_outside
 from coordinator.daemon.request_router import RequestRouter
@@ -73,11 +73,8 @@ from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, SystemClock, iso
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.texts import one_line
 
 log = logging.getLogger("coord.daemon")
-LOG_BYTES_MAX = 1_000_000
-LOGS_KEPT = 3
 #: Fencing tokens that are skipped where a coordinator was before, of which nothing is left but a
 #: note that may be a second old.
 SKIPPED = 1_000_000
@@ -87,13 +84,15 @@ class Daemon:
     """One repository's coordinator. Build, `run`, done.
 
     `stays`: somebody watches over it, so it does not end by itself for want of work.
+    `log_format`: in place of the setting.
     """
 
     def __init__(
         self, root: Path, clock: Clock | None = None, http_port: int | None = None, *,
-        stays: bool = False,
+        stays: bool = False, log_format: LogFormat | None = None,
     ) -> None:
         self.state = StateDir(Path(os.path.realpath(root)))
+        self._log_format = log_format
         self._clock = clock or SystemClock()
         self._http_port = http_port
         self._stays = stays
@@ -131,9 +130,9 @@ class Daemon:
         self._ground = Ground(self.state, self._lock.fileno())
         self._ground.on_loss = self._ground_lost
         self.state.note_socket()
-        _log_to(self.state.log)
         self._loaded: Loaded = load(self.state.root)
         self.settings = self._loaded.settings
+        log_to(self.state.log, self._log_format or self.settings.daemon.log_format)
         secret = self.state.secret_key()
         self._db = open_writer(self.state.database, seal=database_seal(secret),
                                synchronous=self.settings.database.synchronous)
@@ -463,21 +462,6 @@ def _raised(fencing: int) -> Callable[[Any], None]:
         tx.record(ev.CountersRaised(above={"fencing": fencing}))
 
     return job
-
-
-def _log_to(path: Path) -> None:
-    handler = logging.handlers.RotatingFileHandler(
-        path, maxBytes=LOG_BYTES_MAX, backupCount=LOGS_KEPT, encoding="utf-8"
-    )
-    handler.setFormatter(_Lines("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-
-
-class _Lines(logging.Formatter):
-    """What strangers wrote cannot look like a line of the log's own, nor steer a terminal."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
-        return one_line(super().formatMessage(record))
 
 
 def _size(path: Path) -> int:

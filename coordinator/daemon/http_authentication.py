@@ -1,5 +1,6 @@
 """Who asks over HTTP. Every request passes here, whatever its route, before anything is read of it:
-Host and Origin are checked, then the bearer token is resolved to whom it speaks for.
+Host and Origin are checked, then the bearer token is resolved to whom it speaks for. Only a probe
+(`/health`) is answered without one, here, with no more than whether the coordinator serves.
 
 Owns no route. What passes carries its token in the request's scope (`token_of`).
 """
@@ -20,6 +21,8 @@ from coordinator.words.refusals import CATALOGUE, Code, Refusal
 
 _JSON = msgspec.json.Encoder()
 _KEY = "coord.token"
+#: Answered without a token.
+PROBE = "/health"
 
 
 class HttpAuthentication:
@@ -29,24 +32,32 @@ class HttpAuthentication:
         bearer: the operator's token.
         port: where the door listens.
         resolve: what a token speaks for; a `Refusal` is a value.
+        alive: raises a `Refusal` where the coordinator does not serve; for `/health`, the one path
+            that needs no token, and tells no more than that.
         where: where the operator's token lies, for the refusal's next step.
     """
 
     def __init__(
         self, app: ASGIApp, bearer: str, port: Callable[[], int],
-        resolve: Callable[[str | None], Any], where: str,
+        resolve: Callable[[str | None], Any], where: str, alive: Callable[[], None],
     ) -> None:
         self._app = app
         self._bearer = bearer.encode()
         self._port = port
         self._resolve = resolve
         self._where = where
+        self._alive = alive
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return  # neither web sockets nor a lifespan are served
+        request = Request(scope)
         try:
-            token = self._admit(Request(scope))
+            self._check_names(request)
+            if scope["path"] == PROBE and scope["method"] in ("GET", "HEAD"):
+                await self._probed()(scope, receive, send)
+                return
+            token = self._admit(request)
         except Refusal as refusal:
             answer = refused(refusal)
             answer.headers["WWW-Authenticate"] = "Bearer"
@@ -54,8 +65,18 @@ class HttpAuthentication:
             return
         await self._app({**scope, _KEY: token}, receive, send)
 
-    def _admit(self, request: Request) -> str | None:
-        """The agent's token, or None for the operator.
+    def _probed(self) -> Response:
+        """What a probe is told, who has no token."""
+        try:
+            self._alive()
+        except Refusal as refusal:
+            return refused(Refusal(refusal.code, CATALOGUE[refusal.code].meaning))
+        return Response(b'{"status":"ok"}', media_type="application/json",
+                        headers={"cache-control": "no-store"})
+
+    def _check_names(self, request: Request) -> None:
+        """That no web page of another origin asks, nor one that has this machine's address for its
+        own name.
 
         Raises:
             Refusal: UNAUTHORIZED.
@@ -66,6 +87,13 @@ class HttpAuthentication:
         origin = request.headers.get("origin")
         if origin is not None and origin != f"http://{host}":
             raise Refusal(Code.UNAUTHORIZED, "Web pages of other origins are not served.")
+
+    def _admit(self, request: Request) -> str | None:
+        """The agent's token, or None for the operator.
+
+        Raises:
+            Refusal: UNAUTHORIZED.
+        """
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not given:
             raise Refusal(

@@ -24,8 +24,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from coordinator.daemon import metrics
 from coordinator.daemon.http_authentication import HttpAuthentication, refused, token_of
 from coordinator.daemon.mcp_server import McpEndpoint
+from coordinator.daemon.openapi import openapi
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.serving import who
 from coordinator.files import ownership
@@ -110,12 +112,13 @@ class HttpServer:
             return self._router.look(lambda view: who(view, token))
 
         return HttpAuthentication(_with_slashes(self._app()), self._bearer, lambda: self._port,
-                                  resolve, str(self._state.bearer))
+                                  resolve, str(self._state.bearer), self._router.check_alive)
 
     def _app(self) -> Starlette:
         routes = [
             Route("/openapi.json", _answering(self._openapi)),
             Route("/v1/events/stream", _answering(self._stream)),
+            Route("/metrics", _answering(self._metrics)),
             Route("/mcp", self._mcp),
         ]
         # a fixed path goes before one with a placeholder that would swallow it
@@ -198,6 +201,9 @@ class HttpServer:
         return self._router.look(
             lambda view: view.rows("events_after", told, None, None, None, None, 500)
         )
+
+    async def _metrics(self, request: Request) -> Response:
+        return Response(self._router.metrics(), headers={"content-type": metrics.TYPE})
 
     async def _openapi(self, request: Request) -> Response:
         return Response(_described(), media_type="application/json")
@@ -290,101 +296,3 @@ def _bearer(state: StateDir) -> str:
 def _described() -> bytes:
     """Made once: it takes some thirty milliseconds, which everybody would feel."""
     return _JSON.encode(openapi())
-
-
-def openapi() -> dict[str, Any]:
-    """OpenAPI 3.1 for every operation, from the same shapes that decode requests."""
-    shapes = [o.request for o in OPERATIONS.values()] + [o.reply for o in OPERATIONS.values()]
-    schemas, components = msgspec.json.schema_components(
-        shapes, ref_template="#/components/schemas/{name}"
-    )
-    by_shape = dict(zip(shapes, schemas, strict=True))
-    paths: dict[str, Any] = {}
-    served: list[tuple[Operation, HttpPath | None]] = [(one, None) for one in OPERATIONS.values()]
-    served += [(OPERATIONS[one.op], one) for one in HTTP_PATHS]
-    for operation, further in served:
-        method, path = operation.request.http
-        if further is not None:
-            method, path = further.method, further.path.replace(":path", "")
-        described: dict[str, Any] = {
-            "operationId": further.operation_id if further else operation.name,
-            "summary": operation.meaning.splitlines()[0],
-            "description": operation.meaning,
-            "parameters": _parameters(operation, path, method, components, further),
-            "responses": {
-                "200": {
-                    "description": "done",
-                    "content": {"application/json": {"schema": by_shape[operation.reply]}},
-                },
-                "default": {
-                    "description": "refused; see the catalogue of refusals",
-                    "content": {
-                        "application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}
-                    },
-                },
-            },
-        }
-        if method in ("POST", "PUT", "PATCH"):
-            body = by_shape[operation.request] if further is None else _without(
-                components[operation.request.__name__], further)
-            described["requestBody"] = {"content": {"application/json": {"schema": body}}}
-        paths.setdefault(path, {})[method.lower()] = described
-    components["Refusal"] = {
-        "type": "object", "required": ["error"],
-        "properties": {
-            "error": {
-                "type": "object", "required": ["code", "message", "retryable", "next"],
-                "properties": {
-                    "code": {"enum": [code.value for code in Code]},
-                    "message": {"type": "string"}, "retryable": {"type": "boolean"},
-                    "next": {"type": "string"},
-                },
-            }
-        },
-    }
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "coord", "version": "1", "description": __doc__},
-        "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-        },
-        "security": [{"bearer": []}],
-    }
-
-
-def _without(schema: dict[str, Any], further: HttpPath) -> dict[str, Any]:
-    """A request's schema without what its path has said."""
-    said = {further.names[0], *further.fixed, *re.findall(r"{(\w+)}", further.path)}
-    return {
-        **{k: v for k, v in schema.items() if k != "title"},
-        "properties": {k: v for k, v in schema["properties"].items() if k not in said},
-        "required": [name for name in schema.get("required", ()) if name not in said],
-    }
-
-
-def _parameters(operation: Operation, path: str, method: str,
-                components: dict[str, Any],
-                further: HttpPath | None = None) -> list[dict[str, Any]]:
-    fields = msgspec.structs.fields(operation.request)
-    inside = set(re.findall(r"{(\w+)}", path))
-    subject = inside & {"task", "resource"} if further is not None else set[str]()
-    out: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in sorted(subject)
-    ]
-    for field in fields:
-        if field.name in subject or (further is not None and field.name == further.names[0]):
-            continue
-        if field.name not in inside and method not in ("GET", "DELETE"):
-            continue
-        schema = components[operation.request.__name__]["properties"][field.name]
-        out.append(
-            {
-                "name": field.name, "in": "path" if field.name in inside else "query",
-                "required": field.name in inside or field.required, "schema": schema,
-            }
-        )
-    return out
-

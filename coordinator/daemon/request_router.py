@@ -20,6 +20,7 @@ import msgspec
 
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.daemon.metrics import Counts
 from coordinator.daemon.once_only import OnceOnly
 from coordinator.daemon.serving import serve, snapshot, who
 from coordinator.daemon.verdict_runner import VerdictRunner
@@ -50,7 +51,7 @@ from coordinator.words.refusals import HELD, Code, Refusal
 
 log = logging.getLogger("coord.requests")
 #: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
-SLOW_READS = frozenset({"replay", "task_export"})
+SLOW_READS = frozenset({"replay", "report", "task_export"})
 #: Requests that wait for something to be done, by whoever asks.
 FOR_WORK = frozenset({"task_claim", "change_next", "step_next"})
 #: Whether whoever asked has hung up.
@@ -98,6 +99,9 @@ class RequestRouter:
         #: It begins nothing any more.
         self.closing = False
         self._on_events: list[Callable[[], None]] = []
+        #: What was counted since the start.
+        self.counts = Counts()
+        writer.took = self.counts.commit
         self._once = OnceOnly(service, self.look, writer)
         self.engine = LoopEngine(loop, service, writer, ledger, looker, workers, self.look)
         self.verdicts = VerdictRunner(loop, service, writer, self.engine, open_reader, clock)
@@ -112,6 +116,7 @@ class RequestRouter:
         `gone()` tells whether whoever asked has hung up (looked at when a wait ends). `key`: an
         idempotency key; a request that was carried out under it is answered as it was then.
         """
+        answer = partial(self._tell, answer)
         try:
             if op not in self._ways:
                 raise Refusal(Code.INVALID, f"There is no operation called {op[:60]!r}.")
@@ -134,6 +139,12 @@ class RequestRouter:
         except Exception as bad:
             log.exception("%s failed", op)
             answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
+
+    def _tell(self, answer: Answer, value: Any) -> None:
+        """The one answer to a request; refusals are counted."""
+        if isinstance(value, Refusal):
+            self.counts.refusal(value)
+        answer(value)
 
     def _way(self, operation: Operation) -> Way:
         if operation.name in self._slow:
@@ -373,7 +384,30 @@ class RequestRouter:
         self._on_events.append(callback)
         return lambda: self._on_events.remove(callback)
 
+    def metrics(self) -> str:
+        """What Prometheus is told.
+
+        Raises:
+            Refusal: STORAGE.
+        """
+        said = self.look(lambda view: self.counts.text(view, self._own["health"](rq.Health())))
+        if isinstance(said, Refusal):
+            raise said
+        return str(said)
+
+    def check_alive(self) -> None:
+        """Whether it serves: it is not about to end, and its database can be read.
+
+        Raises:
+            Refusal: SHUTTING_DOWN, STORAGE.
+        """
+        self.check_open()
+        said = self.look(lambda view: view.row("event_last"))
+        if isinstance(said, Refusal):
+            raise said
+
     def _committed(self, tx: Tx) -> None:
+        self.counts.committed(tx)
         # A moment later: what was asked in this very transaction is answered first, and only then
         # waits to be told. (Told at once, it would not be waiting yet, and never hear of it.)
         for acquisition, reply in tx.granted:

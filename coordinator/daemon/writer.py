@@ -67,6 +67,8 @@ class Writer:
         #: After a commit: what has to be over before these answers are given, if anything; it may
         #: add to them (namespaces.py).
         self.spread: Callable[[list[Any]], asyncio.Future[None] | None] = lambda answers: None
+        #: Told how long each commit took (seconds).
+        self.took: Callable[[float], None] = lambda seconds: None
         self._telling = False  # between a commit and its answers
         self._after: list[Callable[[], None]] = []
         #: Goes on with a job that has to know more: (job, what it goes by, what it needs, answer).
@@ -122,6 +124,7 @@ class Writer:
             self._telling = False
         after, self._after = self._after, []
         spent = time.perf_counter() - started
+        self.took(spent)
         self._commit_s += (spent - self._commit_s) / 8
         self._last_size = len(batch)
         spreading = self.spread(answers)

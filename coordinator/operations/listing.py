@@ -33,7 +33,7 @@ from coordinator.service.leasing import leases, sweep, unlock_requests, waiting_
 from coordinator.service.review import reviews, verdicts
 from coordinator.service.state import changes, values
 from coordinator.service.verifying import verifications
-from coordinator.service.views import archive, story
+from coordinator.service.views import archive, report, story
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -177,6 +177,7 @@ _ALL = [
     Operation(rq.Status, None),
     Operation(rq.Events, story.events),
     Operation(rq.Explain, story.explain),
+    Operation(rq.Report, report.report),
     Operation(rq.Replay, story.replay),
     Operation(rq.Health, None),
     Operation(rq.Compact, None),

@@ -261,11 +261,13 @@ class Tx(View):
         self.ended = []
 
     def recorded_of(self, kinds: frozenset[str]) -> list[tuple[Any, ...]]:
-        """(at, agent, resource, data) of this transaction's own events of these kinds, the latest
-        first: they are in the table only after the commit."""
-        return [(at, agent, resource, data)
-                for _, at, kind, agent, _, resource, data in reversed(self._events)
-                if kind in kinds]
+        """(at, agent, resource, data) of its own events of these kinds, the latest first."""
+        return [(at, agent, resource, data) for _, at, kind, agent, _, resource, data
+                in reversed(self._events) if kind in kinds]
+
+    def kinds(self) -> list[str]:
+        """The kind of each of its events."""
+        return [str(event[2]) for event in self._events]
 
     @property
     def last_seq(self) -> int:

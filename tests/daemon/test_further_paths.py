@@ -81,8 +81,10 @@ def test_each_further_path_is_described(repo: Repo, call: Call) -> None:
     ids = [one["operationId"] for path in described["paths"].values() for one in path.values()]
     assert len(set(ids)) == len(ids)
     lock = described["paths"]["/v1/tasks/{task}/lock"]["post"]
-    assert [one["name"] for one in lock["parameters"]] == ["task"]
-    assert "resources" not in lock["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    assert [one["name"] for one in lock["parameters"]] == ["task", "Idempotency-Key"]
+    body = lock["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+    assert "agent" in described["components"]["schemas"][body]["properties"]
+    assert "resources" not in described["components"]["schemas"][body]["properties"]
 
 
 def test_a_slash_within_a_name_does_not_divide_the_path(call: Call) -> None:

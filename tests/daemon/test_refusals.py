@@ -288,7 +288,7 @@ def test_openapi_names_every_operation(scene: Repo) -> None:
     from coordinator.operations.listing import OPERATIONS
 
     ids = {op["operationId"] for path in described["paths"].values() for op in path.values()}
-    assert ids == {*OPERATIONS, *(one.operation_id for one in HTTP_PATHS)}
+    assert ids == {*OPERATIONS, *(one.operation_id for one in HTTP_PATHS), "events_stream", "metrics", "alive"}
 
 
 def test_events_stream_over_http(scene: Repo) -> None:

@@ -111,3 +111,21 @@ SELECT name, value FROM counters;
 -- name: counter_put
 INSERT INTO counters (name, value) VALUES (?1, ?2)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: metrics
+-- Name -> how many there are now: what Prometheus is told (daemon/metrics.py).
+SELECT 'agents:' || state, count(*) FROM agents GROUP BY state
+UNION ALL SELECT 'leases:' || mode, count(*) FROM file_locks WHERE expires_at > ?1 GROUP BY mode
+UNION ALL SELECT 'waiters', count(*) FROM waiters
+UNION ALL SELECT 'tasks:' || state, count(*) FROM tasks GROUP BY state
+UNION ALL SELECT 'reviews', count(*) FROM reviews WHERE state = 'open'
+UNION ALL SELECT 'requests', count(*) FROM unlock_requests WHERE status = 'pending';
+
+-- name: report_events
+-- What a report is gathered from (service/views/report.py), in its order.
+SELECT seq, at, kind, data FROM events
+WHERE seq > ?1 AND at >= ?2 AND at <= ?3
+  AND kind IN ('acquisition_refused', 'gives_way', 'write_lost', 'candidate_judged',
+               'waiter_queued', 'waiter_changed', 'waiter_left', 'lease_granted', 'lease_moved',
+               'lease_released', 'lease_lapsed', 'task_changed')
+ORDER BY seq LIMIT ?4;

@@ -23,7 +23,7 @@ class Register(Request[Registered]):
     profile: Line = ""
     parent: Name | None = None
     description: Line = ""
-    silence_s: Number | None = None  # silent for longer: stale, its leases are closed
+    silence_s: Number | None = None  # silent for so many seconds: stale, its leases are closed
     unique: bool = False  # take `name-2`, `name-3`, … when the name is in use
 
 
@@ -143,8 +143,8 @@ class Leave(Request[Left]):
 
 class Limited(Reply):
     agent: str
-    rests_until: str | None  # null: it goes on
-    given_back: list[str]  # tasks
+    rests_until: str | None  # until when it is given nothing (UTC); null: it goes on
+    given_back: list[str]  # ids of its tasks, which others may take
     reviews: list[str]  # what it had begun of them, for a person
 
 
@@ -176,7 +176,7 @@ class AgentRow(Reply):
     waiting_for: list[str]
     session: str | None = None
     hooked_at: str | None = None
-    rests_until: str | None = None  # its provider's limit
+    rests_until: str | None = None  # until when its provider's limit lasts (UTC); null: none
     rests_why: str | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Reply, Request, Whole
+from coordinator.words.requests.base import Count, Reply, Request
 from coordinator.words.texts import Words
 
 
@@ -25,7 +25,7 @@ class ArchiveSearch(Request[HitList]):
     http = ("GET", "/v1/archive/search")
     writes = False
     query: Words
-    limit: Whole = 10
+    limit: Count = 10
 
 
 class ArchiveSection(Reply):

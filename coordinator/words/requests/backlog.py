@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from coordinator.words.requests.base import Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Number, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Document, Name, Page, Words
 
@@ -84,7 +84,7 @@ class Tasks(Request[TaskList]):
     http = ("GET", "/v1/tasks")
     writes = False
     state: Name | None = None
-    limit: Whole = 200
+    limit: Count = 200
     after: Whole = 0
 
 

@@ -15,10 +15,24 @@ Verdict = Literal["keep", "revert", "reassign"]
 #: words, are the use cases' business. (Texts: `words.texts`.)
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Number = Annotated[float, Meta(ge=-1e12, le=1e12)]
+#: How many of a list: none, or fewer, is a mistake of whoever asks.
+Count = Annotated[int, Meta(ge=1, le=2**53)]
 
 
 class Reply(msgspec.Struct, kw_only=True, omit_defaults=False, gc=False):
     """Base of all replies; unknown fields from a newer daemon are ignored by an older client."""
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={_shown(name, getattr(self, name))}"
+                         for name in self.__struct_fields__)
+        return f"{type(self).__name__}({told})"
+
+
+def _shown(name: str, value: object) -> str:
+    """JSON as it is; of a secret, which has no place in a log, that there is one."""
+    if name in ("token", "lease_token") and value is not None:
+        return "…"
+    return bytes(value).decode() if isinstance(value, msgspec.Raw) else repr(value)
 
 
 class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=True, gc=False):

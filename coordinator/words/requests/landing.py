@@ -49,7 +49,7 @@ class LandCheck(Request[Lawful]):
     moved: list[Name] = []
     misfits: list[Words] = []  # what does not fit together with what landed meanwhile
     dirty: list[Name] = []
-    target: Name = ""  # for the sentence
+    target: Name = ""  # the branch that it is to land on, for the sentence
 
 
 class Landed(Reply):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Mode, Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Mode, Number, Reply, Request, Whole
 from coordinator.words.texts import Line, Name
 
 
@@ -19,7 +19,7 @@ class Lease(Reply):
     task: str | None
     description: str
     lease_token: str | None = None  # only ever in the reply to its own grant
-    reentrant: bool = False  # it was held already
+    reentrant: bool = False  # whether its holder had it already
     agreed_as: str | None = None  # U-n: others write it, too, as its holders agreed
 
 
@@ -112,7 +112,7 @@ class Waiter(Reply):
     until: str
     position: int
     description: str
-    held_by: list[str] = []  # who holds it now
+    held_by: list[str] = []  # the agents that hold it now
 
 
 class LockList(Reply):
@@ -129,6 +129,6 @@ class Locks(Request[LockList]):
     writes = False
     agent: Name | None = None
     resource: Name | None = None
-    limit: Whole = 1000
+    limit: Count = 1000
     after: Whole = 0
     cwd: Name | None = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Number, Reply, Request, Whole
 from coordinator.words.texts import Name, Words
 
 
 class Message(Reply):
-    message: str  # M-3
+    message: str  # the message's id, like M-3
     thread: str  # the first message of those that answer each other
     sender: str  # an agent, or `human`
     to: str  # an agent, `all`, or `human`
@@ -55,11 +55,11 @@ class Messages(Request[MessageList]):
     writes = False
     reader: Name | None = None  # only of and to this agent, or `human`
     task: Name | None = None
-    thread: Name | None = None  # any message of it
+    thread: Name | None = None  # only the thread of this message
     search: Name | None = None  # all of these words stand in it, or in a sender's name
     since_s: Number | None = None  # sent within these seconds
     unread: bool = False  # only what the reader has not been told of
-    limit: Whole = 100
+    limit: Count = 100
     before: Whole | None = None  # only older ones than this number
 
 

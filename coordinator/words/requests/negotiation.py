@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from coordinator.words.requests.base import Mode, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Mode, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Name, Words
 
@@ -64,7 +64,7 @@ class Requests(Request[UnlockList]):
                    "all"] = "pending"
     agent: Name | None = None  # only what it asks or is asked
     resource: Name | None = None  # only what asks for just this (`task:T-3`, a path)
-    limit: Whole = 200
+    limit: Count = 200
     after: Whole = 0
 
 

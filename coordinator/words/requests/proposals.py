@@ -56,7 +56,7 @@ class LostWrite(Reply):
     resource: str
     in_a_row: int
     total: int
-    wasted_s: float  # between what it had read and its refusals, as far as that is known
+    wasted_s: float  # seconds between what it had read and its refusals, if known
     last_at: str
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from coordinator.words.requests.base import Reply, Request, Verdict, Whole
+from coordinator.words.requests.base import Count, Reply, Request, Verdict
 from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Line, Name, Words
 
@@ -33,7 +33,7 @@ class ReviewFile(Reply):
     note: str
     diff: str = ""
     worktree: str | None = None  # the linked worktree it lies in; None: the main one
-    baseline: str | None = None  # base64, only when asked for
+    baseline: str | None = None  # the bytes when it was leased (base64); only when asked for
     flagged: str | None = None
     baseline_at: str | None = None  # instead, of what is too large: the file that has the bytes
     flagged_at: str | None = None
@@ -71,7 +71,7 @@ class Reviews(Request[ReviewList]):
     http = ("GET", "/v1/reviews")
     writes = False
     state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open"
-    limit: Whole = 200
+    limit: Count = 200
 
 
 class ReviewShow(Request[Review]):

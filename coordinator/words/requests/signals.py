@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Number, Reply, Request
 from coordinator.words.texts import Line, Name
 
 
 class Signal(Reply):
     subject: str  # `task:T-3`, or the resource's name
     name: str
-    strength: float  # at the instant of the answer
+    strength: float  # how strong it is, at the instant of the answer
     half_life_s: float
     at: str
     agent: str | None  # who added to it last; None: coord itself
@@ -30,8 +30,8 @@ class SignalAdd(Request[Signal]):
     agent: Name
     subject: Name  # T-3, or a resource
     name: Name  # `priority`, `saturation`, `warning`, …, or a word of one's own
-    strength: Number = 1.0  # more than 0, at most 10
-    half_life_s: Number | None = None  # default: `signals.half_life_s`
+    strength: Number = 1.0  # how strong it is: more than 0, at most 10
+    half_life_s: Number | None = None  # seconds; default: `signals.half_life_s`
     note: Line = ""
     cwd: Name | None = None
 
@@ -45,6 +45,6 @@ class Signals(Request[SignalList]):
     writes = False
     subject: Name | None = None
     name: Name | None = None
-    limit: Whole = 200
+    limit: Count = 200
     after: Name | None = None
     cwd: Name | None = None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from coordinator.words.requests.base import Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Number, Reply, Request, Whole
 from coordinator.words.texts import Line, Name
 
 ChangeState = Literal["queued", "given", "done", "refused", "dead", "dropped"]
@@ -21,6 +21,10 @@ class StateValue(Reply):
     written_by: str | None
     written_at: str | None
     fencing_token: int | None  # of the lease under which it was written
+
+    def decoded(self) -> Any:
+        """The value as Python has it: a dict, a list, a text, …"""
+        return msgspec.json.decode(self.value)
 
 
 class StateList(Reply):
@@ -52,7 +56,7 @@ class StateKeys(Request[StateList]):
     http = ("GET", "/v1/state")
     writes = False
     prefix: Name | None = None
-    limit: Whole = 200
+    limit: Count = 200
     after: Name | None = None
 
 
@@ -101,7 +105,7 @@ class StateHistory(Request[StateList]):
     http = ("GET", "/v1/state/{key}/history")
     writes = False
     key: Name
-    limit: Whole = 20
+    limit: Count = 20
 
 
 class StateWatch(Request[StateWatched]):
@@ -167,7 +171,7 @@ class ChangeNext(Request[ChangeGiven]):
     agent: Name
     key: Name
     wait_s: Number = 0.0
-    give_s: Number = 60.0  # it has so long for it; then another attempt is due
+    give_s: Number = 60.0  # so many seconds it has for it; then another attempt is due
 
 
 class ChangeDone(Request[Change]):
@@ -213,5 +217,5 @@ class Changes(Request[ChangeList]):
     writes = False
     key: Name | None = None  # of this key, and of all that continue it
     state: Literal["open", "queued", "given", "done", "refused", "dead", "dropped", "all"] = "open"
-    limit: Whole = 200
+    limit: Count = 200
     after: Whole = 0

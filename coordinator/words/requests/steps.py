@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from coordinator.words.requests.base import Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Number, Reply, Request, Whole
 from coordinator.words.texts import Line, Name
 
 NULL = msgspec.Raw(b"null")
@@ -14,7 +14,7 @@ StepKind = Literal["call", "acquire", "propose", "webhook"]
 
 
 class Step(Reply):
-    step: str  # S-3
+    step: str  # the step's id, like S-3
     kind: str  # call: a function of yours; acquire, propose: a request; webhook: a delivery
     name: str  # of the function, of what is asked for, or the address
     state: str  # waiting, given, done, dead, dropped
@@ -47,7 +47,7 @@ class StepAdd(Request[Step]):
     name: Name
     arguments: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)
     resources: list[Name] = []  # what it was refused for
-    delay_s: Number | None = None  # default: `backlog.backoff_s`, longer with each attempt
+    delay_s: Number | None = None  # seconds; default: `backlog.backoff_s`, longer each time
     attempts_max: Whole = 10
     why: Line = ""
 
@@ -60,7 +60,7 @@ class StepNext(Request[Step]):
     agent: Name
     names: list[Name]
     wait_s: Number = 0.0
-    give_s: Number = 60.0  # it has so long for it; then another attempt is due
+    give_s: Number = 60.0  # so many seconds it has for it; then another attempt is due
 
 
 class StepDone(Request[Step]):
@@ -93,12 +93,12 @@ class Steps(Request[StepList]):
     writes = False
     state: Literal["open", "waiting", "given", "done", "dead", "dropped", "all"] = "open"
     kind: StepKind | None = None
-    limit: Whole = 200
+    limit: Count = 200
     after: Whole = 0
 
 
 class DeadLetter(Reply):
-    id: str  # T-3, K-3 or S-3
+    id: str  # of the task, change or step: T-3, K-3 or S-3
     kind: str  # task, change, call, acquire, propose, webhook
     what: str
     agent: str | None
@@ -120,7 +120,7 @@ class Dead(Request[DeadList]):
     http = ("GET", "/v1/dead")
     writes = False
     kind: Name | None = None
-    limit: Whole = 200
+    limit: Count = 200
 
 
 class DeadShow(Request[DeadLetter]):

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from coordinator.words.requests.agents import AgentRow
 from coordinator.words.requests.backlog import Task
-from coordinator.words.requests.base import Reply, Request, Whole
+from coordinator.words.requests.base import Count, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease, Waiter
 from coordinator.words.requests.negotiation import Unlock
 from coordinator.words.requests.reviews import Review
@@ -39,7 +39,7 @@ class Events(Request[EventList]):
     http = ("GET", "/v1/events")
     writes = False
     after: Whole = 0
-    limit: Whole = 200
+    limit: Count = 200
     tail: bool = False
     agent: Name | None = None
     task: Name | None = None

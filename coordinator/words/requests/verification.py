@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Reply, Request, Whole
+from coordinator.words.requests.base import Count, Reply, Request
 from coordinator.words.texts import Name
 
 
@@ -59,4 +59,4 @@ class Verifications(Request[VerificationList]):
     op = "verifications"
     http = ("GET", "/v1/verifications")
     writes = False
-    limit: Whole = 20
+    limit: Count = 20

@@ -1,0 +1,128 @@
+"""`coord report`: what a launch came to, as charts on the terminal or as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.cells import cell_len
+from rich.text import Text
+
+from coordinator.cli.app import AsJson, app, ask, out, print_json, say, width
+from coordinator.cli.render import in_line, middle, span
+from coordinator.cli.report_page import page
+from coordinator.client.locating import locate_root
+from coordinator.files.state import StateDir
+from coordinator.launch import runs
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+#: Columns of a bar; of a name where the terminal is narrow.
+BAR, NAME = 20, 16
+#: Taken for the width of a pipe.
+PIPE_COLUMNS = 80
+
+
+@app.command("report")
+def report(
+    run: Annotated[str | None, typer.Argument(
+        help="A launch, by its name in `.coord/runs` or the beginning of it; default: the last.",
+    )] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of the log.")] = False,
+    html: Annotated[Path | None, typer.Option(
+        "--html", help="Write one page that needs no network.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Lines of a list.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """After a launch: who waited for whom, the files most in demand, refusals, time lost."""
+    title, since, until = _of(run, everything)
+    told = ask(rq.Report(since=since, until=until, limit=limit))
+    if html is not None:
+        _write(html, page(title, told))
+    if as_json:
+        print_json(told)
+    elif html is not None:
+        say(f"Written: {html}")
+    else:
+        _show(title, told)
+
+
+def _of(run: str | None, everything: bool) -> tuple[str, str | None, str | None]:
+    """(title, since, until) of what is asked for.
+
+    Raises:
+        Refusal: INVALID: there is no such launch, or there are several.
+    """
+    known = [] if everything else list(runs.records(StateDir(locate_root())))
+    if run is not None and not everything:
+        known = [one for one in known if one[1].run.startswith(run)]
+        if len({record.run for _, record in known}) != 1:
+            names = ", ".join(record.run for _, record in known[:5])
+            raise Refusal(
+                Code.INVALID, f"{len(known)} launches are called {in_line(run)[:60]!r}"
+                + (f": {names}." if names else "."),
+                next="`coord report --all`, or a name of `ls .coord/runs`.")
+    if not known:
+        return "All of the log", None, None
+    record = known[0][1]
+    return f"Launch {record.run}", record.started_at, record.ended_at
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, "utf-8")
+    except OSError as bad:
+        raise Refusal(Code.STORAGE, f"{file} cannot be written: {bad.strerror or bad}. "
+                      "Nothing was written.", next="Name another file.") from None
+
+
+def _show(title: str, told: rq.ReportReply) -> None:
+    columns = width() or PIPE_COLUMNS
+    tasks = sum(one.done for one in told.agents)
+    say(f"{title}: {span(told.span_s)}, {tasks} {'task' if tasks == 1 else 'tasks'} done")
+    say(f"Lost to waiting: {span(told.stood_s)} (in line: {span(told.waited_s)})")
+    _chart("Who waited for whom (in line; of that, stood still)", [
+        (f"{one.agent} for {one.holder}", one.waited_s,
+         f"{span(one.waited_s)}; {span(one.stood_s)}, {_times(one.times)}")
+        for one in told.waited], columns)
+    _chart("Files in demand (waited for)", [
+        (one.resource, one.waited_s,
+         f"{span(one.waited_s)}, {one.refused} refused, "
+         f"{one.agents} {'agent' if one.agents == 1 else 'agents'}")
+        for one in told.files], columns)
+    _chart("Refusals", [(one.code, float(one.count), _times(one.count))
+                        for one in told.refusals], columns)
+    _chart("Tasks by agent", [
+        (one.agent, float(one.done),
+         f"{one.done} done, {one.failed} failed, waited {span(one.waited_s)}")
+        for one in told.agents], columns)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _chart(title: str, rows: Sequence[tuple[str, float, str]], columns: int) -> None:
+    """A bar for each row, beside its name and what it says; no line is longer than the terminal
+    is wide, and no number is cut."""
+    say("")
+    console = out()
+    console.print(Text(title, style="bold"))
+    if not rows:
+        say("  nothing")
+        return
+    most = max(size for _, size, _ in rows) or 1.0
+    told = max(cell_len(said) for _, _, said in rows)
+    longest = max(cell_len(in_line(name)) for name, _, _ in rows)
+    bar = min(BAR, max(4, columns - told - longest - 6))  # a name is worth more than a long bar
+    room = max(NAME // 2, columns - told - bar - 6)
+    names = [middle(in_line(name), room) for name, _, _ in rows]
+    wide = max(cell_len(name) for name in names)
+    for name, (_, size, said) in zip(names, rows, strict=True):
+        full = round(bar * size / most)
+        line = Text("  " + name + " " * (wide - cell_len(name)) + "  ")
+        line.append("█" * full, style="cyan")
+        line.append(" " * (bar - full) + "  " + said)
+        console.print(line, no_wrap=True, overflow="ignore", crop=False)

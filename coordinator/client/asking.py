@@ -1,0 +1,69 @@
+"""What both clients have in common: how something may be asked, and what the generated methods
+stand on (asking, one's own name, the directory).
+
+Owns no connection; `Client` and `AsyncClient` do.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, TypeVar
+
+import msgspec
+
+from coordinator.words import requests as rq
+
+R = TypeVar("R")
+#: What takes its time where much has to be done (seconds).
+SLOW_S: dict[type[rq.Request[Any]], float] = {
+    rq.Compact: 3600.0, rq.ReviewDecide: 600.0, rq.ReviewUndo: 600.0,
+}
+#: What may be asked twice without harm, should the connection break while it is answered.
+_REPEATABLE = (rq.Acquire, rq.Renew, rq.Heartbeat, rq.Join, rq.Sweep)
+
+
+def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, str | None]:
+    """(how long its answer may take beyond a plain one's (seconds), whether it may be asked twice
+    without harm, the idempotency key that it is asked under)."""
+    kind = type(request)
+    wait_s = float(getattr(request, "wait_s", 0.0) or 0.0) + SLOW_S.get(kind, 0.0)
+    repeatable = not kind.writes or isinstance(request, _REPEATABLE)
+    if key is None and not repeatable:
+        # The time comes first, so that the coordinator keeps keys of one moment side by side.
+        key = f"{time.time_ns() // 1_000_000:012x}{f"{time.time_ns() // 1_000_000:012x}{os.urandom(8).hex()}"}"
+    return wait_s, repeatable, key
+
+
+class Asking:
+    """Whoever asks, and waits for the answer."""
+
+    def call(self, request: rq.Request[R], *, key: str | None = None) -> R:
+        """Ask anything."""
+        raise NotImplementedError
+
+    def name(self) -> str:
+        """The agent's name."""
+        raise NotImplementedError
+
+
+class AsyncAsking:
+    """Whoever asks, and awaits the answer."""
+
+    async def call(self, request: rq.Request[R], *, key: str | None = None) -> R:
+        """Ask anything."""
+        raise NotImplementedError
+
+    async def name(self) -> str:
+        """The agent's name."""
+        raise NotImplementedError
+
+
+def here() -> str:
+    """The directory that relative paths begin at."""
+    return os.getcwd()  # noqa: PTH109
+
+
+def json(value: Any) -> msgspec.Raw:
+    """A value as it goes over the wire."""
+    return value if isinstance(value, msgspec.Raw) else msgspec.Raw(msgspec.json.encode(value))

@@ -1,0 +1,148 @@
+"""Methods of `AsyncClient`: reviews, the guard, regions and proposals."""
+
+# Made by `make docs` from the list of operations; do not edit.
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from coordinator.client.asking import AsyncAsking, here
+from coordinator.words import requests as rq
+
+
+class Deciding(AsyncAsking):
+    """Asking about reviews, the guard, regions and proposals."""
+
+    async def sweep(self) -> rq.Swept:
+        """Tidy now: close what has lapsed, flag partial work, serve the line."""
+        return await self.call(rq.Sweep())
+
+    async def review_list(
+        self, *, state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open",
+        limit: int = 200,
+    ) -> rq.ReviewList:
+        """Flagged work; without `state`, what is open.
+
+        Args:
+            state: Only reviews in this state.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return await self.call(rq.Reviews(state=state, limit=limit))
+
+    async def review_show(self, review: str, *, content: bool = False) -> rq.Review:
+        """One review with its diffs and timeline; `content` adds the bytes (base64).
+
+        Args:
+            review: The review's id, like `R-3`.
+            content: Give the bytes, too (base64).
+        """
+        return await self.call(rq.ReviewShow(review=review, content=content))
+
+    async def review_decide(
+        self, review: str, verdict: rq.Verdict, *, note: str = "", by: str = "",
+    ) -> rq.Review:
+        """A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
+
+        Args:
+            review: The review's id, like `R-3`.
+            verdict: What is decided.
+            note: A remark for people, in a line.
+            by: The person who does or did it.
+        """
+        return await self.call(rq.ReviewDecide(review=review, verdict=verdict, note=note, by=by))
+
+    async def review_undo(self, review: str, *, by: str = "") -> rq.Review:
+        """Take a verdict back; files that a revert wrote get their bytes again.
+
+        Args:
+            review: The review's id, like `R-3`.
+            by: The person who does or did it.
+        """
+        return await self.call(rq.ReviewUndo(review=review, by=by))
+
+    async def guard_check(
+        self, paths: Sequence[str], *, agent: str | None = None, profile: str = "",
+        session: str = "",
+    ) -> rq.GuardHeldList:
+        """Which of these files others than the committer are about to change (hold exclusively).
+
+        `paths` are absolute, and of files, whatever signs they contain; what is not in the
+        repository is left out. The committer is the token's agent, else `agent`, else the session
+        of `profile`, else a person, to whom every agent is another. Changes nothing.
+
+        Args:
+            paths: Absolute paths of files.
+            agent: The committer, where no token tells.
+            profile: The kind of agent: the name of a profile, like `claude-code`.
+            session: The id that the agent's program gave to its session.
+        """
+        return await self.call(rq.GuardCheck(
+            paths=list(paths), agent=agent, profile=profile, session=session,
+        ))
+
+    async def guard_override(self, paths: Sequence[str], by: str, action: str) -> rq.GuardHeldList:
+        """A person goes on over the guard: noted with what others hold of it, and they are told.
+
+        Args:
+            paths: Absolute paths of files.
+            by: The person who does or did it.
+            action: What the person was about to do, in words.
+        """
+        return await self.call(rq.GuardOverride(paths=list(paths), by=by, action=action))
+
+    async def git_turn(self, pid: int, top: str, command: str) -> rq.GitTurnTaken:
+        """A git command is about to change a whole working tree: it may, if nobody else is at work
+        in it; until its process ends, nobody else is granted anything there.
+
+        Refused (LOCKED) while others are at work. Asked by what stands before git in agents'
+        sessions.
+
+        Args:
+            pid: The process that becomes git, on this machine.
+            top: The top of its working tree, absolute.
+            command: As it was called, for others to read.
+        """
+        return await self.call(rq.GitTurn(pid=pid, top=top, command=command))
+
+    async def commit_regions(
+        self, regions: Sequence[rq.RegionText], *, agent: str | None = None,
+    ) -> rq.RegionsCommitted:
+        """Write the new text of regions that the agent has leased, of all of them or of none.
+        Refused where one was changed meanwhile, where the file could not be read any more, and
+        where the text changes more than its region.
+
+        Args:
+            regions: Regions, by name or with their texts.
+            agent: Whom it is asked for; default: this client's own agent.
+        """
+        return await self.call(rq.CommitRegion(
+            agent=agent or await self.name(), regions=list(regions),
+        ))
+
+    async def propose(
+        self, changes: Sequence[rq.ProposedChange], *, agent: str | None = None, note: str = "",
+        retry: bool = False,
+    ) -> rq.ProposalApplied:
+        """Change files, regions or keys without a lease: all of it is written if each still is what
+        you read, and nobody else holds it; else VERSION_CHANGED, with the difference. Whoever loses
+        again and again is put in line for a lease, so that it wins in the end.
+
+        Args:
+            changes: What is changed, one by one.
+            agent: Whom it is asked for; default: this client's own agent.
+            note: A remark for people, in a line.
+            retry: Where others hold it: keep it, and try again when that may be over.
+        """
+        return await self.call(rq.Propose(
+            agent=agent or await self.name(), changes=list(changes), note=note, retry=retry,
+            cwd=here(),
+        ))
+
+    async def lost_writes(self, *, agent: str | None = None) -> rq.LostWriteList:
+        """Work that was thrown away because somebody else had written first: by agent and resource,
+        the most first.
+
+        Args:
+            agent: Only of this agent.
+        """
+        return await self.call(rq.LostWrites(agent=agent))

@@ -1,0 +1,289 @@
+"""Methods of `AsyncClient`: tasks, landing and verification."""
+
+# Made by `make docs` from the list of operations; do not edit.
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from coordinator.client.asking import AsyncAsking, here
+from coordinator.words import requests as rq
+
+
+class Working(AsyncAsking):
+    """Asking about tasks, landing and verification."""
+
+    async def task_add(
+        self, title: str, *, prompt: str = "", resources: Sequence[str] = (), priority: int = 0,
+        after: Sequence[str] = (), attempts_max: int | None = None,
+    ) -> rq.Task:
+        """Add a task. `resources` are leased with its claim; a resource may be marked
+        `shared:NAME`.
+
+        Args:
+            title: A title, in a line.
+            prompt: What its agent is told.
+            resources: Resources: paths from the root (or from `cwd`), `dir/`, globs, regions
+                (`path::Qualified.name`), `key:a:b`, `task:T-3`.
+            priority: The higher, the earlier; 0 is ordinary.
+            after: Ids of tasks that have to be done before it may begin.
+            attempts_max: How often it is tried at most.
+        """
+        return await self.call(rq.TaskAdd(
+            title=title, prompt=prompt, resources=list(resources), priority=priority,
+            after=list(after), attempts_max=attempts_max, cwd=here(),
+        ))
+
+    async def task_list(
+        self, *, state: str | None = None, limit: int = 200, after: int = 0,
+    ) -> rq.TaskList:
+        """The backlog in order of arrival.
+
+        Args:
+            state: Only tasks in this state.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+            after: Only what comes after this: the `next` of the page before.
+        """
+        return await self.call(rq.Tasks(state=state, limit=limit, after=after))
+
+    async def task_show(self, task: str) -> rq.Task:
+        """One task, with who holds what it needs.
+
+        Args:
+            task: The task's id, like `T-3`.
+        """
+        return await self.call(rq.TaskShow(task=task))
+
+    async def task_claim(
+        self, task: str | None = None, *, agent: str | None = None, ttl: float | None = None,
+        wait: float = 0.0,
+    ) -> rq.Claimed:
+        """Take a task and all its leases in one transaction; without `task`, the best it can start.
+
+        Args:
+            task: The task's id; null: the best that can be started.
+            agent: Whom it is asked for; default: this client's own agent.
+            ttl: How long the lease lasts unless it is renewed (seconds); null: as the settings say.
+            wait: How long to wait for it at most (seconds); 0: not at all.
+        """
+        return await self.call(rq.TaskClaim(
+            agent=agent or await self.name(), task=task, ttl_s=ttl, wait_s=wait,
+        ))
+
+    async def task_done(
+        self, task: str, result: str = "", *, agent: str | None = None, force: bool = False,
+        landed: str | None = None,
+    ) -> rq.Task:
+        """The task is finished; its leases are released and its dependents may become ready.
+
+        Args:
+            task: The task's id, like `T-3`.
+            result: What came of it, in words.
+            agent: Whom it is asked for; default: this client's own agent.
+            force: A person overrides whose it is; this is noted.
+            landed: Of work in a launch's worktree: the commit; empty: nothing to land.
+        """
+        return await self.call(rq.TaskDone(
+            agent=agent or await self.name(), task=task, result=result, force=force, landed=landed,
+        ))
+
+    async def task_fail(
+        self, task: str, reason: str = "", blocked: Sequence[str] = (), *,
+        agent: str | None = None, log_tail: str = "", force: bool = False,
+        unlanded: rq.Unlanded | None = None, model_error: bool = False, outcome: str | None = None,
+    ) -> rq.Task:
+        """The attempt failed: retried after a backoff, or dead past the limit; changes are flagged.
+
+        `blocked`: it met resources that another holds; they join the task, no attempt is counted,
+        and it is offered again when they are free. `unlanded`: its work was refused at the merge
+        boundary; all of it is flagged, leased or not. `model_error`: not the attempt, but the model
+        or its server failed; no attempt is counted.
+
+        Args:
+            task: The task's id, like `T-3`.
+            reason: Why, in words.
+            blocked: Resources that another holds.
+            agent: Whom it is asked for; default: this client's own agent.
+            log_tail: The last lines of the agent's log.
+            force: A person overrides whose it is; this is noted.
+            unlanded: Its work was refused at the merge boundary, and lies there.
+            model_error: The model or its server failed, not the attempt: it is not counted.
+            outcome: The code of what was refused, for the task's blackboard.
+        """
+        return await self.call(rq.TaskFail(
+            agent=agent or await self.name(), task=task, reason=reason, blocked=list(blocked),
+            log_tail=log_tail, force=force, unlanded=unlanded, model_error=model_error,
+            outcome=outcome, cwd=here(),
+        ))
+
+    async def task_outcome(
+        self, task: str, outcome: str, *, agent: str | None = None, note: str = "",
+    ) -> rq.Judged:
+        """What came of an attempt, as whoever checks it judges (`VERIFY_FAILED` and the like):
+        noted on the task's blackboard, with what follows. After `backlog.rounds_max` in a row a
+        person gets the task.
+
+        Args:
+            task: The task's id, like `T-3`.
+            outcome: What came of it: the code of a refusal, or a word.
+            agent: Whom it is asked for; default: this client's own agent.
+            note: A remark for people, in a line.
+        """
+        return await self.call(rq.TaskOutcome(
+            agent=agent or await self.name(), task=task, outcome=outcome, note=note,
+        ))
+
+    async def task_retry(self, task: str) -> rq.Task:
+        """Put a dead, failed or cancelled task back, with its attempts counted afresh.
+
+        Args:
+            task: The task's id, like `T-3`.
+        """
+        return await self.call(rq.TaskRetry(task=task))
+
+    async def task_cancel(self, task: str, *, reason: str = "", force: bool = False) -> rq.Task:
+        """Take a task out of the backlog; a claimed one only with `force`.
+
+        Args:
+            task: The task's id, like `T-3`.
+            reason: Why, in words.
+            force: A person overrides whose it is; this is noted.
+        """
+        return await self.call(rq.TaskCancel(task=task, reason=reason, force=force))
+
+    async def task_import(
+        self, text: str, format: Literal["yaml", "jsonl", "markdown"],
+    ) -> rq.Imported:
+        """Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list.
+
+        Args:
+            text: The text.
+            format: yaml, jsonl or markdown.
+        """
+        return await self.call(rq.TaskImport(text=text, format=format, cwd=here()))
+
+    async def task_export(
+        self, *, format: Literal["yaml", "jsonl", "markdown"] = "yaml",
+    ) -> rq.Exported:
+        """The whole backlog as text that `task_import` reads.
+
+        Args:
+            format: yaml, jsonl or markdown.
+        """
+        return await self.call(rq.TaskExport(format=format))
+
+    async def task_worktree(
+        self, task: str, worktree: str, *, agent: str | None = None,
+    ) -> rq.WorkedIn:
+        """The agent works on its task in this linked worktree: what is there now is what its leases
+        start from, and what is compared when they end.
+
+        Args:
+            task: The task's id, like `T-3`.
+            worktree: The linked worktree, as an absolute path.
+            agent: Whom it is asked for; default: this client's own agent.
+        """
+        return await self.call(rq.TaskWorktree(
+            agent=agent or await self.name(), task=task, worktree=worktree,
+        ))
+
+    async def land_check(
+        self, task: str, changes: Sequence[rq.LandChange], *, agent: str | None = None,
+        began_with: Sequence[rq.LandRight] = (), moved: Sequence[str] = (),
+        misfits: Sequence[str] = (), dirty: Sequence[str] = (), target: str = "",
+    ) -> rq.Lawful:
+        """May these changes of a task land? Refused: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
+
+        `moved` are paths that the target has changed since the branch began; `dirty` paths that
+        hold uncommitted changes where the target is checked out. Changes nothing.
+
+        Args:
+            task: The task's id, like `T-3`.
+            changes: What is changed, one by one.
+            agent: Whom it is asked for; default: this client's own agent.
+            began_with: The leases that the attempt began with.
+            moved: Paths that the target has changed since the branch began.
+            misfits: What does not fit together with what landed meanwhile.
+            dirty: Paths with uncommitted changes where the target is checked out.
+            target: The branch that it is to land on, for the sentence.
+        """
+        return await self.call(rq.LandCheck(
+            agent=agent or await self.name(), task=task, changes=list(changes),
+            began_with=list(began_with), moved=list(moved), misfits=list(misfits),
+            dirty=list(dirty), target=target,
+        ))
+
+    async def land(
+        self, task: str, changes: Sequence[rq.LandChange], target: str, before: str, after: str, *,
+        agent: str | None = None, began_with: Sequence[rq.LandRight] = (),
+        moved: Sequence[str] = (), misfits: Sequence[str] = (), dirty: Sequence[str] = (),
+    ) -> rq.Landed:
+        """Move `target` (a branch, in full) from commit `before` to commit `after`, if that may
+        land.
+
+        The leases are judged and the branch is moved in one transaction, and only if it still is at
+        `before`: refused VERSION_CHANGED with `target_moved` when it is not. For the launch, which
+        acts for the agent; the files of a worktree are its business.
+
+        Args:
+            task: The task's id, like `T-3`.
+            changes: What is changed, one by one.
+            target: The branch that it lands on, in full (`refs/heads/main`).
+            before: The commit that the target is at before, in full.
+            after: The commit that the target is moved to, in full.
+            agent: Whom it is asked for; default: this client's own agent.
+            began_with: The leases that the attempt began with.
+            moved: Paths that the target has changed since the branch began.
+            misfits: What does not fit together with what landed meanwhile.
+            dirty: Paths with uncommitted changes where the target is checked out.
+        """
+        return await self.call(rq.Land(
+            agent=agent or await self.name(), task=task, changes=list(changes), target=target,
+            before=before, after=after, began_with=list(began_with), moved=list(moved),
+            misfits=list(misfits), dirty=list(dirty),
+        ))
+
+    async def land_back(
+        self, task: str, target: str, before: str, after: str, *, agent: str | None = None,
+        why: str = "",
+    ) -> rq.Landed:
+        """The worktree could not follow: move `target` back from `after` to `before`, if nobody has
+        built on it. Refused: VERSION_CHANGED.
+
+        Args:
+            task: The task's id, like `T-3`.
+            target: The branch that it lands on, in full (`refs/heads/main`).
+            before: The commit that the target is at before, in full.
+            after: The commit that the target was moved to, in full.
+            agent: Whom it is asked for; default: this client's own agent.
+            why: Why, in words.
+        """
+        return await self.call(rq.LandBack(
+            agent=agent or await self.name(), task=task, target=target, before=before, after=after,
+            why=why,
+        ))
+
+    async def verify(self, *, by: str | None = None, afresh: bool = False) -> rq.Verification:
+        """Run the command now on what tasks have finished since it last passed (`verify.command`);
+        the reply does not wait for its end. `afresh`: begin with the commit that is checked out,
+        and take all that was finished until now as being in it.
+
+        Args:
+            by: The person who does or did it.
+            afresh: Begin with the commit that is checked out.
+        """
+        return await self.call(rq.Verify(by=by, afresh=afresh))
+
+    async def verification_list(self, *, limit: int = 20) -> rq.VerificationList:
+        """The last verifications, the newest first, and what is not verified.
+
+        Args:
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return await self.call(rq.Verifications(limit=limit))
+
+    claim = task_claim
+
+    done = task_done
+
+    fail = task_fail

@@ -1,0 +1,110 @@
+"""Methods of `Client`: the log, status, health and the archive."""
+
+# Made by `make docs` from the list of operations; do not edit.
+from __future__ import annotations
+
+from coordinator.client.asking import Asking, here
+from coordinator.words import requests as rq
+
+
+class Watching(Asking):
+    """Asking about the log, status, health and the archive."""
+
+    def status(self, *, events: int = 10) -> rq.StatusReply:
+        """Everything that the dashboard shows, read in one snapshot.
+
+        Args:
+            events: How many of the last events to show.
+        """
+        return self.call(rq.Status(events=events))
+
+    def events(
+        self, *, after: int = 0, limit: int = 200, tail: bool = False, agent: str | None = None,
+        task: str | None = None, resource: str | None = None, kind: str | None = None,
+    ) -> rq.EventList:
+        """The log after `after`, oldest first; `tail` gives the last ones instead.
+
+        Args:
+            after: Only events after this number.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+            tail: The last ones, in place of the first.
+            agent: Only events of this agent.
+            task: Only events of this task.
+            resource: Only events of this resource.
+            kind: Only events of this kind: `lease_granted`, `task_changed`, …
+        """
+        return self.call(rq.Events(
+            after=after, limit=limit, tail=tail, agent=agent, task=task, resource=resource,
+            kind=kind,
+        ))
+
+    def explain(self, subject: str) -> rq.Story:
+        """The story of one task, review, unlock request, agent or resource, in sentences.
+
+        Args:
+            subject: What it is about: `T-3`, `task:T-3`, a review, an agent or a resource.
+        """
+        return self.call(rq.Explain(subject=subject, cwd=here()))
+
+    def replay(self, *, until: int | None = None) -> rq.ReplayResult:
+        """Rebuild the state from the log into a fresh database and compare; or, with `until`, tell
+        how things were after that event: who held what, what was claimed, what had been tried.
+
+        Args:
+            until: The number of the event after which things are told; null: all are compared.
+        """
+        return self.call(rq.Replay(until=until))
+
+    def health(self, *, integrity: bool = False) -> rq.HealthReply:
+        """How the daemon is; `integrity` also checks the database page by page.
+
+        Args:
+            integrity: Check the database page by page, too.
+        """
+        return self.call(rq.Health(integrity=integrity))
+
+    def compact(self, *, keep_days: float | None = None) -> rq.Compacted:
+        """Apply the retention rule to the log and the blobs now.
+
+        Args:
+            keep_days: How many days of the log are kept; null: as the settings say.
+        """
+        return self.call(rq.Compact(keep_days=keep_days))
+
+    def shutdown(self) -> rq.Stopping:
+        """Drain and exit."""
+        return self.call(rq.Shutdown())
+
+    def report(
+        self, *, since: str | None = None, until: str | None = None, limit: int = 20,
+    ) -> rq.ReportReply:
+        """What a time of work came to, by the log: who waited for whom and how long, which files
+        were in demand, what was refused, what each agent did. Without bounds: all of the log.
+
+        Args:
+            since: An instant, like 2026-11-21T14:32:00Z: from there on.
+            until: An instant: up to there; default: now.
+            limit: How many lines of a list at most.
+        """
+        return self.call(rq.Report(since=since, until=until, limit=limit))
+
+    def archive_search(self, query: str, *, limit: int = 10) -> rq.HitList:
+        """Full-text search over the context archive and the living sections.
+
+        Args:
+            query: Words to look for.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return self.call(rq.ArchiveSearch(query=query, limit=limit))
+
+    def archive_show(self, ref: str) -> rq.ArchiveSection:
+        """One section by number (`4.2`, `4.2@file.md`) or title.
+
+        Args:
+            ref: A number (`4.2`, `4.2@file.md`) or a title.
+        """
+        return self.call(rq.ArchiveShow(ref=ref))
+
+    def archive_index(self) -> rq.Indexed:
+        """Read changed Markdown again now."""
+        return self.call(rq.ArchiveIndexNow())

@@ -1,0 +1,114 @@
+"""What Prometheus reads at `GET /metrics`: the state, counted by queries, and what was counted
+since the coordinator started. Text in Prometheus' own format, without names of agents, files or
+tasks: how many series there are does not grow with the work.
+
+Owns the counting since the start; changes nothing. (The official library would bring a registry
+and a server of its own for these few lines.)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from coordinator.store.ledger import Tx, View
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Code, Refusal
+
+TYPE = "text/plain; version=0.0.4; charset=utf-8"
+#: Upper bounds of what a commit takes (seconds).
+BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+TASK_STATES = ("pending", "ready", "claimed", "done", "failed", "dead", "blocked", "cancelled",
+               "review")
+AGENT_STATES = ("active", "stale")
+Labels = Mapping[str, str]
+Values = Sequence[tuple[Labels, float]]
+
+
+class Counts:
+    """What happened since the start; used from the loop's thread only."""
+
+    def __init__(self) -> None:
+        self.refused: Counter[Code] = Counter()
+        self.events: Counter[str] = Counter()
+        self._commits = [0] * (len(BOUNDS_S) + 1)
+        self._commit_s = 0.0
+
+    def refusal(self, value: Refusal) -> None:
+        """Somebody was refused."""
+        self.refused[value.code] += 1
+
+    def committed(self, tx: Tx) -> None:
+        """What a transaction has recorded."""
+        self.events.update(tx.kinds())
+
+    def commit(self, seconds: float) -> None:
+        """One commit, with all that waited for it."""
+        self._commits[bisect_left(BOUNDS_S, seconds)] += 1
+        self._commit_s += seconds
+
+    def text(self, view: View, health: rq.HealthReply) -> str:
+        """All metrics now."""
+        counted = {name: int(value) for name, value in view.rows("metrics", view.now)}
+
+        def of(prefix: str, states: Iterable[str]) -> Values:
+            return [({"state": one}, counted.get(f"{prefix}:{one}", 0)) for one in states]
+
+        def one(name: str) -> Values:
+            return [({}, counted.get(name, 0))]
+
+        told: list[tuple[str, str, str, Values]] = [
+            ("agents", "gauge", "Registered agents, by state.", of("agents", AGENT_STATES)),
+            ("leases_held", "gauge", "Live leases, by mode.",
+             [({"mode": mode}, counted.get(f"leases:{mode}", 0))
+              for mode in ("exclusive", "shared")]),
+            ("waiters", "gauge", "Acquisitions that stand in line.", one("waiters")),
+            ("tasks", "gauge", "Tasks, by state.", of("tasks", TASK_STATES)),
+            ("reviews_open", "gauge", "Reviews that wait for a verdict.", one("reviews")),
+            ("unlock_requests_pending", "gauge", "Unlock requests that wait for an answer.",
+             one("requests")),
+            ("grants_total", "counter", "Leases granted since the start.",
+             [({}, self.events["lease_granted"])]),
+            ("refusals_total", "counter", "Requests refused since the start, by code.",
+             [({"code": code.value}, self.refused[code]) for code in Code]),
+            ("events_total", "counter", "Events recorded since the start, by kind.",
+             [({"kind": kind}, count) for kind, count in sorted(self.events.items())]),
+            ("log_events", "gauge", "Number of the last event in the log.",
+             [({}, health.events)]),
+            ("database_bytes", "gauge", "Size of the database's file.", [({}, health.db_bytes)]),
+            ("database_wal_bytes", "gauge", "Size of its write-ahead log.",
+             [({}, health.wal_bytes)]),
+            ("resident_memory_bytes", "gauge", "Memory that the coordinator has.",
+             [({}, health.resident_bytes)]),
+            ("start_time_seconds", "gauge", "When it started, in seconds since 1970.",
+             [({}, from_iso(health.started_at) / 1000)]),
+            ("build_info", "gauge", "Its version; always 1.", [({"version": health.version}, 1)]),
+        ]
+        out: list[str] = []
+        for name, kind, said, values in told:
+            out += _metric(f"coord_{name}", kind, said, values)
+        return "\n".join([*out, *self._histogram()]) + "\n"
+
+    def _histogram(self) -> list[str]:
+        name = "coord_commit_duration_seconds"
+        out = [f"# HELP {name} How long commits took, with all that waited for them.",
+               f"# TYPE {name} histogram"]
+        sofar = 0
+        for bound, count in zip((*map(str, BOUNDS_S), "+Inf"), self._commits, strict=True):
+            sofar += count
+            out.append(f'{name}_bucket{{le="{bound}"}} {sofar}')
+        return [*out, f"{name}_sum {self._commit_s:.9f}", f"{name}_count {sofar}"]
+
+
+def _metric(name: str, kind: str, said: str, values: Values) -> list[str]:
+    out = [f"# HELP {name} {said}", f"# TYPE {name} {kind}"]
+    for labels, value in values:
+        inside = ",".join(f'{key}="{_escaped(one)}"' for key, one in labels.items())
+        out.append(f"{name}{{{inside}}} {value:.15g}" if inside else f"{name} {value:.15g}")
+    return out
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,354 @@
+"""OpenAPI 3.1 of the HTTP door, made from the shapes that decode requests and from the catalogue.
+
+Every path, field, unit, refusal and example comes from where it is defined; what is written here is
+how they are put together. Serves nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import types
+import typing
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+
+from coordinator.operations.field_examples import EXAMPLES, SHOWN, SHOWN_ONLY
+from coordinator.operations.field_meanings import meaning
+from coordinator.operations.http_paths import HTTP_PATHS, HttpPath
+from coordinator.operations.listing import OPERATIONS, Operation
+from coordinator.resources import program_version
+from coordinator.words import requests as rq
+from coordinator.words.refusals import CATALOGUE, Code
+
+Schema = dict[str, Any]
+_JSON = "application/json"
+_AT = "2026-11-21T14:32:00.000Z"
+ABOUT = """The coordinator of one repository, for programs on this machine: the same operations as \
+the command line, the local socket and the Python client have.
+
+Every path but `/health` needs `Authorization: Bearer TOKEN`: the operator's token lies in \
+`.coord/`, an agent's own is in the answer to its registration. A refusal changes nothing and has \
+one shape: `{"error": {"code", "message", "retryable", "next", …}}`. A request that \
+changes something may be sent again under the header `Idempotency-Key`: it takes effect once. \
+Instants are UTC (ISO 8601), fields that end in `_s` are seconds, in `_bytes` bytes."""
+#: Statuses that nothing that only reads is refused with.
+ONLY_WRITING = (422, 423)
+
+
+def openapi() -> dict[str, Any]:
+    """The whole description."""
+    shapes = [o.request for o in OPERATIONS.values()] + [o.reply for o in OPERATIONS.values()]
+    schemas, components = msgspec.json.schema_components(
+        shapes, ref_template="#/components/schemas/{name}"
+    )
+    by_shape = dict(zip(shapes, schemas, strict=True))
+    described = _structs()
+    answered = _reached([by_shape[o.reply] for o in OPERATIONS.values()], components)
+    for name, schema in components.items():
+        _describe(described[name], schema, answered=name in answered)
+    paths: dict[str, Any] = {}
+    served: list[tuple[Operation, HttpPath | None]] = [(one, None) for one in OPERATIONS.values()]
+    served += [(OPERATIONS[one.op], one) for one in HTTP_PATHS]
+    bodies: dict[str, Schema] = {}
+    for operation, further in served:
+        method, path = operation.request.http
+        if further is not None:
+            method, path = further.method, further.path.replace(":path", "")
+        made = _operation(operation, further, method, path, components, bodies,
+                          by_shape[operation.reply])
+        paths.setdefault(path, {})[method.lower()] = made
+    for operation in OPERATIONS.values():
+        components.pop(operation.request.__name__, None)
+    components |= bodies
+    components["Refusal"] = _refusal()
+    paths |= _more_paths()
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "coord", "version": program_version(), "description": ABOUT,
+                 "license": {"name": "MIT", "identifier": "MIT"}},
+        "tags": [{"name": name, "description": said} for name, said in _tags().items()],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "responses": {f"Refused{status}": one for status, one in _refused().items()},
+            "securitySchemes": {"bearer": {
+                "type": "http", "scheme": "bearer",
+                "description": "The operator's token, or an agent's own."}},
+        },
+        "security": [{"bearer": []}],
+    }
+
+
+def _operation(operation: Operation, further: HttpPath | None, method: str, path: str,
+               components: dict[str, Schema], bodies: dict[str, Schema],
+               reply: Schema) -> dict[str, Any]:
+    request = operation.request
+    said = " ".join(operation.meaning.split("\n\n")[0].split())
+    made: dict[str, Any] = {
+        "operationId": further.operation_id if further else operation.name,
+        "tags": [_tag(request)],
+        "summary": re.split(r"(?<=[.:;]) ", said)[0].rstrip(".:;"),
+        "description": operation.meaning + (
+            "\n\nOnly for people: an agent's token is refused." if operation.operator_only else ""),
+        "parameters": _parameters(operation, path, method, components, further),
+    }
+    if method in ("POST", "PUT", "PATCH"):
+        name, body = _body(operation, path, components, further)
+        bodies[name] = body
+        example = {k: v for k, v in example_of_request(request).items() if k in body["properties"]}
+        made["requestBody"] = {
+            "required": bool(body["required"]),
+            "content": {_JSON: {"schema": {"$ref": f"#/components/schemas/{name}"},
+                                "example": example}},
+        }
+    made["responses"] = {
+        "200": {"description": "Done.", "content": {_JSON: {
+            "schema": reply, "example": example_of(operation.reply)}}},
+        **{str(status): {"$ref": f"#/components/responses/Refused{status}"}
+           for status in _refused() if operation.writes or status not in ONLY_WRITING},
+    }
+    if operation.writes:
+        made["parameters"] = [*made["parameters"], {
+            "name": "Idempotency-Key", "in": "header", "required": False,
+            "description": "Made up by whoever asks: the same request under the same key takes "
+                           "effect once, for a day.",
+            "schema": {"type": "string", "maxLength": 200}}]
+    return made
+
+
+def _reached(schemas: list[Schema], components: dict[str, Schema]) -> set[str]:
+    """Names of all shapes that these consist of."""
+    found: set[str] = set()
+    todo: list[Any] = list(schemas)
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict):
+            if isinstance(ref := one.get("$ref"), str) and (
+                    name := ref.rpartition("/")[2]) not in found:
+                found.add(name)
+                todo.append(components[name])
+            todo += one.values()
+        elif isinstance(one, list):
+            todo += one
+    return found
+
+
+def _describe(shape: type[Any], schema: Schema, *, answered: bool) -> None:
+    """Put what each field means into a shape's schema. In an answer every field is there; what a
+    request leaves out is filled in by the coordinator, and generators would have it sent if it
+    stood as `default`, so it stands in the description."""
+    for name, one in schema.get("properties", {}).items():
+        one["description"] = meaning(shape, name)
+        if "default" in one:
+            default = one.pop("default")
+            if not answered and default not in (None, "", []):
+                one["description"] += f" Default: {msgspec.json.encode(default).decode()}."
+    if answered:
+        schema["required"] = list(schema.get("properties", {}))
+    if isinstance(text := schema.get("description"), str):
+        schema["description"] = " ".join(text.partition("Attributes:")[0].split())
+
+
+def _body(operation: Operation, path: str, components: dict[str, Schema],
+          further: HttpPath | None) -> tuple[str, Schema]:
+    """(name, schema) of a request's body: what neither its path nor its address has said."""
+    schema = components[operation.request.__name__]
+    said = set(re.findall(r"{(\w+)}", path))
+    name = operation.request.__name__
+    if further is not None:
+        said |= {further.names[0], *further.fixed}
+        name = "".join(part.capitalize() for part in further.operation_id.split("_"))
+    return f"{name}Body", {
+        "type": "object", "title": f"{name}Body",
+        "description": schema.get("description", ""),
+        "properties": {k: v for k, v in schema["properties"].items() if k not in said},
+        "required": [one for one in schema.get("required", ()) if one not in said],
+        "additionalProperties": False,
+    }
+
+
+def _parameters(operation: Operation, path: str, method: str, components: dict[str, Schema],
+                further: HttpPath | None = None) -> list[dict[str, Any]]:
+    fields = msgspec.structs.fields(operation.request)
+    inside = set(re.findall(r"{(\w+)}", path))
+    subject = inside & {"task", "resource"} if further is not None else set[str]()
+    out: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"},
+         "description": "The task's id, like `T-3`, or `3`." if name == "task" else
+         "The resource's name; its slashes may be given as they are, or as `%2F`."}
+        for name in sorted(subject)
+    ]
+    for field in fields:
+        if field.name in subject or (further is not None and field.name == further.names[0]):
+            continue
+        if field.name not in inside and method not in ("GET", "DELETE"):
+            continue
+        schema = dict(components[operation.request.__name__]["properties"][field.name])
+        out.append({
+            "name": field.name, "in": "path" if field.name in inside else "query",
+            "required": field.name in inside or field.required,
+            "description": schema.pop("description"), "schema": schema,
+        })
+    return out
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def _refused() -> dict[int, dict[str, Any]]:
+    """HTTP status -> what it is answered with, and for which codes."""
+    by_status: dict[int, list[Code]] = {}
+    for code, row in CATALOGUE.items():
+        by_status.setdefault(row.http, []).append(code)
+    return {
+        status: {
+            "description": " ".join(f"`{code.value}`: {CATALOGUE[code].meaning}" for code in codes),
+            "content": {_JSON: {
+                "schema": {"$ref": "#/components/schemas/Refusal"},
+                "examples": {code.value: {"value": _refusal_example(code)} for code in codes},
+            }},
+        }
+        for status, codes in sorted(by_status.items())
+    }
+
+
+def _refusal_example(code: Code) -> dict[str, Any]:
+    row = CATALOGUE[code]
+    return {"error": {"code": code.value, "message": row.meaning, "retryable": row.retryable,
+                      "next": row.next}}
+
+
+def _refusal() -> Schema:
+    """What every refusal looks like."""
+    return {
+        "type": "object", "title": "Refusal", "required": ["error"],
+        "description": "A lawful no: it changes nothing.",
+        "properties": {"error": {
+            "type": "object", "title": "RefusalError",
+            "required": ["code", "message", "retryable", "next"],
+            "description": "What was refused, and why. Further fields are its facts.",
+            "properties": {
+                "code": {"type": "string", "enum": [code.value for code in Code],
+                         "description": "Which refusal; a newer coordinator may have more."},
+                "message": {"type": "string", "description":
+                            "What happened and what was left unharmed, in sentences."},
+                "retryable": {"type": "boolean", "description":
+                              "Whether the same request may be granted later."},
+                "next": {"type": "string", "description": "The one next step that helps."},
+            },
+            "additionalProperties": True,
+        }},
+    }
+
+
+# ---------------------------------------------------------------- examples
+
+
+def example_of_request(shape: type[Any]) -> dict[str, Any]:
+    """A request as JSON: what is required, and what is told most often."""
+    only = SHOWN_ONLY.get(shape.__name__)
+    hints = typing.get_type_hints(shape, include_extras=True)
+    return {
+        field.name: _example(shape, field.name, hints[field.name], 0)
+        for field in msgspec.structs.fields(shape)
+        if (field.name in only if only else field.required or field.name in SHOWN
+            or f"{shape.__name__}.{field.name}" in SHOWN)
+    }
+
+
+def example_of(shape: type[Any], depth: int = 0) -> dict[str, Any]:
+    """An answer as JSON."""
+    hints = typing.get_type_hints(shape, include_extras=True)
+    return {field.name: _example(shape, field.name, hints[field.name], depth)
+            for field in msgspec.structs.fields(shape)}
+
+
+def _example(shape: type[Any], field: str, hint: Any, depth: int) -> Any:
+    for key in (f"{shape.__name__}.{field}", field):
+        if key in EXAMPLES and _fits(EXAMPLES[key], hint):
+            return EXAMPLES[key]
+    bare = _bare(hint)
+    if get_origin(bare) is list:
+        inner = _bare(get_args(bare)[0])
+        struct = isinstance(inner, type) and issubclass(inner, msgspec.Struct)
+        return [example_of(inner, depth + 1)] if struct and depth < 1 else []
+    if isinstance(bare, types.UnionType) or get_origin(bare) is typing.Union:
+        return None
+    if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+        return example_of(bare, depth + 1)
+    if get_origin(bare) is Literal:
+        return get_args(bare)[0]
+    if get_origin(bare) is dict:
+        return {}
+    if bare is str:
+        return _AT if field.endswith("_at") else ""
+    return {int: 1, float: 1.0, bool: False}.get(bare)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    try:
+        msgspec.json.decode(msgspec.json.encode(value), type=hint)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _bare(hint: Any) -> Any:
+    return _bare(get_args(hint)[0]) if get_origin(hint) is Annotated else hint
+
+
+# ---------------------------------------------------------------- tags, and what is no operation
+
+
+def _structs() -> dict[str, type[Any]]:
+    return {name: one for name, one in vars(rq).items()
+            if isinstance(one, type) and issubclass(one, msgspec.Struct)}
+
+
+def _tag(request: type[Any]) -> str:
+    return request.__module__.rpartition(".")[2]
+
+
+def _tags() -> dict[str, str]:
+    """Subject -> what it is about: as the module of its requests says."""
+    out = {}
+    for operation in OPERATIONS.values():
+        said = inspect.getdoc(sys.modules[operation.request.__module__]) or ""
+        out[_tag(operation.request)] = " ".join(said.split("\n\n")[0].split())
+    return {**out, "watching": "Following what happens, and whether all is well."}
+
+
+def _more_paths() -> dict[str, Any]:
+    """What the door serves beside operations."""
+    refused = {str(status): {"$ref": f"#/components/responses/Refused{status}"}
+               for status in (400, 401, 403, 503, 507)}
+
+    def path(name: str, said: str, media: str, schema: Schema, **more: Any) -> dict[str, Any]:
+        return {"get": {
+            "operationId": name, "tags": ["watching"], "summary": said.split(". ")[0].rstrip("."),
+            "description": said, "parameters": [], **more,
+            "responses": {"200": {"description": "As described.",
+                                  "content": {media: {"schema": schema}}}, **refused},
+        }}
+
+    text = {"type": "string"}
+    return {
+        "/v1/events/stream": path(
+            "events_stream", "Events as they happen, as server-sent events. A connection that "
+            "broke goes on with `Last-Event-ID`.", "text/event-stream", text,
+            parameters=[{"name": "after", "in": "query", "required": False,
+                         "description": "Only events after this number; default: from now on.",
+                         "schema": {"type": "integer"}}]),
+        "/metrics": path("metrics", "Metrics in Prometheus' text format. Give Prometheus the "
+                         "token's file as `credentials_file`.", "text/plain", text),
+        "/health": path(
+            "alive", "Whether the coordinator serves, for a probe: needs no token, tells no more. "
+            "503 or 507 where it does not.", _JSON,
+            {"type": "object", "title": "AliveReply", "required": ["status"],
+             "properties": {"status": {"type": "string", "enum": ["ok"],
+                                       "description": "`ok`: it serves."}}},
+            security=[]),
+    }

@@ -1,0 +1,110 @@
+"""What each field of a request or an answer means, in a sentence with its unit: for `/openapi.json`
+and the generated methods of the Python client.
+
+Read from where the field is written (coordinator/words/requests): its remark, the text below it, or
+`Attributes:` of its shape; else what its name means everywhere (`shared_fields`). So it is said
+once, beside the field. Serves nothing; reads this package's own source, when it is first asked.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import io
+import re
+import sys
+import tokenize
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from coordinator.operations.shared_fields import SHARED
+
+_ATTRIBUTE = re.compile(r"^(\w+): (.*)$")
+
+
+def meaning(shape: type[Any], field: str) -> str:
+    """What a field of this shape means; empty: nobody has said."""
+    for kind in shape.__mro__:
+        if issubclass(kind, msgspec.Struct) and kind is not msgspec.Struct:
+            said = _of_module(kind.__module__).get((kind.__name__, field))
+            if said:
+                return said
+    return SHARED.get(f"{shape.__name__}.{field}") or SHARED.get(field, "")
+
+
+def undescribed(shapes: list[type[Any]]) -> list[str]:
+    """`Shape.field` of each field that nobody has said the meaning of."""
+    return [f"{shape.__name__}.{field.name}" for shape in shapes
+            for field in msgspec.structs.fields(shape) if not meaning(shape, field.name)]
+
+
+@functools.cache
+def _of_module(name: str) -> dict[tuple[str, str], str]:
+    """(class, field) -> what is written of it beside it."""
+    module: ModuleType = sys.modules[name]
+    text = inspect.getsource(module)
+    remarks = _remarks(text)
+    found: dict[tuple[str, str], str] = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef):
+            said = _attributes(ast.get_docstring(node) or "")
+            for number, one in enumerate(node.body):
+                if not isinstance(one, ast.AnnAssign) or not isinstance(one.target, ast.Name):
+                    continue
+                below = node.body[number + 1] if number + 1 < len(node.body) else None
+                field = one.target.id
+                told = _text(below) or remarks.get(one.end_lineno or 0) or said.get(field)
+                if told:
+                    found[node.name, field] = _sentence(told)
+    return found
+
+
+def _remarks(text: str) -> dict[int, str]:
+    """Line -> the remark at its end; lines below it that are remarks alone go on with it."""
+    out: dict[int, str] = {}
+    last = 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type is not tokenize.COMMENT:
+            continue
+        line, said = token.start[0], token.string.lstrip("#: ").strip()
+        if said.startswith("noqa"):
+            continue
+        if token.line.strip().startswith("#"):
+            if last == line - 1 and last:
+                owner = max(n for n in out if n <= last)
+                out[owner] += " " + said
+                last = line
+            continue
+        out[line] = said
+        last = line
+    return out
+
+
+def _attributes(doc: str) -> dict[str, str]:
+    """What a docstring says under `Attributes:`."""
+    out: dict[str, str] = {}
+    name = ""
+    for line in inspect.cleandoc(doc.partition("Attributes:")[2]).splitlines():
+        found = _ATTRIBUTE.match(line)
+        if found:
+            name = found[1]
+            out[name] = found[2]
+        elif name:
+            out[name] += " " + line.strip()
+    return out
+
+
+def _text(node: ast.stmt | None) -> str:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(
+            node.value.value, str):
+        return " ".join(node.value.value.split())
+    return ""
+
+
+def _sentence(text: str) -> str:
+    """With a capital, unless it begins with an example of the value itself, and a full stop."""
+    first = text[:1].upper() + text[1:] if text[:2].islower() else text
+    return first if first.endswith((".", "…", ")")) else first + "."

@@ -1,0 +1,231 @@
+"""What a time of work came to, gathered from the log in one pass: waits, files, refusals, agents.
+
+A wait is the time between a waiter's coming into line and its leaving it; the part in which its
+request was held open is time in which the agent did nothing else. What the log does not know is not
+here: a refusal that changes nothing and puts nobody in line leaves no event. Changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from coordinator.service.core import Actor, Service
+from coordinator.store.ledger import View
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, iso
+from coordinator.words.refusals import Code, Refusal
+
+#: Lines of a list at most.
+LIMIT_MAX = 1000
+#: Events that are read at once.
+AT_ONCE = 2000
+
+
+@dataclass
+class _Waiter:
+    """Somebody in line."""
+
+    agent: str
+    since_ms: int
+    resources: list[str]
+    holders: list[str]
+    open_ms: int | None  # since when its request is held open
+    stood_ms: int = 0
+
+
+@dataclass
+class _Gathered:
+    """Sums so far, all in milliseconds."""
+
+    now_ms: int = 0
+    events: int = 0
+    line: dict[str, _Waiter] = field(default_factory=dict)
+    holders: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    held: dict[int, tuple[str, str, int]] = field(default_factory=dict)
+    pairs: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(
+        lambda: [0, 0, 0]))
+    files: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    wanted_by: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    agents: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    refused: Counter[str] = field(default_factory=Counter)
+    tasks: Counter[str] = field(default_factory=Counter)
+
+    def take(self, at: str, kind: str, data: dict[str, Any]) -> None:
+        """One event, in its order."""
+        self.now_ms = from_iso(at)
+        self.events += 1
+        taking = getattr(self, f"_{kind}", None)
+        if taking is not None:
+            taking(data, at)
+
+    def _acquisition_refused(self, data: dict[str, Any], at: str) -> None:
+        agent, holders = data["agent"], data["holders"]
+        self.refused[Code.LOCKED.value] += 1
+        self.agents[agent]["refused"] += 1
+        for holder in holders:
+            self.pairs[agent, holder][0] += 1
+        for name in data["resources"]:
+            self.files[name]["refused"] += 1
+            self.wanted_by[name].add(agent)
+        # It came into line just before, or comes just after, in the same transaction.
+        self.holders[agent] = at, holders
+        for one in self.line.values():
+            if one.agent == agent and one.since_ms == self.now_ms and not one.holders:
+                one.holders = holders
+
+    def _gives_way(self, data: dict[str, Any], at: str) -> None:
+        self.refused[Code.DEADLOCK.value] += 1
+
+    def _write_lost(self, data: dict[str, Any], at: str) -> None:
+        self.refused[Code.VERSION_CHANGED.value] += 1
+        self.files[data["resource"]]["refused"] += 1
+        self.wanted_by[data["resource"]].add(data["agent"])
+
+    def _candidate_judged(self, data: dict[str, Any], at: str) -> None:
+        if data["outcome"] in Code.__members__ and data.get("remedy") != "none":
+            self.refused[data["outcome"]] += 1
+
+    def _waiter_queued(self, data: dict[str, Any], at: str) -> None:
+        known_at, holders = self.holders.get(data["agent"], ("", []))
+        self.line[data["acquisition_id"]] = _Waiter(
+            data["agent"], self.now_ms, [one[0] for one in data["resources"]],
+            holders if known_at == at else [], self.now_ms if data["held"] else None)
+
+    def _waiter_changed(self, data: dict[str, Any], at: str) -> None:
+        one = self.line.get(data["acquisition_id"])
+        if one is not None:
+            self._stand_until(one)
+            one.open_ms = self.now_ms if data["held"] else None
+
+    def _waiter_left(self, data: dict[str, Any], at: str) -> None:
+        one = self.line.pop(data["acquisition_id"], None)
+        if one is not None:
+            self._waited(one)
+
+    def _stand_until(self, one: _Waiter) -> None:
+        if one.open_ms is not None:
+            one.stood_ms += self.now_ms - one.open_ms
+            one.open_ms = None
+
+    def _waited(self, one: _Waiter) -> None:
+        self._stand_until(one)
+        spent = self.now_ms - one.since_ms
+        mine = self.agents[one.agent]
+        mine["waited"] += spent
+        mine["stood"] += one.stood_ms
+        for holder in one.holders:
+            pair = self.pairs[one.agent, holder]
+            pair[1] += spent
+            pair[2] += one.stood_ms
+        for name in one.resources:
+            self.files[name]["waited"] += spent
+            self.wanted_by[name].add(one.agent)
+
+    def _lease_granted(self, data: dict[str, Any], at: str) -> None:
+        agent, name = data["agent"], data["resource"]
+        self.held[data["fencing_token"]] = agent, name, self.now_ms
+        self.agents[agent]["grants"] += 1
+        self.files[name]["grants"] += 1
+        self.wanted_by[name].add(agent)
+
+    def _lease_moved(self, data: dict[str, Any], at: str) -> None:
+        if (known := self.held.get(data["fencing_token"])) is not None:
+            self.held[data["fencing_token"]] = known[0], data["resource"], known[2]
+
+    def _lease_released(self, data: dict[str, Any], at: str) -> None:
+        self._ended(data["fencing_token"], self.now_ms)
+
+    def _lease_lapsed(self, data: dict[str, Any], at: str) -> None:
+        self._ended(data["fencing_token"], min(self.now_ms, from_iso(data["expired_at"])))
+
+    def _ended(self, token: int, ms: int) -> None:
+        if (known := self.held.pop(token, None)) is not None:
+            agent, name, since = known
+            self.agents[agent]["held"] += max(0, ms - since)
+            self.files[name]["held"] += max(0, ms - since)
+
+    def _task_changed(self, data: dict[str, Any], at: str) -> None:
+        verb = data["verb"]
+        self.tasks[verb] += 1
+        whose = {"claim": "claimed", "done": "done", "fail": "failed", "exhaust": "failed"}
+        agent = data.get("claimed_by") if verb == "claim" else data.get("agent")
+        if verb in whose and agent:
+            self.agents[agent][whose[verb]] += 1
+
+    def end(self, now_ms: int) -> None:
+        """What is still held, or waited for, counts up to now."""
+        self.now_ms = max(now_ms, self.now_ms)
+        for token in list(self.held):
+            self._ended(token, self.now_ms)
+        for name in list(self.line):
+            self._waited(self.line.pop(name))
+
+
+def report(svc: Service, view: View, actor: Actor, req: rq.Report) -> rq.ReportReply:
+    """See `requests.Report`."""
+    since, until = _instant("since", req.since), _instant("until", req.until) or view.now
+    gathered, first, last = _Gathered(), "", 0
+    while rows := view.rows("report_events", last, since or "", until, AT_ONCE):
+        for seq, at, kind, data in rows:
+            first, last = first or str(at), int(seq)
+            gathered.take(str(at), str(kind), msgspec.json.decode(str(data)))
+        view.rest()
+    end = min(until, view.now)
+    gathered.end(from_iso(end))
+    most = min(req.limit, LIMIT_MAX)
+    begun = max(first, since or "") if first else None
+    return rq.ReportReply(
+        since=begun, until=end, events=gathered.events,
+        span_s=_s(from_iso(end) - from_iso(begun)) if begun else 0.0,
+        waited=_pairs(gathered)[:most], files=_files(gathered)[:most],
+        agents=_agents(gathered)[:most],
+        refusals=[rq.RefusedCount(code=code, count=count)
+                  for code, count in gathered.refused.most_common()],
+        waited_s=_s(sum(one["waited"] for one in gathered.agents.values())),
+        stood_s=_s(sum(one["stood"] for one in gathered.agents.values())),
+        tasks=dict(sorted(gathered.tasks.items())),
+    )
+
+
+def _pairs(gathered: _Gathered) -> list[rq.WaitedFor]:
+    made = [rq.WaitedFor(agent=agent, holder=holder, times=times, waited_s=_s(ms),
+                         stood_s=_s(stood))
+            for (agent, holder), (times, ms, stood) in gathered.pairs.items()]
+    return sorted(made, key=lambda one: (-one.waited_s, -one.times, one.agent, one.holder))
+
+
+def _files(gathered: _Gathered) -> list[rq.HotFile]:
+    made = [rq.HotFile(resource=name, grants=one["grants"], refused=one["refused"],
+                       agents=len(gathered.wanted_by[name]), held_s=_s(one["held"]),
+                       waited_s=_s(one["waited"]))
+            for name, one in gathered.files.items()]
+    return sorted(made, key=lambda one: (
+        -one.waited_s, -one.refused, -one.agents, -one.grants, one.resource))
+
+
+def _agents(gathered: _Gathered) -> list[rq.AgentsPart]:
+    return [rq.AgentsPart(
+        agent=name, claimed=one["claimed"], done=one["done"], failed=one["failed"],
+        grants=one["grants"], refused=one["refused"], held_s=_s(one["held"]),
+        waited_s=_s(one["waited"]), stood_s=_s(one["stood"]),
+    ) for name, one in sorted(gathered.agents.items())]
+
+
+def _s(ms: int) -> float:
+    return round(ms / 1000, 3)
+
+
+def _instant(name: str, text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        return iso(from_iso(text))
+    except ValueError:
+        raise Refusal(
+            Code.INVALID, f"report: `{name}` is {text[:60]!r}, which is no instant.",
+            next="Give it like 2026-11-21T14:32:00Z.",
+        ) from None

@@ -1,0 +1,89 @@
+"""`coord report` as it is typed: charts that fit, pipes without colour, one page for itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from coordinator.words.clock import iso
+from tests.conftest import Repo
+
+PATH = "src/main/java/org/springframework/boot/autoconfigure/jdbc/DataSourceProperties.java"
+
+
+@pytest.fixture
+def worked(repo: Repo) -> Repo:
+    with repo.client("ann") as ann, repo.client("claude-code-1f3a9c2b.sub-agent-12") as sub:
+        ann.task_add("one", resources=[PATH])
+        ann.claim("T-1")
+        ann.acquire("<script>alert(1)</script>.py")
+        assert repo.coord("lock", PATH, "--agent", str(sub.name())).returncode == 3
+        ann.done("T-1")
+    return repo
+
+
+def test_charts_fit_the_terminal_and_a_pipe_has_no_colour(worked: Repo) -> None:
+    for columns in ("60", "80", "120", None):
+        shown = worked.coord("report", env={"COLUMNS": columns} if columns else None).stdout
+        assert "\x1b" not in shown and "Who waited for whom" in shown and "LOCKED" in shown
+        assert max(cell_len(line) for line in shown.splitlines()) <= int(columns or 80)
+        assert "DataSourceProperties.java" in shown or columns == "60", "the file's own name is not cut"
+        assert re.search(r"ann +█+ +1 done, 0 failed", shown), shown
+
+
+def test_json_is_the_answer_itself(worked: Repo) -> None:
+    told = json.loads(worked.coord("report", "--json").stdout)
+    assert told["waited"][0]["holder"] == "ann" and told["refusals"] == [{"code": "LOCKED", "count": 1}]
+    assert worked.coord("report", "-n", "0").returncode == 2
+
+
+class Page(HTMLParser):
+    """What a page asks for from elsewhere, and what it says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [f"{k}={v}" for k, v in attrs if k in ("src", "href", "onerror", "onload")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_stands_alone_and_runs_nothing(worked: Repo, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    done = worked.coord("report", "--html", str(file))
+    assert done.returncode == 0 and str(file) in done.stdout
+    page = Page()
+    page.feed(file.read_text("utf-8"))
+    assert page.links == [] and "script" not in page.tags and "url(" not in file.read_text() and "@import" not in file.read_text()
+    assert "<script>alert(1)</script>.py" in page.text and PATH in page.text
+    assert "Who waited for whom" in page.text and "sub-agent-12" in page.text
+    refused = worked.coord("report", "--html", str(tmp_path / "no" / "folder.html"))
+    assert refused.returncode != 0 and "cannot be written" in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_a_launch_is_reported_by_its_name(worked: Repo) -> None:
+    begun, ended = iso(0), iso(1000)
+    for name, since, until in (("20200101T000000-1", begun, ended), ("20990101T000000-2", "2020-01-01T00:00:00.000Z", None)):
+        folder = worked.state.runs / name
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps({
+            "run": name, "launcher": 1, "launcher_mark": None, "started_at": since, "profile": "shell", "ended_at": until}))
+    assert worked.coord("report").stdout.startswith("Launch 20990101T000000-2: ")
+    assert "1 task done" in worked.coord("report", "2099").stdout
+    first = worked.coord("report", "20200101T000000-1").stdout
+    assert "0 tasks done" in first and "nothing" in first
+    assert worked.coord("report", "--all").stdout.startswith("All of the log: ")
+    for name in ("1999", "20"):
+        missed = worked.coord("report", name)
+        assert missed.returncode == 2 and "coord report --all" in missed.stderr, missed.stderr

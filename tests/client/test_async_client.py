@@ -1,0 +1,230 @@
+"""The asyncio client: leases, waiting beside renewal, cancelling, a coordinator that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from coordinator import AsyncClient, Code, LeaseLost, Refusal
+from coordinator.words import requests as rq
+from coordinator.words.clock import iso
+from tests.conftest import Repo
+
+
+async def until(true: Callable[[], Awaitable[object]], seconds: float = 30.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not await true():
+            await asyncio.sleep(0.01)
+
+
+async def held_by(client: AsyncClient) -> list[str]:
+    return [one.locked_by for one in (await client.locks()).items]
+
+
+def test_a_lease_is_held_renewed_and_released_without_threads(repo: Repo) -> None:
+    async def work() -> None:
+        before = threading.active_count()
+        async with AsyncClient(repo.root, agent="ann") as ann:
+            async with ann.lease("key:account:12345", ttl=0.6) as held:
+                first = (await ann.locks()).items[0].expires_at
+
+                async def renewed() -> bool:
+                    return (await ann.locks()).items[0].expires_at > first
+
+                await until(renewed)
+                assert held.fencing_token == 1 and await held_by(ann) == ["ann"]
+                assert repr(held) == "<AsyncHeld key:account:12345 (fencing token 1)>"
+            assert await held_by(ann) == [] and "given back" in repr(held)
+            assert "ann" in repr(ann)
+        assert threading.active_count() == before
+
+    asyncio.run(work())
+
+
+def test_waiting_starves_no_renewal_and_nobody_else(repo: Repo) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await bob.acquire("key:b")
+            async with ann.lease("key:a", ttl=0.6) as held:
+                waiting = [asyncio.create_task(ann.acquire("key:b", wait=60)),
+                           *(asyncio.create_task(ann.task_claim(wait=60)) for _ in range(50))]
+                await until(lambda: waiters(bob))
+                first = next(x.expires_at for x in (await bob.locks()).items if x.resource == "key:a")
+
+                async def passed() -> bool:
+                    await ann.status()
+                    return iso(time.time_ns() // 1_000_000) > first
+
+                await until(passed)
+                held.check()
+                await bob.release("key:b")
+                assert (await waiting[0]).leases[0].resource == "key:b"  # type: ignore[union-attr]
+                for one in waiting:
+                    one.cancel()
+                await asyncio.wait(waiting)
+
+    asyncio.run(work())
+
+
+async def waiters(client: AsyncClient) -> list[rq.Waiter]:
+    return (await client.locks()).waiters
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_who_is_cancelled_in_line_leaves_it(repo: Repo, retry: bool) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await bob.acquire("a.py")
+            waiting = asyncio.create_task(ann.acquire("a.py", wait=60, retry=retry))
+            await until(lambda: waiters(bob))
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert await waiters(bob) == []
+            await bob.release("a.py")
+            assert await held_by(bob) == [], "nothing was granted to who does not listen"
+
+    asyncio.run(work())
+
+
+def test_a_grant_in_the_moment_of_the_cancelling_is_given_back(repo: Repo) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await ann.name()
+            for turn in range(30):
+                await bob.acquire("a.py")
+                waiting = asyncio.create_task(ann.acquire("a.py", wait=60, retry=False))
+                await until(lambda: waiters(bob))
+                freed = asyncio.create_task(bob.release("a.py"))
+                for _ in range(turn % 6):
+                    await asyncio.sleep(0)
+                waiting.cancel()
+                await asyncio.wait([waiting, freed])
+                if not waiting.cancelled():
+                    await ann.release("a.py")
+                assert await held_by(bob) == []
+
+    asyncio.run(work())
+
+
+def test_a_cancelled_body_gives_back_first(repo: Repo) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann:
+            inside = asyncio.Event()
+
+            async def body() -> None:
+                async with ann.lease("a.py"):
+                    inside.set()
+                    await asyncio.sleep(60)
+
+            running = asyncio.create_task(body())
+            await inside.wait()
+            running.cancel()
+            await asyncio.wait([running])
+            assert running.cancelled() and await held_by(ann) == []
+
+    asyncio.run(work())
+
+
+def test_a_lost_lease_is_told_to_the_body(repo: Repo) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann:
+            with pytest.raises(LeaseLost, match=r"a\.py"):
+                async with ann.lease("a.py", ttl=0.3) as held:
+                    await asyncio.to_thread(repo.coord, "unlock", "a.py", "--agent", "eve", "--force")
+
+                    async def lost() -> bool:
+                        return held.lost
+
+                    await until(lost)
+                    assert "lost:" in repr(held)
+                    held.progress()
+
+    asyncio.run(work())
+
+
+def test_a_hung_body_loses_its_lease(repo: Repo) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann:
+            with pytest.raises(LeaseLost, match="no progress"):
+                async with ann.lease("a.py", ttl=0.2, stall=0.1):
+                    async def gone() -> bool:
+                        return not await held_by(ann)
+
+                    await until(gone)
+
+    asyncio.run(work())
+
+
+def test_questions_outlive_the_daemon_and_take_effect_once(repo: Repo) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, ann.lease("a.py", ttl=30) as held:
+            asked = [asyncio.create_task(ann.task_add(f"t{n}")) for n in range(40)]
+            await asyncio.sleep(0)
+            os.kill(repo.pid(), signal.SIGKILL)
+            added = await asyncio.gather(*asked)
+            assert len({one.task for one in added}) == 40
+            assert sorted(one.title for one in (await ann.task_list()).items) == sorted(f"t{n}" for n in range(40))
+            held.progress()
+            assert await held_by(ann) == ["ann"]
+
+    asyncio.run(work())
+
+
+def test_it_starts_a_coordinator_and_says_what_keeps_it_from_that(repo: Repo) -> None:
+    async def work() -> None:
+        before = threading.active_count()
+        async with AsyncClient(repo.root, autostart=False) as asks:
+            with pytest.raises(Refusal) as met:
+                await asks.status()
+            assert met.value.code is Code.DAEMON_DOWN
+        async with AsyncClient(repo.root) as asks:
+            assert (await asks.health()).root == str(repo.root.resolve())
+        assert threading.active_count() == before
+        repo.down()
+        repo.write("coord.toml", "[leases]\nttl_s = 'x'\n")
+        async with AsyncClient(repo.root) as asks:
+            with pytest.raises(Refusal) as met:
+                await asks.status()
+            assert met.value.code is Code.INVALID and "ttl_s" in met.value.message
+
+    asyncio.run(work())
+
+
+def test_a_refusal_is_raised_with_its_facts(repo: Repo) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await ann.acquire("a.py")
+            with pytest.raises(Refusal) as met:
+                async with bob.lease("a.py"):
+                    raise AssertionError("entered")
+            assert met.value.code is Code.LOCKED and met.value.facts["conflicts"][0]["holder"] == "ann"
+            assert await waiters(ann) == []
+            with pytest.raises(Refusal) as met:
+                await bob.task_import("x" * 9_000_000, "yaml")
+            assert met.value.code is Code.LIMIT
+
+    asyncio.run(work())
+
+
+def test_events_are_followed(repo: Repo) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann:
+            begun = (await ann.task_add("one")).task
+            told = ann.follow(after=0)
+            seen = set()
+            async for event in told:
+                seen.add(event.kind)
+                if event.task == begun:
+                    break
+            await told.aclose()  # type: ignore[attr-defined]
+            assert "task_added" in seen
+            assert (await ann.task_list()).items[0].task == begun
+
+    asyncio.run(work())

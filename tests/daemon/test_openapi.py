@@ -1,0 +1,126 @@
+"""What the HTTP door says of itself: all is described, examples are what they are examples of, and
+what is not served is refused in the same shape."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+from coordinator.daemon.openapi import example_of, example_of_request, openapi
+from coordinator.operations.field_examples import EXAMPLES, SHOWN_ONLY
+from coordinator.operations.field_meanings import undescribed
+from coordinator.operations.listing import OPERATIONS
+from coordinator.operations.shared_fields import SHARED
+from coordinator.words import requests as rq
+from coordinator.words.refusals import CATALOGUE
+from tests.conftest import Repo
+
+DESCRIBED = openapi()
+COMPONENTS = DESCRIBED["components"]["schemas"]
+ROUTES = [(path, method, one) for path, methods in DESCRIBED["paths"].items() for method, one in methods.items()]
+STRUCTS = [one for one in vars(rq).values() if isinstance(one, type) and issubclass(one, msgspec.Struct)
+           and one not in (rq.Request, rq.Reply)]
+
+
+def properties(schema: Any, at: str) -> list[tuple[str, Any]]:
+    out = []
+    for name, one in schema.get("properties", {}).items():
+        out += [(f"{at}.{name}", one), *properties(one, f"{at}.{name}")]
+    return out
+
+
+def test_no_property_is_without_description() -> None:
+    found = [one for name, schema in COMPONENTS.items() for one in properties(schema, name)]
+    found += [(f"{path} {p['name']}", p) for path, _, one in ROUTES for p in one["parameters"]]
+    assert len(found) > 500
+    assert [name for name, one in found if not one.get("description", "").strip()] == []
+    assert undescribed(STRUCTS) == []
+
+
+def test_durations_sizes_and_instants_say_their_unit() -> None:
+    for name, schema in COMPONENTS.items():
+        for field, one in properties(schema, name):
+            said = one["description"].lower()
+            if field.endswith("_s"):
+                assert "second" in said or "days" in said, (field, said)
+            if field.endswith("_bytes"):
+                assert "bytes" in said, (field, said)
+            if field.endswith("_at") and field != "ReviewFile.flagged_at" and not field.endswith("baseline_at"):
+                assert "utc" in said, (field, said)
+
+
+def test_every_line_of_the_tables_is_of_use() -> None:
+    fields = {f.name for shape in STRUCTS for f in msgspec.structs.fields(shape)}
+    exact = {f"{shape.__name__}.{f.name}" for shape in STRUCTS for f in msgspec.structs.fields(shape)}
+    for table in (SHARED, EXAMPLES):
+        assert [key for key in table if key not in (exact if "." in key else fields)] == []
+    assert set(SHOWN_ONLY) <= {o.request.__name__ for o in OPERATIONS.values()}
+
+
+def test_bodies_are_required_where_a_field_is() -> None:
+    optional = set()
+    for path, method, one in ROUTES:
+        assert ("requestBody" in one) == (method in ("post", "put", "patch")), path
+        if "requestBody" in one:
+            schema = COMPONENTS[one["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]]
+            assert one["requestBody"]["required"] is bool(schema["required"])
+            assert not {p["name"] for p in one["parameters"]} & set(schema["properties"]), "said once"
+            if not schema["required"]:
+                optional.add(one["operationId"])
+    assert optional <= {"sweep", "compact", "shutdown", "replay", "archive_index", "verify", "task_retry", "task_cancel",
+                        "review_undo", "dead_retry", "dead_drop"}
+
+
+def test_every_refusal_stands_with_its_status() -> None:
+    told = {code: int(status.removeprefix("Refused")) for status, one in DESCRIBED["components"]["responses"].items()
+            for code in one["content"]["application/json"]["examples"]}
+    assert told == {code.value: row.http for code, row in CATALOGUE.items()}
+    for path, _, one in ROUTES:
+        if one["operationId"] in OPERATIONS:
+            statuses = {int(status) for status in one["responses"]} - {200}
+            least = {400, 401, 403, 404, 409, 413, 500, 503, 507}
+            assert statuses >= least | ({422, 423} if OPERATIONS[one["operationId"]].writes else set()), path
+
+
+def test_everything_has_a_tag_that_is_told() -> None:
+    tags = {tag["name"]: tag["description"] for tag in DESCRIBED["tags"]}
+    used = {tag for _, _, one in ROUTES for tag in one["tags"]}
+    assert used == set(tags) and all(tags.values())
+    assert all(one["summary"] and one["description"] for _, _, one in ROUTES)
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_examples_are_what_they_are_examples_of(op: str) -> None:
+    shape = OPERATIONS[op].request
+    msgspec.json.decode(msgspec.json.encode(example_of_request(shape)), type=shape)
+    reply = OPERATIONS[op].reply
+    msgspec.json.decode(msgspec.json.encode(example_of(reply)), type=reply)
+
+
+def test_what_is_not_served_is_refused_in_the_same_shape(repo: Repo) -> None:
+    repo.coord("up", "--http", "0")
+    to = urlsplit(repo.state.http.read_text().strip())
+    bearer = {"Authorization": f"Bearer {repo.state.bearer.read_text().strip()}"}
+    asked = [("GET", "/", 404), ("GET", "/nothing", 404), ("GET", "/v1/task", 404), ("PATCH", "/v1/tasks", 405),
+             ("DELETE", "/v1/locks", 405), ("POST", "/openapi.json", 405), ("BREW", "/v1/locks", 405),
+             *(("GET", f"/v1/{name}?limit={limit}", 400) for limit in ("0", "-1", "x", "9" * 30)
+               for name in ("tasks", "locks", "events", "reviews", "requests", "signals", "changes", "steps", "dead",
+                            "messages", "state", "verifications", "archive/search"))]
+    for method, path, status in asked:
+        if "search" in path:
+            path += "&query=x"
+        link = http.client.HTTPConnection(to.hostname or "", to.port, timeout=20)
+        link.request(method, path, headers=bearer)
+        answer = link.getresponse()
+        body = json.loads(answer.read())
+        link.close()
+        assert answer.status == status, (method, path, body)
+        assert answer.headers["content-type"] == "application/json"
+        assert set(body) == {"error"} and {"code", "message", "retryable", "next"} <= set(body["error"])
+        if "limit" in path:
+            assert "limit" in body["error"]["message"], body
