@@ -1,11 +1,10 @@
-"""How instants, diffs and bars look on a terminal. Formats only; asks nobody."""
+"""How instants, columns and bars look on a terminal. Formats only; asks nobody."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
-from rich.text import Text
 
 from coordinator.words import file_names, texts
 from coordinator.words.clock import from_iso
@@ -86,23 +85,6 @@ def bar(done: int, total: int, width: int) -> str:
     """`████░░░░ 12/24`."""
     full = 0 if total == 0 else round(width * done / total)
     return "█" * full + "░" * (width - full) + f" {done}/{total}"
-
-
-def diff(text: str) -> Text:
-    """A unified diff in colours that also read well beside each other without them."""
-    shown = Text()
-    for line in text.splitlines():
-        style = ""
-        if line.startswith(("+++", "---")):
-            style = "bold"
-        elif line.startswith("@@"):
-            style = "cyan"
-        elif line.startswith("+"):
-            style = "green"
-        elif line.startswith("-"):
-            style = "red"
-        shown.append(line + "\n", style=style)
-    return shown
 
 
 def printable(text: str) -> str:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.columns import Columns
-from rich.table import Table
-from rich.text import Text
 
-from coordinator.cli.app import AsJson, app, ask, one_of, out, person, print_json, say, width
-from coordinator.cli.render import ago, diff, in_line, path, printable
+from coordinator.cli import paging, review_pages
+from coordinator.cli.app import (
+    AsJson,
+    app,
+    as_typed,
+    ask,
+    one_of,
+    out,
+    person,
+    print_json,
+    say,
+    width,
+)
+from coordinator.cli.render import ago, in_line, path
 from coordinator.files.git import Git
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
@@ -65,55 +75,17 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """One review: what happened, the differences, the agent's last words."""
-    row = ask(rq.ReviewShow(review=review, content=side_by_side))
+    row = ask(rq.ReviewShow(review=review))
     if as_json:
         print_json(row)
         return
-    console = out()
-    say(f"{row.review}  {row.state}  {row.reason}")
-    console.print(Text(in_line(row.summary)))
-    if row.under_way:
-        say(f"its {row.under_way} is being carried out: nobody is given these files meanwhile")
-    if row.decided_at:
-        say(f"{row.state} by {row.decided_by} at {row.decided_at}"
-            + (f": {row.note}" if row.note else ""))
-    if row.timeline:
-        say("\ntimeline")
-        for line in row.timeline:
-            console.print(Text("  " + in_line(line)), soft_wrap=True)
-    for place in dict.fromkeys(file.worktree for file in row.files if file.worktree):
-        say(f"\nit lies in {in_line(place)}")
-    for line in row.saved:
-        say(in_line(line))
-    for file in row.files:
-        say(f"\n{file.change} {path(file.path)}" + (f"  ({file.note})" if file.note else ""))
-        if side_by_side and file.kept:
-            _beside(file)
-        else:
-            console.print(diff(printable(file.diff)), soft_wrap=True)
-    if row.log_tail:
-        say("last lines of its output")
-        for line in printable(row.log_tail).splitlines()[-15:]:
-            console.print(Text("  | " + line), soft_wrap=True)
-    if row.state == "open":
-        verbs = "keep, revert" + (", reassign" if row.task else "")
-        say(f"\nnext: coord review keep|revert|reassign {row.review}   ({verbs})")
-
-
-def _beside(file: rq.ReviewFile) -> None:
-    import base64
-
-    halves = []
-    for data, at in ((file.baseline, file.baseline_at), (file.flagged, file.flagged_at)):
-        absent = f"(large: {at})" if at is not None else "(absent)"
-        text = base64.b64decode(data).decode("utf-8", "replace") if data is not None else absent
-        halves.append(Text(printable(text)))
-    table = Table(box=None, pad_edge=False, expand=True, header_style="bold")
-    table.add_column("at the lease", ratio=1, overflow="fold")
-    table.add_column("when flagged", ratio=1, overflow="fold")
-    table.add_row(*halves)
     # Two halves need a middle: a pipe has no width, so that of a plain terminal is taken.
-    out().print(Columns([table], expand=True), width=width() or 80)
+    lines = review_pages.page(row, beside=(width() or 80) if side_by_side else None)
+    shown = io.StringIO()
+    console = out(shown)
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    paging.page(as_typed(shown.getvalue()))
 
 
 @review_app.command("keep")

@@ -75,7 +75,9 @@ def show(svc: Service, view: View, text: str, *, content: bool) -> rq.Review:
     for shown, raw in zip(reply.files, view.rows("review_files_of", row.review_id), strict=True):
         file = ReviewFileRow(*raw)
         if file.kept:
-            shown.diff = _difference(view, file, most)[:DIFF_BYTES_MAX]
+            diff = _difference(view, file, most)
+            shown.hunks, shown.cut = ("\n" + diff).count("\n@@ "), len(diff) > DIFF_BYTES_MAX
+            shown.diff = _begun(diff) if shown.cut else diff
         if content:
             shown.baseline, shown.baseline_at = _told(view, file.baseline_hash, most)
             shown.flagged, shown.flagged_at = _told(view, file.flagged_hash, most)
@@ -97,6 +99,11 @@ def _difference(view: View, file: ReviewFileRow, most: int) -> str:
         if name is not None and data is None:
             return f"{head}Large files a/{path} and b/{path} differ\n"
     return head + unified(path, before, after)
+
+
+def _begun(diff: str) -> str:
+    """As many whole lines of it as are told."""
+    return diff[: diff.rfind("\n", 0, DIFF_BYTES_MAX) + 1]
 
 
 def _git_mode(name: str | None) -> str | None:

@@ -32,6 +32,8 @@ class ReviewFile(Reply):
     flagged_hash: str | None
     note: str
     diff: str = ""
+    hunks: int = 0  # of the whole difference
+    cut: bool = False  # the difference goes on, and is too long to be told
     worktree: str | None = None  # the linked worktree it lies in; None: the main one
     baseline: str | None = None  # base64, only when asked for
     flagged: str | None = None
