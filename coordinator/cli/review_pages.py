@@ -24,6 +24,8 @@ def page(row: rq.Review, *, beside: int | None) -> Iterator[Text]:
     other."""
     yield Text(f"{row.review}  {row.state}  {row.reason}")
     yield Text(in_line(row.summary))
+    if row.part_of:
+        yield Text(f"a part of {row.part_of}, decided by itself")
     if row.under_way:
         yield Text(f"its {row.under_way} is being carried out: nobody is given these files "
                    "meanwhile")
@@ -46,14 +48,16 @@ def page(row: rq.Review, *, beside: int | None) -> Iterator[Text]:
     if row.state == "open":
         verbs = "keep, revert" + (", reassign" if row.task else "")
         yield Text(f"\nnext: coord review keep|revert|reassign {row.review}   ({verbs})")
+        if len(row.files) > 1 or any((file.hunks or 0) > 1 for file in row.files):
+            yield Text("      or a part of it: --file PATH, and of one file --hunk 1,3")
 
 
 def of_file(file: rq.ReviewFile, *, beside: int | None) -> Iterator[Text]:
     """The lines about one file of it."""
     yield Text(f"{file.change} {path(file.path)}" + (f"  ({file.note})" if file.note else ""))
     if beside is None:
-        yield from views.unified(file.diff, file.hunks)
+        yield from views.unified(file.diff, file.hunks or 0)
     else:
-        yield from views.beside(file.diff, file.hunks, beside)
+        yield from views.beside(file.diff, file.hunks or 0, beside)
     if file.cut:
         yield Text(CUT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,8 @@ from coordinator.cli.app import (
     app,
     as_typed,
     ask,
+    client,
+    fail,
     one_of,
     out,
     person,
@@ -25,7 +28,10 @@ from coordinator.cli.render import ago, in_line, path
 from coordinator.files.git import Git
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
+from coordinator.words.refusals import Code, Refusal
 
+#: A hunk of a higher number than this is a slip.
+HUNKS_MAX = 100_000
 STATES = ("open", "kept", "reverted", "reassigned", "all")
 
 review_app = typer.Typer(
@@ -33,6 +39,11 @@ review_app = typer.Typer(
 )
 app.add_typer(review_app)
 ReviewId = Annotated[str, typer.Argument(help="R-3, or 3.")]
+ReviewIds = Annotated[list[str], typer.Argument(metavar="REVIEW…", help="R-3, or 3; several.")]
+Files = Annotated[list[str] | None, typer.Option(
+    "--file", "-f", help="Only this file of it; several times for several. The rest stays open.")]
+Hunks = Annotated[list[str] | None, typer.Option(
+    "--hunk", help="Only these changes of the one file: 2, or 1,3, or 2-4, as `show` has them.")]
 Note = Annotated[str, typer.Option("--note", "-m", help="Why, for the record.")]
 
 
@@ -89,29 +100,68 @@ def show(
 
 
 @review_app.command("keep")
-def keep(review: ReviewId, note: Note = "", as_json: AsJson = False) -> None:
+def keep(reviews: ReviewIds, file: Files = None, hunk: Hunks = None, note: Note = "",
+         as_json: AsJson = False) -> int:
     """The work is good as it stands; its task is done."""
-    _decide(review, "keep", note, as_json)
+    return _decide("keep", reviews, file, hunk, note, as_json)
 
 
 @review_app.command("revert")
-def revert(review: ReviewId, note: Note = "", as_json: AsJson = False) -> None:
+def revert(reviews: ReviewIds, file: Files = None, hunk: Hunks = None, note: Note = "",
+           as_json: AsJson = False) -> int:
     """Put the bytes back that were there at the lease; its task starts over."""
-    _decide(review, "revert", note, as_json)
+    return _decide("revert", reviews, file, hunk, note, as_json)
 
 
 @review_app.command("reassign")
-def reassign(review: ReviewId, note: Note = "", as_json: AsJson = False) -> None:
+def reassign(reviews: ReviewIds, note: Note = "", as_json: AsJson = False) -> int:
     """The next agent starts from the partial work, and is told what was being done."""
-    _decide(review, "reassign", note, as_json)
+    return _decide("reassign", reviews, None, None, note, as_json)
 
 
-def _decide(review: str, verdict: rq.Verdict, note: str, as_json: bool) -> None:
-    row = ask(rq.ReviewDecide(review=review, verdict=verdict, note=note, by=person()))
+def _decide(verdict: rq.Verdict, reviews: list[str], files: list[str] | None,
+            hunks: list[str] | None, note: str, as_json: bool) -> int:
+    if (files or hunks) and len(reviews) > 1:
+        raise Refusal(
+            Code.INVALID, "--file and --hunk are about one review, and "
+            f"{len(reviews)} are named. Nothing was changed.",
+            next=f"coord review {verdict} {reviews[0]} --file PATH",
+        )
+    asked = [rq.ReviewDecide(review=name, verdict=verdict, note=note, by=person(),
+                             files=list(files or ()), hunks=_numbers(hunks))
+             for name in dict.fromkeys(reviews)]
+    return _each(asked, lambda row: _told(verdict, row), as_json)
+
+
+def _each(asked: Sequence[rq.Request[rq.Review]], tell: Callable[[rq.Review], None],
+          as_json: bool) -> int:
+    """Carry each out by itself: one that is refused leaves the others alone. The exit code of the
+    first that was refused."""
+    done: list[rq.Review] = []
+    refused: list[Refusal] = []
+    with client() as session:
+        for request in asked:
+            try:
+                done.append(session.call(request))
+            except Refusal as refusal:
+                if len(asked) == 1:
+                    raise
+                refused.append(refusal)
+                if not as_json:
+                    fail(refusal)
+                continue
+            if not as_json:
+                tell(done[-1])
     if as_json:
-        print_json(row)
-        return
+        print_json(done[0] if len(asked) == 1 else
+                   {"items": done, "refused": [one.body() for one in refused]})
+    return refused[0].exit_code if refused else 0
+
+
+def _told(verdict: rq.Verdict, row: rq.Review) -> None:
     say(f"{row.review} {row.state}: {', '.join(path(f.path) for f in row.files)}")
+    if row.part_of:
+        say(f"  a part of {row.part_of}, which stays open for the rest")
     for warning in row.warnings:
         say(f"  {in_line(warning)}")
     place = next((file.worktree for file in row.files if file.worktree), None)
@@ -122,13 +172,30 @@ def _decide(review: str, verdict: rq.Verdict, note: str, as_json: bool) -> None:
     say(f"  `coord review undo {row.review}` takes it back")
 
 
+def _numbers(hunks: list[str] | None) -> list[int]:
+    """`2`, `1,3`, `2-4` as numbers.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    out: list[int] = []
+    for text in ",".join(hunks or ()).split(",") if hunks else ():
+        first, dash, last = text.strip().partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) > HUNKS_MAX:
+            raise Refusal(Code.INVALID, f"{text!r} is no number of a hunk. Nothing was changed.",
+                          next="Write 2, or 1,3, or 2-4, as `coord review show` numbers them.")
+        out += range(int(first), int(last or first) + 1)
+    return out
+
+
 @review_app.command("undo")
-def undo(review: ReviewId, as_json: AsJson = False) -> None:
+def undo(reviews: ReviewIds, as_json: AsJson = False) -> int:
     """Take a verdict back."""
-    row = ask(rq.ReviewUndo(review=review, by=person()))
-    if as_json:
-        print_json(row)
-        return
+    asked = [rq.ReviewUndo(review=name, by=person()) for name in dict.fromkeys(reviews)]
+    return _each(asked, _told_undone, as_json)
+
+
+def _told_undone(row: rq.Review) -> None:
     say(f"{row.review} is open again")
     for warning in row.warnings:
         say(f"  {in_line(warning)}")

@@ -47,6 +47,7 @@ from coordinator.store.events import (
     Event,
     ReviewDecided,
     ReviewOpened,
+    ReviewSplit,
     ReviewUndone,
     Subject,
     TaskChanged,
@@ -69,7 +70,8 @@ _APPEND = Q["event_append"]
 EVENTS_AT_ONCE = 16
 _APPEND_SOME = _APPEND + ", (?, ?, ?, ?, ?, ?, ?)" * (EVENTS_AT_ONCE - 1)
 _ABOUT_AGENTS = (AgentRegistered, AgentSeen, AgentState, AgentHooked, AgentRests)
-_ABOUT_PRESENCE = (WaiterQueued, WaiterLeft, ReviewOpened, ReviewDecided, ReviewUndone, TaskChanged)
+_ABOUT_PRESENCE = (WaiterQueued, WaiterLeft, ReviewOpened, ReviewDecided, ReviewUndone,
+                   ReviewSplit, TaskChanged)
 #: How events of a class are recorded: what applies them, what tells their subject, their name, and
 #: whether something that is carried in memory is another after them.
 _RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool]] = {

@@ -117,3 +117,22 @@ def test_it_is_paged_and_coloured_as_git_would(left: Repo, tmp_path: Path) -> No
     _, missing = at_a_terminal(left.root, "review", "show", "R-1", env={"GIT_PAGER": "no-such-pager-here"})
     assert "line 50" in missing, "a pager that cannot be started costs the answer"
     assert "PAGED" not in left.coord("review", "show", "R-1").stdout, "into a pipe"
+
+
+def test_verdicts_on_several_and_on_parts_as_typed(left: Repo) -> None:
+    assert "2 hunks" in left.coord("review", "keep", "R-1", "--file", "two.py", "--hunk", "3").stderr
+    done = left.coord("review", "revert", "R-1", "--file", "two.py", "--hunk", "2")
+    assert done.stdout.startswith("R-2 reverted: two.py\n  a part of R-1, which stays open"), done.stderr
+    text = (left.root / "two.py").read_text()
+    assert "line 50 = 50\n" in text and "line 4 = four\n" in text
+    done = left.coord("review", "keep", "R-1", "-f", "new.py", "-f", "gone.py", "--json")
+    assert '"part_of": "R-1"' in done.stdout
+    for words in (["--hunk", "x"], ["--hunk", "2-"], ["-f", "no.py"]):
+        assert left.coord("review", "keep", "R-1", *words).returncode == 2
+    assert left.coord("review", "keep", "R-1", "R-2", "-f", "two.py").returncode == 2
+    # Several at once: what is refused leaves the others alone
+    both = left.coord("review", "undo", "R-2", "R-1", "R-3")
+    assert both.stdout == "R-2 is open again\nR-3 is open again\n" and "R-1 is open" in both.stderr
+    assert both.returncode != 0
+    assert left.coord("review", "keep", "1", "R-2", "R-3").returncode == 0
+    assert left.coord("review", "list").stdout == "Nothing waits for a verdict.\n"
