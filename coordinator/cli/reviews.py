@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli import paging, review_pages
+from coordinator.cli import opening, paging, review_pages
 from coordinator.cli.app import (
     AsJson,
     app,
@@ -35,7 +35,7 @@ HUNKS_MAX = 100_000
 STATES = ("open", "kept", "reverted", "reassigned", "all")
 
 review_app = typer.Typer(
-    name="review", help="Flagged work that waits for a human's verdict.", no_args_is_help=True
+    name="review", help="Flagged work that waits for a human's verdict; alone: work through it."
 )
 app.add_typer(review_app)
 ReviewId = Annotated[str, typer.Argument(help="R-3, or 3.")]
@@ -45,6 +45,14 @@ Files = Annotated[list[str] | None, typer.Option(
 Hunks = Annotated[list[str] | None, typer.Option(
     "--hunk", help="Only these changes of the one file: 2, or 1,3, or 2-4, as `show` has them.")]
 Note = Annotated[str, typer.Option("--note", "-m", help="Why, for the record.")]
+
+
+@review_app.callback(invoke_without_command=True)
+def queue(context: typer.Context) -> None:
+    """Flagged work that waits for a human's verdict. Alone on a terminal: a screen to work through
+    it by keys; anywhere else the list."""
+    if context.invoked_subcommand is None and not opening.opened("review_queue"):
+        listing()
 
 
 @review_app.command("list")
