@@ -26,7 +26,7 @@ class HunkPane(VerticalScroll):
 
     DEFAULT_CSS = """
     HunkPane { height: 1fr; scrollbar-size-vertical: 1; }
-    HunkPane .hunk { border-left: blank; height: auto; }
+    HunkPane .hunk, HunkPane .head { border-left: blank; height: auto; }
     HunkPane .chosen { border-left: thick $accent; }
     """
     can_focus = True
@@ -65,6 +65,11 @@ class HunkPane(VerticalScroll):
             one.set_class(one.id == f"hunk-{number}", "chosen")
             if one.id == f"hunk-{number}":
                 self.scroll_to_widget(one, animate=False, top=True)
+
+    def mark_file(self, chosen: bool) -> None:
+        """Show whether the whole file is chosen."""
+        for one in self.query(".head"):
+            one.set_class(chosen, "chosen")
 
     def redraw(self) -> None:
         """Draw again what depends on the width, or on the kind of view."""

@@ -40,7 +40,10 @@ class ReviewQueue(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS = """
     Screen { layout: vertical; }
-    #reviews { height: auto; max-height: 5; border: none; padding: 0; scrollbar-size-vertical: 1; }
+    #reviews {
+        height: auto; max-height: 5; border: none; padding: 0; scrollbar-size-vertical: 1;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
     #said { height: 1; background: $panel; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,7 +66,7 @@ class ReviewQueue(App[None]):
         Binding("space", "page(1)", "page", show=False),
         Binding("b", "page(-1)", "page back", show=False),
         Binding("question_mark", "keys", "keys"),
-        Binding("q", "quit", "quit"),
+        Binding("q", "quit", "end"),
     ]
 
     def __init__(self, session: Client) -> None:
@@ -91,7 +94,7 @@ class ReviewQueue(App[None]):
 
     # ------------------------------------------------------------ what is shown
 
-    async def _refresh(self, wanted: str | None = None) -> None:
+    async def _refresh(self, wanted: str | None = None, *, hunk: int | None = None) -> None:
         found = await self._ask(rq.Reviews())
         if found is None:
             return
@@ -101,7 +104,7 @@ class ReviewQueue(App[None]):
         if name not in names:
             name = names[min(self._at(), len(names) - 1)] if names else None
         self._list(name)
-        await self._show(name)
+        await self._show(name, hunk=hunk)
 
     def _at(self) -> int:
         return self.query_one("#reviews", OptionList).highlighted or 0
@@ -119,7 +122,8 @@ class ReviewQueue(App[None]):
         names = [row.review for row in self.rows]
         listed.highlighted = names.index(name) if name in names else None
 
-    async def _show(self, name: str | None) -> None:
+    async def _show(self, name: str | None, *, hunk: int | None = None) -> None:
+        """Show this review; of the one that is in sight already, what was chosen stays so."""
         pane = self.query_one(HunkPane)
         if name is None:
             self.shown, self.by_file = None, False
@@ -129,11 +133,12 @@ class ReviewQueue(App[None]):
         row = await self._ask(rq.ReviewShow(review=name))
         if row is None:
             return
-        again = self.shown is not None and self.shown.review == name
+        before = self.shown
+        again = before is not None and before.review == name
         self.shown = row
         self.file = min(self.file, max(0, len(row.files) - 1)) if again else 0
         self.by_file = self.by_file and again
-        await self._show_file()
+        await self._show_file(hunk=hunk if again else None)
 
     async def _show_file(self, *, hunk: int | None = None) -> None:
         row = self.shown
@@ -146,7 +151,8 @@ class ReviewQueue(App[None]):
             file = row.files[self.file]
             title = f"{file.change} {path(file.path)}  (file {self.file + 1} of {len(row.files)})"
             await pane.show(file, title)
-            pane.choose(hunk)
+            pane.choose(min(hunk, len(pane.hunks)) if hunk and pane.hunks else None)
+            pane.mark_file(self.by_file and pane.chosen is None)
         self._say_choice()
 
     def _say(self, text: str) -> None:
@@ -186,7 +192,9 @@ class ReviewQueue(App[None]):
     def action_whole(self) -> None:
         """The verdict is on the whole review again."""
         self.by_file = False
-        self.query_one(HunkPane).choose(None)
+        pane = self.query_one(HunkPane)
+        pane.choose(None)
+        pane.mark_file(False)
         self._say_choice()
 
     async def action_step_file(self, by: int) -> None:
@@ -211,6 +219,7 @@ class ReviewQueue(App[None]):
             at = 0 if by > 0 else len(pane.hunks) + 1
         self.by_file = True
         pane.choose(at + by if 1 <= at + by <= len(pane.hunks) else pane.chosen)
+        pane.mark_file(pane.chosen is None)
         self._say_choice()
 
     def action_page(self, by: int) -> None:
@@ -234,14 +243,30 @@ class ReviewQueue(App[None]):
         files = [row.files[self.file].path] if self.by_file and row.files else []
         hunks = [pane.chosen] if files and pane.chosen is not None else []
         self._say(f"{verdict} …")
+        if hunks and not await self._is_as_shown(row):
+            return
         done = await self._ask(rq.ReviewDecide(review=row.review, verdict=verdict, by=person(),
                                                files=files, hunks=hunks))
         if done is None:
             return
         self.decided = [*self.decided, done.review][-UNDO_MAX:]
-        await self._refresh()
+        await self._refresh(hunk=hunks[0] if hunks else None)
         said = f"{done.review} {done.state}: {', '.join(path(f.path) for f in done.files)}"
         self._say(" ".join([said, *map(in_line, done.warnings)]) + "  (u takes it back)")
+
+    async def _is_as_shown(self, row: rq.Review) -> bool:
+        """Whether the numbers of the hunks in sight are still theirs; if not, that is said."""
+        now = await self._ask(rq.ReviewShow(review=row.review))
+        if now is None:
+            return False
+        sides = [[(file.path, file.baseline_hash, file.flagged_hash) for file in one.files]
+                 for one in (now, row)]
+        if sides[0] == sides[1]:
+            return True
+        await self._show(row.review)
+        self._say(f"{row.review} was changed by somebody else meanwhile. Nothing was done; look "
+                  "again.")
+        return False
 
     async def action_undo(self) -> None:
         """Take the last verdict of this screen back."""
@@ -313,8 +338,12 @@ class ReviewQueue(App[None]):
             found = await asyncio.to_thread(self.session.call, rq.Reviews())
         except Refusal:
             return
-        if [row.review for row in found.items] != [row.review for row in self.rows]:
+        names = [row.review for row in found.items]
+        if self.shown is None or self.shown.review not in names:
             await self._refresh()
+        elif names != [row.review for row in self.rows]:
+            self.rows = found.items
+            self._list(self.shown.review)
 
     async def _ask(self, request: rq.Request[R]) -> R | None:
         """The answer; None: it was refused, and that is said."""

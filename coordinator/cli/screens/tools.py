@@ -20,6 +20,11 @@ from coordinator.words.refusals import Code, Refusal
 TAKES_A_LINE = frozenset({"vi", "vim", "nvim", "nano", "emacs", "emacsclient", "ne", "joe", "micro",
                           "kak", "mg", "jed"})
 
+#: Git's own shell library for such programs; some versions want the tool made ready apart.
+MERGE = """. "$(git --exec-path)/git-mergetool--lib" || exit 127
+if type initialize_merge_tool >/dev/null 2>&1; then initialize_merge_tool "$1" || exit 1; fi
+run_merge_tool "$1" true"""
+
 
 def edit(place: Path, line: int | None) -> int:
     """Open a file in `$GIT_EDITOR`, git's `core.editor`, `$VISUAL` or `$EDITOR`; its exit code.
@@ -51,9 +56,9 @@ def mergetool(place: Path, before: bytes | None, after: bytes | None) -> int:
     now = place.read_bytes() if place.is_file() else b""
     with _files(place.name, now=now, work=after, before=before) as sides:
         env = {**os.environ, "TOOL_MODE": "merge", "MERGED": str(place), "LOCAL": str(sides["now"]),
-               "BASE": str(sides["work"]), "REMOTE": str(sides["before"])}
-        script = '. "$(git --exec-path)/git-mergetool--lib" && run_merge_tool "$1" true'
-        return _run(["sh", "-c", script, "sh", tool], _tree(place), env)
+               "BASE": str(sides["work"]), "REMOTE": str(sides["before"]),
+               "BACKUP": str(sides["now"].parent / "backup")}
+        return _run(["sh", "-c", MERGE, "sh", tool], _tree(place), env)
 
 
 def _run(words: list[str], where: Path, env: dict[str, str] | None = None) -> int:

@@ -16,7 +16,7 @@ from coordinator.cli.screens.review_queue import ReviewQueue
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.terminal import Terminal, at_a_terminal
-from tests.waiting import eventually
+from tests.waiting import until
 
 LINES = [f"line {n} = {n}\n" for n in range(60)]
 Keys = Callable[[Pilot[None], ReviewQueue], Awaitable[None]]
@@ -84,7 +84,7 @@ def test_it_opens_with_the_oldest_and_tells_the_keys(busy: Repo) -> None:
         assert len(lines) == 24 and all(len(line) <= 80 for line in lines)
         assert lines[0].startswith("R-1") and "T-1" in lines[0] and lines[1].startswith("R-2")
         assert any("deleted gone.py  (file 1 of 3)" in line for line in lines)
-        assert "k keep" in lines[-1] and "r revert" in lines[-1] and "q quit" in lines[-1], lines[-1]
+        assert "k keep" in lines[-1] and "r revert" in lines[-1] and "q end" in lines[-1], lines[-1]
         assert "all of R-1" in said(app)
         await press(pilot, "t")
         shown = "\n".join(drawn(app))
@@ -118,16 +118,17 @@ def test_files_and_hunks_are_decided_by_themselves(busy: Repo) -> None:
     async def keys(pilot: Pilot[None], app: ReviewQueue) -> None:
         await press(pilot, "f", "k")  # gone.py
         assert not (busy.root / "gone.py").exists() and "kept: gone.py" in said(app)
-        await press(pilot, "f")
-        assert "verdict on new.py" in said(app)
+        # The next file is chosen then, and shown as chosen
+        assert any(line.startswith("█created new.py") for line in drawn(app)), drawn(app)
         await press(pilot, "r")
         assert not (busy.root / "new.py").exists()
-        await press(pilot, "h", "h")
+        await press(pilot, "w", "h", "h")
         assert "verdict on hunk 2 of two.py" in said(app), said(app)
         assert app.query_one(HunkPane).chosen == 2
         await press(pilot, "r")
         text = (busy.root / "two.py").read_text()
         assert "line 50 = 50\n" in text and "line 4 = four\n" in text
+        assert app.query_one(HunkPane).chosen == 1, "another key would be about the whole file"
         (rest,) = [one for one in busy.client().call(rq.Reviews()).items if one.review == "R-1"]
         assert [one.path for one in rest.files] == ["two.py"]
         await press(pilot, "u", "u")
@@ -188,7 +189,7 @@ def test_the_editor_and_gits_tools_get_the_file(
 
 def test_on_a_terminal_it_opens_and_in_a_pipe_it_lists(busy: Repo) -> None:
     with Terminal(busy.root, "review") as terminal:
-        eventually(lambda: "R-2" in terminal.shown and "revert" in terminal.shown)
+        until(lambda: "R-2" in terminal.shown and "revert" in terminal.shown)
         assert "\x1b[?1049h" in terminal.shown, "no screen of its own"
         terminal.types("q")
         assert terminal.process.wait(20) == 0
