@@ -371,9 +371,11 @@ CREATE TABLE reviews (
     decided_by  TEXT,
     note        TEXT,
     events_from INTEGER NOT NULL,             -- the log from here on is kept while it is open
-    task_before TEXT                          -- the task's state before the verdict, for undo
+    task_before TEXT,                         -- the task's state before the verdict, for undo
+    part_of     TEXT                          -- the review that it was taken out of, by a verdict on a part
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX reviews_by_state ON reviews (state, n);
+CREATE INDEX reviews_by_whole ON reviews (part_of) WHERE part_of IS NOT NULL;
 CREATE TABLE review_files (
     review_id     TEXT NOT NULL,
     path          TEXT NOT NULL,
@@ -417,6 +419,18 @@ CREATE TABLE verdict_steps (
     in_place      INTEGER NOT NULL CHECK (in_place IN (0, 1)),  -- all names of the file are written
     done          INTEGER NOT NULL CHECK (done IN (0, 1)),
     PRIMARY KEY (review_id, n)
+) STRICT, WITHOUT ROWID;
+-- What a verdict that has begun is about, where that is not the whole review: files, or hunks of
+-- them. When it is done they leave the review for one of their own, and the rest stays.
+CREATE TABLE verdict_parts (
+    review_id   TEXT NOT NULL,
+    path        TEXT NOT NULL,
+    hunks       TEXT NOT NULL,                -- their numbers, '2,3'; empty: the whole file
+    part_before TEXT,                         -- what leaves: from this content to that
+    part_after  TEXT,
+    rest_before TEXT,                         -- what stays, where some hunks do
+    rest_after  TEXT,
+    PRIMARY KEY (review_id, path)
 ) STRICT, WITHOUT ROWID;
 -- What somebody saved in the very moment of a step, and which could not stay where it was saved.
 CREATE TABLE review_saved (

@@ -14,7 +14,7 @@ import re
 import shlex
 import shutil
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
@@ -72,16 +72,20 @@ AgentName = Annotated[
 PIPE_COLUMNS = 4000
 
 
-def out() -> Console:
+def out(file: IO[str] | None = None) -> Console:
     """Standard output; plain when piped or under NO_COLOR. A pipe is as wide as its longest line:
-    whoever filters it needs all of it."""
+    whoever filters it needs all of it. `file`: where it is written instead, as it would be there.
+    """
     from coordinator.cli.harmless_console import HarmlessConsole  # Rich is slow to load
 
     piped = not sys.stdout.isatty()
     width = _columns_given()
+    if file is not None and not piped and width is None:
+        width = shutil.get_terminal_size().columns
     return HarmlessConsole(
         width=(width or PIPE_COLUMNS) if piped else width, highlight=False, soft_wrap=False,
-        emoji=False, markup=False,
+        emoji=False, markup=False, file=file,
+        force_terminal=None if piped or file is None else True,
     )
 
 
@@ -100,15 +104,15 @@ def _columns_given() -> int | None:
 
 def say(text: str) -> None:
     """One line of plain text, never wrapped: for people and for pipes."""
-    sys.stdout.write(texts.harmless(_as_typed(text)) + "\n")
+    sys.stdout.write(texts.harmless(as_typed(text)) + "\n")
 
 
 def complain(text: str) -> None:
     """One line on standard error."""
-    sys.stderr.write(texts.harmless(_as_typed(text)) + "\n")
+    sys.stderr.write(texts.harmless(as_typed(text)) + "\n")
 
 
-def _as_typed(text: str) -> str:
+def as_typed(text: str) -> str:
     """With what to type next as it can be typed here: an agent's shell may have no `coord` on its
     PATH, only the program that it was told of (daemon/coord_command.py)."""
     program = os.environ.get("COORD_PROGRAM")

@@ -1,8 +1,6 @@
-"""What only a terminal shows: a diff in colours. (Plain lists: `coordinator.commands.lists`.)"""
+"""Plain lists and names (`coordinator.commands.lists`), for commands that need a terminal."""
 
 from __future__ import annotations
-
-from rich.text import Text
 
 from coordinator.commands.lists import (
     ago,
@@ -16,23 +14,4 @@ from coordinator.commands.lists import (
     span,
 )
 
-__all__ = [
-    "ago", "bar", "columns", "diff", "in_line", "left", "middle", "path", "printable", "span",
-]
-
-
-def diff(text: str) -> Text:
-    """A unified diff in colours that also read well beside each other without them."""
-    shown = Text()
-    for line in text.splitlines():
-        style = ""
-        if line.startswith(("+++", "---")):
-            style = "bold"
-        elif line.startswith("@@"):
-            style = "cyan"
-        elif line.startswith("+"):
-            style = "green"
-        elif line.startswith("-"):
-            style = "red"
-        shown.append(line + "\n", style=style)
-    return shown
+__all__ = ["ago", "bar", "columns", "in_line", "left", "middle", "path", "printable", "span"]

@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.columns import Columns
-from rich.table import Table
-from rich.text import Text
 
+from coordinator.cli import opening, paging, review_pages
 from coordinator.cli.app import (
     AsJson,
     app,
+    as_typed,
     ask,
     carry_out,
+    client,
+    fail,
     out,
     person,
     print_json,
     say,
     width,
 )
-from coordinator.cli.render import diff, in_line, path, printable
+from coordinator.cli.render import in_line, path
 from coordinator.commands import reviews as bodies
 from coordinator.files.git import Git
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
 
+#: A hunk of a higher number than this is a slip.
+HUNKS_MAX = 100_000
 STATES = ("open", "kept", "reverted", "reassigned", "all")
 
 review_app = typer.Typer(
-    name="review", help="Flagged work that waits for a human's verdict.", no_args_is_help=True
+    name="review", help="Flagged work that waits for a human's verdict; alone: work through it."
 )
 app.add_typer(review_app)
 ReviewId = Annotated[str, typer.Argument(help="R-3, or 3.")]
+ReviewIds = Annotated[list[str], typer.Argument(metavar="REVIEW…", help="R-3, or 3; several.")]
+Files = Annotated[list[str] | None, typer.Option(
+    "--file", "-f", help="Only this file of it; several times for several. The rest stays open.")]
+Hunks = Annotated[list[str] | None, typer.Option(
+    "--hunk", help="Only these changes of the one file: 2, or 1,3, or 2-4, as `show` has them.")]
 Note = Annotated[str, typer.Option("--note", "-m", help="Why, for the record.")]
+
+
+@review_app.callback(invoke_without_command=True)
+def queue(context: typer.Context) -> None:
+    """Flagged work that waits for a human's verdict. Alone on a terminal: a screen to work through
+    it by keys; anywhere else the list."""
+    if context.invoked_subcommand is None and not opening.opened("review_queue"):
+        listing()
 
 
 @review_app.command("list")
@@ -56,81 +75,82 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """One review: what happened, the differences, the agent's last words."""
-    row = ask(rq.ReviewShow(review=review, content=side_by_side))
+    row = ask(rq.ReviewShow(review=review))
     if as_json:
         print_json(row)
         return
-    console = out()
-    say(f"{row.review}  {row.state}  {row.reason}")
-    console.print(Text(in_line(row.summary)))
-    if row.under_way:
-        say(f"its {row.under_way} is being carried out: nobody is given these files meanwhile")
-    if row.decided_at:
-        say(f"{row.state} by {row.decided_by} at {row.decided_at}"
-            + (f": {row.note}" if row.note else ""))
-    if row.timeline:
-        say("\ntimeline")
-        for line in row.timeline:
-            console.print(Text("  " + in_line(line)), soft_wrap=True)
-    for place in dict.fromkeys(file.worktree for file in row.files if file.worktree):
-        say(f"\nit lies in {in_line(place)}")
-    for line in row.saved:
-        say(in_line(line))
-    for file in row.files:
-        say(f"\n{file.change} {path(file.path)}" + (f"  ({file.note})" if file.note else ""))
-        if side_by_side and file.kept:
-            _beside(file)
-        else:
-            console.print(diff(printable(file.diff)), soft_wrap=True)
-    if row.log_tail:
-        say("last lines of its output")
-        for line in printable(row.log_tail).splitlines()[-15:]:
-            console.print(Text("  | " + line), soft_wrap=True)
-    if row.state == "open":
-        verbs = "keep, revert" + (", reassign" if row.task else "")
-        say(f"\nnext: coord review keep|revert|reassign {row.review}   ({verbs})")
-
-
-def _beside(file: rq.ReviewFile) -> None:
-    import base64
-
-    halves = []
-    for data, at in ((file.baseline, file.baseline_at), (file.flagged, file.flagged_at)):
-        absent = f"(large: {at})" if at is not None else "(absent)"
-        text = base64.b64decode(data).decode("utf-8", "replace") if data is not None else absent
-        halves.append(Text(printable(text)))
-    table = Table(box=None, pad_edge=False, expand=True, header_style="bold")
-    table.add_column("at the lease", ratio=1, overflow="fold")
-    table.add_column("when flagged", ratio=1, overflow="fold")
-    table.add_row(*halves)
     # Two halves need a middle: a pipe has no width, so that of a plain terminal is taken.
-    out().print(Columns([table], expand=True), width=width() or 80)
+    lines = review_pages.page(row, beside=(width() or 80) if side_by_side else None)
+    shown = io.StringIO()
+    console = out(shown)
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    paging.page(as_typed(shown.getvalue()))
 
 
 @review_app.command("keep")
-def keep(review: ReviewId, note: Note = "", as_json: AsJson = False) -> None:
+def keep(reviews: ReviewIds, file: Files = None, hunk: Hunks = None, note: Note = "",
+         as_json: AsJson = False) -> int:
     """The work is good as it stands; its task is done."""
-    _decide(review, "keep", note, as_json)
+    return _decide("keep", reviews, file, hunk, note, as_json)
 
 
 @review_app.command("revert")
-def revert(review: ReviewId, note: Note = "", as_json: AsJson = False) -> None:
+def revert(reviews: ReviewIds, file: Files = None, hunk: Hunks = None, note: Note = "",
+           as_json: AsJson = False) -> int:
     """Put the bytes back that were there at the lease; its task starts over."""
-    _decide(review, "revert", note, as_json)
+    return _decide("revert", reviews, file, hunk, note, as_json)
 
 
 @review_app.command("reassign")
-def reassign(review: ReviewId, note: Note = "", as_json: AsJson = False) -> None:
+def reassign(reviews: ReviewIds, note: Note = "", as_json: AsJson = False) -> int:
     """The next agent starts from the partial work, and is told what was being done."""
-    _decide(review, "reassign", note, as_json)
+    return _decide("reassign", reviews, None, None, note, as_json)
 
 
-def _decide(review: str, verdict: rq.Verdict, note: str, as_json: bool) -> None:
-    row = ask(rq.ReviewDecide(review=review, verdict=verdict, note=note, by=person()))
+def _decide(verdict: rq.Verdict, reviews: list[str], files: list[str] | None,
+            hunks: list[str] | None, note: str, as_json: bool) -> int:
+    if (files or hunks) and len(reviews) > 1:
+        raise Refusal(
+            Code.INVALID, "--file and --hunk are about one review, and "
+            f"{len(reviews)} are named. Nothing was changed.",
+            next=f"coord review {verdict} {reviews[0]} --file PATH",
+        )
+    asked = [rq.ReviewDecide(review=name, verdict=verdict, note=note, by=person(),
+                             files=list(files or ()), hunks=_numbers(hunks))
+             for name in dict.fromkeys(reviews)]
+    return _each(asked, lambda row: _told(verdict, row), as_json)
+
+
+def _each(asked: Sequence[rq.Request[rq.Review]], tell: Callable[[rq.Review], None],
+          as_json: bool) -> int:
+    """Carry each out by itself: one that is refused leaves the others alone. The exit code of the
+    first that was refused."""
+    done: list[rq.Review] = []
+    refused: list[Refusal] = []
+    with client() as session:
+        for request in asked:
+            try:
+                done.append(session.call(request))
+            except Refusal as refusal:
+                if len(asked) == 1:
+                    raise
+                refused.append(refusal)
+                if not as_json:
+                    fail(refusal)
+                continue
+            if not as_json:
+                tell(done[-1])
     if as_json:
-        print_json(row)
-        return
+        print_json(done[0] if len(asked) == 1 else
+                   {"items": done, "refused": [one.body() for one in refused]})
+    return refused[0].exit_code if refused else 0
+
+
+def _told(verdict: rq.Verdict, row: rq.Review) -> None:
     say(f"{row.review} {row.state}: {', '.join(path(f.path) for f in row.files)}")
+    if row.part_of:
+        say(f"  a part of {row.part_of}, which stays open for the rest")
     for warning in row.warnings:
         say(f"  {in_line(warning)}")
     place = next((file.worktree for file in row.files if file.worktree), None)
@@ -141,13 +161,30 @@ def _decide(review: str, verdict: rq.Verdict, note: str, as_json: bool) -> None:
     say(f"  `coord review undo {row.review}` takes it back")
 
 
+def _numbers(hunks: list[str] | None) -> list[int]:
+    """`2`, `1,3`, `2-4` as numbers.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    out: list[int] = []
+    for text in ",".join(hunks or ()).split(",") if hunks else ():
+        first, dash, last = text.strip().partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) > HUNKS_MAX:
+            raise Refusal(Code.INVALID, f"{text!r} is no number of a hunk. Nothing was changed.",
+                          next="Write 2, or 1,3, or 2-4, as `coord review show` numbers them.")
+        out += range(int(first), int(last or first) + 1)
+    return out
+
+
 @review_app.command("undo")
-def undo(review: ReviewId, as_json: AsJson = False) -> None:
+def undo(reviews: ReviewIds, as_json: AsJson = False) -> int:
     """Take a verdict back."""
-    row = ask(rq.ReviewUndo(review=review, by=person()))
-    if as_json:
-        print_json(row)
-        return
+    asked = [rq.ReviewUndo(review=name, by=person()) for name in dict.fromkeys(reviews)]
+    return _each(asked, _told_undone, as_json)
+
+
+def _told_undone(row: rq.Review) -> None:
     say(f"{row.review} is open again")
     for warning in row.warnings:
         say(f"  {in_line(warning)}")

@@ -31,7 +31,7 @@ def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, s
     repeatable = not kind.writes or isinstance(request, _REPEATABLE)
     if key is None and not repeatable:
         # The time comes first, so that the coordinator keeps keys of one moment side by side.
-        key = f"{time.time_ns() // 1_000_000:012x}{f"{time.time_ns() // 1_000_000:012x}{os.urandom(8).hex()}"}"
+        key = f"{time.time_ns() // 1_000_000:012x}{os.urandom(8).hex()}"
     return wait_s, repeatable, key
 
 

@@ -166,7 +166,7 @@ def unified(path: str, before: bytes | None, after: bytes | None) -> str:
         return f"Large files {old} and {new} differ {sizes}\n"
     if not was and not now:
         return f"--- {old}\n+++ {new}\n"
-    lines = difflib.unified_diff(_lines(was), _lines(now), old, new)
+    lines = difflib.unified_diff(as_lines(was), as_lines(now), old, new)
     return "".join(_with_ends(lines))
 
 
@@ -314,7 +314,7 @@ def _read_open(fd: int, begun: os.stat_result, size_max: int, taker: Taker | Non
     return Content(name, done, b"".join(chunks), "file", mode, stamp, begun.st_nlink)
 
 
-def _lines(data: bytes) -> list[str]:
+def as_lines(data: bytes) -> list[str]:
     """The lines with their ends. Only a newline ends a line: form feeds and the like do not."""
     text = data.decode("utf-8", "backslashreplace")
     lines = [line + "\n" for line in text.split("\n")]

@@ -47,6 +47,7 @@ from coordinator.store.events import (
     Event,
     ReviewDecided,
     ReviewOpened,
+    ReviewSplit,
     ReviewUndone,
     Subject,
     TaskChanged,
@@ -69,7 +70,8 @@ _APPEND = Q["event_append"]
 EVENTS_AT_ONCE = 16
 _APPEND_SOME = _APPEND + ", (?, ?, ?, ?, ?, ?, ?)" * (EVENTS_AT_ONCE - 1)
 _ABOUT_AGENTS = (AgentRegistered, AgentSeen, AgentState, AgentHooked, AgentRests)
-_ABOUT_PRESENCE = (WaiterQueued, WaiterLeft, ReviewOpened, ReviewDecided, ReviewUndone, TaskChanged)
+_ABOUT_PRESENCE = (WaiterQueued, WaiterLeft, ReviewOpened, ReviewDecided, ReviewUndone,
+                   ReviewSplit, TaskChanged)
 #: How events of a class are recorded: what applies them, what tells their subject, their name, and
 #: whether something that is carried in memory is another after them.
 _RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool]] = {
@@ -319,8 +321,7 @@ class Tx(View):
             self.kept.add(digest)
 
     def _narrow(self, digest: str, known: int | None, mode: int) -> None:
-        """One content, several files: what is put back for one must not be open to more people
-        than any of them was."""
+        """One content, several files: what is put back is open to no more people than any was."""
         both = mode if known is None else known & mode
         if both != known:
             self.db.execute(Q["blob_mode"], (digest, both))
@@ -477,8 +478,7 @@ class Ledger:
 
     @property
     def seq(self) -> int:
-        """The sequence number of the newest event on disk, or one before it: a look that begins
-        now is at least so young."""
+        """The newest event's number on disk, or one before: a look that begins now is so young."""
         if self._cache.seq is None:
             return int(self.db.execute(Q["event_last"]).get)
         return self._cache.seq

@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 19
+SCHEMA_VERSION = 20
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -429,5 +429,20 @@ CREATE TABLE answered (
 INSERT INTO answered SELECT key, asker, op, digest, answer, at FROM answered_before;
 DROP TABLE answered_before;
 CREATE INDEX answered_by_age ON answered (at);
+""",
+    # Verdicts on parts of a review.
+    19: """
+ALTER TABLE reviews ADD COLUMN part_of TEXT;
+CREATE INDEX reviews_by_whole ON reviews (part_of) WHERE part_of IS NOT NULL;
+CREATE TABLE verdict_parts (
+    review_id   TEXT NOT NULL,
+    path        TEXT NOT NULL,
+    hunks       TEXT NOT NULL,
+    part_before TEXT,
+    part_after  TEXT,
+    rest_before TEXT,
+    rest_after  TEXT,
+    PRIMARY KEY (review_id, path)
+) STRICT, WITHOUT ROWID;
 """,
 }

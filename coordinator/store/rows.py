@@ -162,6 +162,7 @@ class ReviewRow(Row, frozen=True):
     note: str | None
     events_from: int
     task_before: str | None
+    part_of: str | None = None
 
 
 class ReviewFileRow(Row, frozen=True):
@@ -188,6 +189,22 @@ class VerdictRow(Row, frozen=True):
     by: str
     note: str
     begun_at: str
+
+
+class PartRow(Row, frozen=True):
+    """A row of `verdict_parts`, without its review."""
+
+    path: str
+    hunks: str
+    part_before: str | None
+    part_after: str | None
+    rest_before: str | None
+    rest_after: str | None
+
+    @property
+    def numbers(self) -> list[int]:
+        """The hunks by their numbers; none: the whole file."""
+        return [int(n) for n in self.hunks.split(",") if n]
 
 
 class StepRow(Row, frozen=True):

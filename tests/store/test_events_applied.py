@@ -14,6 +14,8 @@ from coordinator.store.rebuild import state
 from tests.golden import assert_golden
 
 TASK = {"verb": "v", "attempts": 2}
+PARTS = [ev.ReviewPart(path="a", hunks=[2, 3], part_before="h4", part_after="h2", rest_before="h1", rest_after="h4"),
+         ev.ReviewPart(path="n", part_after="h3")]
 LOG: list[ev.Event] = [
     ev.AgentRegistered(agent="ann", parent=None, profile="p", description="d", token_hash="h1", silence_ms=5),
     ev.AgentRegistered(agent="ann-1", parent="ann", profile="p", description="d", token_hash="h2", silence_ms=None),
@@ -148,6 +150,10 @@ LOG: list[ev.Event] = [
     ev.ReviewDecided(review="R-1", agent="ann", task="T-1", state="reverted", by="eve", note="n", task_before="review",
                      files=[("n", "h3", None), ("a", "h2", "h1")], modes={"n": 420}),
     ev.ReviewUndone(review="R-1", agent="ann", task="T-1", by="eve"),
+    ev.VerdictBegun(review="R-1", agent="ann", task="T-1", what="revert", by="eve", note="", steps=[
+        ev.VerdictStep(path="n", scope="p/n/", old="h3", old_mode=420, aside=".z")], parts=PARTS),
+    ev.VerdictEnded(review="R-1", agent="ann", task="T-1", what="revert", outcome="done"),
+    ev.ReviewSplit(review="R-1", part="R-2", n=2, agent="ann", task="T-1", files=PARTS),
     ev.VersionsSeen(versions=[("a", "h", "ann"), ("b", None, None)]),
     ev.VersionsSeen(versions=[("a", "h2", None)]),
     # verification

@@ -40,16 +40,25 @@ class Deciding(Asking):
 
     def review_decide(
         self, review: str, verdict: rq.Verdict, *, note: str = "", by: str = "",
+        files: Sequence[str] = (), hunks: Sequence[int] = (),
     ) -> rq.Review:
         """A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
+
+        With `files` it is about these alone: they become a review of their own, which is the answer
+        (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference
+        of that one file shows them) it is about these alone. Where that is all, it is as without.
 
         Args:
             review: The review's id, like `R-3`.
             verdict: What is decided.
             note: A remark for people, in a line.
             by: The person who does or did it.
+            files: The files, with what became of each.
+            hunks:
         """
-        return self.call(rq.ReviewDecide(review=review, verdict=verdict, note=note, by=by))
+        return self.call(rq.ReviewDecide(
+            review=review, verdict=verdict, note=note, by=by, files=list(files), hunks=list(hunks),
+        ))
 
     def review_undo(self, review: str, *, by: str = "") -> rq.Review:
         """Take a verdict back; files that a revert wrote get their bytes again.

@@ -75,7 +75,10 @@ def show(svc: Service, view: View, text: str, *, content: bool) -> rq.Review:
     for shown, raw in zip(reply.files, view.rows("review_files_of", row.review_id), strict=True):
         file = ReviewFileRow(*raw)
         if file.kept:
-            shown.diff = _difference(view, file, most)[:DIFF_BYTES_MAX]
+            diff = _difference(view, file, most)
+            shown.hunks, shown.diff = ("\n" + diff).count("\n@@ "), diff
+            if len(diff) > DIFF_BYTES_MAX:
+                shown.diff, shown.cut = _begun(diff), True
         if content:
             shown.baseline, shown.baseline_at = _told(view, file.baseline_hash, most)
             shown.flagged, shown.flagged_at = _told(view, file.flagged_hash, most)
@@ -97,6 +100,11 @@ def _difference(view: View, file: ReviewFileRow, most: int) -> str:
         if name is not None and data is None:
             return f"{head}Large files a/{path} and b/{path} differ\n"
     return head + unified(path, before, after)
+
+
+def _begun(diff: str) -> str:
+    """As many whole lines of it as are told."""
+    return diff[: diff.rfind("\n", 0, DIFF_BYTES_MAX) + 1]
 
 
 def _git_mode(name: str | None) -> str | None:
@@ -134,7 +142,7 @@ def _reply(view: View, row: ReviewRow) -> rq.Review:
         review=row.review_id, state=row.state, reason=row.reason, agent=row.agent,
         task=row.task_id, summary=row.summary, leased_at=row.leased_at, opened_at=row.opened_at,
         decided_at=row.decided_at, decided_by=row.decided_by, note=row.note, files=files,
-        under_way=None if verdict is None else str(verdict[1]), saved=saved,
+        part_of=row.part_of, under_way=None if verdict is None else str(verdict[1]), saved=saved,
     )
 
 
@@ -208,12 +216,15 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
 # ------------------------------------------------------------ what a verdict does to the rows
 
 
-def decide(tx: Tx, request: rq.ReviewDecide | rq.ReviewUndo,
-           row: ReviewRow) -> rq.Review:
-    """Note a verdict, or its end, for which no file has to be written."""
+def decide(tx: Tx, request: rq.ReviewDecide | rq.ReviewUndo, row: ReviewRow,
+           parts: Sequence[ev.ReviewPart]) -> rq.Review:
+    """Note a verdict, or its end, for which no file has to be written. `parts`: what it is about,
+    where that is not all."""
     by = request.by or "operator"
     if isinstance(request, rq.ReviewUndo):
         return undone(tx, row, by, reopened=False)
+    if parts:
+        row = split(tx, row, parts)
     return decided(tx, row, request.verdict, by, request.note[:NOTE_MAX], ())
 
 
@@ -266,6 +277,20 @@ def close_task_again(tx: Tx, row: ReviewRow) -> None:
     task = _task_under(tx, row)
     if task is not None:
         tasks.move(tx, task, "restart", why=f"{row.review_id}: stays reverted", partial=None)
+
+
+def split(tx: Tx, row: ReviewRow, files: Sequence[ev.ReviewPart]) -> ReviewRow:
+    """Take these files and hunks out of a review, into one of their own: that one. Its verdict
+    leaves the task alone, which waits for the rest."""
+    n = tx.number("review")
+    tx.record(ev.ReviewSplit(review=row.review_id, part=f"R-{n}", n=n, agent=row.agent,
+                             task=row.task_id, files=list(files)))
+    return find(tx, f"R-{n}")
+
+
+def sides(file: ReviewFileRow) -> tuple[str, str | None, str | None]:
+    """A file, and from which content to which it went."""
+    return file.path, file.baseline_hash, file.flagged_hash
 
 
 def _task_under(view: View, row: ReviewRow) -> TaskRow | None:

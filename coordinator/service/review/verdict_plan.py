@@ -24,7 +24,7 @@ from coordinator.service import repository_files
 from coordinator.service.core import Service, listed
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.repository_files import Bytes
-from coordinator.service.review import reviews
+from coordinator.service.review import parts, reviews
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, ReviewFileRow, ReviewRow
@@ -48,6 +48,8 @@ class Plan:
         steps: files to be written, in order; none: it writes no file.
         keeps: contents that are overwritten, or were made: to be kept.
         inodes: which file each path is now, by path.
+        parts: what it is about, where that is not the whole review.
+        seen: the review's files, and from which content to which they went.
     """
 
     review: str
@@ -55,6 +57,8 @@ class Plan:
     steps: list[ev.VerdictStep] = field(default_factory=list)
     keeps: list[Bytes] = field(default_factory=list)
     inodes: dict[str, str | None] = field(default_factory=dict)
+    parts: list[ev.ReviewPart] = field(default_factory=list)
+    seen: list[tuple[str, str | None, str | None]] = field(default_factory=list)
 
 
 def plan(svc: Service, view: View, request: rq.ReviewDecide | rq.ReviewUndo,
@@ -68,11 +72,17 @@ def plan(svc: Service, view: View, request: rq.ReviewDecide | rq.ReviewUndo,
     verdict = None if isinstance(request, rq.ReviewUndo) else request.verdict
     undo = verdict is None
     out = Plan(row.review_id, "undo" if undo else "revert")
+    files = [ReviewFileRow(*raw) for raw in view.rows("review_files_of", row.review_id)]
+    out.seen = [reviews.sides(file) for file in files]
+    made: dict[str, Bytes] = {}
+    if isinstance(request, rq.ReviewDecide):
+        chosen = parts.choose(svc, view, request, row, files)
+        files, out.parts, made = chosen.files, chosen.parts, chosen.made
+        out.keeps += made.values()
     if verdict != "revert" and not (undo and row.state == "reverted"):
         return out  # it writes no file
-    files = [ReviewFileRow(*raw) for raw in view.rows("review_files_of", row.review_id)]
     with ExitStack() as stack:
-        look = _Look(svc, view, row, stack, files)
+        look = _Look(svc, view, row, stack, files, made)
         wanted = look.undo(files) if undo else look.revert(files, out)
         look.write_down(wanted, out)
     return out
@@ -139,7 +149,8 @@ class _Look:
     """At the files of one review."""
 
     def __init__(self, svc: Service, view: View, row: ReviewRow, stack: ExitStack,
-                 files: list[ReviewFileRow]) -> None:
+                 files: list[ReviewFileRow], made: dict[str, Bytes]) -> None:
+        self._made = made
         self._svc, self._view, self._row, self._stack = svc, view, row, stack
         #: Links that are part of the work itself; what lies below them is not there now.
         self._own_links = {file.path for file in files
@@ -154,7 +165,8 @@ class _Look:
             now = self._now(file)
             if now.hash == file.baseline_hash:
                 continue
-            if file.baseline_hash is not None and self._view.source(file.baseline_hash) is None:
+            if file.baseline_hash not in (None, *self._made) and (
+                    self._view.source(file.baseline_hash) is None):
                 raise Refusal(
                     Code.INVALID,
                     f"The earlier bytes of {file_names.shown(file.path)} were not kept "
@@ -298,8 +310,7 @@ class _Look:
             Refusal: VERSION_CHANGED: that is not possible without destroying later work.
         """
         before, flagged = (
-            self._view.blob(name, self._svc.settings.review.file_bytes_max)
-            if repository_files.can_merge(name) else None
+            self._blob(name) if repository_files.can_merge(name) else None
             for name in (file.baseline_hash, file.flagged_hash)
         )
         current = now.data if repository_files.can_merge(now.hash) else None
@@ -320,6 +331,11 @@ class _Look:
                       else is_executable(file.baseline_hash))
         out.keeps.append(repository_files.stow(self._svc, name, data))
         return name
+
+    def _blob(self, name: str | None) -> bytes | None:
+        if name in self._made:
+            return self._made[name].data
+        return self._view.blob(name, self._svc.settings.review.file_bytes_max)
 
 
 def _fits(mode: int, name: str) -> bool:

@@ -30,12 +30,12 @@ from coordinator.files.verdict_steps import Outcome, Saved, Source, Step
 from coordinator.looking.facts import AnyNeed, Looked
 from coordinator.service import repository_files
 from coordinator.service.core import Actor, Service
-from coordinator.service.review import reviews, verdict_plan
+from coordinator.service.review import parts, reviews, verdict_plan
 from coordinator.service.review.verdict_plan import Plan
 from coordinator.service.review.verdict_words import stuck, taken_back, warnings, where_to_look
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, ReviewRow, StepRow, VerdictRow
+from coordinator.store.rows import LeaseRow, PartRow, ReviewRow, StepRow, VerdictRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -107,6 +107,7 @@ class Journal(NamedTuple):
 
     verdict: VerdictRow
     steps: tuple[StepRow, ...]
+    parts: tuple[ev.ReviewPart, ...] = ()
 
     @property
     def review(self) -> str:
@@ -146,8 +147,14 @@ def journal_of(view: View, review: str) -> Journal | None:
     row = view.row("verdict_get", review)
     if row is None:
         return None
-    return Journal(VerdictRow(*row),
-                   tuple(StepRow(*raw) for raw in view.rows("verdict_steps_of", review)))
+    found = (PartRow(*raw) for raw in view.rows("verdict_parts_of", review))
+    return Journal(
+        VerdictRow(*row), tuple(StepRow(*raw) for raw in view.rows("verdict_steps_of", review)),
+        tuple(ev.ReviewPart(
+            path=one.path, hunks=one.numbers, part_before=one.part_before,
+            part_after=one.part_after, rest_before=one.rest_before, rest_after=one.rest_after,
+        ) for one in found),
+    )
 
 
 def unfinished(view: View) -> list[str]:
@@ -166,13 +173,15 @@ def course(svc: Service, request: Asked) -> Course:
             return found
         if isinstance(found, Plan):
             begun = yield Write(partial(begin, svc, request, found))
+            if begun is None:
+                continue  # a part of the review was decided meanwhile
             if not isinstance(begun, Journal):
                 return begun  # refused, or nothing had to be written
             return (yield from finish(svc, begun, after_crash=False))
         if found.review in svc.at_work:
             return _at_work(found)
         answer = yield from finish(svc, found, after_crash=True)
-        if isinstance(answer, Refusal) or found.verdict.what == _what(request):
+        if isinstance(answer, Refusal) or _is_asked(found, request):
             return answer
 
 
@@ -222,8 +231,15 @@ def finish(svc: Service, journal: Journal, *, after_crash: bool,
         svc.at_work.discard(journal.review)
 
 
-def _what(request: Asked) -> str:
-    return request.verdict if isinstance(request, rq.ReviewDecide) else "undo"
+def _is_asked(journal: Journal, request: Asked) -> bool:
+    """Whether what was begun is what is asked for."""
+    if isinstance(request, rq.ReviewUndo):
+        return journal.verdict.what == "undo"
+    if journal.verdict.what != request.verdict or bool(journal.parts) != bool(
+            request.files or request.hunks):
+        return False
+    begun = {part.path: part.hunks for part in journal.parts}
+    return begun == {path: sorted(set(request.hunks)) for path in request.files}
 
 
 def _at_work(journal: Journal) -> Refusal:
@@ -237,8 +253,9 @@ def _at_work(journal: Journal) -> Refusal:
 # ------------------------------------------------------------ its parts
 
 
-def begin(svc: Service, request: Asked, plan: Plan, tx: Tx) -> Journal | rq.Review:
+def begin(svc: Service, request: Asked, plan: Plan, tx: Tx) -> Journal | rq.Review | None:
     """Note the plan and hold its files; or, where no file has to be written, the verdict itself.
+    None: the review has other files than the plan was made for.
 
     Raises:
         Refusal: what has come in between.
@@ -248,14 +265,18 @@ def begin(svc: Service, request: Asked, plan: Plan, tx: Tx) -> Journal | rq.Revi
     if going is not None:
         raise _at_work(going)
     verdict_plan.may(tx, request, row)
-    if not plan.steps:
-        return reviews.decide(tx, request, row)
-    verdict_plan.free_to_write(svc, tx, row, plan)
+    if not parts.still_so(tx, plan.review, plan.seen):
+        return None
+    if plan.steps:
+        verdict_plan.free_to_write(svc, tx, row, plan)
     for content in plan.keeps:
         repository_files.keep(tx, content)
+    if not plan.steps:
+        return reviews.decide(tx, request, row, plan.parts)
     by, note = request.by or "operator", getattr(request, "note", "")[:reviews.NOTE_MAX]
     tx.record(ev.VerdictBegun(review=plan.review, agent=row.agent, task=row.task_id,
-                              what=plan.what, by=by, note=note, steps=plan.steps))
+                              what=plan.what, by=by, note=note, steps=plan.steps,
+                              parts=plan.parts))
     _hold_files(tx, plan)
     if plan.what == "undo":
         reviews.reopen_task(tx, row)  # nobody may claim it while its files change
@@ -428,6 +449,8 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
         reply = reviews.undone(tx, row, journal.verdict.by, reopened=True)
     else:
         verdict = journal.verdict
+        if journal.parts:
+            row = reviews.split(tx, row, journal.parts)
         reply = reviews.decided(tx, row, verdict.what, verdict.by, verdict.note, journal.steps)
     return msgspec.structs.replace(reply, warnings=said)
 

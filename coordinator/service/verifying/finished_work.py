@@ -71,10 +71,11 @@ def note_kept(tx: Tx, task: str, row: ReviewRow) -> None:
     base = tx.row("verified_base")
     if base is None:
         return
+    left: dict[str, str | None] = dict(tx.rows("review_files_of_kept_parts", row.review_id))
     files = [ReviewFileRow(*raw) for raw in tx.rows("review_files_of", row.review_id)]
-    left = [(one.path, one.flagged_hash) for one in files if one.worktree is None]
+    left |= {one.path: one.flagged_hash for one in files if one.worktree is None}
     if left:
-        note(tx, task, row.agent or "operator", Finished(left, None))
+        note(tx, task, row.agent or "operator", Finished(sorted(left.items()), None))
 
 
 def _changed(svc: Service, tx: Tx, task: TaskRow) -> list[tuple[str, str | None]]:

@@ -63,6 +63,7 @@ SENTENCES: dict[str, str] = {
     "messages_forgotten": "what was said long ago is forgotten",
     "review_opened": "{review} was opened: {summary}",
     "review_decided": "{review} was {state} by {by}",
+    "review_split": "a part of {review} was taken out of it as {part}",
     "review_undone": "the verdict on {review} was undone by {by}",
     "verdict_begun": "{by} began to {what} {review}",
     "verdict_stepped": "some files of {review} are written",

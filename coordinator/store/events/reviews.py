@@ -45,6 +45,30 @@ class ReviewDecided(Event, tag="review_decided"):
     modes: dict[str, int] = {}  # path -> permission bits before
 
 
+class ReviewPart(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A file of a review, or some hunks of it (by number; none: all of it), that a verdict is about
+    by itself. Contents by name, from `before` to `after`: of what leaves the review, and of what
+    stays, where hunks of the file do."""
+
+    path: str
+    hunks: list[int] = []
+    part_before: str | None = None
+    part_after: str | None = None
+    rest_before: str | None = None
+    rest_after: str | None = None
+
+
+class ReviewSplit(Event, tag="review_split"):
+    """These files and hunks of a review are a review of their own (`part`) from now on."""
+
+    review: str
+    part: str
+    n: int
+    agent: str | None
+    task: str | None
+    files: list[ReviewPart]
+
+
 class ReviewUndone(Event, tag="review_undone"):
     review: str
     agent: str | None
@@ -76,6 +100,7 @@ class VerdictBegun(Event, tag="verdict_begun"):
     by: str
     note: str
     steps: list[VerdictStep]
+    parts: list[ReviewPart] = []  # it is about these alone
 
 
 class VerdictStepped(Event, tag="verdict_stepped"):

@@ -35,6 +35,17 @@ def _review_decided(db: Database, at: str, e: ev.ReviewDecided) -> None:
     db.execute(_READY_OFFER, (at_review(e.review),))
 
 
+def _review_split(db: Database, at: str, e: ev.ReviewSplit) -> None:
+    db.execute(Q["review_part_insert"], (e.review, e.part, e.n))
+    for f in e.files:
+        if not f.hunks:
+            db.execute(Q["review_file_taken_out"], (e.review, f.path, e.part))
+            continue
+        db.execute(Q["review_file_divided"],
+                   (e.review, f.path, e.part, f.part_before, f.part_after))
+        db.execute(Q["review_file_rest"], (e.review, f.path, f.rest_before, f.rest_after))
+
+
 def _review_undone(db: Database, at: str, e: ev.ReviewUndone) -> None:
     db.execute(Q["review_set"], (e.review, "open", None, None, None, None))
 
@@ -49,6 +60,13 @@ def _verdict_begun(db: Database, at: str, e: ev.VerdictBegun) -> None:
         for n, s in enumerate(e.steps)
     ]
     db.executemany(Q["verdict_step_insert"], rows)
+    db.executemany(Q["verdict_part_insert"], [
+        (
+            e.review, p.path, ",".join(map(str, p.hunks)), p.part_before, p.part_after,
+            p.rest_before, p.rest_after,
+        )
+        for p in e.parts
+    ])
 
 
 def _verdict_stepped(db: Database, at: str, e: ev.VerdictStepped) -> None:
@@ -57,6 +75,7 @@ def _verdict_stepped(db: Database, at: str, e: ev.VerdictStepped) -> None:
 
 def _verdict_ended(db: Database, at: str, e: ev.VerdictEnded) -> None:
     db.execute(Q["verdict_steps_delete"], (e.review,))
+    db.execute(Q["verdict_parts_delete"], (e.review,))
     db.execute(Q["verdict_delete"], (e.review,))
     db.executemany(Q["review_saved_insert"], [(e.review, *saved) for saved in e.saved])
 
@@ -64,6 +83,7 @@ def _verdict_ended(db: Database, at: str, e: ev.VerdictEnded) -> None:
 APPLY: dict[type[ev.Event], Apply] = {
     ev.ReviewOpened: _review_opened,
     ev.ReviewDecided: _review_decided,
+    ev.ReviewSplit: _review_split,
     ev.ReviewUndone: _review_undone,
     ev.VerdictBegun: _verdict_begun,
     ev.VerdictStepped: _verdict_stepped,

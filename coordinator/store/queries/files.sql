@@ -75,6 +75,10 @@ SELECT hash FROM blobs WHERE hash NOT IN (
     UNION SELECT written_hash FROM review_files WHERE written_hash IS NOT NULL
     UNION SELECT old_hash FROM verdict_steps WHERE old_hash IS NOT NULL
     UNION SELECT new_hash FROM verdict_steps WHERE new_hash IS NOT NULL
+    UNION SELECT part_before FROM verdict_parts WHERE part_before IS NOT NULL
+    UNION SELECT part_after FROM verdict_parts WHERE part_after IS NOT NULL
+    UNION SELECT rest_before FROM verdict_parts WHERE rest_before IS NOT NULL
+    UNION SELECT rest_after FROM verdict_parts WHERE rest_after IS NOT NULL
     UNION SELECT hash FROM finished_files WHERE hash IS NOT NULL
     UNION SELECT hash FROM review_saved);
 

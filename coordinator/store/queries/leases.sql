@@ -161,6 +161,10 @@ SELECT hash, max(needed) FROM (
     UNION ALL SELECT written_hash, 0 FROM review_files
     UNION ALL SELECT old_hash, 1 FROM verdict_steps
     UNION ALL SELECT new_hash, 1 FROM verdict_steps
+    UNION ALL SELECT part_before, 1 FROM verdict_parts
+    UNION ALL SELECT part_after, 1 FROM verdict_parts
+    UNION ALL SELECT rest_before, 1 FROM verdict_parts
+    UNION ALL SELECT rest_after, 1 FROM verdict_parts
     UNION ALL SELECT hash, 1 FROM finished_files
     UNION ALL SELECT hash, 1 FROM review_saved)
 WHERE hash LIKE '%:%' AND hash NOT IN (SELECT hash FROM blobs) GROUP BY hash;

@@ -8,12 +8,37 @@ INSERT INTO review_files (review_id, path, scope, worktree, change, kept, baseli
 
 -- name: review_get
 SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
-       decided_at, decided_by, note, events_from, task_before FROM reviews WHERE review_id = ?;
+       decided_at, decided_by, note, events_from, task_before, part_of
+FROM reviews WHERE review_id = ?;
 
 -- name: reviews_list
 SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
-       decided_at, decided_by, note, events_from, task_before
+       decided_at, decided_by, note, events_from, task_before, part_of
 FROM reviews WHERE (?1 = 'all' OR state = ?1) ORDER BY n LIMIT ?2;
+
+-- name: review_part_insert
+-- What is known of the whole is known of its part.
+INSERT INTO reviews (review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at,
+    opened_at, events_from, part_of)
+SELECT ?2, ?3, 'open', reason, agent, task_id, summary, log_tail, leased_at, opened_at, events_from,
+    review_id FROM reviews WHERE review_id = ?1;
+
+-- name: review_file_taken_out
+UPDATE review_files SET review_id = ?3 WHERE review_id = ?1 AND path = ?2;
+
+-- name: review_file_divided
+INSERT INTO review_files (review_id, path, scope, worktree, change, kept, baseline_hash,
+    flagged_hash, inode)
+SELECT ?3, path, scope, worktree, change, kept, ?4, ?5, inode FROM review_files
+WHERE review_id = ?1 AND path = ?2;
+
+-- name: review_file_rest
+UPDATE review_files SET baseline_hash = ?3, flagged_hash = ?4 WHERE review_id = ?1 AND path = ?2;
+
+-- name: review_files_of_kept_parts
+-- What was kept of a review by itself, the latest last.
+SELECT f.path, f.flagged_hash FROM reviews v JOIN review_files f USING (review_id)
+WHERE v.part_of = ? AND v.state = 'kept' AND f.worktree IS NULL ORDER BY v.n;
 
 -- name: review_files_of
 SELECT path, scope, worktree, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash,
@@ -41,6 +66,17 @@ INSERT INTO verdict_steps (review_id, n, path, scope, worktree, old_hash, old_mo
 
 -- name: verdict_step_done
 UPDATE verdict_steps SET done = ?3 WHERE review_id = ?1 AND n = ?2;
+
+-- name: verdict_part_insert
+INSERT INTO verdict_parts (review_id, path, hunks, part_before, part_after, rest_before, rest_after)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: verdict_parts_delete
+DELETE FROM verdict_parts WHERE review_id = ?;
+
+-- name: verdict_parts_of
+SELECT path, hunks, part_before, part_after, rest_before, rest_after
+FROM verdict_parts WHERE review_id = ? ORDER BY path;
 
 -- name: verdict_delete
 DELETE FROM verdicts WHERE review_id = ?;

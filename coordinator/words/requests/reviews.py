@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from coordinator.words.requests.base import Count, Reply, Request, Verdict
+from coordinator.words.requests.base import Count, Reply, Request, Verdict, Whole
 from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Line, Name, Words
 
@@ -32,6 +32,8 @@ class ReviewFile(Reply):
     flagged_hash: str | None
     note: str
     diff: str = ""
+    hunks: int | None = None  # of the whole difference, where it is shown
+    cut: bool | None = None  # the difference goes on, and is too long to be told
     worktree: str | None = None  # the linked worktree it lies in; None: the main one
     baseline: str | None = None  # the bytes when it was leased (base64); only when asked for
     flagged: str | None = None
@@ -54,6 +56,7 @@ class Review(Reply):
     files: list[ReviewFile]
     log_tail: str = ""
     timeline: list[str] = []
+    part_of: str | None = None  # the review that it was taken out of, by a verdict on a part
     under_way: str | None = None  # a verdict that is being carried out now: revert, undo
     saved: list[str] = []  # what somebody saved in the middle of one, and where it is kept
     warnings: list[str] = []  # with the answer to a verdict: what it could not do
@@ -85,7 +88,12 @@ class ReviewShow(Request[Review]):
 
 
 class ReviewDecide(Request[Review]):
-    """A human's verdict. `revert` restores the bytes at grant where nobody changed them since."""
+    """A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
+
+    With `files` it is about these alone: they become a review of their own, which is the answer
+    (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of
+    that one file shows them) it is about these alone. Where that is all, it is as without.
+    """
 
     op = "review_decide"
     http = ("POST", "/v1/reviews/{review}/decide")
@@ -94,6 +102,8 @@ class ReviewDecide(Request[Review]):
     verdict: Verdict
     note: Words = ""
     by: Line = ""
+    files: list[Name] = []
+    hunks: list[Whole] = []
 
 
 class ReviewUndo(Request[Review]):

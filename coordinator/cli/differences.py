@@ -1,0 +1,200 @@
+"""A unified diff read back: its hunks, which old line stands beside which new one, and what changed
+within two lines.
+
+Owns these three questions, and nothing of how the answer looks (`cli/difference_views.py`). Works
+on text that is at hand; asks nobody.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+_HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+#: Two lines that have less in common (0 to 1) are two lines, not one that changed.
+ALIKE = 0.5
+#: More pairs of lines than this are not compared one by one: they are paired in order.
+COMPARED_MAX = 2_500
+#: Longer lines (characters) are not compared within.
+LINE_MAX = 2_000
+
+#: A part of a line: from and to, in characters.
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a hunk. `kind`: ` `, `-` or `+`; `old`, `new`: its number on each side, from 1.
+    `ended`: false where the file's last newline is missing."""
+
+    kind: str
+    text: str
+    old: int | None
+    new: int | None
+    ended: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """One hunk of a file's change. `number` counts from 1; `at`: where it is, `@@ … @@`."""
+
+    number: int
+    at: str
+    lines: list[Line] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What stands side by side; None: nothing does. The spans say what changed within."""
+
+    left: Line | None
+    right: Line | None
+    left_spans: Sequence[Span] = ()
+    right_spans: Sequence[Span] = ()
+
+
+def split(diff: str) -> tuple[list[str], list[Hunk]]:
+    """What stands before the first hunk (names, modes, or that it is binary), and the hunks."""
+    head: list[str] = []
+    hunks: list[Hunk] = []
+    old = new = old_left = new_left = 0
+    for line in diff.removesuffix("\n").split("\n") if diff else []:
+        if hunks and line.startswith("\\"):
+            if hunks[-1].lines:
+                last = hunks[-1].lines[-1]
+                hunks[-1].lines[-1] = Line(last.kind, last.text, last.old, last.new, False)
+            continue
+        found = _HEAD.match(line) if old_left <= 0 and new_left <= 0 else None
+        if found is not None:
+            old, new = int(found[1]), int(found[3])
+            old_left, new_left = int(found[2] or 1), int(found[4] or 1)
+            hunks.append(Hunk(len(hunks) + 1, line))
+            continue
+        if not hunks:
+            head.append(line)
+            continue
+        kind, text = line[:1] or " ", line[1:]
+        hunks[-1].lines.append(Line(kind, text, old if kind != "+" else None,
+                                    new if kind != "-" else None))
+        old, old_left = (old, old_left) if kind == "+" else (old + 1, old_left - 1)
+        new, new_left = (new, new_left) if kind == "-" else (new + 1, new_left - 1)
+    return head, hunks
+
+
+def pairs(hunk: Hunk) -> list[Pair]:
+    """The lines of a hunk side by side: an old line beside the new one that it became."""
+    out: list[Pair] = []
+    removed: list[Line] = []
+    added: list[Line] = []
+    for line in [*hunk.lines, None]:
+        if line is not None and line.kind == "-" and not added:
+            removed.append(line)
+        elif line is not None and line.kind == "+":
+            added.append(line)
+        else:
+            out += _paired(removed, added)
+            removed, added = [], []
+            if line is not None and line.kind == "-":
+                removed.append(line)
+            elif line is not None:
+                out.append(Pair(line, line))
+    return out
+
+
+def spans(hunk: Hunk) -> dict[int, Sequence[Span]]:
+    """What changed within the lines of a hunk, by their place in it: those that have a partner."""
+    found = {}
+    places = {id(line): n for n, line in enumerate(hunk.lines)}
+    for pair in pairs(hunk):
+        if pair.left is not None and pair.right is not None and pair.left is not pair.right:
+            found[places[id(pair.left)]] = pair.left_spans
+            found[places[id(pair.right)]] = pair.right_spans
+    return found
+
+
+def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
+    """Old and new lines of one change. Those that are alike stand together, in their order."""
+    out: list[Pair] = []
+    i = j = 0
+    for a, b in [*_partners(removed, added), (len(removed), len(added))]:
+        out += [Pair(*two) for two in zip_longest(removed[i:a], added[j:b])]
+        if a < len(removed) and b < len(added):
+            out.append(Pair(removed[a], added[b], *within(removed[a].text, added[b].text)))
+        i, j = a + 1, b + 1
+    return out
+
+
+def _partners(removed: Sequence[Line], added: Sequence[Line]) -> list[tuple[int, int]]:
+    """Which old line became which new one: the choice in order that has most in common."""
+    if not removed or not added:
+        return []
+    if len(removed) * len(added) > COMPARED_MAX:
+        return [(n, n) for n in range(min(len(removed), len(added)))]
+    wide = len(added) + 1
+    best = [[0.0] * wide for _ in range(len(removed) + 1)]
+    took = [[False] * wide for _ in range(len(removed) + 1)]
+    for i in range(len(removed) - 1, -1, -1):
+        for j in range(len(added) - 1, -1, -1):
+            best[i][j] = max(best[i + 1][j], best[i][j + 1])
+            common = _common(removed[i].text, added[j].text)
+            if common >= ALIKE and common + best[i + 1][j + 1] > best[i][j]:
+                best[i][j], took[i][j] = common + best[i + 1][j + 1], True
+    out = []
+    i = j = 0
+    while i < len(removed) and j < len(added):
+        if took[i][j]:
+            out.append((i, j))
+            i, j = i + 1, j + 1
+        elif best[i + 1][j] >= best[i][j + 1]:
+            i += 1
+        else:
+            j += 1
+    return out
+
+
+def _common(before: str, after: str) -> float:
+    """How much two lines have in common, 0 to 1."""
+    one, two = before.strip(), after.strip()
+    if one == two:
+        return 1.0
+    if not one or not two or max(len(one), len(two)) > LINE_MAX:
+        return 0.0
+    matcher = difflib.SequenceMatcher(None, _TOKEN.findall(one), _TOKEN.findall(two), False)
+    if matcher.real_quick_ratio() < ALIKE or matcher.quick_ratio() < ALIKE:
+        return 0.0
+    return matcher.ratio()
+
+
+def within(before: str, after: str) -> tuple[list[Span], list[Span]]:
+    """What changed from one line to the other, in whole words."""
+    if max(len(before), len(after)) > LINE_MAX:
+        return [], []
+    old, new = _TOKEN.findall(before), _TOKEN.findall(after)
+    old_at, new_at = _starts(old), _starts(new)
+    left: list[Span] = []
+    right: list[Span] = []
+    for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
+        if kind != "equal":
+            _add(left, (old_at[i1], old_at[i2]), before)
+            _add(right, (new_at[j1], new_at[j2]), after)
+    return left, right
+
+
+def _starts(tokens: Sequence[str]) -> list[int]:
+    out = [0]
+    for token in tokens:
+        out.append(out[-1] + len(token))
+    return out
+
+
+def _add(found: list[Span], span: Span, text: str) -> None:
+    """Spans with nothing but spaces between them are one."""
+    if span[0] == span[1]:
+        return
+    if found and not text[found[-1][1]:span[0]].strip():
+        span = (found.pop()[0], span[1])
+    found.append(span)

@@ -1,0 +1,37 @@
+"""Opening a screen where there is a terminal for it, and Textual to draw it.
+
+Owns when a screen can be had, and what is said where it cannot. Textual itself is imported only in
+that moment, by the room `cli/screens/`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+
+from coordinator.cli.app import complain
+
+#: How it is had where it is missing.
+MISSING = ("The screen needs Textual, which is not installed here: `python -m pip install textual` "
+           "in the environment of coord (`pipx inject coord textual`).")
+
+
+def on_a_terminal() -> bool:
+    """Whether somebody sits before a terminal that can draw."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return os.environ.get("TERM", "") not in ("", "dumb")
+
+
+def opened(name: str) -> bool:
+    """Open the screen of this name (a module of `cli/screens/`) and wait until it is closed.
+    False: it cannot be had here, and that was said where nobody could know why."""
+    if not on_a_terminal():
+        return False
+    if importlib.util.find_spec("textual") is None:
+        complain(f"coord: {MISSING}")
+        return False
+    importlib.import_module(f"coordinator.cli.screens.{name}").run()
+    return True

@@ -1,0 +1,95 @@
+"""Pages that lie over a screen: a text to be read, closed by any of the usual keys.
+
+Owns the texts of these pages (what happened in a review, the keys). Asks nobody.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from coordinator.cli.render import in_line, path, printable
+from coordinator.words import requests as rq
+
+KEYS_OF_QUEUE = """\
+n, p      the next review, the one before
+w         the verdict is on the whole review (so it begins)
+f, F      … on a file: the next one, the one before
+h, H      … on a hunk: the next one, the one before
+k         keep what is chosen as it stands
+r         revert it: the bytes that were there before
+g         reassign the review: the next agent starts from it
+u         take the last verdict back; again: the one before it
+e         edit the file ($VISUAL, $EDITOR, git's core.editor)
+d         git's difftool (diff.tool)
+m         git's mergetool (merge.tool): take the work out by hand
+v         below each other, or side by side
+t         the task, what happened, what the agent said last
+space, b  turn the pages of the difference; arrows scroll it
+tab       to the list of reviews, and back
+q         end
+
+A verdict on a part leaves the rest open. The task of a review follows
+the verdict on what is left of it in the end."""
+
+
+class Page(ModalScreen[None]):
+    """A text over the whole screen."""
+
+    CSS = """
+    Page VerticalScroll { background: $surface; padding: 0 1; scrollbar-size-vertical: 1; }
+    Page .title { text-style: bold; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,t,l,enter,question_mark", "dismiss", "back"),
+        Binding("space", "page", "page", show=False),
+    ]
+
+    def __init__(self, title: str, text: Text) -> None:
+        super().__init__()
+        self._head, self._text = title, text
+
+    def compose(self) -> ComposeResult:
+        """The text, which can be scrolled."""
+        with VerticalScroll():
+            yield Static(Text(f"{self._head}   (q, Esc: back)"), classes="title")
+            yield Static(self._text, id="text")
+
+    def action_page(self) -> None:
+        """Turn the page."""
+        self.query_one(VerticalScroll).scroll_page_down(animate=False)
+
+
+def story(row: rq.Review, task: rq.Task | None) -> Text:
+    """A review's task, its timeline, its files and the agent's last lines."""
+    out = Text(in_line(row.summary) + "\n")
+    if row.part_of:
+        out.append(f"a part of {row.part_of}, decided by itself\n")
+    if task is not None:
+        _head(out, f"{task.task} {in_line(task.title)} ({task.state})")
+        if task.prompt:
+            out.append(printable(task.prompt).rstrip() + "\n")
+    _head(out, "files")
+    for file in row.files:
+        hunks = f", {file.hunks} hunks" if (file.hunks or 0) > 1 else ""
+        out.append(f"{file.change} {path(file.path)}{hunks}\n")
+    for place in dict.fromkeys(file.worktree for file in row.files if file.worktree):
+        out.append(f"they lie in {in_line(place)}\n")
+    for line in row.saved:
+        out.append(in_line(line) + "\n")
+    if row.log_tail:
+        _head(out, "what the agent said last")
+        out.append(printable(row.log_tail).rstrip() + "\n")
+    _head(out, "what happened")
+    out.append("\n".join(in_line(line) for line in row.timeline))
+    return out
+
+
+def _head(out: Text, text: str) -> None:
+    out.append(f"\n{text}\n", "bold")

@@ -1,0 +1,368 @@
+"""The queue of reviews on a terminal: what waits, the difference, and a verdict by a key.
+
+Owns the keys, and what is chosen: a whole review, a file, or a hunk. Verdicts are the operations
+that the commands use (`requests.ReviewDecide`); nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Footer, OptionList, Static
+from textual.widgets.option_list import Option
+
+from coordinator.cli.app import client, person
+from coordinator.cli.render import ago, in_line, path
+from coordinator.cli.screens import tools
+from coordinator.cli.screens.hunk_pane import HunkPane
+from coordinator.cli.screens.pages import KEYS_OF_QUEUE, Page, story
+from coordinator.client.client import Client
+from coordinator.words import requests as rq
+from coordinator.words.clock import SystemClock
+from coordinator.words.refusals import Refusal
+
+R = TypeVar("R")
+#: The list is read again so often (seconds).
+EVERY_S = 3.0
+UNDO_MAX = 100
+
+
+class ReviewQueue(App[None]):
+    """Work through what waits for a verdict."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { layout: vertical; }
+    #reviews {
+        height: auto; max-height: 5; border: none; padding: 0; scrollbar-size-vertical: 1;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    #said { height: 1; background: $panel; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("k", "decide('keep')", "keep"),
+        Binding("r", "decide('revert')", "revert"),
+        Binding("g", "decide('reassign')", "reassign"),
+        Binding("u", "undo", "undo"),
+        Binding("n", "step_review(1)", "next"),
+        Binding("p", "step_review(-1)", "previous", show=False),
+        Binding("w", "whole", "whole", show=False),
+        Binding("f", "step_file(1)", "file"),
+        Binding("F", "step_file(-1)", "file before", show=False),
+        Binding("h", "step_hunk(1)", "hunk"),
+        Binding("H", "step_hunk(-1)", "hunk before", show=False),
+        Binding("v", "view", "view", show=False),
+        Binding("t", "story", "log"),
+        Binding("e", "edit", "edit"),
+        Binding("d", "tool('difftool')", "difftool", show=False),
+        Binding("m", "tool('mergetool')", "mergetool", show=False),
+        Binding("space", "page(1)", "page", show=False),
+        Binding("b", "page(-1)", "page back", show=False),
+        Binding("question_mark", "keys", "keys"),
+        Binding("q", "quit", "end"),
+    ]
+
+    def __init__(self, session: Client) -> None:
+        super().__init__()
+        self.session = session
+        self.rows: list[rq.Review] = []
+        self.shown: rq.Review | None = None
+        self.file = 0
+        self.by_file = False  # a file is chosen, or a hunk; else the whole review
+        self.decided: list[str] = []
+        self._one_at_a_time = asyncio.Lock()
+
+    def compose(self) -> ComposeResult:
+        """The list, the difference, what was said last, the keys."""
+        yield OptionList(id="reviews")
+        yield HunkPane(id="pane")
+        yield Static(id="said")
+        yield Footer(compact=True, show_command_palette=False)
+
+    async def on_mount(self) -> None:
+        """Begin with the oldest one."""
+        self.query_one(HunkPane).focus()
+        await self._refresh()
+        self.set_interval(EVERY_S, self._look_again)
+
+    # ------------------------------------------------------------ what is shown
+
+    async def _refresh(self, wanted: str | None = None, *, hunk: int | None = None) -> None:
+        found = await self._ask(rq.Reviews())
+        if found is None:
+            return
+        self.rows = found.items
+        names = [row.review for row in self.rows]
+        name = wanted or (self.shown.review if self.shown else None)
+        if name not in names:
+            name = names[min(self._at(), len(names) - 1)] if names else None
+        self._list(name)
+        await self._show(name, hunk=hunk)
+
+    def _at(self) -> int:
+        return self.query_one("#reviews", OptionList).highlighted or 0
+
+    def _list(self, name: str | None) -> None:
+        now = SystemClock().now_ms()
+        listed = self.query_one("#reviews", OptionList)
+        listed.clear_options()
+        for row in self.rows:
+            task = f"{row.task}  " if row.task else ""
+            line = Text(f"{row.review:<6} {ago(row.opened_at, now):<12} ", no_wrap=True,
+                        overflow="ellipsis")
+            line.append(f"{task}{in_line(row.summary)}")
+            listed.add_option(Option(line, id=row.review))
+        names = [row.review for row in self.rows]
+        listed.highlighted = names.index(name) if name in names else None
+
+    async def _show(self, name: str | None, *, hunk: int | None = None) -> None:
+        """Show this review; of the one that is in sight already, what was chosen stays so."""
+        pane = self.query_one(HunkPane)
+        if name is None:
+            self.shown, self.by_file = None, False
+            await pane.show(None, "Nothing waits for a verdict.")
+            self._say("u takes the last verdict back, q ends" if self.decided else "q ends")
+            return
+        row = await self._ask(rq.ReviewShow(review=name))
+        if row is None:
+            return
+        before = self.shown
+        again = before is not None and before.review == name
+        self.shown = row
+        self.file = min(self.file, max(0, len(row.files) - 1)) if again else 0
+        self.by_file = self.by_file and again
+        await self._show_file(hunk=hunk if again else None)
+
+    async def _show_file(self, *, hunk: int | None = None) -> None:
+        row = self.shown
+        if row is None:
+            return
+        pane = self.query_one(HunkPane)
+        if not row.files:
+            await pane.show(None, "No file is left in it.")
+        else:
+            file = row.files[self.file]
+            title = f"{file.change} {path(file.path)}  (file {self.file + 1} of {len(row.files)})"
+            await pane.show(file, title)
+            pane.choose(min(hunk, len(pane.hunks)) if hunk and pane.hunks else None)
+            pane.mark_file(self.by_file and pane.chosen is None)
+        self._say_choice()
+
+    def _say(self, text: str) -> None:
+        self.query_one("#said", Static).update(Text(text, no_wrap=True, overflow="ellipsis"))
+
+    def _say_choice(self) -> None:
+        row = self.shown
+        if row is None:
+            return
+        pane = self.query_one(HunkPane)
+        what = f"all of {row.review}"
+        if self.by_file and row.files:
+            what = path(row.files[self.file].path)
+            if pane.chosen is not None:
+                what = f"hunk {pane.chosen} of {what}"
+        said = f"verdict on {what}"
+        if row.under_way:
+            said = f"its {row.under_way} is being carried out"
+        self._say(said)
+
+    # ------------------------------------------------------------ choosing
+
+    async def action_step_review(self, by: int) -> None:
+        """The next review, or the one before."""
+        if self.rows:
+            listed = self.query_one("#reviews", OptionList)
+            listed.highlighted = (self._at() + by) % len(self.rows)
+            self.by_file = False
+            await self._show(self.rows[self._at()].review)
+
+    async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Chosen in the list, with Enter or the mouse."""
+        self.by_file = False
+        await self._show(event.option.id)
+        self.query_one(HunkPane).focus()
+
+    def action_whole(self) -> None:
+        """The verdict is on the whole review again."""
+        self.by_file = False
+        pane = self.query_one(HunkPane)
+        pane.choose(None)
+        pane.mark_file(False)
+        self._say_choice()
+
+    async def action_step_file(self, by: int) -> None:
+        """Choose a file: first the one in sight, then the next."""
+        if self.shown is None or not self.shown.files:
+            return
+        pane = self.query_one(HunkPane)
+        if self.by_file and pane.chosen is None:
+            self.file = (self.file + by) % len(self.shown.files)
+        self.by_file = True
+        await self._show_file()
+
+    async def action_step_hunk(self, by: int) -> None:
+        """Choose a hunk of the file in sight; after its last one, the next file's first."""
+        row, pane = self.shown, self.query_one(HunkPane)
+        if row is None or not row.files:
+            return
+        at = pane.chosen or (0 if by > 0 else len(pane.hunks) + 1)
+        if self.by_file and not 1 <= at + by <= len(pane.hunks) and len(row.files) > 1:
+            self.file = (self.file + by) % len(row.files)
+            await self._show_file()
+            at = 0 if by > 0 else len(pane.hunks) + 1
+        self.by_file = True
+        pane.choose(at + by if 1 <= at + by <= len(pane.hunks) else pane.chosen)
+        pane.mark_file(pane.chosen is None)
+        self._say_choice()
+
+    def action_page(self, by: int) -> None:
+        """Turn the pages of the difference."""
+        pane = self.query_one(HunkPane)
+        (pane.scroll_page_down if by > 0 else pane.scroll_page_up)(animate=False)
+
+    def action_view(self) -> None:
+        """Below each other, or side by side."""
+        pane = self.query_one(HunkPane)
+        pane.beside = not pane.beside
+        pane.redraw()
+
+    # ------------------------------------------------------------ acting
+
+    async def action_decide(self, verdict: rq.Verdict) -> None:
+        """A verdict on what is chosen."""
+        row, pane = self.shown, self.query_one(HunkPane)
+        if row is None:
+            return
+        files = [row.files[self.file].path] if self.by_file and row.files else []
+        hunks = [pane.chosen] if files and pane.chosen is not None else []
+        self._say(f"{verdict} …")
+        if hunks and not await self._is_as_shown(row):
+            return
+        done = await self._ask(rq.ReviewDecide(review=row.review, verdict=verdict, by=person(),
+                                               files=files, hunks=hunks))
+        if done is None:
+            return
+        self.decided = [*self.decided, done.review][-UNDO_MAX:]
+        await self._refresh(hunk=hunks[0] if hunks else None)
+        said = f"{done.review} {done.state}: {', '.join(path(f.path) for f in done.files)}"
+        self._say(" ".join([said, *map(in_line, done.warnings)]) + "  (u takes it back)")
+
+    async def _is_as_shown(self, row: rq.Review) -> bool:
+        """Whether the numbers of the hunks in sight are still theirs; if not, that is said."""
+        now = await self._ask(rq.ReviewShow(review=row.review))
+        if now is None:
+            return False
+        sides = [[(file.path, file.baseline_hash, file.flagged_hash) for file in one.files]
+                 for one in (now, row)]
+        if sides[0] == sides[1]:
+            return True
+        await self._show(row.review)
+        self._say(f"{row.review} was changed by somebody else meanwhile. Nothing was done; look "
+                  "again.")
+        return False
+
+    async def action_undo(self) -> None:
+        """Take the last verdict of this screen back."""
+        if not self.decided:
+            self._say("No verdict was given here that could be taken back.")
+            return
+        done = await self._ask(rq.ReviewUndo(review=self.decided[-1], by=person()))
+        if done is not None:
+            self.decided.pop()
+            await self._refresh(done.review)
+            self._say(" ".join([f"{done.review} is open again", *map(in_line, done.warnings)]))
+
+    async def action_edit(self) -> None:
+        """Open the file in sight in the person's editor, at the hunk that is chosen."""
+        pane = self.query_one(HunkPane)
+        hunk = next((one for one in pane.hunks if one.number == pane.chosen), None)
+        line = next((one.new for one in hunk.lines if one.kind == "+"), None) if hunk else None
+        await self._outside(lambda place, file: tools.edit(place, line))
+
+    async def action_tool(self, name: str) -> None:
+        """Open the file in sight in git's own tool."""
+        run = tools.difftool if name == "difftool" else tools.mergetool
+
+        def both(place: Path, file: rq.ReviewFile) -> int:
+            return run(place, _data(file.baseline), _data(file.flagged))
+
+        await self._outside(both)
+
+    async def _outside(self, run: Callable[[Path, rq.ReviewFile], int]) -> None:
+        """Leave the terminal to another program for a while."""
+        if self.shown is None or not self.shown.files:
+            return
+        row = await self._ask(rq.ReviewShow(review=self.shown.review, content=True))
+        if row is None:
+            return
+        file = row.files[self.file]
+        place = Path(file.worktree or self.session.root) / file.path
+        try:
+            with self.suspend():
+                code = run(place, file)
+        except Refusal as refusal:
+            self._say(f"{refusal.message} {refusal.next}")
+            return
+        self.refresh()
+        self._say("" if code == 0 else f"it ended with exit code {code}")
+        self._say_choice()
+
+    async def action_story(self) -> None:
+        """The agent's task, what happened, and what it said last."""
+        row = self.shown
+        if row is None:
+            return
+        task = None
+        if row.task:
+            task = await self._ask(rq.TaskShow(task=row.task))
+        await self.push_screen(Page(f"{row.review}: what happened", story(row, task)))
+
+    async def action_keys(self) -> None:
+        """All keys."""
+        await self.push_screen(Page("keys", Text(KEYS_OF_QUEUE)))
+
+    # ------------------------------------------------------------ asking
+
+    async def _look_again(self) -> None:
+        """What others have opened or decided meanwhile; what is in sight stays as it is."""
+        if self._one_at_a_time.locked() or len(self.screen_stack) > 1:
+            return
+        try:
+            found = await asyncio.to_thread(self.session.call, rq.Reviews())
+        except Refusal:
+            return
+        names = [row.review for row in found.items]
+        if self.shown is None or self.shown.review not in names:
+            await self._refresh()
+        elif names != [row.review for row in self.rows]:
+            self.rows = found.items
+            self._list(self.shown.review)
+
+    async def _ask(self, request: rq.Request[R]) -> R | None:
+        """The answer; None: it was refused, and that is said."""
+        async with self._one_at_a_time:
+            try:
+                return await asyncio.to_thread(self.session.call, request)
+            except Refusal as refusal:
+                self._say(f"{in_line(refusal.message)} {in_line(refusal.next)}")
+                return None
+
+
+def _data(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
+def run() -> None:
+    """Open the queue, until it is closed."""
+    with client() as session:
+        session.call(rq.Reviews(limit=1))  # refused in words, before the screen is taken
+        ReviewQueue(session).run()
+
+

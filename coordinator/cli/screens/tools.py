@@ -1,0 +1,95 @@
+"""A person's own programs for one file of a review: the editor, and git's difftool and mergetool.
+
+Owns which program, and what it is given. It runs in the foreground, in the terminal that the screen
+has left for that time; coord reads nothing of it but its exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from coordinator.words.refusals import Code, Refusal
+
+#: Editors that take the line to begin with as `+N`.
+TAKES_A_LINE = frozenset({"vi", "vim", "nvim", "nano", "emacs", "emacsclient", "ne", "joe", "micro",
+                          "kak", "mg", "jed"})
+
+#: Git's own shell library for such programs; some versions want the tool made ready apart.
+MERGE = """. "$(git --exec-path)/git-mergetool--lib" || exit 127
+if type initialize_merge_tool >/dev/null 2>&1; then initialize_merge_tool "$1" || exit 1; fi
+run_merge_tool "$1" true"""
+
+
+def edit(place: Path, line: int | None) -> int:
+    """Open a file in `$GIT_EDITOR`, git's `core.editor`, `$VISUAL` or `$EDITOR`; its exit code.
+
+    Raises:
+        Refusal: INVALID: none can be started.
+    """
+    command = _said("git", "var", "GIT_EDITOR", at=place.parent) or (
+        os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    words = shlex.split(command)
+    at = [f"+{line}"] if line and words and Path(words[0]).name in TAKES_A_LINE else []
+    return _run(["sh", "-c", f'{command} "$@"', command, *at, str(place)], place.parent)
+
+
+def difftool(place: Path, before: bytes | None, after: bytes | None) -> int:
+    """Show both sides in the tool that `git difftool` takes (`diff.tool`, else `merge.tool`)."""
+    with _files(place.name, before=before, after=after) as sides:
+        return _run(["git", "difftool", "--no-prompt", "--no-index", "--",
+                     str(sides["before"]), str(sides["after"])], _tree(place))
+
+
+def mergetool(place: Path, before: bytes | None, after: bytes | None) -> int:
+    """Take the work out by hand, in the tool of `merge.tool`: the file as it is now, the work as
+    the common ancestor, and what was there before it. What is saved is saved in the file itself."""
+    tool = _said("git", "config", "merge.tool", at=place.parent)
+    if tool is None:
+        raise Refusal(Code.INVALID, "git has no merge tool here. Nothing was changed.",
+                      next="`git config --global merge.tool vimdiff` (or another).")
+    now = place.read_bytes() if place.is_file() else b""
+    with _files(place.name, now=now, work=after, before=before) as sides:
+        env = {**os.environ, "TOOL_MODE": "merge", "MERGED": str(place), "LOCAL": str(sides["now"]),
+               "BASE": str(sides["work"]), "REMOTE": str(sides["before"]),
+               "BACKUP": str(sides["now"].parent / "backup")}
+        return _run(["sh", "-c", MERGE, "sh", tool], _tree(place), env)
+
+
+def _run(words: list[str], where: Path, env: dict[str, str] | None = None) -> int:
+    try:
+        return subprocess.run(words, cwd=where, env=env, check=False).returncode
+    except OSError as bad:
+        raise Refusal(Code.INVALID, f"{words[0]} cannot be started: {bad.strerror}. Nothing was "
+                      "changed.", next="Set $VISUAL, or install git.") from None
+
+
+def _said(*words: str, at: Path) -> str | None:
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, cwd=_tree(at / "x"),
+                              check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+def _tree(place: Path) -> Path:
+    """The nearest directory above that is there."""
+    return next((one for one in place.parents if one.is_dir()), Path("/"))
+
+
+@contextmanager
+def _files(name: str, **contents: bytes | None) -> Iterator[dict[str, Path]]:
+    """Contents as files, each called like the one that it is of."""
+    with tempfile.TemporaryDirectory(prefix="coord-review-") as folder:
+        out = {}
+        for side, data in contents.items():
+            out[side] = Path(folder) / side / name
+            out[side].parent.mkdir()
+            out[side].write_bytes(data or b"")
+        yield out
