@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from coordinator.looking.facts import AnyNeed
+from coordinator.operations import malformed
 from coordinator.service import (
     dead_letters,
     landing,
@@ -205,7 +206,7 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
             agents.check_name(name)
         return request
     except msgspec.ValidationError as bad:
-        raise Refusal(Code.INVALID, f"{operation.name}: {bad}. Nothing was done.") from None
+        raise malformed.refusal(operation.name, operation.request, bad) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise Refusal(Code.INVALID, f"{operation.name}: not JSON: {bad}.") from None
 

@@ -72,7 +72,7 @@ class Row:
 CATALOGUE: dict[Code, Row] = {
     Code.INVALID: Row(
         400, 2, False, "The request is malformed; nothing was done.",
-        "Correct the field that the message names.",
+        "`coord COMMAND --help` tells what a command takes, `/openapi.json` what a request.",
     ),
     Code.UNAUTHORIZED: Row(
         401, 6, False, "The token is missing, unknown, or belongs to another agent.",

@@ -52,7 +52,7 @@ def test_tasks_are_added_listed_and_written_out(told: Transcript) -> None:
     told.ask(rq.TaskDone(agent="ann", task="t-1", result="r" * 10_000))
     told.ask(rq.Tasks(limit=2))
     told.ask(rq.Tasks(limit=2, after=2, state="pending"))
-    told.ask(rq.Tasks(limit=0))
+    told.ask(rq.Tasks(limit=1))
     told.ask(rq.TaskShow(task=" 3 "))
     forms = ("markdown", "yaml", "jsonl")
     for form in forms:

@@ -1,0 +1,60 @@
+"""What is wrong with a request that cannot be read, in words: which field, and what it must be.
+
+Translates what the decoder says; decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from coordinator.words.refusals import Code, Refusal
+
+_TYPES = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false",
+          "array": "a list", "object": "an object with fields", "null": "null"}
+_AT = re.compile(r" - at `(?:key in )?\$(.*)`$")
+_BOUND = re.compile(r"Expected `(\w+)`(?: of length)? (>=|<=|>|<) (-?\d+)")
+_TYPE = re.compile(r"Expected `(.+)`, got `(\w+)`")
+_BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+
+
+def refusal(operation: str, request: type[Any], bad: Exception) -> Refusal:
+    """INVALID for a request that does not fit its shape."""
+    said = str(bad)
+    found = _AT.search(said)
+    field = _name(found[1]) if found is not None else ""
+    said = _AT.sub("", said)
+    fields = ", ".join(one.name for one in msgspec.structs.fields(request))
+    next_ = f"Repeat it with another `{field}`." if field else (
+        f"`{operation}` takes: {fields}." if fields else f"`{operation}` takes no field.")
+    return Refusal(Code.INVALID, f"{operation}: {_sentence(field, said)} Nothing was done.",
+                   next=next_, field=field or None)
+
+
+def _sentence(field: str, said: str) -> str:
+    named = f"`{field}`" if field else "the request"
+    missing = re.fullmatch(r"Object missing required field `(.+)`", said)
+    if missing is not None:
+        return f"{f'{named} lacks' if field else 'it lacks'} the field `{missing[1]}`."
+    unknown = re.fullmatch(r"Object contains unknown field `(.+)`", said)
+    if unknown is not None:
+        return f"it has no field `{unknown[1]}`."
+    bound = _BOUND.match(said)
+    if bound is not None:
+        what = f"{_BOUNDS[bound[2]]} {int(bound[3]):,}"
+        return f"{named} must be {what}{' characters long' if bound[1] == 'str' else ''}."
+    wrong = _TYPE.match(said)
+    if wrong is not None:
+        kinds = " or ".join(_TYPES.get(one.strip(), one.strip()) for one in wrong[1].split("|"))
+        return f"{named} must be {kinds}, not {_TYPES.get(wrong[2], wrong[2])}."
+    odd = re.fullmatch(r"Invalid enum value (.+)", said)
+    if odd is not None:
+        return f"{named} cannot be {odd[1]}."
+    return f"{named}: {said}."
+
+
+def _name(path: str) -> str:
+    """`.resources[0]` as `resources[0]`; `[...]` is one of a list."""
+    return path.removeprefix(".").replace("[...]", "")
