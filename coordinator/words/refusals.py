@@ -72,7 +72,7 @@ class Row:
 CATALOGUE: dict[Code, Row] = {
     Code.INVALID: Row(
         400, 2, False, "The request is malformed; nothing was done.",
-        "`coord COMMAND --help` tells what a command takes, `/openapi.json` what a request.",
+        "`coord --help` lists the commands; `--help` after one tells what it takes.",
     ),
     Code.UNAUTHORIZED: Row(
         401, 6, False, "The token is missing, unknown, or belongs to another agent.",

@@ -63,12 +63,12 @@ def test_what_sqlite_writes_of_a_value_is_what_the_daemon_writes(tmp_path: Path)
     with inside(tmp_path) as place:
         for number in range(3):
             place.serve(rq.StatePut(agent="a", key="key:bench:1", version=number,
-                                    value=msgspec.Raw(msgspec.json.encode(load.value(number)))))
+                                    value=msgspec.Raw(msgspec.json.encode(load.value(number, "c1")))))
         ours = place.db.execute(count).get
     puts = state.SqlitePuts(tmp_path)
     for number in range(3):
         puts._n += 1
-        puts.as_coord(1, number + 1, msgspec.json.encode(load.value(number)))
+        puts.as_coord(1, number + 1, msgspec.json.encode(load.value(number, "c1")))
     theirs = puts._db.execute(count).get
     puts.close()
     assert ours == theirs == (3, 3, 3)

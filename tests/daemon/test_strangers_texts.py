@@ -82,7 +82,8 @@ def test_whatever_they_say_no_command_repeats_it_raw(full: Repo) -> None:
     assert wrong == [], "\n".join(map(repr, wrong))
 
 
-def test_on_a_terminal_neither(full: Repo) -> None:
+def test_on_a_terminal_neither(full: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_PAGER", "cat")  # what a pager sends to the terminal is its own
     for command in (["status"], ["task", "list"], ["review", "show", "R-1"], ["agents"], ["task", "export"]):
         _, shown = at_a_terminal(full.root, *command)
         ours = re.sub(r"\x1b\[[0-9;]*m|\r", "", shown)  # colours

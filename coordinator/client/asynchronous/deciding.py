@@ -53,8 +53,8 @@ class Deciding(AsyncAsking):
             verdict: What is decided.
             note: A remark for people, in a line.
             by: The person who does or did it.
-            files: The files, with what became of each.
-            hunks:
+            files: Only these of it, by path; empty: all.
+            hunks: Only these changes of the one file, numbers from 1; empty: all.
         """
         return await self.call(rq.ReviewDecide(
             review=review, verdict=verdict, note=note, by=by, files=list(files), hunks=list(hunks),

@@ -102,8 +102,8 @@ class ReviewDecide(Request[Review]):
     verdict: Verdict
     note: Words = ""
     by: Line = ""
-    files: list[Name] = []
-    hunks: list[Whole] = []
+    files: list[Name] = []  # only these of it, by path; empty: all
+    hunks: list[Whole] = []  # only these changes of the one file, numbers from 1; empty: all
 
 
 class ReviewUndo(Request[Review]):
