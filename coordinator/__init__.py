@@ -8,10 +8,10 @@ milliseconds.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # (`typing` takes longer to load than the `coord` command itself)
 if TYPE_CHECKING:
+    from typing import Any
+
     from coordinator.client.async_client import AsyncClient, AsyncHeld
     from coordinator.client.client import Client, Held, LeaseLost
     from coordinator.words.refusals import Code, Refusal
@@ -28,5 +28,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
+        import importlib
+
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

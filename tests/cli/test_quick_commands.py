@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -187,12 +186,14 @@ def test_a_pipe_that_closes(busy: Repo) -> None:
     assert done.stdout.count("\n") == 1 and not done.stderr
 
 
-def test_the_script_finds_the_package(busy: Repo) -> None:
-    script = Path(__file__).parents[2] / "scripts" / "coord"
-    done = typed(busy, [sys.executable, str(script)], "locks")
+def test_the_installed_command_loads_no_more(busy: Repo) -> None:
+    """What an installer makes of the entry point: the package is found, and none of it loaded."""
+    wrapper = "import sys; from coordinator._command import run; sys.argv[1:] = ['locks']; run()"
+    done = typed(busy, [sys.executable, "-X", "importtime", "-c", wrapper])
     assert done.returncode == 0 and "a.py" in done.stdout, done
-    alone = subprocess.run([sys.executable, "-S", str(script), "locks"], cwd=busy.root, text=True, capture_output=True, timeout=60)
-    assert alone.returncode == 1 and "is not installed" in alone.stderr and "Traceback" not in alone.stderr
+    loaded = {row.rpartition("|")[2].strip() for row in done.stderr.splitlines() if row.startswith("import time:")}
+    assert {name for name in loaded if name.startswith("coordinator")} == {"coordinator", "coordinator._command"}
+    assert not loaded & {"typing", "msgspec", "re", "typer", "pathlib", "json"}
 
 
 def test_each_module_has_the_commands_that_are_said_of_it() -> None:
