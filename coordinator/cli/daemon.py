@@ -57,6 +57,9 @@ def init(
     user: Annotated[
         bool, typer.Option("--user", help="Your own settings, for all repositories.")
     ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show all that would change, line by line.")
+    ] = False,
     no_guard: Annotated[
         bool, typer.Option("--no-guard", help="Leave git's commit and push hooks alone.")
     ] = False,
@@ -80,8 +83,8 @@ def init(
     """Prepare this folder: `.coord/`, `coord.toml`, `context_archive/`; keeps what exists.
 
     With --agent (or --all) the agent's settings are changed so that it asks coord before it
-    writes, and git's hooks so that a commit does (`coord guard`); what would change is shown
-    first. --remove takes out exactly that.
+    writes, and git's hooks so that a commit does (`coord guard`); which files that changes is
+    told first, with --diff all of it. --remove takes out exactly that.
     """
     from coordinator.cli import restoring, separating, wiring
     from coordinator.cli import shims as shims_command
@@ -95,10 +98,10 @@ def init(
         names = agent or []
         wanted = (wiring.chosen(root, names, False) if names
                   else [p for p in profiles(root) if p.wire])
-        gone = wiring.wire(root, wanted, yes=yes, remove=True, user=user)
+        gone = wiring.wire(root, wanted, yes=yes, remove=True, user=user, diff=diff)
         exclude.take_out(root, gone)
         if not no_guard:
-            wiring.guard_out(root, yes=yes)
+            wiring.guard_out(root, yes=yes, diff=diff)
         return
     wanted = wiring.chosen(root, agent or [], everything)
     git = checkout(str(root)) is not None
@@ -108,7 +111,7 @@ def init(
         made = _prepare(root)
         notes += _whose(root, around)
     else:
-        plans = wiring.agreed(root, wanted, yes=yes, user=user)
+        plans = wiring.agreed(root, wanted, yes=yes, user=user, diff=diff)
         if plans is None:
             say("Nothing was written.")
             return
@@ -118,7 +121,7 @@ def init(
         notes += wiring.keep_out_of_commits(root, changed) if git else []
         notes += [told for one in wanted
                   if (told := session_wiring.told(one, StateDir(root), Path.home()))]
-        notes += wiring.guard_in(root, yes=yes) if not no_guard else []
+        notes += wiring.guard_in(root, yes=yes, diff=diff) if not no_guard else []
         notes += shims_command.offer(wanted, wanted=with_shims,
                                      asks=not yes and not as_json and sys.stdin.isatty())
     if as_json:

@@ -48,7 +48,9 @@ def chosen(root: Path, names: Sequence[str], everything: bool) -> list[Profile]:
 Plans = list[tuple[Profile, list[Change]]]
 
 
-def agreed(root: Path, wanted: Sequence[Profile], *, yes: bool, user: bool) -> Plans | None:
+def agreed(
+    root: Path, wanted: Sequence[Profile], *, yes: bool, user: bool, diff: bool = False,
+) -> Plans | None:
     """Show what would change and ask, for each; nothing is written. None: no to all of it.
 
     Raises:
@@ -63,7 +65,7 @@ def agreed(root: Path, wanted: Sequence[Profile], *, yes: bool, user: bool) -> P
             out.append((profile, []))
             continue
         for change in changes:
-            sys.stdout.write(texts.harmless(change.shown()))
+            _show(change.shown(), diff)
         if yes or _agreed(profile.name, len(changes)):
             out.append((profile, changes))
         else:
@@ -84,7 +86,8 @@ def apply(root: Path, plans: Plans, *, user: bool) -> list[Path]:
 
 
 def wire(
-    root: Path, wanted: Sequence[Profile], *, yes: bool, remove: bool, user: bool
+    root: Path, wanted: Sequence[Profile], *, yes: bool, remove: bool, user: bool,
+    diff: bool = False,
 ) -> list[Path]:
     """Show what would change, ask, write; the files that were changed."""
     wirer = Wirer(StateDir(root), Path.home(), user=user)
@@ -96,7 +99,7 @@ def wire(
                                        "wired already"))
             continue
         for change in changes:
-            sys.stdout.write(texts.harmless(change.shown()))
+            _show(change.shown(), diff)
         if not yes and not _agreed(profile.name, len(changes)):
             say(f"{profile.name}: left as it was")
             continue
@@ -125,7 +128,7 @@ def keep_out_of_commits(root: Path, changed: Sequence[Path]) -> list[str]:
     return told
 
 
-def guard_in(root: Path, *, yes: bool) -> list[str]:
+def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
     """Put the guard into git's hooks of this clone, shown and asked for like a wiring; what a
     person should know of it. Hooks that others have too are left to `coord guard install`."""
     try:
@@ -140,7 +143,7 @@ def guard_in(root: Path, *, yes: bool) -> list[str]:
         return [f"commits are not guarded: {why}, and what is put there is not of this clone "
                 "alone; `coord guard install` does it all the same"]
     for hook in lacking:
-        sys.stdout.write(texts.harmless(hook.shown()))
+        _show(hook.shown(), diff)
     if not yes and not _agreed("the guard of commits and pushes", len(lacking)):
         say("guard: left out")
         return []
@@ -151,7 +154,7 @@ def guard_in(root: Path, *, yes: bool) -> list[str]:
     return hooks.remarks(root, found)
 
 
-def guard_out(root: Path, *, yes: bool) -> None:
+def guard_out(root: Path, *, yes: bool, diff: bool = False) -> None:
     """Take the guard out of the hooks that `guard_in` put it into, once no agent is wired."""
     mine = _guarded(root)
     if not mine:
@@ -163,7 +166,7 @@ def guard_out(root: Path, *, yes: bool) -> None:
         return
     found = [hook for hook in map(hooks.Hook, map(Path, mine)) if hook.state() != "missing"]
     for hook in found:
-        sys.stdout.write(texts.harmless(hook.shown(remove=True)))
+        _show(hook.shown(remove=True), diff)
     if found and not yes and not _agreed("the guard of commits and pushes", len(found)):
         say("guard: left in git's hooks")
         return
@@ -184,6 +187,23 @@ def _guarded(root: Path) -> list[str]:
 def _note_guarded(root: Path, paths: Sequence[str]) -> None:
     every = list(dict.fromkeys([*_guarded(root), *paths]))
     write_atomic(StateDir(root).guarded, msgspec.json.encode(every), 0o600)
+
+
+def _show(text: str, whole: bool) -> None:
+    """What would change of a file: its difference, or a line about it."""
+    if whole:
+        sys.stdout.write(texts.harmless(text))
+        return
+    lines = text.splitlines()
+    if not lines:
+        return
+    added = sum(line[:1] == "+" and line[:4] != "+++ " for line in lines)
+    gone = sum(line[:1] == "-" and line[:4] != "--- " for line in lines)
+    old, new = (next((line[4:].split("\t")[0] for line in lines if line.startswith(sign)), "")
+                for sign in ("--- ", "+++ "))
+    verb = "make" if old == "/dev/null" else "remove" if new == "/dev/null" else "change"
+    count = f"+{added}" + (f" -{gone}" if gone else "")
+    say(f"would {verb} {new if verb != 'remove' else old} ({count} lines; --diff shows them)")
 
 
 def _agreed(what: str, files: int) -> bool:

@@ -165,7 +165,7 @@ def test_init_shows_asks_and_is_proved_by_the_doctor(repo: Repo) -> None:
     asked = repo.coord("init", "--agent", "claude-code")
     assert asked.returncode == 2 and "--yes" in asked.stderr
     assert not (repo.root / ".claude").exists()
-    done = repo.coord("init", "--agent", "claude-code", "--yes")
+    done = repo.coord("init", "--agent", "claude-code", "--yes", "--diff")
     assert done.returncode == 0 and '+' in done.stdout and "PreToolUse" in done.stdout
     assert "wired already" in repo.coord("init", "--agent", "claude-code", "--yes").stdout
     doctor = repo.coord("doctor")
