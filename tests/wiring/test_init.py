@@ -63,7 +63,7 @@ def test_init_wires_hooks_tools_and_guard_and_takes_out_exactly_that(mine: str |
     again = init(repo)
     assert "wired already" in again and "in git's hooks already" in again
     assert owned(repo) == after
-    said = remove(repo)
+    said = remove(repo, "--diff")
     assert "-# >>> coord guard" in said
     assert owned(repo) == before
 
