@@ -90,7 +90,7 @@ class ScriptedCLI(Transport):
             "type": "result", "subtype": "success", "duration_ms": 1, "duration_api_ms": 1,
             "is_error": False, "num_turns": 1, "session_id": self.line, "result": "done"})
 
-    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:  # type: ignore[override]
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         while (said := await self._out.get()) is not None:
             yield said
 

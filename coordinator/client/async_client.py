@@ -18,7 +18,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,15 +91,13 @@ class AsyncClient(Operations):
         Raises:
             Refusal: with its code and facts.
 
-        Whoever is cancelled while it waits in line leaves it, and has given back what it was
-        granted in that moment, before the cancellation goes on.
+        Who is cancelled while it acquires leaves the line, and has given back what it was granted
+        in that moment, before the cancellation goes on.
         """
         wait_s, repeatable, key = how_asked(request, key)
         asked = (type(request).op, _encode(request), REPLY_TIMEOUT_S + wait_s)
         again = repeatable or key is not None
-        if wait_s <= 0:
-            raw = await self._wire.ask(*asked, again=again, key=key)
-        else:
+        if wait_s > 0:
             wire, at = self._wire.another(), iso(time.time_ns() // 1_000_000)
             try:
                 raw = await wire.ask(*asked, again=again, key=key)
@@ -107,7 +105,16 @@ class AsyncClient(Operations):
                 await _to_the_end(self._call_off(wire, request, at))
                 raise
             finally:
-                await _to_the_end(wire.close())
+                wire.abort()  # nothing is awaited here: who is cancelled now would lose a grant
+        elif isinstance(request, rq.Acquire):
+            asking = asyncio.ensure_future(self._wire.ask(*asked, again=again, key=key))
+            try:
+                raw = await asyncio.shield(asking)
+            except asyncio.CancelledError:
+                await _to_the_end(self._give_back(request, asking))
+                raise
+        else:
+            raw = await self._wire.ask(*asked, again=again, key=key)
         answer = msgspec.json.decode(raw, type=request.reply_shape())
         if isinstance(answer, rq.Acquired):
             self._known.add(answer.acquisition_id)
@@ -127,10 +134,25 @@ class AsyncClient(Operations):
                 # Asked again without waiting, it does not stand in line afterwards. What is
                 # granted now, or was when nobody listened, goes back.
                 got = await self.call(msgspec.structs.replace(request, wait_s=0.0, retry=False))
-            spare = {lease.acquisition_id for lease in got.leases if not lease.reentrant or (
-                lease.acquisition_id not in known and lease.locked_at >= at)}
-            for one in sorted(spare):
-                await self.call(rq.Release(agent=request.agent, acquisition_id=one))
+            await self._release_new(request.agent, got, lambda lease: (
+                lease.acquisition_id not in known and lease.locked_at >= at))
+
+    async def _give_back(self, request: rq.Acquire, asking: asyncio.Future[bytes]) -> None:
+        """What comes of a question that nobody waits for any more, and that is answered at once."""
+        try:
+            got = msgspec.json.decode(await asking, type=rq.Acquired)
+            await self._release_new(request.agent, got, lambda lease: False)
+        except Refusal as refusal:
+            if (line := refusal.facts.get("acquisition_id")) is not None and request.retry:
+                with contextlib.suppress(Refusal):
+                    await self.call(rq.Withdraw(agent=request.agent, acquisition_id=line))
+
+    async def _release_new(self, agent: str, got: rq.Acquired,
+                           also: Callable[[rq.Lease], bool]) -> None:
+        """Give back what was not held before; of the rest, what `also` says."""
+        for one in sorted({lease.acquisition_id for lease in got.leases
+                           if not lease.reentrant or also(lease)}):
+            await self.call(rq.Release(agent=agent, acquisition_id=one))
 
     async def register(self, *, unique: bool = True, silence_s: float | None = None,
                        description: str = "", parent: str | None = None) -> str:

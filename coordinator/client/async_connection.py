@@ -132,6 +132,12 @@ class AsyncWire:
         unheard, self._unheard = self._unheard, []
         return [one.result() for one in unheard if one.done() and one.exception() is None]
 
+    def abort(self) -> None:
+        """Hang up at once."""
+        self._closed = True
+        if self._talk is not None and self._talk.transport is not None:
+            self._talk.transport.abort()
+
     async def _hang_up(self, talk: _Conversation) -> None:
         assert talk.transport is not None
         with contextlib.suppress(OSError, RuntimeError):

@@ -15,6 +15,7 @@ from coordinator import AsyncClient, Code, LeaseLost, Refusal
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from tests.conftest import Repo
+from tests.effort import examples
 
 
 async def until(true: Callable[[], Awaitable[object]], seconds: float = 30.0) -> None:
@@ -97,7 +98,7 @@ def test_a_grant_in_the_moment_of_the_cancelling_is_given_back(repo: Repo) -> No
     async def work() -> None:
         async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
             await ann.name()
-            for turn in range(30):
+            for turn in range(examples(30)):
                 await bob.acquire("a.py")
                 waiting = asyncio.create_task(ann.acquire("a.py", wait=60, retry=False))
                 await until(lambda: waiters(bob))
@@ -109,6 +110,30 @@ def test_a_grant_in_the_moment_of_the_cancelling_is_given_back(repo: Repo) -> No
                 if not waiting.cancelled():
                     await ann.release("a.py")
                 assert await held_by(bob) == []
+
+    asyncio.run(work())
+
+
+def test_who_is_cancelled_before_the_answer_holds_nothing(repo: Repo) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await ann.name()
+            await bob.acquire("b.py")
+            for turn in range(20):
+                asked = [asyncio.create_task(ann.acquire("a.py", retry=bool(turn % 2))),
+                         asyncio.create_task(ann.acquire("b.py"))]
+                for _ in range(turn % 5):
+                    await asyncio.sleep(0)
+                if turn % 4 == 3:
+                    await asyncio.sleep(0.002)
+                for one in asked:
+                    one.cancel()
+                await asyncio.wait(asked)
+                if not asked[0].cancelled():
+                    await ann.release("a.py")
+                if not asked[1].cancelled() and (in_line := await waiters(bob)):
+                    await ann.withdraw(in_line[0].acquisition_id)
+                assert await held_by(bob) == ["bob"] and await waiters(bob) == []
 
     asyncio.run(work())
 

@@ -62,6 +62,17 @@ def test_every_example_is_tried_and_listed() -> None:
     assert set(re.findall(r"^\| `(\w+)\.py`", (EXAMPLES / "README.md").read_text(), re.M)) == names
 
 
+@pytest.mark.frameworks
+def test_every_example_is_strictly_typed(tmp_path: Path) -> None:
+    """Against the frameworks' own types; those that need none: tests/client/test_methods.py."""
+    for package in FRAMEWORKS.values():
+        pytest.importorskip(package)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent", "--cache-dir", str(tmp_path),
+         *map(str, sorted(EXAMPLES.glob("*.py")))], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_code_on_the_page_is_that_of_the_examples() -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
     texts = [path.read_text() for path in EXAMPLES.glob("*.py")]

@@ -105,7 +105,7 @@ def test_the_archive_is_asked(world: World) -> None:
     told("first", rq.ArchiveIndexNow())
     told("found", rq.ArchiveSearch(query="lettuce"))
     told("one", rq.ArchiveSearch(query="lettuce", limit=1))
-    told("at least one", rq.ArchiveSearch(query="lettuce", limit=1))
+    told("none is not a number of them", rq.ArchiveSearch(query="lettuce", limit=0))
     told("nothing", rq.ArchiveSearch(query="turnip"))
     for ref in ("1", "Two", "a.md", "turnip", "x" * 501):
         told(f"section {ref[:9]}", rq.ArchiveShow(ref=ref))
