@@ -172,7 +172,7 @@ def test_a_coordinator_that_is_killed_while_it_waits(busy: Repo) -> None:
 
 def test_interrupted_it_takes_nothing(busy: Repo) -> None:
     waiting = subprocess.Popen([*QUICK, "lock", "a.py", "--agent", "cyd", "--wait", "60s", "--no-retry"], cwd=busy.root, text=True, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE)
+                               stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a job in the background ignores it
     with busy.client() as boss:
         until(lambda: any(one.agent == "cyd" for one in boss.call(rq.Locks()).waiters))
         waiting.send_signal(signal.SIGINT)
