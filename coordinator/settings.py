@@ -149,6 +149,16 @@ class Webhooks(Section, frozen=True):
     attempts_max: Count = 8
 
 
+class Notifying(Section, frozen=True):
+    """What waits for a person (a review, a silent agent, a message to people, a task that was given
+    up), told on this machine. To be told elsewhere: `webhooks`."""
+
+    desktop: bool = True  # by the desktop's own notifications, where there is a desktop
+    command: str = ""  # for `sh -c`; what waits comes as JSON on its standard input
+    every_s: Seconds = 10.0  # at most once in so long; what comes meanwhile is told together
+    per_hour_max: Count = 60
+
+
 class Strategies(Section, frozen=True):
     """How resources are shared, by glob; what none names is leased before it is worked on."""
 
@@ -216,6 +226,7 @@ class Settings(Section, frozen=True):
     signals: Signalling = Signalling()
     state: Keys = Keys()
     webhooks: Webhooks = Webhooks()
+    notify: Notifying = Notifying()
     strategies: Strategies = Strategies()
     verify: Verifying = Verifying()
     messages: Talking = Talking()
@@ -254,6 +265,8 @@ WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "hooks.git_wide": (_is("allow"), "agents may undo each other's work with git"),
     "strategies.by_glob": (bool, "files are written without a lease on them"),
     "webhooks.urls": (bool, "events of this repository are sent to another machine"),
+    "notify.command": (lambda value: bool(value.strip()),
+                       "coord runs this command when something waits for you"),
     "verify.command": (lambda value: bool(value.strip()),
                        "coord runs this command on what tasks have done"),
     "hooks.confine": (_is(False), "shell commands can write what others hold"),

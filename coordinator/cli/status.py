@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
+import select
+import sys
+import termios
 import time
+import tty
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import typer
@@ -36,29 +43,90 @@ def status(
 
 
 def _watch(events: int) -> None:
-    """Redraw in place each second until Ctrl-C. A coordinator that was stopped is not started
-    again: whoever stopped it meant it. If another hand starts it, the watching goes on."""
+    """Redraw in place each second until `q` or Ctrl-C. A coordinator that was stopped is not
+    started again: whoever stopped it meant it. If another hand starts it, the watching goes on."""
     console = out()
-    if not console.is_terminal:
+    if not console.is_terminal and not sys.stdout.isatty():
         raise Refusal(Code.INVALID, "--watch needs a terminal.", next="`coord status`, or --json.")
-    with client() as session, Live(console=console, screen=True, auto_refresh=False) as live:
+    waited: set[str] | None = None
+    with client() as session, watched_keys() as key, _drawing(console) as draw:
         try:
             while True:
                 try:
                     reply = session.call(rq.Status(events=events))
                     session._wire.autostart = False
-                    live.update(dashboard(reply, *console.size), refresh=True)
+                    waits = waiting(reply)
+                    if waited is not None and waits - waited:
+                        sys.stdout.write("\a")
+                    waited = waits
+                    draw(dashboard(reply, *console.size), _moved(reply))
                 except Refusal as refusal:
                     if session._wire.autostart:  # it could not even be begun with
                         raise
-                    live.update(Text(
+                    draw(Text(
                         f"{refusal.message}\nThis waits until it runs again (`coord up`); "
-                        "Ctrl-C ends the watching."
-                    ), refresh=True)
-                time.sleep(1)
+                        "q or Ctrl-C ends the watching."
+                    ), refusal.message)
+                if key(1.0) in ("q", "Q"):
+                    break
         except KeyboardInterrupt:
             pass
     complain("coord: watching ended")
+
+
+@contextlib.contextmanager
+def _drawing(console: Console) -> Iterator[Callable[[Text, str], None]]:
+    """Draws a picture, given with what it is about: in place; or, on a terminal that can only go
+    on, below the last one when it is about something else."""
+    if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
+        last = ""
+
+        def below(picture: Text, about: str) -> None:
+            nonlocal last
+            if about != last:
+                console.print(picture)
+                console.print()
+            last = about
+
+        yield below
+        return
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        yield lambda picture, about: live.update(picture, refresh=True)
+
+
+def _moved(reply: rq.StatusReply) -> str:
+    """What is another when something has happened: not the instants that only pass."""
+    return repr([[row.text for row in reply.events], sorted(reply.tasks.items()), waiting(reply),
+                 [(row.agent, row.state) for row in reply.agents],
+                 [row.resource for row in reply.leases]])
+
+
+@contextlib.contextmanager
+def watched_keys() -> Iterator[Callable[[float], str]]:
+    """Gives what waits so many seconds for a key (empty: none came). Without a terminal to type at
+    it waits only."""
+    if not sys.stdin.isatty():
+        def none(seconds: float) -> str:
+            time.sleep(seconds)
+            return ""
+
+        yield none
+        return
+    number = sys.stdin.fileno()
+    before = termios.tcgetattr(number)
+    try:
+        tty.setcbreak(number)
+        yield lambda seconds: (os.read(number, 1).decode("latin-1")
+                               if select.select([number], [], [], seconds)[0] else "")
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+def waiting(reply: rq.StatusReply) -> set[str]:
+    """What waits for a person, by name: reviews, requests, silent agents, messages."""
+    return {*(row.review for row in reply.reviews), *(row.request for row in reply.requests),
+            *(f"{row.agent} is silent" for row in reply.agents if row.state == "stale"),
+            *(f"message {n}" for n in range(1, reply.messages + 1))}
 
 
 def dashboard(reply: rq.StatusReply, width: int | None, height: int | None) -> Text:

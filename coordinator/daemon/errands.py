@@ -1,4 +1,5 @@
-"""What the daemon does for steps of its own: deliveries to webhooks, proposals that were kept.
+"""What the daemon does for steps of its own: deliveries to webhooks, proposals that were kept,
+what the person on this machine is told.
 
 Owns that they run; when each is due, and what becomes of it, stands in the database.
 """
@@ -6,6 +7,7 @@ Owns that they run; when each is due, and what becomes of it, stands in the data
 from __future__ import annotations
 
 from coordinator.daemon.kept_proposals import KeptProposals
+from coordinator.daemon.notifications import Notifications
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.webhooks import Webhooks
 from coordinator.service.core import Service
@@ -16,12 +18,17 @@ class Errands:
 
     def __init__(self, router: RequestRouter, service: Service) -> None:
         self._webhooks = Webhooks(router.engine, service, router.look)
+        self._notifications = Notifications(service, router.look)
         self._proposals = KeptProposals(router.engine, service, router.verdicts, router.look)
         if self._webhooks.wanted:
             self._webhooks.begin()
             router.subscribe(self._webhooks.events_came)
+        if self._notifications.wanted:
+            self._notifications.begin()
+            router.subscribe(self._notifications.events_came)
 
     def tend(self) -> None:
         """Once a second: do what is due."""
         self._webhooks.tend()
+        self._notifications.tend()
         self._proposals.tend()

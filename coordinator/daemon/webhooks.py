@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from coordinator.daemon import for_people
 from coordinator.daemon.loop_engine import LoopEngine
 from coordinator.resources import program_version
 from coordinator.service import steps
@@ -27,11 +28,6 @@ from coordinator.store.rows import BlockedStepRow, LogRow
 from coordinator.words.refusals import Refusal
 
 log = logging.getLogger("coord.webhooks")
-#: Events that wait for a person: what an address is told of that names no kinds.
-FOR_PEOPLE = frozenset({"review_opened", "candidate_judged", "step_moved", "change_moved",
-                        "task_changed", "unlock_asked", "set_aside"})
-#: States that are told of, where an event of these kinds has one.
-_STATES = {"step_moved": "dead", "change_moved": "dead", "task_changed": "dead"}
 #: Events that one transaction notes, and deliveries that one round makes.
 AT_ONCE = 100
 
@@ -138,13 +134,7 @@ def _body(content: str, view: View) -> bytes | None:
 def _wanted(row: LogRow, kinds: list[str]) -> bool:
     if kinds:
         return row.kind in kinds or "*" in kinds
-    if row.kind not in FOR_PEOPLE:
-        return False
-    data = msgspec.json.decode(row.data)
-    if row.kind == "candidate_judged":
-        return bool(data.get("remedy") == "person")
-    state = _STATES.get(row.kind)
-    return state is None or data.get("state") == state
+    return for_people.waits(row)
 
 
 def _of_webhook(view: View, row: LogRow) -> bool:

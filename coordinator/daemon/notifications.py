@@ -1,0 +1,162 @@
+"""Telling the person on this machine what waits for them: by the desktop, and by a command.
+
+Owns when it is told, and how much of it: what comes together is told in one go, and never more
+often than `notify.every_s` and `notify.per_hour_max` allow. Nothing waits for it: each telling is a
+thread of its own, one at a time, with a limit in time, and what goes wrong there is logged and
+forgotten. (What has to arrive is a webhook's, which is tried again.)
+"""
+
+from __future__ import annotations
+
+import html
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coordinator.daemon import for_people
+from coordinator.service.core import Service
+from coordinator.service.views.story import event_reply, sentence
+from coordinator.store.ledger import View
+from coordinator.store.rows import LogRow
+from coordinator.words.refusals import Refusal
+
+log = logging.getLogger("coord.notifications")
+#: How long a program may take to tell it (seconds).
+TOLD_S = 10.0
+#: Events that are looked at in one second, and kept until they are told; the oldest are dropped.
+LOOKED_AT, KEPT_MAX = 500, 50
+#: Of several that are told in one go, so many sentences; each is cut to so many characters.
+SENTENCES, SENTENCE_CHARS = 3, 200
+HOUR_S = 3600.0
+#: What is not handed to the command: it is no agent.
+_SECRET = ("COORD_AGENT_TOKEN", "COORD_AGENT")
+
+
+class Notifications:
+    """One per daemon; used from the loop's thread only.
+
+    Args:
+        look: runs a reading of the committed state; a `Refusal` is a value.
+    """
+
+    def __init__(self, service: Service, look: Callable[[Callable[[View], Any]], Any]) -> None:
+        self._service, self._look = service, look
+        self._settings = service.settings.notify
+        self._desktop = desktop() if self._settings.desktop else None
+        self._at: int | None = None
+        self._came = False
+        self._left: deque[LogRow] = deque(maxlen=KEPT_MAX)
+        self._told_at: deque[float] = deque()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is any way to tell it."""
+        return self._desktop is not None or bool(self._settings.command.strip())
+
+    def begin(self) -> None:
+        """From now on."""
+        found = self._look(lambda view: int((view.row("event_last") or (0,))[0]))
+        self._at = found if isinstance(found, int) else None
+
+    def events_came(self) -> None:
+        """After a commit: look at what it brought with the next second."""
+        self._came = True
+
+    def tend(self) -> None:
+        """Once a second: tell what has come, if it may be told."""
+        if self._came and self._at is not None:
+            self._take()
+        if not self._left or (self._thread is not None and self._thread.is_alive()):
+            return
+        now = time.monotonic()
+        while self._told_at and now - self._told_at[0] >= HOUR_S:
+            self._told_at.popleft()
+        if self._told_at and now - self._told_at[-1] < self._settings.every_s:
+            return
+        if len(self._told_at) >= self._settings.per_hour_max:
+            return
+        rows = list(self._left)
+        self._left.clear()
+        self._told_at.append(now)
+        self._thread = threading.Thread(target=self._tell, args=(rows,), name="notify", daemon=True)
+        self._thread.start()
+
+    def _take(self) -> None:
+        self._came = False
+        rows = self._look(lambda view: (
+            view.rows("events_after", self._at, None, None, None, None, LOOKED_AT),
+            int((view.row("event_last") or (0,))[0])))
+        if isinstance(rows, Refusal):
+            return
+        for raw in rows[0]:
+            row = LogRow(*raw)
+            if row.kind in for_people.AT_ONCE and for_people.waits(row):
+                self._left.append(row)
+            self._at = row.seq
+        self._came = self._at is not None and self._at < rows[1]
+
+    # ------------------------------------------------------------ in a thread
+
+    def _tell(self, rows: Sequence[LogRow]) -> None:
+        try:
+            name = Path(self._service.root).name
+            title = f"coord: {len(rows)} things wait in {name}" if len(rows) > 1 else (
+                f"coord: {name}")
+            said = [sentence(row, stamp=False)[:SENTENCE_CHARS] for row in rows[-SENTENCES:]]
+            if len(rows) > SENTENCES:
+                said.append(f"… and {len(rows) - SENTENCES} more")
+            if self._desktop is not None:
+                _run(self._desktop(title, "\n".join(said)), self._service.root)
+            if self._settings.command.strip():
+                body = {"repository": self._service.root, "title": title, "text": "\n".join(said),
+                        "events": [msgspec.to_builtins(event_reply(row)) for row in rows]}
+                _run(["sh", "-c", self._settings.command], self._service.root,
+                     msgspec.json.encode(body))
+        except Exception:
+            log.exception("what waits could not be told")
+
+
+def desktop() -> Callable[[str, str], list[str]] | None:
+    """How this machine's desktop is told (title, text); None: it has none."""
+    if sys.platform == "darwin" and shutil.which("osascript"):
+        script = ["-e", "on run argv", "-e",
+                  "display notification (item 2 of argv) with title (item 1 of argv)", "-e",
+                  "end run"]
+        return lambda title, text: ["osascript", *script, title, text]
+    if (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) and (
+            shutil.which("notify-send")):
+        return lambda title, text: ["notify-send", "--app-name=coord", "--", title,
+                                    html.escape(text, quote=False)]
+    return None
+
+
+def _run(words: list[str], root: str, given: bytes = b"") -> None:
+    """Run it in a session of its own, and end all of it when it takes too long."""
+    env = {name: value for name, value in os.environ.items() if name not in _SECRET}
+    process = subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        cwd=root, env=env, start_new_session=True,
+    )
+    try:
+        with suppress(BrokenPipeError):
+            process.communicate(given, timeout=TOLD_S)
+        if process.returncode:
+            log.warning("%s ended with exit code %d", words[0], process.returncode)
+    except subprocess.TimeoutExpired:
+        log.warning("%s took longer than %d s and was ended", words[0], TOLD_S)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
