@@ -52,8 +52,8 @@ def status(
 
 
 def _watch(events: int) -> None:
-    """Redraw in place each second until `q` or Ctrl-C. A coordinator that was stopped is not started
-    again: whoever stopped it meant it. If another hand starts it, the watching goes on."""
+    """Redraw in place each second until `q` or Ctrl-C. A coordinator that was stopped is not
+    started again: whoever stopped it meant it. If another hand starts it, the watching goes on."""
     console = out()
     if not console.is_terminal and not sys.stdout.isatty():
         raise Refusal(Code.INVALID, "--watch needs a terminal.", next="`coord status`, or --json.")
@@ -66,7 +66,7 @@ def _watch(events: int) -> None:
                     session._wire.autostart = False
                     waits = waiting(reply)
                     if waited is not None and waits - waited:
-                        sys.stdout.write("\a")
+                        console.bell()
                     waited = waits
                     draw(dashboard(reply, console.size.height), _moved(reply))
                 except Refusal as refusal:
