@@ -369,19 +369,19 @@ def logs(
     for path in found if every else found[-1:]:
         if every:
             say(f"== {path.parent.name}/{path.name}")
-        followed = _log(state, path, raw)
+        followed = log_of(state, path, raw)
         _print(followed, over=not follow)
     while follow:
         newest = run_logs.find(state, name)
         if newest and (not found or newest[-1] != found[-1]):
-            found, followed = newest, _log(state, newest[-1], raw)
+            found, followed = newest, log_of(state, newest[-1], raw)
             say(f"== {newest[-1].parent.name}/{newest[-1].name}")
         if followed is not None:
             _print(followed, over=False)
         time.sleep(FRAME_S)
 
 
-def _log(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:
+def log_of(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:
     """A log, to be read by the rules of the profile that its run was launched with."""
     table = None
     name = runs.profile_of(path)

@@ -9,6 +9,7 @@ import sys
 import typer
 
 from coordinator.cli.app import app, complain, fail, print_json
+from coordinator.cli.opening import opened
 from coordinator.words.refusals import Code, Refusal
 
 #: Where the commands are, and which: each module adds its own to `app` when imported.
@@ -57,6 +58,8 @@ def main(arguments: list[str]) -> int:
     for name in here or COMMANDS:  # all of them, where it is none: for their help
         importlib.import_module(f"coordinator.cli.{name}")
     try:
+        if not arguments and _dashboard():
+            return 0
         done = app(arguments or ["--help"], prog_name="coord", standalone_mode=False)
         return done if isinstance(done, int) else 0
     except Refusal as refusal:
@@ -73,6 +76,16 @@ def main(arguments: list[str]) -> int:
         return 141
     except Exception as bad:
         return _usage(bad)
+
+
+def _dashboard() -> bool:
+    """`coord` alone on a terminal: whether the dashboard was opened there, and closed. Where there
+    is nothing to be seen, that is said, and the commands are listed as anywhere else."""
+    try:
+        return opened("dashboard")
+    except Refusal as refusal:
+        complain(f"coord: {refusal.message}\n")
+        return False
 
 
 def _usage(bad: Exception) -> int:

@@ -57,7 +57,7 @@ def _watch(events: int) -> None:
                     session._wire.autostart = False
                     waits = waiting(reply)
                     if waited is not None and waits - waited:
-                        _ring()
+                        console.bell()
                     waited = waits
                     draw(dashboard(reply, *console.size), _moved(reply))
                 except Refusal as refusal:
@@ -72,13 +72,6 @@ def _watch(events: int) -> None:
         except KeyboardInterrupt:
             pass
     complain("coord: watching ended")
-
-
-def _ring() -> None:
-    """The terminal's bell, past Rich, which keeps what is printed until a line ends."""
-    assert sys.__stdout__ is not None  # it is a terminal
-    sys.__stdout__.write("\a")
-    sys.__stdout__.flush()
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ Owns the texts of these pages (what happened in a review, the keys). Asks nobody
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
@@ -14,7 +15,11 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from coordinator.cli.launch import log_of
 from coordinator.cli.render import in_line, path, printable
+from coordinator.files.state import StateDir
+from coordinator.launch import logs as run_logs
+from coordinator.launch.logs import Follower
 from coordinator.words import requests as rq
 
 KEYS_OF_QUEUE = """\
@@ -38,6 +43,20 @@ q         end
 A verdict on a part leaves the rest open. The task of a review follows
 the verdict on what is left of it in the end."""
 
+KEYS_OF_DASHBOARD = """\
+1 to 6    agents, leases, backlog, reviews, requests, events
+arrows    left, right: the list before, the next one; up, down: a row
+enter     all about what is chosen: its story, a review's difference
+l         the log of the agent that works, or worked, on it
+x         leases: take it from its holder (y: yes); what was changed is kept
+a, d      requests: approve, reject in the holder's place (y: yes)
+k, r      reviews: keep, revert
+u         take the last verdict back
+v         work through all reviews, by file and hunk; q comes back
+q         end"""
+#: Of a log, so many of the last lines are shown.
+LOG_LINES = 1_000
+
 
 class Page(ModalScreen[None]):
     """A text over the whole screen."""
@@ -53,17 +72,51 @@ class Page(ModalScreen[None]):
 
     def __init__(self, title: str, text: Text) -> None:
         super().__init__()
-        self._head, self._text = title, text
+        self._above, self._below = title, text
 
     def compose(self) -> ComposeResult:
         """The text, which can be scrolled."""
         with VerticalScroll():
-            yield Static(Text(f"{self._head}   (q, Esc: back)"), classes="title")
-            yield Static(self._text, id="text")
+            yield Static(Text(f"{self._above}   (q, Esc: back)"), classes="title")
+            yield Static(self._below, id="text")
 
     def action_page(self) -> None:
         """Turn the page."""
         self.query_one(VerticalScroll).scroll_page_down(animate=False)
+
+
+class LogPage(Page):
+    """What the launched agents of a task say and do, as it goes on."""
+
+    def __init__(self, task: str, root: Path) -> None:
+        super().__init__(f"log of {task}", Text("No launched agent has worked on it yet."))
+        self._of_task, self._folder = task, StateDir(root)
+        self._follower: Follower | None = None
+        self._at: Path | None = None
+        self._kept: list[str] = []
+
+    def on_mount(self) -> None:
+        """Read what is there, and then what comes."""
+        self._read()
+        self.set_interval(1.0, self._read)
+
+    def _read(self) -> None:
+        found = run_logs.find(self._folder, self._of_task)
+        if not found:
+            return
+        if self._at != found[-1]:
+            self._at, self._kept = found[-1], []
+            self._follower = log_of(self._folder, found[-1], False)
+        assert self._follower is not None
+        fresh = list(self._follower.shown(over=False))
+        if not fresh:
+            return
+        self._kept = [*self._kept, *map(printable, fresh)][-LOG_LINES:]
+        pane = self.query_one(VerticalScroll)
+        ends = pane.scroll_y >= pane.max_scroll_y
+        self.query_one("#text", Static).update(Text("\n".join(self._kept)))
+        if ends:
+            self.call_after_refresh(pane.scroll_end, animate=False)
 
 
 def story(row: rq.Review, task: rq.Task | None) -> Text:

@@ -156,7 +156,8 @@ class ReviewQueue(App[None]):
         self._say_choice()
 
     def _say(self, text: str) -> None:
-        self.query_one("#said", Static).update(Text(text, no_wrap=True, overflow="ellipsis"))
+        for one in self.query("#said").results(Static):  # none while it is being closed
+            one.update(Text(text, no_wrap=True, overflow="ellipsis"))
 
     def _say_choice(self) -> None:
         row = self.shown
@@ -338,6 +339,8 @@ class ReviewQueue(App[None]):
             found = await asyncio.to_thread(self.session.call, rq.Reviews())
         except Refusal:
             return
+        if not self.query("#reviews"):
+            return  # it is being closed
         names = [row.review for row in found.items]
         if self.shown is None or self.shown.review not in names:
             await self._refresh()

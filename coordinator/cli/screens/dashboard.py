@@ -1,0 +1,408 @@
+"""The dashboard on a terminal: everything that goes on, in lists, and keys that act on what is
+chosen.
+
+Owns the lists and the keys. What is shown is one `requests.Status` (and the backlog) at a time;
+what is done are the operations that the commands use. Whatever takes something from an agent is
+asked for twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import DataTable, Footer, Static
+
+from coordinator.cli import review_pages
+from coordinator.cli.app import client, person
+from coordinator.cli.render import ago, in_line, left, middle, path
+from coordinator.cli.screens.pages import KEYS_OF_DASHBOARD, LogPage, Page
+from coordinator.client.client import Client
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Refusal
+
+R = TypeVar("R")
+#: It is read again so often (seconds).
+EVERY_S = 1.0
+EVENTS, TASKS = 100, 500
+UNDO_MAX = 100
+
+
+class Row(NamedTuple):
+    """A row of a list: what names it, its cells, and what it is about."""
+
+    key: str
+    cells: Sequence[str]
+    about: Any
+
+
+class Pending(NamedTuple):
+    """What is done with the next `y`."""
+
+    said: str
+    request: rq.Request[Any]
+
+
+#: The lists, in the order of their number keys, and their columns. The last column has the rest of
+#: the width; a column that begins with `/` has names that are cut in the middle.
+LISTS: dict[str, tuple[str, ...]] = {
+    "agents": ("agent", "state", "seen", "holds", "doing"),
+    "leases": ("/resource", "holder", "left", "waiting", "for"),
+    "backlog": ("task", "state", "by", "title"),
+    "reviews": ("review", "age", "agent", "what happened"),
+    "requests": ("id", "age", "by", "asks", "/for", "why"),
+    "events": ("at", "event"),
+}
+
+
+class Dashboard(App[str | None]):
+    """All that goes on. Ends with the name of the screen that is to be opened next, or None."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #head, #tabs { height: 1; padding: 0 1; }
+    #said { height: 1; background: $panel; padding: 0 1; }
+    DataTable { height: 1fr; scrollbar-size: 1 1; overflow-x: hidden; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(str(n), f"list('{name}')", name, show=False)
+          for n, name in enumerate(LISTS, 1)),
+        Binding("right", "step(1)", "list", show=False, priority=True),
+        Binding("left", "step(-1)", "list", show=False, priority=True),
+        Binding("enter", "open", "show", priority=True),
+        Binding("l", "log", "log"),
+        Binding("x", "release", "release"),
+        Binding("a", "answer('approve')", "approve"),
+        Binding("d", "answer('reject')", "reject"),
+        Binding("k", "decide('keep')", "keep"),
+        Binding("r", "decide('revert')", "revert"),
+        Binding("u", "undo", "undo"),
+        Binding("v", "queue", "reviews"),
+        Binding("y", "confirm", "yes", show=False),
+        Binding("question_mark", "keys", "keys"),
+        Binding("q", "quit", "end"),
+    ]
+
+    def __init__(self, session: Client) -> None:
+        super().__init__()
+        self.session = session
+        self.status: rq.StatusReply | None = None
+        self.tasks: list[rq.Task] = []
+        self.chosen = "agents"
+        self.rows: list[Row] = []
+        self.pending: Pending | None = None
+        self.decided: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        """How it is, the lists' names, one list, what was said last, the keys."""
+        yield Static(id="head")
+        yield Static(id="tabs")
+        yield DataTable(cursor_type="row", zebra_stripes=False, cell_padding=1)
+        yield Static(id="said")
+        yield Footer(compact=True, show_command_palette=False)
+
+    async def on_mount(self) -> None:
+        """Begin with the agents."""
+        await self._look()
+        self.set_interval(EVERY_S, self._look_again)
+
+    async def on_resize(self) -> None:
+        """The last column has the rest of the width."""
+        self._draw()
+
+    # ------------------------------------------------------------ what is shown
+
+    async def _look_again(self) -> None:
+        if len(self.screen_stack) == 1:
+            await self._look()
+
+    async def _look(self) -> None:
+        found = await self._ask(rq.Status(events=EVENTS))
+        if found is None:
+            return
+        self.session._wire.autostart = False  # whoever stops it means it
+        if self.chosen == "backlog":
+            listed = await self._ask(rq.Tasks(limit=TASKS))
+            self.tasks = listed.items if listed is not None else self.tasks
+        self.status = found
+        self._draw()
+
+    def _draw(self) -> None:
+        status = self.status
+        if status is None or not self.query("#tabs"):
+            return  # it is being closed
+        counts = {"agents": len(status.agents), "leases": len(status.leases),
+                  "backlog": sum(status.tasks.values()), "reviews": len(status.reviews),
+                  "requests": len(status.requests), "events": None}
+        tabs = Text(no_wrap=True, overflow="ellipsis")
+        for n, (name, count) in enumerate(counts.items(), 1):
+            of = "" if count is None else f" {count}"
+            waits = bool(count) and name in ("reviews", "requests")
+            tabs.append(f" {n} {name}{of} ", "reverse" if name == self.chosen else
+                        "bold yellow" if waits else "")
+        self.query_one("#tabs", Static).update(tabs)
+        states = ", ".join(f"{n} {state}" for state, n in sorted(status.tasks.items()) if n)
+        head = Text(middle(path(status.root), max(20, self.size.width // 2)), "bold",
+                    no_wrap=True, overflow="ellipsis")
+        head.append(f"  {states}" if states else "  no task", "dim")
+        for warning in list(status.health.get("warnings", []))[:1]:
+            head.append(f"  warning: {in_line(str(warning))}", "yellow")
+        self.query_one("#head", Static).update(head)
+        at = self._row()
+        self.rows = _ROWS[self.chosen](self)
+        self._fill(at)
+
+    def _fill(self, at: Row | None) -> None:
+        table = self.query_one(DataTable)
+        line, scroll = table.cursor_row, table.scroll_y
+        heads = LISTS[self.chosen]
+        table.clear(columns=True)
+        wide = [max([len(head.lstrip("/")), *(len(row.cells[n]) for row in self.rows)])
+                for n, head in enumerate(heads)]
+        most = max(10, (self.size.width - 2) * 2 // 5)
+        wide = [min(w, most if head.startswith("/") else 24)
+                for w, head in zip(wide, heads, strict=True)]
+        wide[-1] = max(8, self.size.width - 1 - sum(w + 2 for w in wide[:-1]) - 2)
+        for head, w in zip(heads, wide, strict=True):
+            table.add_column(head.lstrip("/"), width=w)
+        for row in self.rows:
+            cells = [Text(middle(cell, w) if head.startswith("/") else cell, no_wrap=True,
+                          overflow="ellipsis")
+                     for cell, w, head in zip(row.cells, wide, heads, strict=True)]
+            table.add_row(*cells)
+        keys = [row.key for row in self.rows]
+        if self.rows:
+            line = keys.index(at.key) if at is not None and at.key in keys else line
+            table.move_cursor(row=min(line, len(keys) - 1), animate=False)
+            table.scroll_to(y=scroll, animate=False)
+
+    def _row(self) -> Row | None:
+        """What is chosen."""
+        table = self.query_one(DataTable)
+        at = table.cursor_row
+        return self.rows[at] if table.row_count and 0 <= at < len(self.rows) else None
+
+    def _say(self, text: str) -> None:
+        for one in self.query("#said").results(Static):  # none while it is being closed
+            one.update(Text(text, no_wrap=True, overflow="ellipsis"))
+
+    # ------------------------------------------------------------ choosing
+
+    async def action_list(self, name: str) -> None:
+        """Another list."""
+        self.chosen, self.rows, self.pending = name, [], None
+        self.query_one(DataTable).clear(columns=True)
+        self._say("")
+        await self._look()
+
+    async def action_step(self, by: int) -> None:
+        """The next list, or the one before."""
+        names = list(LISTS)
+        await self.action_list(names[(names.index(self.chosen) + by) % len(names)])
+
+    # ------------------------------------------------------------ showing
+
+    async def action_open(self) -> None:
+        """All about what is chosen: a review's difference, or the story in sentences."""
+        row = self._row()
+        if row is None:
+            return
+        if isinstance(row.about, rq.Review):
+            whole = await self._ask(rq.ReviewShow(review=row.about.review))
+            if whole is not None:
+                lines = review_pages.page(whole, beside=None)
+                await self.push_screen(Page(whole.review, Text("\n").join(lines)))
+            return
+        subject = _subject(row.about)
+        if subject is None:
+            await self.push_screen(Page("event", Text("\n".join(row.cells))))
+            return
+        told = await self._ask(rq.Explain(subject=subject))
+        if told is not None:
+            text = Text("\n".join(in_line(line) for line in told.sentences))
+            await self.push_screen(Page(subject, text))
+
+    async def action_log(self) -> None:
+        """What the launched agent of the chosen task, agent or lease says and does."""
+        row = self._row()
+        task = _task(row.about) if row is not None else None
+        if task is None:
+            self._say("No task belongs to that, and so no log.")
+            return
+        await self.push_screen(LogPage(task, self.session.root))
+
+    async def action_keys(self) -> None:
+        """All keys."""
+        await self.push_screen(Page("keys", Text(KEYS_OF_DASHBOARD)))
+
+    def action_queue(self) -> None:
+        """Work through the reviews, and come back."""
+        self.exit("review_queue")
+
+    # ------------------------------------------------------------ acting
+
+    def action_release(self) -> None:
+        """Take a lease from its holder, as a person; asked for twice."""
+        row = self._row()
+        if row is None or not isinstance(row.about, rq.Lease):
+            self._say("Choose a lease (2) to release it.")
+            return
+        lease = row.about
+        self.pending = Pending("released", rq.Release(
+            agent=person(), resources=[lease.resource], force=True))
+        self._say(f"Take {path(lease.resource)} from {lease.locked_by}? Its changes so far are kept"
+                  " for a review. y: yes")
+
+    def action_answer(self, verdict: rq.UnlockVerdict) -> None:
+        """Answer a request in its holder's place; asked for twice."""
+        row = self._row()
+        if row is None or not isinstance(row.about, rq.Unlock):
+            self._say("Choose a request (5) to answer it.")
+            return
+        one = row.about
+        self.pending = Pending(verdict, rq.RequestAnswer(
+            agent=person(), request=one.request, verdict=verdict, force=True))
+        self._say(f"{verdict.capitalize()} {one.request} in the place of {one.holder}? y: yes")
+
+    async def action_confirm(self) -> None:
+        """Do what was asked about."""
+        pending, self.pending = self.pending, None
+        if pending is None:
+            return
+        done = await self._ask(pending.request)
+        if done is not None:
+            await self._look()
+            self._say(f"{pending.said}. {in_line(getattr(done, 'message', ''))}".strip())
+
+    async def action_decide(self, verdict: rq.Verdict) -> None:
+        """A verdict on the chosen review."""
+        row = self._row()
+        if row is None or not isinstance(row.about, rq.Review):
+            self._say("Choose a review (4) to decide on it; v opens them all.")
+            return
+        done = await self._ask(rq.ReviewDecide(review=row.about.review, verdict=verdict,
+                                               by=person()))
+        if done is not None:
+            self.decided = [*self.decided, done.review][-UNDO_MAX:]
+            await self._look()
+            self._say(f"{done.review} {done.state}  (u takes it back)")
+
+    async def action_undo(self) -> None:
+        """Take the last verdict of this screen back."""
+        if not self.decided:
+            self._say("No verdict was given here that could be taken back.")
+            return
+        done = await self._ask(rq.ReviewUndo(review=self.decided[-1], by=person()))
+        if done is not None:
+            self.decided.pop()
+            await self._look()
+            self._say(f"{done.review} is open again")
+
+    def on_key(self, event: Any) -> None:
+        """Any other key is a no."""
+        if self.pending is not None and event.key not in ("y", "x", "a", "d"):
+            self.pending = None
+            self._say("Nothing was done.")
+
+    async def _ask(self, request: rq.Request[R]) -> R | None:
+        """The answer; None: it was refused, and that is said."""
+        try:
+            return await asyncio.to_thread(self.session.call, request)
+        except Refusal as refusal:
+            self._say(f"{in_line(refusal.message)} {in_line(refusal.next)}")
+            return None
+
+
+# ------------------------------------------------------------ the rows of each list
+
+
+def _agents(app: Dashboard) -> list[Row]:
+    status = app.status
+    assert status is not None
+    now = from_iso(status.at)
+    busy = sorted(status.agents, key=lambda a: (a.state != "active", not a.tasks, not a.leases))
+    return [Row(a.agent, [a.agent, a.state, ago(a.seen_at, now), str(a.leases), in_line(
+        "waits for " + ", ".join(a.waiting_for) if a.waiting_for
+        else " ".join(p for p in (", ".join(a.tasks), a.progress) if p))], a) for a in busy]
+
+
+def _leases(app: Dashboard) -> list[Row]:
+    status = app.status
+    assert status is not None
+    now = from_iso(status.at)
+    waits: dict[str, list[str]] = {}
+    for waiter in status.waiters:
+        for name in waiter.resources:
+            waits.setdefault(name, []).append(waiter.agent)
+    ranked = sorted(status.leases, key=lambda x: (x.resource not in waits, x.expires_at))
+    return [Row(str(x.fencing_token), [
+        path(x.resource), x.locked_by, left(x.expires_at, now),
+        ", ".join(waits.get(x.resource, [])),
+        in_line(" ".join(p for p in (x.task or "", x.description) if p))], x) for x in ranked]
+
+
+def _backlog(app: Dashboard) -> list[Row]:
+    order = ("claimed", "review", "failed", "dead", "ready", "pending", "blocked")
+    ranked = sorted(app.tasks, key=lambda t: order.index(t.state) if t.state in order else 99)
+    return [Row(t.task, [t.task, t.state, t.claimed_by or "", in_line(t.title)], t)
+            for t in ranked]
+
+
+def _reviews(app: Dashboard) -> list[Row]:
+    status = app.status
+    assert status is not None
+    now = from_iso(status.at)
+    return [Row(r.review, [r.review, ago(r.opened_at, now), r.agent or "", in_line(r.summary)], r)
+            for r in status.reviews]
+
+
+def _requests(app: Dashboard) -> list[Row]:
+    status = app.status
+    assert status is not None
+    now = from_iso(status.at)
+    return [Row(u.request, [u.request, ago(u.requested_at, now), u.requested_by, u.holder,
+                            path(u.resource), in_line(u.reason)], u) for u in status.requests]
+
+
+def _events(app: Dashboard) -> list[Row]:
+    status = app.status
+    assert status is not None
+    return [Row(str(e.seq), [e.at[11:19], in_line(e.text)], e) for e in reversed(status.events)]
+
+
+_ROWS: dict[str, Callable[[Dashboard], list[Row]]] = {
+    "agents": _agents, "leases": _leases, "backlog": _backlog, "reviews": _reviews,
+    "requests": _requests, "events": _events,
+}
+
+
+def _subject(about: Any) -> str | None:
+    """What `requests.Explain` is asked about it."""
+    for kind, field in ((rq.AgentRow, "agent"), (rq.Lease, "resource"), (rq.Task, "task"),
+                        (rq.Unlock, "request")):
+        if isinstance(about, kind):
+            return str(getattr(about, field))
+    return None
+
+
+def _task(about: Any) -> str | None:
+    """The task that it belongs to."""
+    if isinstance(about, rq.AgentRow):
+        return about.tasks[0] if about.tasks else None
+    found = getattr(about, "task", None)
+    return str(found) if found else None
+
+
+def run() -> None:
+    """Open the dashboard, until it is closed; the queue of reviews from it, and back."""
+    from coordinator.cli.screens.review_queue import ReviewQueue
+
+    with client() as session:
+        session.call(rq.Status(events=1))  # refused in words, before the screen is taken
+        while Dashboard(session).run() == "review_queue":
+            ReviewQueue(session).run()

@@ -1,0 +1,159 @@
+"""The dashboard at 80x24, before a real coordinator: what is shown, and what its keys do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from coordinator.cli.screens.dashboard import Dashboard
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.terminal import Terminal, at_a_terminal
+from tests.waiting import until
+
+Keys = Callable[[Pilot[str | None], Dashboard], Awaitable[None]]
+DEEP = "src/main/java/org/example/boot/autoconfigure/jdbc/DataSourceProperties.java"
+
+
+@pytest.fixture
+def busy(repo: Repo) -> Iterator[Repo]:
+    """Agents, a deep lease that somebody waits for, a request, tasks, a review."""
+    boss = repo.client()
+    boss.call(rq.TaskAdd(title="Make it faster", resources=["fast.py"]))
+    boss.call(rq.TaskAdd(title="Make it slower", resources=["slow.py"]))
+    repo.client("worker").claim()
+    (repo.root / "half.py").write_text("one\n")
+    left = repo.client("left")
+    left.acquire("half.py")
+    (repo.root / "half.py").write_text("two\n")
+    left.call(rq.Leave(agent="left", clean=False, log_tail="said last\n"))
+    repo.client("holder").acquire(DEEP, description="the data source")
+    repo.client("asker").call(rq.RequestFile(agent="asker", resource=DEEP, reason="I need it"))
+    yield repo
+
+
+def looked(repo: Repo, keys: Keys, size: tuple[int, int] = (80, 24)) -> None:
+    """Have the screen open, and these keys pressed."""
+    async def all_of_it() -> None:
+        with repo.client() as session:
+            app = Dashboard(session)
+            async with app.run_test(size=size) as pilot:
+                await pilot.pause()
+                await keys(pilot, app)
+
+    asyncio.run(all_of_it())
+
+
+async def press(pilot: Pilot[str | None], *keys: str) -> None:
+    for key in keys:
+        await pilot.press(key)
+        await pilot.pause()
+
+
+def said(app: Dashboard) -> str:
+    return str(app.query_one("#said", Static).render())
+
+
+def drawn(app: Dashboard) -> list[str]:
+    return ["".join(segment.text for segment in strip).rstrip()
+            for strip in app.screen._compositor.render_strips(app.screen.size)]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 20), (120, 40)])
+def test_each_list_fits_and_keeps_ids_and_file_names(busy: Repo, size: tuple[int, int]) -> None:
+    async def keys(pilot: Pilot[str | None], app: Dashboard) -> None:
+        for key, words in (("1", ["worker", "active", "T-1"]), ("2", ["Properties.java", "holder", "asker"]),
+                           ("3", ["T-1", "claimed", "T-2", "ready"]), ("4", ["R-1", "left"]),
+                           ("5", ["U-1", "asker", "holder"]), ("6", ["R-1 was opened"])):
+            await press(pilot, key)
+            lines = drawn(app)
+            assert len(lines) == size[1] and all(len(line) <= size[0] for line in lines)
+            text = "\n".join(lines)
+            assert all(word in text for word in words), (key, text)
+        await press(pilot, "right")
+        assert app.chosen == "agents"
+
+    looked(busy, keys, size)
+
+
+def test_a_lease_is_taken_only_after_a_yes(busy: Repo) -> None:
+    async def keys(pilot: Pilot[str | None], app: Dashboard) -> None:
+        await press(pilot, "x")
+        assert "Choose a lease" in said(app)
+        await press(pilot, "2")
+        assert app.rows[0].about.locked_by == "holder", "what somebody waits for comes first"
+        await press(pilot, "x")
+        assert "from holder?" in said(app)
+        await press(pilot, "n", "y")
+        assert "holder" in {one.locked_by for one in busy.client().call(rq.Locks()).items}
+        await press(pilot, "x", "y")
+        assert "released" in said(app)
+        until(lambda: "holder" not in {one.locked_by for one in busy.client().call(rq.Locks()).items})
+
+    looked(busy, keys)
+
+
+def test_a_request_is_answered(busy: Repo) -> None:
+    async def keys(pilot: Pilot[str | None], app: Dashboard) -> None:
+        await press(pilot, "5", "a", "y")
+        assert "approve" in said(app)
+        (lease,) = [one for one in busy.client().call(rq.Locks()).items if one.resource == DEEP]
+        assert lease.locked_by == "asker"
+
+    looked(busy, keys)
+
+
+def test_a_review_is_read_decided_and_taken_back(busy: Repo) -> None:
+    async def keys(pilot: Pilot[str | None], app: Dashboard) -> None:
+        await press(pilot, "4", "enter")
+        assert "+two" in "\n".join(drawn(app))
+        await press(pilot, "q", "r")
+        assert (busy.root / "half.py").read_text() == "one\n" and "R-1 reverted" in said(app)
+        await press(pilot, "u")
+        assert (busy.root / "half.py").read_text() == "two\n"
+
+    looked(busy, keys)
+
+
+def test_the_log_of_an_agent_is_followed(busy: Repo) -> None:
+    run = busy.root / ".coord/runs/run-1"
+    run.mkdir(parents=True)
+    (run / "T-1-1.log").write_text("I begin\nI read \x1b[31mred\n")
+
+    async def keys(pilot: Pilot[str | None], app: Dashboard) -> None:
+        await press(pilot, "3", "l")
+        assert "I begin" in "\n".join(drawn(app)) and "I read \\x1b[31mred" in "\n".join(drawn(app))
+        with (run / "T-1-1.log").open("a") as file:
+            file.write("I go on\n")
+        for _ in range(200):
+            await pilot.pause(0.05)
+            if "I go on" in "\n".join(drawn(app)):
+                break
+        assert "I go on" in "\n".join(drawn(app))
+        await press(pilot, "q", "1", "enter")
+        assert "worker registered" in "\n".join(drawn(app))
+
+    looked(busy, keys)
+
+
+def test_coord_alone_opens_it_on_a_terminal_and_helps_anywhere_else(busy: Repo) -> None:
+    with Terminal(busy.root) as terminal:
+        until(lambda: "worker" in terminal.shown and "\x1b[?1049h" in terminal.shown)
+        terminal.types("v")
+        until(lambda: "verdict on" in terminal.shown)
+        terminal.types("q")
+        until(lambda: terminal.shown.count("\x1b[?1049h") >= 3)
+        terminal.types("q")
+        assert terminal.process.wait(20) == 0
+    assert "Usage" in busy.coord().stdout
+    code, shown = at_a_terminal(busy.root, env={"TERM": "dumb"})
+    assert code == 0 and "Usage" in shown
+
+
+def test_where_nothing_is_prepared_it_says_so_and_helps(busy: Repo, tmp_path_factory: pytest.TempPathFactory) -> None:
+    code, shown = at_a_terminal(tmp_path_factory.mktemp("bare"))
+    assert code == 0 and "is not prepared" in shown and "Usage" in shown and "Traceback" not in shown
