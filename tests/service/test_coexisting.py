@@ -243,6 +243,18 @@ def test_readers_do_not_share_with_writers(world: World) -> None:
     assert answer(world, "ann", "U-1", "coexist").granted
 
 
+def test_who_reads_more_than_is_shared_gives_that_back_first(world: World) -> None:
+    """It would be a reader of what another writes, and only a part of that is agreed."""
+    world.write("d/a.py", TWO)
+    world.acquire("ann", "d/a.py::f", mode="shared")
+    world.acquire("bob", "d/", mode="shared")
+    made = world.ask(rq.RequestFile(agent="bob", resource="d/a.py", reason="me too", holder="ann"))
+    refusal = world.refused(rq.RequestAnswer(agent="ann", request=made.request, verdict="coexist"))
+    assert refusal.code is Code.BAD_TRANSITION and "bob also holds d/ to read" in refusal.message
+    world.ask(rq.Release(agent="bob", resources=["d/"]))
+    assert answer(world, "ann", made.request, "coexist").granted
+
+
 def test_a_directory_is_shared_as_a_whole(world: World, ann: Session, bob: Session) -> None:
     world.write("d/a.txt", "one\n")
     world.acquire(ann.name, "d/")

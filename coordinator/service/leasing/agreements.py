@@ -59,8 +59,13 @@ def entry(
                       asked_at=waiter.asked_at, acquisition=row.request_id, agreed=name)
     shared = {lease.fencing_token for lease in leases}
     others = [one for one in obstacles.leases if one.fencing_token not in shared]
-    others += [one for lease in leases for one in _beside(tx, lease, name)
-               if one.locked_by != row.requested_by]
+    beside = [one for lease in leases for one in _beside(tx, lease, name)]
+    own = [one for one in beside
+           if one.locked_by == row.requested_by and not _is(one, asked)]  # (that one is replaced)
+    if own:
+        raise _cannot(row, f"{row.requested_by} also holds {shown(own[0].file_path)} to read, "
+                      "which nobody else may write meanwhile; it gives that back first")
+    others += [one for one in beside if one.locked_by != row.requested_by]
     if others:
         who = listed(sorted({one.locked_by for one in others}))
         raise _cannot(row, f"{who} holds a part of it, too, and has not agreed")
@@ -173,6 +178,10 @@ def _cannot(row: UnlockRow, why: str, instead: str = "approve") -> Refusal:
         f"{why}. {row.request_id} stays open, and nothing was changed.",
         next=f"`coord request {instead} {row.request_id}`, or reject it with a reason.",
     )
+
+
+def _is(row: LeaseRow, asked: Resource) -> bool:
+    return (row.kind, row.scope, row.file_path) == (asked.kind, asked.scope, asked.name)
 
 
 def _resource(row: LeaseRow) -> Resource:
