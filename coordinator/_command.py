@@ -87,7 +87,8 @@ def said(words: "list[str]", key: bytes) -> bytes:
     fields = [
         stamp().encode(), system.getcwdb(), setting(b"COORD_AGENT"),
         program if program and not on_path() else b"", b"%d" % width() if width() else b"",
-        b"1" if colour() else b"", b"%d" % system.getpid(), user, key,
+        b"1" if colour() else b"", b"1" if system.isatty(1) else b"", b"%d" % system.getpid(),
+        user, key,
     ]
     return b"\0".join(fields + [word.encode("utf-8", "surrogateescape") for word in words])
 

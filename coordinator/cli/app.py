@@ -63,6 +63,11 @@ def coord(
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the API's own reply.")]
+Short = Annotated[
+    bool, typer.Option("--short", help="JSON in one line, of what a caller acts on.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the names only, one a line.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="At most so many.")]
 AgentName = Annotated[
     str | None, typer.Option("--agent", "-a", help="Whom you act for (default: $COORD_AGENT).")
 ]
@@ -192,6 +197,7 @@ def here() -> Shell:
         program=program if program and not shutil.which("coord") else None,
         colour=(sys.stdout.isatty() and not os.environ.get("NO_COLOR")
                 and os.environ.get("TERM", "") not in ("", "dumb")),
+        terminal=sys.stdout.isatty(),
     )
 
 

@@ -12,8 +12,8 @@ import msgspec
 import typer
 
 from coordinator.cli.app import app, ask, complain, say
-from coordinator.cli.render import in_line
 from coordinator.client.locating import locate_root
+from coordinator.commands.lists import in_line
 from coordinator.files.state import StateDir
 from coordinator.launch import door, following
 from coordinator.launch.following import Following, Launched, Shown

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from coordinator.cli.app import AsJson, complain, print_json, say
-from coordinator.cli.render import in_line
+from coordinator.commands.lists import in_line
 from coordinator.simulation.driver import Asked, Result, run
 from coordinator.simulation.plan_making import DISCOVERED_SHARE
 

@@ -1,5 +1,5 @@
 """What is made from the program's own definition, for those who do without the program: the table
-of options (`coordinator/commands/table.py`), and the help of each command
+of options (`coordinator/commands/options.json`), and the help of each command
 (`coordinator/commands/help.txt`). Written by `make docs`, checked in CI.
 """
 
@@ -9,9 +9,9 @@ import contextlib
 import importlib
 import inspect
 import io
+import json
 import os
 from collections.abc import Iterator
-from pprint import pformat
 from typing import Any, get_type_hints
 from unittest.mock import patch
 
@@ -21,10 +21,9 @@ from coordinator.cli import app, main
 from coordinator.commands.listing import COMMANDS
 
 #: Options that need the program itself: it goes on printing.
-PROGRAMS_OWN = {"events": {"follow"}, "status": {"watch"}}
+PROGRAMS_OWN = {"events": {"follow"}, "status": {"watch"}, "review show": {"side_by_side"}}
 #: Signs in a line of help.
 HELP_COLUMNS = 80
-_MADE = "Made by `make docs` from the program's own definition; do not edit."
 
 
 def program() -> Any:
@@ -48,20 +47,17 @@ def leaves(group: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def table() -> str:
-    """The options of the commands that need no terminal, as a module."""
+    """The options of the commands that need no terminal, as JSON: a line each."""
     known = dict(leaves(program()))
-    told = {name: _options(name, known[name]) for name in COMMANDS}
-    return (
-        f'"""Options of the commands that need no terminal.\n\n{_MADE}\n"""\n\n'
-        "from __future__ import annotations\n\nfrom typing import Any\n\n# fmt: off\n"
-        f"TABLE: dict[str, dict[str, Any]] = {pformat(told, width=99, sort_dicts=False)}\n"
-    )
+    told = [f"{json.dumps(name)}: {json.dumps(_options(name, known[name]))}" for name in COMMANDS]
+    return "{\n" + ",\n".join(told) + "\n}\n"
 
 
 def _options(name: str, command: Any) -> dict[str, Any]:
     hints = get_type_hints(command.callback)
     signature = inspect.signature(command.callback)
-    defaults = {one.name: one.default for one in signature.parameters.values()}
+    defaults = {one.name: one.default for one in signature.parameters.values()
+                if hints[one.name] is not typer.Context}
     options: dict[str, tuple[str, str, Any]] = {}
     arguments: list[tuple[str, bool, bool]] = []
     required: list[str] = []
@@ -107,4 +103,4 @@ def _help(root: Any, name: str) -> str:
 
 
 #: Files of the package that are made, below its folder.
-FILES = {"commands/table.py": table, "commands/help.txt": help_texts}
+FILES = {"commands/options.json": table, "commands/help.txt": help_texts}

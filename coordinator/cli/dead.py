@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli.app import AsJson, app, carry_out
+from coordinator.cli.app import AsJson, Limit, Quiet, Short, app, carry_out
 from coordinator.commands import dead_letters as bodies
 
 dead_app = typer.Typer(
@@ -22,6 +22,7 @@ def listing(
     kind: Annotated[
         str | None, typer.Option(help="task, change, call, acquire, propose or webhook.")
     ] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """Tasks, changes of keys and steps that were given up, the newest first."""

@@ -1,8 +1,8 @@
 """How a file's difference looks: unified as `git diff` shows it, or side by side, each line beside
 the one that it became; what changed within a line stands out.
 
-Owns colours and columns. What belongs together is known to `cli/differences.py`. Gives lines of
-text; prints nothing.
+Owns colours and columns. What belongs together is known to `commands/differences.py`. Gives lines
+of text; prints nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
-from coordinator.cli.differences import Hunk, Line, Pair, Span, pairs, spans, split
-from coordinator.cli.render import printable
+from coordinator.commands.differences import Hunk, Line, Pair, Span, pairs, spans, split
+from coordinator.commands.lists import printable
+from coordinator.commands.review_page import hunk_head
 
 TAB = 4
 #: Narrower than this (columns), and two halves could not be read.
@@ -55,8 +56,7 @@ def head_lines(lines: Sequence[str], look: Look = PLAIN) -> list[Text]:
 
 def title(hunk: Hunk, of: int, look: Look = PLAIN) -> Text:
     """Where a hunk is, and by which number it is called where there are several."""
-    number = f" hunk {hunk.number} of {of}" if of > 1 else ""
-    return Text(printable(hunk.at) + number, look.at)
+    return Text(hunk_head(hunk.at, hunk.number, of), look.at)
 
 
 def unified_hunk(hunk: Hunk, look: Look = PLAIN, syntax: Syntax | None = None) -> list[Text]:

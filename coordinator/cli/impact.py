@@ -19,7 +19,7 @@ import typer
 
 from coordinator.cli.app import AsJson, app, complain, print_json, say, width
 from coordinator.cli.regions import placed, text_of
-from coordinator.cli.render import columns
+from coordinator.commands.lists import columns
 from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.words import file_names

@@ -22,9 +22,9 @@ from rich.text import Text
 
 from coordinator import profiles
 from coordinator.cli.app import AsJson, app, complain, out, print_json, say, seconds
-from coordinator.cli.render import bar, in_line, span
 from coordinator.cli.trust import heed
 from coordinator.client.locating import locate_root
+from coordinator.commands.lists import bar, in_line, span
 from coordinator.files.state import StateDir
 from coordinator.launch import logs as run_logs
 from coordinator.launch import runs

@@ -9,6 +9,9 @@ import typer
 from coordinator.cli.app import (
     AgentName,
     AsJson,
+    Limit,
+    Quiet,
+    Short,
     app,
     carry_out,
 )
@@ -65,6 +68,7 @@ def locks(
     resource: Annotated[str | None, typer.Argument(help="Only what overlaps this.")] = None,
     agent: AgentName = None,
     waiting: Annotated[bool, typer.Option("--waiting", help="Only who stands in line.")] = False,
+    limit: Limit = 1000, quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """Who holds what, for how long, and who waits."""

@@ -9,6 +9,8 @@ import typer
 from coordinator.cli.app import (
     AgentName,
     AsJson,
+    Quiet,
+    Short,
     app,
     carry_out,
 )
@@ -50,6 +52,7 @@ def messages(
         str | None, typer.Option("--agent", "-a", help="Only what it said or was told.")
     ] = None,
     limit: Annotated[int, typer.Option(help="At most so many, the newest.")] = 50,
+    quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """What was said, the newest last."""

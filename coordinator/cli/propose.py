@@ -12,16 +12,17 @@ import typer
 from coordinator.cli.app import (
     AgentName,
     AsJson,
+    Quiet,
+    Short,
     agent_or_refuse,
     app,
     ask,
+    carry_out,
     print_json,
     say,
-    width,
 )
-from coordinator.cli.render import ago, columns, span
+from coordinator.commands import agents as bodies
 from coordinator.words import requests as rq
-from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -68,22 +69,12 @@ def propose(
 @app.command("lost-writes")
 def lost_writes(
     agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's.")] = None,
+    quiet: Quiet = False,
+    short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """Work that was thrown away because somebody else had written first."""
-    found = ask(rq.LostWrites(agent=agent))
-    if as_json:
-        print_json(found)
-        return
-    if not found.items:
-        say("No write was lost.")
-        return
-    now = SystemClock().now_ms()
-    rows = [(one.agent, one.resource, str(one.total), str(one.in_a_row), span(one.wasted_s),
-             ago(one.last_at, now)) for one in found.items]
-    heads = ("agent", "resource", "lost", "in a row", "wasted", "last")
-    for line in columns(heads, rows, "=/====", width()):
-        say(line)
+    carry_out(bodies.lost_writes, **locals())
 
 
 def _read(name: str) -> str:

@@ -26,8 +26,8 @@ from coordinator.cli.app import (
     say,
     width,
 )
-from coordinator.cli.render import columns
 from coordinator.client.locating import locate_root
+from coordinator.commands.lists import columns
 from coordinator.files.content import BINARY_PROBE_BYTES
 from coordinator.files.roots import checkout
 from coordinator.words import file_names

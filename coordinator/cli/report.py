@@ -11,9 +11,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from coordinator.cli.app import AsJson, app, ask, out, print_json, say, width
-from coordinator.cli.render import in_line, middle, span
 from coordinator.cli.report_page import page
 from coordinator.client.locating import locate_root
+from coordinator.commands.lists import in_line, middle, span
 from coordinator.files.state import StateDir
 from coordinator.launch import runs
 from coordinator.words import requests as rq

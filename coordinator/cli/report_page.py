@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from coordinator.cli.render import in_line, span
+from coordinator.commands.lists import in_line, span
 from coordinator.words import requests as rq
 
 STYLE = """

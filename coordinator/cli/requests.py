@@ -9,6 +9,9 @@ import typer
 from coordinator.cli.app import (
     AgentName,
     AsJson,
+    Limit,
+    Quiet,
+    Short,
     app,
     carry_out,
 )
@@ -45,6 +48,7 @@ def listing(
     agent: Annotated[
         str | None, typer.Option("--agent", "-a", help="Only what it asks or is asked.")
     ] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """What waits for a holder's answer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,9 @@ import typer
 from coordinator.cli import opening, paging, review_pages
 from coordinator.cli.app import (
     AsJson,
+    Limit,
+    Quiet,
+    Short,
     app,
     as_typed,
     ask,
@@ -24,8 +28,9 @@ from coordinator.cli.app import (
     say,
     width,
 )
-from coordinator.cli.render import in_line, path
+from coordinator.commands import agents
 from coordinator.commands import reviews as bodies
+from coordinator.commands.lists import in_line, path
 from coordinator.files.git import Git
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -60,6 +65,7 @@ def listing(
     state: Annotated[
         str, typer.Option(help=", ".join(STATES))
     ] = "open",
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """What waits for a verdict."""
@@ -72,13 +78,14 @@ def show(
     side_by_side: Annotated[
         bool, typer.Option("--side-by-side", "-y", help="Before and after in two columns.")
     ] = False,
+    short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """One review: what happened, the differences, the agent's last words."""
-    row = ask(rq.ReviewShow(review=review))
-    if as_json:
-        print_json(row)
+    if as_json or short or not (side_by_side or sys.stdout.isatty()):
+        carry_out(bodies.show, **locals())
         return
+    row = ask(rq.ReviewShow(review=review))
     # Two halves need a middle: a pipe has no width, so that of a plain terminal is taken.
     lines = review_pages.page(row, beside=(width() or 80) if side_by_side else None)
     shown = io.StringIO()
@@ -193,15 +200,4 @@ def _told_undone(row: rq.Review) -> None:
 @app.command("sweep")
 def sweep(as_json: AsJson = False) -> None:
     """Tidy now: close what lapsed, flag partial work, serve the line."""
-    done = ask(rq.Sweep())
-    if as_json:
-        print_json(done)
-        return
-    for lease in done.lapsed:
-        say(f"lapsed {lease.resource} ({lease.locked_by})")
-    for name in done.stale:
-        say(f"stale agent {name}")
-    for name in done.reviews:
-        say(f"flagged {name}: `coord review show {name}`")
-    if not (done.lapsed or done.stale or done.reviews):
-        say("Nothing had lapsed.")
+    carry_out(agents.sweep, **locals())

@@ -9,6 +9,9 @@ import typer
 from coordinator.cli.app import (
     AgentName,
     AsJson,
+    Limit,
+    Quiet,
+    Short,
     app,
     carry_out,
 )
@@ -42,6 +45,7 @@ def listing(
         str | None, typer.Argument(help="Only on this task or resource, and below it.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Only signals of this name.")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """Hints with their strength now."""

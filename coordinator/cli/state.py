@@ -14,21 +14,22 @@ import typer
 from coordinator.cli.app import (
     AgentName,
     AsJson,
-    agent_or_refuse,
+    Limit,
+    Quiet,
+    Short,
     app,
-    ask,
+    carry_out,
     client,
     complain,
-    one_of,
-    print_json,
+    here,
     say,
     seconds,
-    width,
+    tell,
 )
-from coordinator.cli.render import ago, columns
 from coordinator.client.owner import ChangeRefused, Owner
+from coordinator.commands import state as bodies
+from coordinator.commands.state import STATES
 from coordinator.words import requests as rq
-from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Code, Refusal
 
 state_app = typer.Typer(
@@ -44,7 +45,6 @@ Token = Annotated[
     int | None, typer.Option("--token", help="Fencing token, where you hold a lease on the key.")
 ]
 ChangeId = Annotated[str, typer.Argument(help="K-3, or 3.", metavar="CHANGE")]
-STATES = ("open", "queued", "given", "done", "refused", "dead", "dropped", "all")
 #: The exit code by which an owner's command says no for good.
 REFUSES = 100
 
@@ -56,11 +56,7 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """The value of a key."""
-    found = ask(rq.StateGet(key=key, version=version))
-    if as_json:
-        print_json(found)
-    else:
-        _say_value(found)
+    carry_out(bodies.get, **locals())
 
 
 @state_app.command("list")
@@ -68,17 +64,11 @@ def listing(
     prefix: Annotated[
         str | None, typer.Argument(help="Only this key and those that continue it.")
     ] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """The keys that have values."""
-    found = ask(rq.StateKeys(prefix=prefix, limit=1000))
-    if as_json:
-        print_json(found)
-        return
-    if not found.items:
-        say("No value is stored.")
-        return
-    _table(found.items)
+    carry_out(bodies.listing, **locals())
 
 
 @state_app.command("put")
@@ -87,8 +77,8 @@ def put(
     as_json: AsJson = False,
 ) -> None:
     """Store a value, if nobody has written since the version that you read."""
-    _written(rq.StatePut(agent=agent_or_refuse(agent), key=key, value=_json(value),
-                         version=version, fencing_token=token), as_json)
+    value = _given(value)
+    carry_out(bodies.put, **locals())
 
 
 @state_app.command("patch")
@@ -97,8 +87,8 @@ def patch(
     as_json: AsJson = False,
 ) -> None:
     """Change some fields of a value: a JSON merge patch, in which null removes a field."""
-    _written(rq.StatePatch(agent=agent_or_refuse(agent), key=key, patch=_json(change),
-                           version=version, fencing_token=token), as_json)
+    change = _given(change)
+    carry_out(bodies.patch, **locals())
 
 
 @state_app.command("delete")
@@ -107,8 +97,7 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete a value; its older versions are kept for a while."""
-    _written(rq.StateDelete(agent=agent_or_refuse(agent), key=key, version=version,
-                            fencing_token=token), as_json)
+    carry_out(bodies.delete, **locals())
 
 
 @state_app.command("history")
@@ -117,11 +106,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """The versions of a key that are kept, the newest first."""
-    found = ask(rq.StateHistory(key=key, limit=limit))
-    if as_json:
-        print_json(found)
-    else:
-        _table(found.items, values=True)
+    carry_out(bodies.history, **locals())
 
 
 @state_app.command("watch")
@@ -145,7 +130,9 @@ def watch(
             if as_json:
                 say(msgspec.json.encode(told.state).decode())
             else:
-                _say_value(told.state)
+                shell = here()
+                bodies.tell_value(shell, told.state)
+                tell(shell)
             sys.stdout.flush()
             if once:
                 return
@@ -159,14 +146,9 @@ def change(
     as_json: AsJson = False,
 ) -> None:
     """Ask the owner of a key for a change; it is applied once, in its turn."""
-    asked = ask(rq.ChangeAdd(agent=agent_or_refuse(agent), key=key, wanted=_json(wanted),
-                             note=note, during=os.environ.get("COORD_CHANGE")))
-    if wait is not None:
-        asked = ask(rq.ChangeShow(change=asked.change, wait_s=seconds(wait) or 0.0))
-    if as_json:
-        print_json(asked)
-    else:
-        say(_line(asked))
+    wanted = _given(wanted)
+    during = os.environ.get("COORD_CHANGE")  # it is asked for while another one is applied
+    carry_out(bodies.change, **locals())
 
 
 @state_app.command("changes")
@@ -175,23 +157,11 @@ def changes(
         str | None, typer.Argument(help="Only of this key and those that continue it.")
     ] = None,
     state: Annotated[str, typer.Option(help=", ".join(STATES))] = "open",
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """Changes that were asked for, in their order."""
-    found = ask(rq.Changes(key=key, state=one_of(state, STATES, f"No change is ever {state!r}"),
-                           limit=1000))
-    if as_json:
-        print_json(found)
-        return
-    if not found.items:
-        say("No change waits to be applied." if state == "open" else "There is none.")
-        return
-    now = SystemClock().now_ms()
-    rows = [(one.change, one.state, one.key, one.asked_by, ago(one.asked_at, now),
-             str(one.attempts), one.why or one.note) for one in found.items]
-    heads = ("id", "state", "key", "asked by", "since", "tries", "note")
-    for line in columns(heads, rows, "==/===~", width()):
-        say(line)
+    carry_out(bodies.changes, **locals())
 
 
 @state_app.command("next")
@@ -201,15 +171,7 @@ def next_(
     as_json: AsJson = False,
 ) -> None:
     """As a key's owner: the next change to apply. (Lease the key before: `coord lock KEY`.)"""
-    given = ask(rq.ChangeNext(agent=agent_or_refuse(agent), key=key, wait_s=seconds(wait) or 0.0))
-    if as_json:
-        print_json(given)
-        return
-    one = given.change
-    say(f"{one.change}  attempt {one.attempts} of {one.attempts_max}, until {one.given_until}")
-    say(f"{one.key} is at version {given.state.version}: {_text(given.state.value)}")
-    say(f"wanted: {_text(one.wanted)}")
-    say(f"  then: coord state done {one.change} VALUE --attempt {one.attempts}")
+    carry_out(bodies.next_, **locals())
 
 
 @state_app.command("done")
@@ -219,12 +181,8 @@ def done(
     as_json: AsJson = False,
 ) -> None:
     """As a key's owner: the change is applied; the value that the key has now."""
-    ended = ask(rq.ChangeDone(agent=agent_or_refuse(agent), change=change, attempt=attempt,
-                              value=_json(value)))
-    if as_json:
-        print_json(ended)
-    else:
-        say(_line(ended))
+    value = _given(value)
+    carry_out(bodies.done, **locals())
 
 
 @state_app.command("fail")
@@ -236,12 +194,7 @@ def fail(
     as_json: AsJson = False,
 ) -> None:
     """As a key's owner: the change could not be applied, or is refused."""
-    ended = ask(rq.ChangeFail(agent=agent_or_refuse(agent), change=change, attempt=attempt,
-                              why=why, refuse=refuse))
-    if as_json:
-        print_json(ended)
-    else:
-        say(_line(ended))
+    carry_out(bodies.fail, **locals())
 
 
 @state_app.command("own")
@@ -319,55 +272,6 @@ def _end(started: subprocess.Popen[bytes]) -> None:
         started.wait()
 
 
-def _json(text: str) -> msgspec.Raw:
-    """JSON that was typed or is read from standard input.
-
-    Raises:
-        Refusal: INVALID.
-    """
-    given = sys.stdin.read() if text == "-" else text
-    try:
-        msgspec.json.decode(given)
-    except (msgspec.DecodeError, RecursionError) as bad:
-        raise Refusal(
-            Code.INVALID, f"{given[:60]!r} is not JSON: {bad}. Nothing was written.",
-            next="Write text in double quotes within single ones: '\"text\"'.",
-        ) from None
-    return msgspec.Raw(given.encode())
-
-
-def _written(request: rq.Request[rq.StateValue], as_json: bool) -> None:
-    made = ask(request)
-    if as_json:
-        print_json(made)
-    else:
-        say(f"{made.key}  version {made.version}" + ("  deleted" if made.deleted else ""))
-
-
-def _say_value(found: rq.StateValue) -> None:
-    """A pipe gets the value alone; a person is told the version, too."""
-    if sys.stdout.isatty():
-        say(f"{found.key}  version {found.version}, written by {found.written_by}")
-    say("(deleted)" if found.deleted else _text(found.value, indent=2))
-
-
-def _text(raw: msgspec.Raw, indent: int = 0) -> str:
-    return msgspec.json.format(bytes(raw), indent=indent or -1).decode()
-
-
-def _table(items: list[rq.StateValue], *, values: bool = False) -> None:
-    now = SystemClock().now_ms()
-    rows = [(one.key, str(one.version), one.written_by or "", ago(one.written_at, now)
-             if one.written_at else "", f"{one.size} bytes",
-             ("(deleted)" if one.deleted else _text(one.value)) if values else "")
-            for one in items]
-    heads = ("key", "version", "by", "since", "size", "value" if values else "")
-    for line in columns(heads, rows, "/====~", width()):
-        say(line)
-
-
-def _line(one: rq.Change) -> str:
-    parts = [one.change, one.state, one.key]
-    if one.version is not None:
-        parts.append(f"version {one.version}")
-    return "  ".join(parts) + (f"  {one.why}" if one.why else "")
+def _given(text: str) -> str:
+    """What was typed, or is read from standard input."""
+    return sys.stdin.read() if text == "-" else text

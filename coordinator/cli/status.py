@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from coordinator.cli.app import AsJson, app, carry_out, client, complain, out
+from coordinator.cli.app import AsJson, Short, app, carry_out, client, complain, out
 from coordinator.commands import dashboard as bodies
 from coordinator.words import requests as rq
 from coordinator.words import texts
@@ -33,6 +33,7 @@ STYLES = {"title": "bold cyan"}
 def status(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Live, once a second.")] = False,
     events: Annotated[int, typer.Option(help="Recent events shown.")] = 8,
+    short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """Agents, leases and who waits, the backlog, reviews, recent events, health."""

@@ -8,9 +8,20 @@ from typing import Annotated
 import msgspec
 import typer
 
-from coordinator.cli.app import AgentName, AsJson, app, ask, carry_out, client, print_json, say
-from coordinator.cli.render import in_line
+from coordinator.cli.app import (
+    AgentName,
+    AsJson,
+    Quiet,
+    Short,
+    app,
+    ask,
+    carry_out,
+    client,
+    print_json,
+    say,
+)
 from coordinator.commands import story as bodies
+from coordinator.commands.lists import in_line
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -28,6 +39,7 @@ def events(
     task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
     resource: Annotated[str | None, typer.Option(help="Only this resource.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only this kind.")] = None,
+    quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """The log. With --json one event a line."""
@@ -92,6 +104,7 @@ def replay(
 def search(
     words: Annotated[list[str], typer.Argument()],
     limit: Annotated[int, typer.Option("--limit", "-n")] = 10,
+    quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """Find sections by words."""

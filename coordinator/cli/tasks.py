@@ -12,6 +12,8 @@ import typer
 from coordinator.cli.app import (
     AgentName,
     AsJson,
+    Quiet,
+    Short,
     app,
     ask,
     carry_out,
@@ -61,6 +63,7 @@ def add(
 def listing(
     state: Annotated[str | None, typer.Option(help="Only this state.")] = None,
     limit: int = 200,
+    quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """The backlog in order of arrival."""
@@ -68,7 +71,8 @@ def listing(
 
 
 @task_app.command("show")
-def show(task: TaskId, as_json: AsJson = False) -> None:
+def show(task: TaskId, short: Short = False,
+    as_json: AsJson = False) -> None:
     """One task, and who holds what it needs."""
     carry_out(bodies.show, **locals())
 

@@ -19,8 +19,8 @@ import typer
 
 from coordinator import profiles, settings
 from coordinator.cli.app import AsJson, agent_around, app, print_json, say
-from coordinator.cli.render import printable
 from coordinator.client.locating import locate_root
+from coordinator.commands.lists import printable
 from coordinator.files import trusted
 from coordinator.git_guard.commit_check import Committer
 from coordinator.words.clock import SystemClock, iso

@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from coordinator.cli.app import AsJson, app, ask, complain, out, person, print_json, say
-from coordinator.cli.render import ago, in_line, printable
+from coordinator.commands.lists import ago, in_line, printable
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import CATALOGUE, Code

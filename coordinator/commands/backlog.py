@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.commands.lists import columns
+from coordinator.commands import forms
 from coordinator.commands.shell import Asking, Shell, ask, seconds
 from coordinator.words import requests as rq
 
@@ -46,11 +46,13 @@ def add(
         shell.say(f"{made.task} {made.state}: {made.title}")
 
 
-def listing(shell: Shell, *, state: str | None, limit: int, as_json: bool) -> Asking:
+def listing(
+    shell: Shell, *, state: str | None, limit: int, quiet: bool, short: bool, as_json: bool
+) -> Asking:
     """The backlog in order of arrival."""
     found = yield from ask(rq.Tasks(state=state, limit=limit))
-    if as_json:
-        shell.json(found)
+    ids = [row.task for row in found.items]
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         return
     if not found.items:
         shell.say("The backlog is empty." if state is None else f"No task is {state}.")
@@ -59,17 +61,14 @@ def listing(shell: Shell, *, state: str | None, limit: int, as_json: bool) -> As
         (row.task, row.state, row.title, row.claimed_by or " ".join(row.resources))
         for row in found.items
     ]
-    for line in columns(("task", "state", "title", "by / resources"), rows, "==~/", shell.width):
-        shell.say(line)
-    if found.next:
-        shell.say(f"… more; `coord task list --limit {limit * 10}`")
+    forms.table(shell, ("task", "state", "title", "by / resources"), "==~/", rows,
+                found.next is not None, f"coord task list --limit {limit * 10}")
 
 
-def show(shell: Shell, *, task: str, as_json: bool) -> Asking:
+def show(shell: Shell, *, task: str, short: bool, as_json: bool) -> Asking:
     """One task, and who holds what it needs."""
     row = yield from ask(rq.TaskShow(task=task))
-    if as_json:
-        shell.json(row)
+    if forms.printed(shell, row, (), quiet=False, short=short, as_json=as_json):
         return
     shell.say(
         f"{row.task}  {row.state}  priority {row.priority}  "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from coordinator.commands import forms
 from coordinator.commands.lists import (
     ago,
     bar,
@@ -29,11 +30,10 @@ ORDER = ("claimed", "ready", "pending", "failed", "review", "blocked", "dead", "
 Line = tuple[str, str]
 
 
-def status(shell: Shell, *, watch: bool, events: int, as_json: bool) -> Asking:
+def status(shell: Shell, *, watch: bool, events: int, short: bool, as_json: bool) -> Asking:
     """Agents, leases and who waits, the backlog, reviews, recent events, health."""
     reply = yield from ask(rq.Status(events=events))
-    if as_json:
-        shell.json(reply)
+    if forms.printed(shell, reply, (), quiet=False, short=short, as_json=as_json):
         return
     for text, style in lines(reply, shell.width, None):
         shell.say(text, style)

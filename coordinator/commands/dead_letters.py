@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-from coordinator.commands.lists import ago, columns
+from coordinator.commands import forms
+from coordinator.commands.lists import ago
 from coordinator.commands.shell import Asking, Shell, ask
 from coordinator.words import requests as rq
 
 
-def listing(shell: Shell, *, kind: str | None, as_json: bool) -> Asking:
+def listing(
+    shell: Shell, *, kind: str | None, limit: int, quiet: bool, short: bool, as_json: bool
+) -> Asking:
     """Tasks, changes of keys and steps that were given up, the newest first."""
-    found = yield from ask(rq.Dead(kind=kind, limit=1000))
-    if as_json:
-        shell.json(found)
+    found = yield from ask(rq.Dead(kind=kind, limit=limit))
+    ids = [one.id for one in found.items]
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         return
     if not found.items:
         shell.say("Nothing was given up.")
@@ -32,8 +35,8 @@ def listing(shell: Shell, *, kind: str | None, as_json: bool) -> Asking:
         for one in found.items
     ]
     heads = ("id", "kind", "what", "agent", "tries", "since", "why")
-    for line in columns(heads, rows, "==/===~", shell.width):
-        shell.say(line)
+    forms.table(shell, heads, "==//==~", rows, len(rows) == limit,
+                f"coord dead list --limit {limit * 10}")
 
 
 def show(shell: Shell, *, letter: str, as_json: bool) -> Asking:

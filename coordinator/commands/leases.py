@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from coordinator.commands import forms
 from coordinator.commands.lists import ago, columns, left
 from coordinator.commands.shell import Asking, Shell, ask, seconds
 from coordinator.words import requests as rq
@@ -108,15 +109,19 @@ def renew(
 
 
 def locks(
-    shell: Shell, *, resource: str | None, agent: str | None, waiting: bool, as_json: bool
+    shell: Shell, *, resource: str | None, agent: str | None, waiting: bool, limit: int,
+    quiet: bool, short: bool, as_json: bool,
 ) -> Asking:
     """Who holds what, for how long, and who waits."""
-    found = yield from ask(rq.Locks(agent=agent, resource=resource, cwd=shell.cwd))
+    found = yield from ask(rq.Locks(agent=agent, resource=resource, limit=limit, cwd=shell.cwd))
     if waiting:
-        _line(shell, found, as_json)
+        line = {"waiters": found.waiters}
+        ids = [one.acquisition_id for one in found.waiters]
+        if not forms.printed(shell, line, ids, quiet=quiet, short=short, as_json=as_json):
+            _line(shell, found)
         return
-    if as_json:
-        shell.json(found)
+    ids = [lease.resource for lease in found.items]
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         return
     if not found.items and not found.waiters:
         shell.say("Nothing is leased.")
@@ -125,27 +130,23 @@ def locks(
     rows = [
         (
             lease.resource,
-            lease.mode,
             lease.locked_by,
             left(lease.expires_at, now),
+            lease.mode,
             " ".join(p for p in (lease.task or "", lease.description) if p),
         )
         for lease in found.items
     ]
-    for line in columns(("resource", "mode", "holder", "left", "for"), rows, "/=/=~", shell.width):
-        shell.say(line)
-    for waiter in found.waiters:
-        shell.say(
-            f"waiting {waiter.position}. {waiter.agent} for {', '.join(waiter.resources)} "
-            f"since {ago(waiter.asked_at, now)} ({waiter.acquisition_id})"
-        )
+    if rows:
+        forms.table(shell, ("resource", "holder", "left", "mode", "for"), "//==~", rows,
+                    found.next is not None, f"coord locks --limit {limit * 10}")
+    if found.waiters:
+        shell.say("")
+        _line(shell, found)
 
 
-def _line(shell: Shell, found: rq.LockList, as_json: bool) -> None:
+def _line(shell: Shell, found: rq.LockList) -> None:
     """Who stands in line, for what, behind whom."""
-    if as_json:
-        shell.json({"waiters": found.waiters})
-        return
     if not found.waiters:
         shell.say("Nobody stands in line.")
         return
@@ -163,5 +164,5 @@ def _line(shell: Shell, found: rq.LockList, as_json: bool) -> None:
         for one in found.waiters
     ]
     heads = ("#", "id", "agent", "waits for", "held by", "since", "for")
-    for line in columns(heads, rows, "===/==~", shell.width):
+    for line in columns(heads, rows, "==///=~", shell.width):
         shell.say(line)

@@ -1,6 +1,6 @@
 """The commands that are carried out without a terminal, by the words that they are typed with.
 
-Their options are told by the program itself (`coordinator.cli`); `table` is made from that.
+Their options are told by the program itself (`coordinator.cli`); `options.json` is made from that.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from coordinator.commands import (
+    agents,
     backlog,
     dashboard,
     dead_letters,
@@ -17,6 +18,7 @@ from coordinator.commands import (
     requests,
     reviews,
     signals,
+    state,
     story,
 )
 from coordinator.commands.shell import Asking
@@ -54,6 +56,20 @@ COMMANDS: dict[str, Body] = {
     "dead retry": dead_letters.retry,
     "dead drop": dead_letters.drop,
     "review list": reviews.listing,
+    "review show": reviews.show,
+    "sweep": agents.sweep,
+    "agents": agents.registered,
+    "lost-writes": agents.lost_writes,
+    "state get": state.get,
+    "state list": state.listing,
+    "state put": state.put,
+    "state patch": state.patch,
+    "state delete": state.delete,
+    "state history": state.history,
+    "state changes": state.changes,
+    "state next": state.next_,
+    "state done": state.done,
+    "state fail": state.fail,
     "events": story.events,
     "explain": story.explain,
     "status": dashboard.status,

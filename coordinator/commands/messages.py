@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from coordinator.commands import forms
 from coordinator.commands.lists import ago, in_line, wrapped
 from coordinator.commands.shell import Asking, Shell, ask, seconds
 from coordinator.words import requests as rq
@@ -55,6 +56,8 @@ def messages(
     peek: bool,
     agent: str | None,
     limit: int,
+    quiet: bool,
+    short: bool,
     as_json: bool,
 ) -> Asking:
     """What was said, the newest last."""
@@ -73,9 +76,8 @@ def messages(
     found = yield from ask(request)
     if human and not narrowed and not found.items:  # all is read: then what there was
         found = yield from ask(rq.Messages(reader=HUMAN, limit=limit))
-    if as_json:
-        shell.json(found)
-    else:
+    ids = [one.message for one in found.items]
+    if not forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         _show(shell, found)
     unread = [int(one.message[2:]) for one in found.items if one.unread]
     if human and not narrowed and unread and not (peek or own or found.next):

@@ -1,18 +1,25 @@
 """The words of a command, as the table of its options says. What is not understood is nobody's
 here: the `coord` program then parses the words itself, and says what is wrong with them.
 
-The table is made from the program's own definition (`table.py`); this only follows it.
+The table is made from the program's own definition (`options.json`, by `make docs`); this only
+follows it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from coordinator.commands.table import TABLE
-
+#: Of each command: its arguments (name, whether many, whether needed), its options (name, kind,
+#: and `one`, `many` or what a flag means), those that are required, and all defaults.
+TABLE: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("options.json").read_text("utf-8"))
 #: Words of one command; more are left to the program.
 WORDS_MAX = 10_000
+#: Commands that read a value from standard input where it is typed as `-`: only the program can.
+READ_INPUT = frozenset({"state put", "state patch", "state done"})
 
 
 class Typed(NamedTuple):
@@ -29,6 +36,8 @@ def parsed(words: Sequence[str]) -> Typed | None:
     for count in (2, 1):
         name = " ".join(words[:count])
         if len(words) >= count and name in TABLE:
+            if name in READ_INPUT and "-" in words[count:]:
+                return None
             values = _values(TABLE[name], words[count:])
             return Typed(name, values) if values is not None else None
     return None

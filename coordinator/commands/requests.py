@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coordinator.commands.lists import ago, columns, in_line, wrapped
+from coordinator.commands import forms
+from coordinator.commands.lists import ago, in_line
 from coordinator.commands.shell import Asking, Shell, ask, one_of
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -42,37 +43,46 @@ def file(
     shell.say("You stand in line for it, and are told the answer. Do other work meanwhile.")
 
 
-def listing(shell: Shell, *, state: str, agent: str | None, as_json: bool) -> Asking:
+def listing(
+    shell: Shell, *, state: str, agent: str | None, limit: int, quiet: bool, short: bool,
+    as_json: bool,
+) -> Asking:
     """What waits for a holder's answer."""
     which = one_of(state, STATES, f"No request is ever {state!r}")
-    found = yield from ask(rq.Requests(state=which, agent=agent))
-    if as_json:
-        shell.json(found)
+    found = yield from ask(rq.Requests(state=which, agent=agent, limit=limit))
+    ids = [row.request for row in found.items]
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         return
     if not found.items:
         shell.say("Nobody waits for an answer." if state == "pending" else "There is none.")
         return
     now = shell.now_ms
-    for row in found.items:
-        heads = [
-            (
-                row.request,
-                f"{row.status} {ago(row.responded_at or row.requested_at, now)}",
-                row.requested_by,
-                f"asks {row.holder}",
-                row.resource,
-            )
-        ]
-        shell.say(columns(("", "", "", "", ""), heads, "==~~/", shell.width)[1])
-        said = [row.reason]
-        if row.responded_by:
-            by = f"{row.responded_by} (override)" if row.override else row.responded_by
-            said.append(f"{row.status} by {by}" + (f": {row.answer}" if row.answer else ""))
-        elif row.releases not in ([], [row.resource]):
-            said.append(f"approving releases {', '.join(row.releases)}")
-        for line in said:
-            for part in wrapped(in_line(line), shell.width, 5):
-                shell.say(part)
+    rows = [
+        (
+            row.request,
+            row.status,
+            ago(row.responded_at or row.requested_at, now),
+            row.holder,
+            row.requested_by,
+            row.resource,
+            _said(row),
+        )
+        for row in found.items
+    ]
+    heads = ("request", "state", "age", "asked", "by", "for", "why")
+    forms.table(shell, heads, "===///~", rows, found.next is not None,
+                f"coord request list --limit {limit * 10}")
+
+
+def _said(row: rq.Unlock) -> str:
+    """Why it is asked, and what was answered or would follow."""
+    said = [in_line(row.reason)]
+    if row.responded_by:
+        by = f"{row.responded_by} (override)" if row.override else row.responded_by
+        said.append(f"{row.status} by {by}" + (f": {in_line(row.answer)}" if row.answer else ""))
+    elif row.releases not in ([], [row.resource]):
+        said.append(f"approving releases {', '.join(row.releases)}")
+    return "; ".join(part for part in said if part)
 
 
 def approve(

@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
-from coordinator.commands.lists import ago, in_line, path
+from coordinator.commands import forms, review_page
+from coordinator.commands.lists import ago, path
 from coordinator.commands.shell import Asking, Shell, ask, one_of
 from coordinator.words import requests as rq
 
 STATES = ("open", "kept", "reverted", "reassigned", "all")
 
 
-def listing(shell: Shell, *, state: str, as_json: bool) -> Asking:
+def listing(
+    shell: Shell, *, state: str, limit: int, quiet: bool, short: bool, as_json: bool
+) -> Asking:
     """What waits for a verdict."""
     which = one_of(state, STATES, f"No review is ever {state!r}")
-    found = yield from ask(rq.Reviews(state=which))
-    if as_json:
-        shell.json(found)
+    found = yield from ask(rq.Reviews(state=which, limit=limit))
+    ids = [row.review for row in found.items]
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         return
     if not found.items:
         shell.say("Nothing waits for a verdict." if state == "open" else f"No review is {state}.")
         return
     now = shell.now_ms
-    for row in found.items:
-        doing = f"  ({row.under_way} under way)" if row.under_way else ""
-        said = in_line(row.summary)
-        shell.say(f"{row.review}  {row.state}{doing}  {ago(row.opened_at, now)}  {said}")
-        for file in row.files[:10]:
-            note = f"  ({file.note})" if file.note else ""
-            shell.say(f"    {file.change:<9}{path(file.path)}{note}")
-        if len(row.files) > 10:
-            shell.say(f"    … and {len(row.files) - 10} more")
+    rows = [
+        (
+            row.review,
+            f"{row.state} ({row.under_way} under way)" if row.under_way else row.state,
+            ago(row.opened_at, now),
+            row.agent or "",
+            _files(row, shell.width is None),
+            row.summary,
+        )
+        for row in found.items
+    ]
+    forms.table(shell, ("review", "state", "age", "agent", "files", "what happened"), "===//~",
+                rows, found.next is not None, f"coord review list --limit {limit * 10}")
     if state == "open":
         shell.say(f"next: coord review show {found.items[0].review}")
+
+
+def _files(row: rq.Review, whole: bool) -> str:
+    """Its files in one line: all of a few, of many the first and how many there are."""
+    names = [path(file.path) for file in row.files]
+    return ", ".join(names) if whole or len(names) < 4 else f"{names[0]} and {len(names) - 1} more"
+
+
+def show(
+    shell: Shell, *, review: str, side_by_side: bool, short: bool, as_json: bool
+) -> Asking:
+    """One review: what happened, the differences, the agent's last words. (A terminal gets it in
+    colours and by pages: the program does that.)"""
+    row = yield from ask(rq.ReviewShow(review=review))
+    if forms.printed(shell, row, (), quiet=False, short=short, as_json=as_json):
+        return
+    for line in review_page.plain(row):
+        shell.say(line)

@@ -39,6 +39,7 @@ class Shell:
         user: the person at the keyboard, for records.
         width: signs in a line of the terminal; None: a pipe, which gets whole values.
         colour: whether lines may have a style.
+        terminal: whether a person reads it there, and no pipe or file.
         program: what to type in place of `coord`, where that is not on PATH.
     """
 
@@ -50,6 +51,7 @@ class Shell:
     width: int | None = None
     program: str | None = None
     colour: bool = False
+    terminal: bool = False
     _lines: list[tuple[bool, str]] = field(default_factory=list)
 
     def say(self, text: str, style: str = "") -> None:
@@ -67,6 +69,11 @@ class Shell:
     def json(self, value: Any) -> None:
         """A reply as indented JSON; what could deceive on a terminal is escaped."""
         plain = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+        self._lines.append((True, texts.in_json(plain) + "\n"))
+
+    def compact(self, value: Any) -> None:
+        """A value as JSON in one line."""
+        plain = msgspec.json.encode(value).decode()
         self._lines.append((True, texts.in_json(plain) + "\n"))
 
     def refused(self, refusal: Refusal, as_json: bool) -> int:

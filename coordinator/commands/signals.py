@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator.commands.lists import ago, columns, span
+from coordinator.commands import forms
+from coordinator.commands.lists import ago, span
 from coordinator.commands.shell import Asking, Shell, ask, seconds
 from coordinator.words import requests as rq
 
@@ -38,11 +39,14 @@ def add(
     )
 
 
-def listing(shell: Shell, *, subject: str | None, name: str | None, as_json: bool) -> Asking:
+def listing(
+    shell: Shell, *, subject: str | None, name: str | None, limit: int, quiet: bool, short: bool,
+    as_json: bool,
+) -> Asking:
     """Hints with their strength now."""
-    found = yield from ask(rq.Signals(subject=subject, name=name, limit=1000, cwd=shell.cwd))
-    if as_json:
-        shell.json(found)
+    found = yield from ask(rq.Signals(subject=subject, name=name, limit=limit, cwd=shell.cwd))
+    ids = list(dict.fromkeys(one.subject for one in found.items))
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         return
     if not found.items:
         shell.say("There are no signals." if subject is None else f"There are none on {subject}.")
@@ -61,5 +65,5 @@ def listing(shell: Shell, *, subject: str | None, name: str | None, as_json: boo
         for one in found.items
     ]
     heads = ("on", "signal", "now", "half-life", "since", "by", "note")
-    for line in columns(heads, rows, "/=====~", shell.width):
-        shell.say(line)
+    forms.table(shell, heads, "/====/~", rows, found.next is not None,
+                f"coord signal list --limit {limit * 10}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from coordinator.commands import forms
 from coordinator.commands.lists import in_line, printable
 from coordinator.commands.shell import Asking, Shell, ask
 from coordinator.words import requests as rq
@@ -19,17 +20,19 @@ def explain(shell: Shell, *, subject: str, as_json: bool) -> Asking:
         shell.say(in_line(sentence))
 
 
-def search(shell: Shell, *, words: list[str], limit: int, as_json: bool) -> Asking:
+def search(
+    shell: Shell, *, words: list[str], limit: int, quiet: bool, short: bool, as_json: bool
+) -> Asking:
     """Find sections by words."""
     found = yield from ask(rq.ArchiveSearch(query=" ".join(words), limit=limit))
-    if as_json:
-        shell.json(found)
+    ids = [f"{hit.number}@{hit.source}" for hit in found.items]
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         return
-    for hit in found.items:
-        shell.say(f"{hit.number}  {hit.title}  ({hit.source})")
-        shell.say(f"  > {in_line(hit.snippet)}")
     if not found.items:
         shell.say("Nothing in the context archive matches. `coord archive index` reads it again.")
+        return
+    rows = [(hit.number, hit.title, hit.source, hit.snippet) for hit in found.items]
+    forms.table(shell, ("section", "title", "file", "says"), "=~/~", rows, False, "")
 
 
 def section(shell: Shell, *, ref: str, as_json: bool) -> Asking:
@@ -54,6 +57,8 @@ def events(
     task: str | None,
     resource: str | None,
     kind: str | None,
+    quiet: bool,
+    short: bool,
     as_json: bool,
 ) -> Asking:
     """The log. With --json one event a line. (`follow` is for whoever carries it out.)"""
@@ -61,7 +66,12 @@ def events(
         rq.Events(limit=limit, tail=True, agent=agent, task=task, resource=resource, kind=kind)
     )
     for row in found.items:
-        shell.say(event_line(row, as_json))
+        if quiet:
+            shell.say(str(row.seq))
+        elif short:
+            shell.compact(forms.in_short(row))
+        else:
+            shell.say(event_line(row, as_json))
 
 
 def event_line(row: rq.EventRow, as_json: bool) -> str:

@@ -30,7 +30,9 @@ from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.commands")
 #: What a frame has before the words: see `_command.said`.
-FIELDS = 9
+FIELDS = 10
+#: Commands that the program carries out itself on a terminal: they page.
+PAGED = frozenset({"review show"})
 _encode = msgspec.json.Encoder().encode
 
 
@@ -51,14 +53,14 @@ class CommandLines:
             answer(Answer(_command.NOT_SERVED))
             return
         typed = parsed(fields[FIELDS:])
-        if typed is None or fields[0] != self._same:
+        if typed is None or fields[0] != self._same or (typed.name in PAGED and fields[6]):
             answer(Answer(_command.NOT_SERVED))
             return
-        _, cwd, agent, program, columns, colour, pid, user, key = fields[:FIELDS]
+        _, cwd, agent, program, columns, colour, terminal, pid, user, key = fields[:FIELDS]
         shell = Shell(
             cwd=cwd, now_ms=self._router.now_ms(), agent=agent or None, user=user or _own_name(),
             width=int(columns) if columns.isdigit() else None, program=program or None,
-            colour=colour == "1",
+            colour=colour == "1", terminal=terminal == "1",
             pid=peer or (int(pid) if pid.isdigit() else 0),
         )
         _Run(self, shell, typed, token, key, answer, gone).begin()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from coordinator.cli import difference_views as views
-from coordinator.cli.differences import Pair, pairs, split, within
+from coordinator.commands.differences import Pair, pairs, split, within
 from coordinator.files import hunks
 from coordinator.files.content import unified
 from coordinator.words import requests as rq

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,8 +20,7 @@ from hypothesis import strategies as st
 from coordinator import _command
 from coordinator.cli import command_table, main
 from coordinator.commands.listing import COMMANDS
-from coordinator.commands.parsing import parsed
-from coordinator.commands.table import TABLE
+from coordinator.commands.parsing import TABLE, parsed
 from coordinator.daemon.command_lines import FIELDS
 from coordinator.words import requests as rq
 from tests.conftest import Repo
@@ -50,6 +50,7 @@ def busy(repo: Repo) -> Repo:
         boss.call(rq.SignalAdd(agent="ann", subject="d/", name="warning", note="take care"))
         boss.call(rq.MessageSend(agent="ann", to="bob", text="two\nlines"))
         boss.call(rq.ArchiveIndexNow())
+        boss.call(rq.StatePut(agent="ann", key="key:a", version=0, value=msgspec.Raw(b'{"n": 1}')))
     return repo
 
 
@@ -58,7 +59,9 @@ SAME = [
     "request list --state nonsense", "review list", "signal list", "dead list", "messages --agent bob", "events -n 5", "events --json -n 3", "explain a.py",
     "explain ann", "status", "status --json", "archive search parser", "archive show 1", "archive show nothing", "lock a.py --agent bob", "lock a.py --agent bob --json", "lock a.py",
     "lock a.py --agent ann --ttl soon", "lock a.py --agent ann --mode odd", "unlock d/b.py --agent ann", "unlock --agent ann", "renew --agent bob", "task claim T-9 --agent bob",
-    "task done T-1 --agent bob", "tell nobody hello", "limit --agent nobody --for 5m", "lock ../out --agent ann", "lock --bogus", "task", "nonsense", "task list --limit x",
+    "task done T-1 --agent bob", "tell nobody hello", "limit --agent nobody --for 5m", "lock ../out --agent ann", "locks -q", "locks --short", "task list -q --limit 1", "task list --limit 0", "task show T-1 --short", "request list -q", "signal list --short", "review list -q", "review show R-9", "messages -q", "status --short", "agents", "agents -q",
+    "agents --short", "events -q -n 2", "archive search parser -q", "state list", "state get key:a", "state get key:b --json", "state history key:a", "state changes", "state changes --state odd", "state put key:a x --agent ann",
+    "state next key:b --agent ann", "sweep", "lost-writes", "lock --bogus", "task", "nonsense", "task list --limit x",
 ]
 
 

@@ -19,9 +19,9 @@ from textual.widgets import DataTable, Footer, Static
 
 from coordinator.cli import review_pages
 from coordinator.cli.app import client, person
-from coordinator.cli.render import ago, in_line, left, middle, path
 from coordinator.cli.screens.pages import KEYS_OF_DASHBOARD, LogPage, Page
 from coordinator.client.client import Client
+from coordinator.commands.lists import ago, in_line, left, middle, path
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal

@@ -10,8 +10,8 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from coordinator.cli import difference_views as views
-from coordinator.cli.differences import Hunk, split
-from coordinator.cli.render import path
+from coordinator.commands.differences import Hunk, split
+from coordinator.commands.lists import path
 from coordinator.words import requests as rq
 
 #: On a dark ground, where the words have the colours of their language.

@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from coordinator.cli.launch import log_of
-from coordinator.cli.render import in_line, path, printable
+from coordinator.commands.lists import in_line, path, printable
 from coordinator.files.state import StateDir
 from coordinator.launch import logs as run_logs
 from coordinator.launch.logs import Follower

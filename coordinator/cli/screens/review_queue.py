@@ -19,11 +19,11 @@ from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
 from coordinator.cli.app import client, person
-from coordinator.cli.render import ago, in_line, path
 from coordinator.cli.screens import tools
 from coordinator.cli.screens.hunk_pane import HunkPane
 from coordinator.cli.screens.pages import KEYS_OF_QUEUE, Page, story
 from coordinator.client.client import Client
+from coordinator.commands.lists import ago, in_line, path
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Refusal

@@ -195,10 +195,10 @@ def test_on_a_terminal_it_opens_and_in_a_pipe_it_lists(busy: Repo) -> None:
         terminal.types("q")
         assert terminal.process.wait(20) == 0
     piped = busy.coord("review")
-    assert piped.returncode == 0 and "R-1  open" in piped.stdout
+    assert piped.returncode == 0 and "R-1     open" in piped.stdout
     assert piped.stdout.splitlines()[1:4] == busy.coord("review", "list").stdout.splitlines()[1:4]
     code, shown = at_a_terminal(busy.root, "review", env={"TERM": "dumb"})
-    assert code == 0 and "R-1  open" in shown and "\x1b[?1049h" not in shown
+    assert code == 0 and "R-1     open" in shown and "\x1b[?1049h" not in shown
 
 
 def test_without_textual_it_says_how_to_have_it_and_lists(busy: Repo, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_without_textual_it_says_how_to_have_it_and_lists(busy: Repo, tmp_path: 
         "import importlib.util as u\nreal = u.find_spec\n"
         "u.find_spec = lambda name, *more: None if name == 'textual' else real(name, *more)\n")
     code, shown = at_a_terminal(busy.root, "review", env={"PYTHONPATH": str(tmp_path)})
-    assert code == 0 and "pip install textual" in shown and "R-1  open" in shown
+    assert code == 0 and "pip install textual" in shown and "R-1     open" in shown
 
 
 def test_ordinary_commands_do_not_load_textual(busy: Repo) -> None:

@@ -1,0 +1,78 @@
+"""`coord agents`, `lost-writes`, `sweep`: who works here, what was lost, what lapsed."""
+
+from __future__ import annotations
+
+from coordinator.commands import forms
+from coordinator.commands.lists import ago, columns, span
+from coordinator.commands.shell import Asking, Shell, ask
+from coordinator.words import requests as rq
+
+
+def registered(
+    shell: Shell, *, everyone: bool, quiet: bool, short: bool, as_json: bool
+) -> Asking:
+    """Registered agents: state, what they hold, do and wait for."""
+    found = yield from ask(rq.Agents(all=everyone))
+    ids = [row.agent for row in found.items]
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+        return
+    if not found.items:
+        shell.say("No agent is registered.")
+        return
+    rows = [
+        (
+            row.agent,
+            f"rests until {row.rests_until[:16]}Z" if row.rests_until else row.state,
+            ago(row.seen_at, shell.now_ms),
+            str(row.leases),
+            ", ".join(row.tasks),
+            f"waits for {', '.join(row.waiting_for)}" if row.waiting_for else row.progress or "",
+        )
+        for row in found.items
+    ]
+    heads = ("agent", "state", "seen", "holds", "tasks", "doing")
+    for line in columns(heads, rows, "/===/~", shell.width):
+        shell.say(line)
+
+
+def lost_writes(
+    shell: Shell, *, agent: str | None, quiet: bool, short: bool, as_json: bool
+) -> Asking:
+    """Work that was thrown away because somebody else had written first."""
+    found = yield from ask(rq.LostWrites(agent=agent))
+    ids = list(dict.fromkeys(one.resource for one in found.items))
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+        return
+    if not found.items:
+        shell.say("No write was lost.")
+        return
+    rows = [
+        (
+            one.agent,
+            one.resource,
+            str(one.total),
+            str(one.in_a_row),
+            span(one.wasted_s),
+            ago(one.last_at, shell.now_ms),
+        )
+        for one in found.items
+    ]
+    heads = ("agent", "resource", "lost", "in a row", "wasted", "last")
+    for line in columns(heads, rows, "//====", shell.width):
+        shell.say(line)
+
+
+def sweep(shell: Shell, *, as_json: bool) -> Asking:
+    """Tidy now: close what lapsed, flag partial work, serve the line."""
+    done = yield from ask(rq.Sweep())
+    if as_json:
+        shell.json(done)
+        return
+    for lease in done.lapsed:
+        shell.say(f"lapsed {lease.resource} ({lease.locked_by})")
+    for name in done.stale:
+        shell.say(f"stale agent {name}")
+    for review in done.reviews:
+        shell.say(f"flagged {review}: `coord review show {review}`")
+    if not (done.lapsed or done.stale or done.reviews):
+        shell.say("Nothing had lapsed.")

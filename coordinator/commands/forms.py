@@ -1,0 +1,75 @@
+"""The forms in which a reading command answers: a table, JSON, JSON in short, or ids only.
+
+Owns what the short form leaves out. Asks nobody, and prints nothing by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from coordinator.commands.lists import columns
+from coordinator.commands.shell import Shell
+from coordinator.words import requests as rq
+
+#: What a caller acts on: of each of these, the fields of its short form. Of everything else all
+#: fields are kept. Fields without a value are always left out.
+ACTED_ON: dict[type[Any], tuple[str, ...]] = {
+    rq.Lease: ("resource", "locked_by", "expires_at", "fencing_token", "task", "description",
+               "agreed_as"),
+    rq.Waiter: ("acquisition_id", "agent", "resources", "position", "held_by"),
+    rq.Task: ("task", "state", "title", "prompt", "priority", "resources", "after", "claimed_by",
+              "claim_until", "partial", "result", "explanation"),
+    rq.Unlock: ("request", "status", "requested_by", "holder", "resource", "reason", "answer"),
+    rq.Message: ("message", "sender", "to", "task", "reply_to", "text"),
+    rq.Review: ("review", "state", "agent", "task", "summary", "files", "part_of", "under_way"),
+    rq.ReviewFile: ("path", "change", "note"),
+    rq.AgentRow: ("agent", "state", "progress", "leases", "tasks", "waiting_for", "rests_until"),
+    rq.EventRow: ("seq", "at", "text"),
+    rq.DeadLetter: ("id", "kind", "what", "agent", "why"),
+    rq.Signal: ("subject", "name", "strength", "agent", "note"),
+    rq.StatusReply: ("agents", "leases", "waiters", "tasks", "reviews", "requests", "messages"),
+}
+
+
+def printed(
+    shell: Shell, reply: Any, ids: Iterable[str], *, quiet: bool, short: bool, as_json: bool
+) -> bool:
+    """Print a reply in the form that was asked for; False: as a table, by whoever calls this."""
+    if quiet:
+        for one in ids:
+            shell.say(one)
+    elif short:
+        shell.compact(in_short(reply))
+    elif as_json:
+        shell.json(reply)
+    else:
+        return False
+    return True
+
+
+def in_short(value: Any) -> Any:
+    """What a caller acts on, of a reply: plain lists, dicts and values."""
+    if isinstance(value, msgspec.Struct):
+        names = ACTED_ON.get(type(value)) or value.__struct_fields__
+        found = ((name, in_short(getattr(value, name))) for name in names)
+        return {name: one for name, one in found if one not in (None, "", [], {}, False)}
+    if isinstance(value, list | tuple):
+        return [in_short(one) for one in value]
+    if isinstance(value, dict):
+        return {key: in_short(one) for key, one in value.items()}
+    return value
+
+
+def table(
+    shell: Shell, heads: Sequence[str], kinds: str, rows: Sequence[Sequence[str]], more: bool,
+    wider: str,
+) -> None:
+    """Print a table, one row a line. `more`: there is more than was asked for, which `wider` (a
+    command) shows."""
+    for line in columns(heads, rows, kinds, shell.width):
+        shell.say(line)
+    if more:
+        shell.say(f"… more; `{wider}`")

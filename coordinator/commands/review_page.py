@@ -1,0 +1,76 @@
+"""One review on a page: what happened, the differences, the agent's last words, what to type next.
+
+Owns the order and the words of that page. How a difference looks on a terminal is in
+`coordinator/cli/difference_views.py`; nobody is asked here, and nothing printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coordinator.commands.differences import split
+from coordinator.commands.lists import in_line, path, printable
+from coordinator.words import requests as rq
+
+#: Of the agent's last lines, so many are shown.
+LOG_LINES = 15
+CUT = "… the difference goes on; both sides are kept whole (over HTTP: `content=true`)"
+
+
+def parts(row: rq.Review) -> Iterator[str | rq.ReviewFile]:
+    """The lines of the page; where a file stands, its lines come (`file_head`, its difference)."""
+    yield f"{row.review}  {row.state}  {row.reason}"
+    yield in_line(row.summary)
+    if row.part_of:
+        yield f"a part of {row.part_of}, decided by itself"
+    if row.under_way:
+        yield f"its {row.under_way} is being carried out: nobody is given these files meanwhile"
+    if row.decided_at:
+        yield (f"{row.state} by {row.decided_by} at {row.decided_at}"
+               + (f": {in_line(row.note)}" if row.note else ""))
+    if row.timeline:
+        yield from ("", "timeline", *("  " + in_line(line) for line in row.timeline))
+    for place in dict.fromkeys(file.worktree for file in row.files if file.worktree):
+        yield from ("", f"it lies in {in_line(place)}")
+    yield from (in_line(line) for line in row.saved)
+    for file in row.files:
+        yield ""
+        yield file
+    if row.log_tail:
+        yield from ("", "last lines of its output")
+        for line in printable(row.log_tail).splitlines()[-LOG_LINES:]:
+            yield "  | " + line
+    if row.state == "open":
+        verbs = "keep, revert" + (", reassign" if row.task else "")
+        yield from ("", f"next: coord review keep|revert|reassign {row.review}   ({verbs})")
+        if len(row.files) > 1 or any((file.hunks or 0) > 1 for file in row.files):
+            yield "      or a part of it: --file PATH, and of one file --hunk 1,3"
+
+
+def file_head(file: rq.ReviewFile) -> str:
+    """What happened to a file, in a line."""
+    return f"{file.change} {path(file.path)}" + (f"  ({file.note})" if file.note else "")
+
+
+def hunk_head(at: str, number: int, of: int) -> str:
+    """Where a hunk is, and by which number it is called where there are several."""
+    return printable(at) + (f" hunk {number} of {of}" if of > 1 else "")
+
+
+def plain(row: rq.Review) -> Iterator[str]:
+    """The whole page without colours: as a pipe gets it."""
+    for part in parts(row):
+        if isinstance(part, str):
+            yield part
+            continue
+        yield file_head(part)
+        head, hunks = split(part.diff)
+        yield from (printable(line) for line in head)
+        for hunk in hunks:
+            yield hunk_head(hunk.at, hunk.number, part.hunks or 0)
+            for line in hunk.lines:
+                yield line.kind + printable(line.text)
+                if not line.ended:
+                    yield "\\ No newline at end of file"
+        if part.cut:
+            yield CUT

@@ -1,0 +1,218 @@
+"""`coord state …`: versioned values of keys, and the changes that their owners apply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from coordinator.commands import forms
+from coordinator.commands.lists import ago, columns
+from coordinator.commands.shell import Asking, Shell, ask, one_of, seconds
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+STATES = ("open", "queued", "given", "done", "refused", "dead", "dropped", "all")
+
+
+def get(shell: Shell, *, key: str, version: int | None, as_json: bool) -> Asking:
+    """The value of a key."""
+    found = yield from ask(rq.StateGet(key=key, version=version))
+    if as_json:
+        shell.json(found)
+    else:
+        tell_value(shell, found)
+
+
+def listing(
+    shell: Shell, *, prefix: str | None, limit: int, quiet: bool, short: bool, as_json: bool
+) -> Asking:
+    """The keys that have values."""
+    found = yield from ask(rq.StateKeys(prefix=prefix, limit=limit))
+    ids = [one.key for one in found.items]
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+        return
+    if not found.items:
+        shell.say("No value is stored.")
+        return
+    _table(shell, found.items)
+    if found.next is not None:
+        shell.say(f"… more; `coord state list --limit {limit * 10}`")
+
+
+def put(
+    shell: Shell, *, key: str, value: str, agent: str | None, version: int | None,
+    token: int | None, as_json: bool,
+) -> Asking:
+    """Store a value, if nobody has written since the version that was read."""
+    name = yield from shell.acting(agent)
+    yield from _written(shell, rq.StatePut(agent=name, key=key, value=json(value),
+                                           version=version, fencing_token=token), as_json)
+
+
+def patch(
+    shell: Shell, *, key: str, change: str, agent: str | None, version: int | None,
+    token: int | None, as_json: bool,
+) -> Asking:
+    """Change some fields of a value."""
+    name = yield from shell.acting(agent)
+    yield from _written(shell, rq.StatePatch(agent=name, key=key, patch=json(change),
+                                             version=version, fencing_token=token), as_json)
+
+
+def delete(
+    shell: Shell, *, key: str, agent: str | None, version: int | None, token: int | None,
+    as_json: bool,
+) -> Asking:
+    """Delete a value."""
+    name = yield from shell.acting(agent)
+    yield from _written(shell, rq.StateDelete(agent=name, key=key, version=version,
+                                              fencing_token=token), as_json)
+
+
+def history(shell: Shell, *, key: str, limit: int, as_json: bool) -> Asking:
+    """The versions of a key that are kept, the newest first."""
+    found = yield from ask(rq.StateHistory(key=key, limit=limit))
+    if as_json:
+        shell.json(found)
+    else:
+        _table(shell, found.items, values=True)
+
+
+def change(
+    shell: Shell, *, key: str, wanted: str, agent: str | None, note: str, wait: str | None,
+    during: str | None, as_json: bool,
+) -> Asking:
+    """Ask the owner of a key for a change. `during`: the change that this one belongs to."""
+    asked = yield from ask(rq.ChangeAdd(agent=(yield from shell.acting(agent)), key=key,
+                                        wanted=json(wanted), note=note, during=during))
+    if wait is not None:
+        asked = yield from ask(rq.ChangeShow(change=asked.change, wait_s=seconds(wait) or 0.0))
+    _ended(shell, asked, as_json)
+
+
+def changes(
+    shell: Shell, *, key: str | None, state: str, limit: int, quiet: bool, short: bool,
+    as_json: bool,
+) -> Asking:
+    """Changes that were asked for, in their order."""
+    which = one_of(state, STATES, f"No change is ever {state!r}")
+    found = yield from ask(rq.Changes(key=key, state=which, limit=limit))
+    ids = [one.change for one in found.items]
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+        return
+    if not found.items:
+        shell.say("No change waits to be applied." if state == "open" else "There is none.")
+        return
+    rows = [
+        (
+            one.change,
+            one.state,
+            one.key,
+            one.asked_by,
+            ago(one.asked_at, shell.now_ms),
+            str(one.attempts),
+            one.why or one.note,
+        )
+        for one in found.items
+    ]
+    forms.table(shell, ("id", "state", "key", "asked by", "since", "tries", "note"), "==//==~",
+                rows, found.next is not None, f"coord state changes --limit {limit * 10}")
+
+
+def next_(shell: Shell, *, key: str, agent: str | None, wait: str | None, as_json: bool) -> Asking:
+    """As a key's owner: the next change to apply."""
+    given = yield from ask(rq.ChangeNext(agent=(yield from shell.acting(agent)), key=key,
+                                         wait_s=seconds(wait) or 0.0))
+    if as_json:
+        shell.json(given)
+        return
+    one = given.change
+    shell.say(
+        f"{one.change}  attempt {one.attempts} of {one.attempts_max}, until {one.given_until}"
+    )
+    shell.say(f"{one.key} is at version {given.state.version}: {_text(given.state.value)}")
+    shell.say(f"wanted: {_text(one.wanted)}")
+    shell.say(f"  then: coord state done {one.change} VALUE --attempt {one.attempts}")
+
+
+def done(
+    shell: Shell, *, change: str, value: str, agent: str | None, attempt: int, as_json: bool
+) -> Asking:
+    """As a key's owner: the change is applied; the value that the key has now."""
+    _ended(shell, (yield from ask(rq.ChangeDone(
+        agent=(yield from shell.acting(agent)), change=change, attempt=attempt,
+        value=json(value)))), as_json)
+
+
+def fail(
+    shell: Shell, *, change: str, agent: str | None, attempt: int, why: str, refuse: bool,
+    as_json: bool,
+) -> Asking:
+    """As a key's owner: the change could not be applied, or is refused."""
+    _ended(shell, (yield from ask(rq.ChangeFail(
+        agent=(yield from shell.acting(agent)), change=change, attempt=attempt, why=why,
+        refuse=refuse))), as_json)
+
+
+def tell_value(shell: Shell, found: rq.StateValue) -> None:
+    """A pipe gets the value alone; a person is told the version, too."""
+    if shell.terminal:
+        shell.say(f"{found.key}  version {found.version}, written by {found.written_by}")
+    shell.say("(deleted)" if found.deleted else _text(found.value, indent=2))
+
+
+def json(text: str) -> msgspec.Raw:
+    """JSON that was typed.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as bad:
+        raise Refusal(
+            Code.INVALID, f"{text[:60]!r} is not JSON: {bad}. Nothing was written.",
+            next="Write text in double quotes within single ones: '\"text\"'.",
+        ) from None
+    return msgspec.Raw(text.encode())
+
+
+def _written(shell: Shell, request: rq.Request[rq.StateValue], as_json: bool) -> Asking:
+    made: Any = yield from ask(request)
+    if as_json:
+        shell.json(made)
+    else:
+        shell.say(f"{made.key}  version {made.version}" + ("  deleted" if made.deleted else ""))
+
+
+def _ended(shell: Shell, one: rq.Change, as_json: bool) -> None:
+    if as_json:
+        shell.json(one)
+        return
+    parts = [one.change, one.state, one.key]
+    if one.version is not None:
+        parts.append(f"version {one.version}")
+    shell.say("  ".join(parts) + (f"  {one.why}" if one.why else ""))
+
+
+def _table(shell: Shell, items: Sequence[rq.StateValue], *, values: bool = False) -> None:
+    rows = [
+        (
+            one.key,
+            str(one.version),
+            one.written_by or "",
+            ago(one.written_at, shell.now_ms) if one.written_at else "",
+            f"{one.size} bytes" if one.size != 1 else "1 byte",
+            ("(deleted)" if one.deleted else _text(one.value)) if values else "",
+        )
+        for one in items
+    ]
+    heads = ("key", "version", "by", "since", "size", "value" if values else "")
+    for line in columns(heads, rows, "/=/==~", shell.width):
+        shell.say(line)
+
+
+def _text(raw: msgspec.Raw, indent: int = 0) -> str:
+    return msgspec.json.format(bytes(raw), indent=indent or -1).decode()
