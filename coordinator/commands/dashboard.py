@@ -158,7 +158,7 @@ def _leases(reply: rq.StatusReply, now: int, width: int | None, most: int | None
     title = f"leases ({len(reply.leases)})"
     if reply.waiters:
         title += f", {len(reply.waiters)} waiting"
-    return _table(title, ("resource", "holder", "left", "waiting", "for"), rows, "//=~~", width,
+    return _table(title, ("resource", "holder", "left", "waiting", "for"), rows, "//=/~", width,
                   styles, len(ranked) - sum(lease is not None for _, lease in shown))
 
 
@@ -194,7 +194,7 @@ def _requests(reply: rq.StatusReply, now: int, width: int | None, most: int | No
     rows = [(row.request, ago(row.requested_at, now), row.holder, row.requested_by,
              in_line(row.resource), row.reason) for row in reply.requests[:most]]
     return _table(f"unlock requests ({len(reply.requests)})",
-                  ("request", "age", "asked", "by", "for", "why"), rows, "==~~/~", width,
+                  ("request", "age", "asked", "by", "for", "why"), rows, "==///~", width,
                   ["yellow"] * len(rows), len(reply.requests) - len(rows))
 
 

@@ -67,9 +67,9 @@ def table(
     shell: Shell, heads: Sequence[str], kinds: str, rows: Sequence[Sequence[str]], more: bool,
     wider: str,
 ) -> None:
-    """Print a table, one row a line. `more`: there is more than was asked for, which `wider` (a
-    command) shows."""
+    """Print a table, one row a line. `more`: there may be more than was asked for, which `wider`
+    (a command) shows."""
     for line in columns(heads, rows, kinds, shell.width):
         shell.say(line)
     if more:
-        shell.say(f"… more; `{wider}`")
+        shell.say(f"… at most {len(rows)} are shown; `{wider}`")

@@ -115,6 +115,7 @@ def locks(
     """Who holds what, for how long, and who waits."""
     found = yield from ask(rq.Locks(agent=agent, resource=resource, limit=limit, cwd=shell.cwd))
     if waiting:
+        found.waiters = found.waiters[:limit]
         line = {"waiters": found.waiters}
         ids = [one.acquisition_id for one in found.waiters]
         if not forms.printed(shell, line, ids, quiet=quiet, short=short, as_json=as_json):

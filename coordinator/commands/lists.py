@@ -38,14 +38,17 @@ def span(seconds: float) -> str:
 
 
 def middle(text: str, width: int) -> str:
-    """`text` in at most `width` signs: what is cut is cut in the middle, for a path tells most at
+    """`text` in at most `width` columns: what is cut is cut in the middle, for a path tells most at
     its ends."""
-    if len(text) <= width:
+    if cell_len(text) <= width:
         return text
     if width < 3:
-        return text[:width]
-    head = (width - 1) // 3
-    return text[:head] + "…" + text[len(text) - (width - 1 - head) :]
+        return set_cell_size(text, width)
+    head = set_cell_size(text, (width - 1) // 3).rstrip()
+    room, at = width - 1 - cell_len(head), len(text)
+    while room >= (wide := cell_len(text[at - 1])):
+        at, room = at - 1, room - wide
+    return head + "…" + text[at:]
 
 
 def columns(
@@ -57,7 +60,7 @@ def columns(
     shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
     wide = [max(cell_len(row[at]) for row in shown) for at in range(len(heads))]
     if width is not None:
-        wide = _fitted(wide, kinds, width)
+        wide = _fitted(wide, kinds, width, [cell_len(head) for head in shown[0]])
     out = []
     for row in shown:
         cells = []
@@ -77,18 +80,19 @@ def columns(
 PATH_MIN, TEXT_MIN = 10, 4
 
 
-def _fitted(wide: Sequence[int], kinds: str, width: int) -> list[int]:
+def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int]) -> list[int]:
     """Widths of columns that fit a line, as far as that goes: paths come before texts, each gets
-    its share of the room, and what is never cut stays as wide as it is."""
+    its share of the room, and what is never cut stays as wide as it is. `heads`: how wide their
+    titles are, which stay whole."""
     out = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
     paths = [at for at, kind in enumerate(kinds) if kind == "/"]
     texts_ = [at for at, kind in enumerate(kinds) if kind == "~"]
     while sum(out) + 2 * (sum(one > 0 for one in out) - 1) > width:
         # Whoever has most gives, texts first; in the end a text is left out.
-        giving = [at for at in texts_ if out[at] > 2 * TEXT_MIN] or [
-            at for at in paths if out[at] > 3 * PATH_MIN] or [
-            at for at in texts_ if out[at] > TEXT_MIN] or [
-            at for at in paths if out[at] > PATH_MIN]
+        giving = next((found for places, least in (
+            (texts_, 6 * TEXT_MIN), (paths, 4 * PATH_MIN), (texts_, 2 * TEXT_MIN),
+            (paths, 3 * PATH_MIN), (texts_, TEXT_MIN), (paths, PATH_MIN),
+        ) if (found := [at for at in places if out[at] > max(least, heads[at])])), [])
         if giving:
             out[max(giving, key=lambda at: out[at])] -= 1
             continue

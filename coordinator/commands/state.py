@@ -38,7 +38,7 @@ def listing(
         return
     _table(shell, found.items)
     if found.next is not None:
-        shell.say(f"… more; `coord state list --limit {limit * 10}`")
+        shell.say(f"… at most {limit} are shown; `coord state list --limit {limit * 10}`")
 
 
 def put(
