@@ -18,6 +18,7 @@ from coordinator.files.state import StateDir
 from coordinator.launch import door, following
 from coordinator.launch.following import Following, Launched, Shown
 from coordinator.words import requests as rq
+from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
 #: Between two looks at what is new (seconds).
@@ -76,7 +77,7 @@ def _follow(followed: Following, as_json: bool) -> int:
             for shown in followed.poll():
                 _show(followed.agent, shown, as_json)
                 if shown.kind == "over":
-                    return 0 if shown.well else 1
+                    return Exit.OK if shown.well else Exit.INCOMPLETE
             sys.stdout.flush()
             time.sleep(LOOK_S)
     except KeyboardInterrupt:

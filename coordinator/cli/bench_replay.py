@@ -11,6 +11,7 @@ from coordinator.cli.app import AsJson, complain, print_json, say
 from coordinator.commands.lists import in_line
 from coordinator.simulation.driver import Asked, Result, run
 from coordinator.simulation.plan_making import DISCOVERED_SHARE
+from coordinator.words.exit_codes import Exit
 
 
 def replay_command(
@@ -51,7 +52,7 @@ def replay_command(
         print_json(result)
     else:
         describe(result)
-    return 0 if result.good or uncoordinated else 1
+    return Exit.OK if result.good or uncoordinated else Exit.INCOMPLETE
 
 
 def describe(result: Result) -> None:

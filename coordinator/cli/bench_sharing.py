@@ -15,6 +15,7 @@ from coordinator.bench import billing as billing_bench
 from coordinator.bench import state as state_bench
 from coordinator.bench import strategies as strategies_bench
 from coordinator.cli.app import AsJson, print_json, say
+from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
 Folder = Annotated[
@@ -60,7 +61,7 @@ def billing(
             say(f"{one.strategy:12} {one.agents:6} {one.result:7} {one.expected:8} {one.lost:5} "
                 f"{one.doubled:7} {one.wall_s:8.2f} {one.waiting_s:10.2f} {one.wasted_s:9.2f} "
                 f"{one.kills:5}")
-    return 0 if report.kept else 1
+    return Exit.OK if report.kept else Exit.INCOMPLETE
 
 
 def state(
@@ -108,4 +109,4 @@ def strategies(
             say(f"{one.strategy:12} {one.files:>5} {one.agents:6} {one.edits:6} {one.wall_s:7.2f} "
                 f"{one.per_s:8.2f} {one.wasted_s:9.2f} {one.waiting_s:10.2f} {one.lost:5} "
                 f"{one.doubled:7}")
-    return 0 if report.kept else 1
+    return Exit.OK if report.kept else Exit.INCOMPLETE

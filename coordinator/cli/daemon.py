@@ -11,10 +11,11 @@ from typing import Annotated, Literal
 import apsw
 import typer
 
-from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
+from coordinator.cli.app import AsJson, app, ask, complain, print_json, say, width
 from coordinator.cli.trust import untrusted
 from coordinator.client.locating import connect, locate_root
 from coordinator.client.starting import start, unwritable
+from coordinator.commands.lists import wrapped
 from coordinator.files.roots import checkout
 from coordinator.files.state import StateDir
 from coordinator.files.tracked_state import check_untracked
@@ -24,7 +25,8 @@ from coordinator.profiles import profiles
 from coordinator.settings import FILE, load
 from coordinator.wiring import shims
 from coordinator.words import requests as rq
-from coordinator.words.refusals import CATALOGUE, Code, Refusal
+from coordinator.words.exit_codes import MEANING, Exit, codes
+from coordinator.words.refusals import Code, Refusal
 
 HttpPort = Annotated[
     int | None, typer.Option("--http", help="Also open the HTTP door on this port (0: any).")
@@ -264,7 +266,7 @@ def doctor(
     facts["problems"] = problems
     if as_json:
         print_json(facts)
-        return 1 if problems else 0
+        return Exit.INCOMPLETE if problems else Exit.OK
     say(f"repository   {root}")
     say(f"socket       {state.socket()}")
     say(f"python       {facts['python']}, SQLite {facts['sqlite']}")
@@ -291,7 +293,7 @@ def doctor(
         say(f"problem: {problem}")
     if not problems:
         say("No problem was found.")
-    return 1 if problems else 0
+    return Exit.INCOMPLETE if problems else Exit.OK
 
 
 def _doctor_ends(root: Path, refusal: Refusal, as_json: bool) -> int:
@@ -302,7 +304,7 @@ def _doctor_ends(root: Path, refusal: Refusal, as_json: bool) -> int:
     else:
         say(f"repository   {root}")
         say(f"problem: {said}")
-    return 1
+    return Exit.INCOMPLETE
 
 
 def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
@@ -378,10 +380,9 @@ def help_(topic: Annotated[str, typer.Argument(help="exit-codes")] = "exit-codes
     """Topics: exit-codes."""
     if topic != "exit-codes":
         raise Refusal(Code.INVALID, f"There is no topic {topic!r}.", next="`coord help exit-codes`")
-    say("  0  done")
-    by_exit: dict[int, list[str]] = {}
-    for code, row in CATALOGUE.items():
-        by_exit.setdefault(row.exit, []).append(code.value)
-    for number, codes in sorted(by_exit.items()):
-        say(f"{number:>3}  {', '.join(codes)}")
-    say("130  interrupted")
+    for number in Exit:
+        say(f"{number.value:>3}  {number.name}")
+        for line in wrapped(MEANING[number], width(), 5):
+            say(line)
+        for line in wrapped(", ".join(codes(number)), width(), 5) if codes(number) else ():
+            say(line)

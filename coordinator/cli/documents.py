@@ -17,6 +17,7 @@ from coordinator.operations.listing import OPERATIONS
 from coordinator.operations.python_names import BY_HAND, method_of
 from coordinator.rules.backlog import TRANSITIONS
 from coordinator.settings import Settings
+from coordinator.words.exit_codes import MEANING, Exit
 from coordinator.words.refusals import CATALOGUE
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "context_archive"
@@ -44,7 +45,9 @@ def refusals() -> str:
         '`{"error": {"code", "message", "retryable", "next", …facts}}`.\nA request that earns '
         "several gets the first of this list.\n\n"
         "| code | HTTP | exit | retryable | meaning | next step |\n|---|---|---|---|---|---|\n"
-        + "\n".join(rows) + "\n"
+        + "\n".join(rows) + "\n\n## Exit codes\n\nWhat a command exits with; "
+        "`coord help exit-codes` says the same.\n\n| exit | name | meaning |\n|---|---|---|\n"
+        + "".join(f"| {one.value} | `{one.name}` | {MEANING[one]} |\n" for one in Exit)
     )
 
 

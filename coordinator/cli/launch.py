@@ -32,6 +32,7 @@ from coordinator.launch.attempt import Limits
 from coordinator.launch.launcher import AGENTS_MAX, Launcher
 from coordinator.launch.report import Report
 from coordinator.settings import load
+from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
 #: How often the table is drawn anew; the backlog is asked for at a quarter of that.
@@ -134,7 +135,7 @@ def launch(
         print_json(made)
     else:
         _tell(made)
-    return 0 if made.complete else 1
+    return Exit.OK if made.complete else Exit.INCOMPLETE
 
 
 def _wanted(given: list[str], number: int | None) -> dict[str, int]:

@@ -10,6 +10,7 @@ import typer
 
 from coordinator.cli.app import app, complain, fail, print_json
 from coordinator.cli.opening import opened
+from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
 #: Where the commands are, and which: each module adds its own to `app` when imported.
@@ -70,10 +71,10 @@ def main(arguments: list[str]) -> int:
         return leave.exit_code
     except (typer.Abort, KeyboardInterrupt):
         complain("coord: interrupted")
-        return 130
+        return Exit.INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return Exit.PIPE_CLOSED
     except Exception as bad:
         return _usage(bad)
 
@@ -98,7 +99,7 @@ def _usage(bad: Exception) -> int:
     context = getattr(bad, "ctx", None)
     if context is not None:
         complain(f"  next: {context.command_path} --help")
-    return 2
+    return Exit.INVALID
 
 
 def _bug(bad: Exception) -> int:

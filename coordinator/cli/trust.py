@@ -24,6 +24,7 @@ from coordinator.commands.lists import printable
 from coordinator.files import trusted
 from coordinator.git_guard.commit_check import Committer
 from coordinator.words.clock import SystemClock, iso
+from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -89,7 +90,7 @@ def trust(
         say("Nothing here waits for your trust.")
     if settings.FILE in given and not as_json:
         say("next: `coord down`; the coordinator reads settings when it starts")
-    return 0 if len(given) == len(open_) else 1
+    return Exit.OK if len(given) == len(open_) else Exit.INCOMPLETE
 
 
 def heed(root: Path, name: str) -> None:

@@ -158,7 +158,7 @@ def _leases(reply: rq.StatusReply, now: int, width: int | None, most: int | None
     title = f"leases ({len(reply.leases)})"
     if reply.waiters:
         title += f", {len(reply.waiters)} waiting"
-    return _table(title, ("resource", "holder", "left", "waiting", "for"), rows, "//=/~", width,
+    return _table(title, ("resource", "holder", "left", "waiting", "for"), rows, "//=~~", width,
                   styles, len(ranked) - sum(lease is not None for _, lease in shown))
 
 
