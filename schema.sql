@@ -56,7 +56,9 @@ CREATE TABLE agents (
     session       TEXT,                     -- the agent CLI's own id of its session, as its hooks say
     hooked_at     TEXT,                     -- when a hook of its first reported in; NULL: never
     rests_until   TEXT,                     -- its provider's limit is reached: it is given nothing before
-    rests_why     TEXT
+    rests_why     TEXT,
+    explained     TEXT                      -- sections of the archive that it was shown in this session, a line
+                                            -- each: instant, section; it is not shown them again
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agents_by_parent ON agents (parent) WHERE parent IS NOT NULL;
 CREATE UNIQUE INDEX agents_token ON agents (token_hash) WHERE token_hash IS NOT NULL;

@@ -24,6 +24,7 @@ from coordinator.bench import regions as regions_bench
 from coordinator.bench import rest as resting
 from coordinator.bench import sessions as measured
 from coordinator.bench import stall as stalled
+from coordinator.bench import words as words_bench
 from coordinator.cli import bench_sharing
 from coordinator.cli.app import AsJson, app, one_of, print_json, say
 from coordinator.words.refusals import Code, Refusal
@@ -317,6 +318,30 @@ def cli(
         say(f"{one.command:36} {one.by:34} {one.ratio:7.2f} {one.ms:8.1f} ms")
     say(f"{report.agents} agents that think and type: {report.wall_s:.1f} s, of which they think "
         f"{report.ideal_s:.1f} s ({report.wall_s / report.ideal_s:.2f} times)")
+
+
+@bench_app.command("words")
+def words(
+    texts: Annotated[bool, typer.Option("--texts", help="The texts, too.")] = False,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """What a model pays to read coord's answers, in tokens."""
+    try:
+        counted = words_bench.run(folder)
+    except ImportError:
+        raise Refusal(
+            Code.INVALID, "Counting tokens needs the tokenizer `bpe-openai`.",
+            next="python -m pip install bpe-openai",
+        ) from None
+    if as_json:
+        print_json(counted)
+        return
+    for one in counted:
+        say(f"{one.what:28} {one.tokens:6} tokens {one.characters:7} characters   {one.command}")
+        if texts:
+            for line in one.text.splitlines():
+                say(f"    {line}")
 
 
 bench_app.command("billing")(bench_sharing.billing)

@@ -11,6 +11,7 @@ from coordinator.cli.app import AsJson, app, print_json, say
 from coordinator.client.locating import locate_root
 from coordinator.git_guard import hooks, repository
 from coordinator.git_guard.commit_check import CommitCheck
+from coordinator.words.exit_codes import Exit
 
 guard = typer.Typer(help="Let git's hooks refuse commits and pushes of what others hold.",
                     no_args_is_help=True)
@@ -56,7 +57,7 @@ def check(as_json: AsJson = False) -> int:
         say(said.rstrip("\n") or "What is staged may be committed.")
         if missing:
             say("next: coord guard install")
-    return 1 if missing else 3 if said else 0
+    return Exit.INCOMPLETE if missing else Exit.HELD if said else Exit.OK
 
 
 @guard.command("remove")

@@ -121,7 +121,8 @@ def claim(
     if as_json:
         shell.json(got)
         return
-    shell.say(f"{got.task.task} is yours until {got.task.claim_until}: {got.task.title}")
+    until = (got.task.claim_until or "")[11:16]
+    shell.say(f"{got.task.task} is yours until {until}Z: {got.task.title}")
     for lease in got.leases:
         shell.say(f"  leased {lease.resource} ({lease.mode})")
     if got.task.prompt:

@@ -103,7 +103,7 @@ def renew(
         shell.json(done)
         return
     for lease in done.leases:
-        shell.say(f"{lease.resource} until {lease.expires_at}")
+        shell.say(f"{lease.resource}  for {left(lease.expires_at, shell.now_ms)}")
     if not done.leases:
         shell.say("It holds nothing.")
 

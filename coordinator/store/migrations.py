@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 20
+SCHEMA_VERSION = 21
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -444,5 +444,9 @@ CREATE TABLE verdict_parts (
     rest_after  TEXT,
     PRIMARY KEY (review_id, path)
 ) STRICT, WITHOUT ROWID;
+""",
+    # An excerpt is shown once a session.
+    20: """
+ALTER TABLE agents ADD COLUMN explained TEXT;
 """,
 }

@@ -142,6 +142,7 @@ class AgentRow(Row, frozen=True):
     hooked_at: str | None
     rests_until: str | None = None
     rests_why: str | None = None
+    explained: str | None = None
 
 
 class ReviewRow(Row, frozen=True):

@@ -397,3 +397,28 @@ def test_the_place_in_line_ends_with_the_task_it_was_for(world: World) -> None:
     locked(world, "bob", "a.py", task=task)
     world.ask(rq.TaskFail(agent="bob", task=task, blocked=["a.py"]))
     assert world.ask(rq.Locks()).waiters == []
+
+
+def test_what_explains_it_is_shown_once_a_session(world: World) -> None:
+    """A model keeps what it has read; of a new session, a changed text and after an hour it is not known that it has."""
+    world.write("src/parser.py", "x = 1\n")
+    world.write("context_archive/a.md", "# House\n\n## 1. Parser\n\n`src/parser.py` reads twice.\n")
+    world.service.archive.refresh()
+    world.acquire("ann", "src/parser.py", ttl_s=3600 * 3)
+
+    def shown(agent: str = "bob") -> bool:
+        said = world.refused(rq.Acquire(agent=agent, resources=["src/parser.py"])).message
+        assert 'See context archive section 1 "Parser" (context_archive/a.md)' in said
+        return "reads twice" in said
+
+    assert [shown(), shown(), shown("eve"), shown()] == [True, False, True, False]
+    world.clock.advance(3_590_000)
+    assert not shown()
+    world.ask(rq.Renew(agent="ann"))
+    world.clock.advance(20_000)
+    assert shown() and not shown()
+    world.write("context_archive/a.md", "# House\n\n## 1. Parser\n\n`src/parser.py` reads twice, and keeps the text.\n")
+    world.service.archive.refresh()
+    assert shown() and not shown()
+    world.ask(rq.Register(agent="bob"))
+    assert shown() and world.replay_differs() == []

@@ -71,7 +71,7 @@ def test_while_one_writes_the_other_waits(mixed: World) -> None:
     given: dict[str, object] = {"file_path": str(mixed.root / "docs/a.md"), "content": "two\n"}
     assert not ann.call("Write", given).deny
     assert held(mixed) == {"docs/a.md": ann.name}
-    assert "Do not modify it" in bob.call("Write", given).deny
+    assert "leave it" in bob.call("Write", given).deny
     mixed.write("docs/a.md", "two\n")
     ann.call("Write", given, "PostToolUse", tool_response={})
     assert ann.name not in held(mixed).values()
@@ -92,7 +92,7 @@ def test_who_loses_again_and_again_gets_the_lease(mixed: World) -> None:
         assert "Your environment changed" in said
     assert "You have lost 2 times in a row" in said and held(mixed) == {"docs/a.md": slow.name}
     quick.read("docs/a.md")
-    assert "Do not modify it" in quick.edit("docs/a.md", "quick again\n")
+    assert "leave it" in quick.edit("docs/a.md", "quick again\n")
     assert slow.edit("docs/a.md", "slow\n") == "" and slow.name not in held(mixed).values()
 
 
@@ -103,7 +103,7 @@ def test_what_is_leased_before_stays_leased(mixed: World) -> None:
     mixed.write("docs/a.md", "one\n")
     mixed.acquire("eve", "docs/a.md", description="on purpose")
     bob = Session(mixed, "bob")
-    assert "Do not modify it" in bob.edit("docs/a.md", "two\n"), "who leases it by name holds it"
+    assert "leave it" in bob.edit("docs/a.md", "two\n"), "who leases it by name holds it"
     mixed.ask(rq.Release(agent="eve", resources=["docs/a.md"]))
     assert held(mixed)["docs/a.md"] == bob.name, "and who was refused stood in line"
     assert bob.edit("docs/a.md", "two\n") == "" and "docs/a.md" not in held(mixed)

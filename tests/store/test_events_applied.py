@@ -175,6 +175,8 @@ LOG: list[ev.Event] = [
     ev.VerifiedFrom(base="", since=5),
     # what only the story needs
     ev.AcquisitionRefused(agent="bob", resources=["a", "b"], holders=["ann"]),
+    ev.AcquisitionRefused(agent="ann", resources=["a"], holders=["bob"], explained="1@a.md 12"),
+    ev.AcquisitionRefused(agent="ann", resources=["a"], holders=["bob"], explained="2@a.md 34"),
     ev.AcquisitionRefused(agent="bob", resources=[], holders=["ann"], task="T-1", redirect="T-2"),
     ev.UnleasedWrite(resource="a", hash=None),
     ev.TargetMoved(agent="ann", task="T-1", target="t", before="b", after="c", why="w", paths=["a"], fencing_tokens=[1]),

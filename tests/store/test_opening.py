@@ -158,4 +158,4 @@ def test_a_snapshot_of_an_older_schema_fills_what_it_has(tmp_path: Path, world: 
     older = {"file_locks": [lease[:-1]], "tasks": [], "agents": [world.rows()["agents"][0][:-4]]}
     made = in_memory()
     restore_into(made, zlib.compress(msgspec.json.encode(older)))
-    assert state(made)["file_locks"] == [lease] and len(state(made)["agents"][0]) == 15
+    assert state(made)["file_locks"] == [lease] and len(state(made)["agents"][0]) == 16

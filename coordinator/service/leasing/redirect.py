@@ -5,8 +5,9 @@ Made for a language model to read: facts first, one next action, not a menu.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator.archive.index import LIVING_SOURCE
 from coordinator.rules.leases import as_resource
@@ -28,6 +29,9 @@ from coordinator.words.texts import block, quoted
 WINDOW_RETRY_S = 1.0
 #: Conflicts listed in one answer.
 CONFLICTS_MAX = 20
+#: Who was shown a section longer ago (ms) is shown it again: it may be another session of a name
+#: that a person uses.
+SHOWN_AGAIN_MS = 3_600_000
 
 
 def excerpts(svc: Service, paths: Sequence[str], words: str = "") -> list[dict[str, Any]]:
@@ -76,12 +80,14 @@ def locked(
         offered, step = None, circle.step  # one thing to do, and nothing beside it
     else:
         step = offered["command"] if offered else f"Try again in {retry_after:g} s."
-    message = _message(agent, conflicts_, quotes, offered, acquisition, circle)
+    shown = _section(tx, agent, quotes)
+    message = _message(agent, conflicts_, shown, offered, acquisition, circle)
     circles.tell(svc, tx, circle, agent, acquisition)
     tx.record(
         ev.AcquisitionRefused(
             agent=agent, resources=names, holders=holders, task=task,
             redirect=offered["task"] if offered else None,
+            explained=shown.ref if shown is not None and shown.text else None,
         )
     )
     signals.refused(svc, tx, _held(obstacles), task)
@@ -92,6 +98,31 @@ def locked(
         acquisition_id=acquisition, deadlock=circle.others(agent) if circle else [],
         give_way=gives_way, victim=circle.victim if circle else None,
     )
+
+
+class Shown(NamedTuple):
+    """The section of the archive that a refusal names. `text`: empty where the agent has seen it
+    already; `ref`: what that is known by."""
+
+    name: str
+    text: str
+    ref: str
+
+
+def _section(tx: Tx, agent: str, quotes: Sequence[dict[str, Any]]) -> Shown | None:
+    """What people wrote about it (what the holder is doing is said anyway): whole once a session,
+    for a model keeps what it has read, and pays for it again each time."""
+    q = next((one for one in quotes if one["source"] != LIVING_SOURCE), None)
+    if q is None:
+        return None
+    digest = hashlib.sha256(q["text"].encode()).hexdigest()[:12]
+    ref = f"{q['section']}@{q['source']} {digest}"
+    raw = tx.row("agent_get", agent)
+    before = (AgentRow(*raw).explained or "").split("\n") if raw else []
+    since = tx.later(-SHOWN_AGAIN_MS)
+    seen = any(line.endswith(f" {ref}") and line > since for line in before)
+    return Shown(f"{q['section']} {quoted(q['title'])} ({q['source']})",
+                 "" if seen else q["text"], ref)
 
 
 def _held(obstacles: Obstacles) -> list[Resource]:
@@ -129,7 +160,7 @@ def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
 
 
 def _message(
-    agent: str, conflicts_: list[dict[str, Any]], quotes: list[dict[str, Any]],
+    agent: str, conflicts_: list[dict[str, Any]], shown: Shown | None,
     offered: dict[str, Any] | None, acquisition: str | None, circle: Circle | None,
 ) -> str:
     parts = []
@@ -138,7 +169,7 @@ def _message(
         first = conflicts_[0]
         if first["waiting"]:
             parts.append(f"{first['resource']} is next for {first['holder']}, "
-                         "who stands before you in line. Do not modify it.")
+                         "who stands before you in line: leave it.")
         elif first["kind"] == "key" and git_turn.is_turn_name(first["resource"]):
             what = quoted(first["description"]) if first["description"] else "git"
             parts.append(f"{first['holder']} changes the whole working tree just now ({what}). "
@@ -157,7 +188,7 @@ def _message(
             task = f" for {first['task']}" if first["task"] else ""
             parts.append(
                 f"{first['resource']} is leased by {first['holder']}{task}{why} until "
-                f"{short(from_iso(first['until']))}. Do not modify it."
+                f"{short(from_iso(first['until']))}: leave it."
             )
         held = {c["resource"] for c in conflicts_ if not c["waiting"]} - {first["resource"]}
         if held:
@@ -168,22 +199,20 @@ def _message(
             behind = f" behind {len(line)}"
         elif line:
             parts.append(f"{len(line)} {_verb('stand', len(line))} in line before you.")
-    written = [one for one in quotes if one["source"] != LIVING_SOURCE]
-    if written:  # (What the holder is doing is said above.)
-        q = written[0]
-        parts.append(f"See context archive section {q['section']} {quoted(q['title'])} "
-                     f"({q['source']}):\n{block(q['text'])}\n")
+    if shown is not None:
+        parts.append(f"See context archive section {shown.name}"
+                     + (f":\n{block(shown.text)}\n" if shown.text else ", as shown before."))
     if circle is not None:
         parts.append(circles.said(circle, agent))
         if circle.gives_way(agent):
             return _joined(parts)
     if offered:
-        parts.append(f"Meanwhile take task {offered['task']} {quoted(offered['title'])}: "
+        parts.append(f"Meanwhile take {quoted(offered['title'])}: "
                      f"`{offered['command']}`.")
     else:
         parts.append("No other task can be started now.")
     if acquisition:
-        parts.append(f"You stand in line{behind} and will be told when it is yours.")
+        parts.append(f"You stand in line{behind} and will be told.")
     return _joined(parts)
 
 

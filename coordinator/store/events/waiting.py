@@ -11,6 +11,7 @@ class AcquisitionRefused(Event, tag="acquisition_refused"):
     holders: list[str]
     task: str | None = None
     redirect: str | None = None
+    explained: str | None = None  # a section of the archive that it was shown
 
 
 class WaiterQueued(Event, tag="waiter_queued"):

@@ -40,7 +40,6 @@ APPLY: dict[type[ev.Event], Apply] = {
     **agents.APPLY, **leases.APPLY, **waiting.APPLY, **backlog.APPLY, **reviews.APPLY,
     **signals.APPLY, **state.APPLY, **steps.APPLY, **messages.APPLY,
     **story.APPLY, **verification.APPLY, **writes.APPLY,
-    ev.AcquisitionRefused: _nothing,
     ev.UnleasedWrite: _nothing,
     ev.TargetMoved: _nothing,
     ev.Noted: _nothing,

@@ -8,6 +8,11 @@ from coordinator.store.projections.parking import offer_if_free
 from coordinator.store.statements import STATEMENTS as Q
 
 
+def _acquisition_refused(db: Database, at: str, e: ev.AcquisitionRefused) -> None:
+    if e.explained is not None:
+        db.execute(Q["agent_explained"], (e.agent, f"{at} {e.explained}"))
+
+
 def _waiter_queued(db: Database, at: str, e: ev.WaiterQueued) -> None:
     db.execute(
         Q["waiter_put"],
@@ -59,6 +64,7 @@ def _unlock_answered(db: Database, at: str, e: ev.UnlockAnswered) -> None:
 
 
 APPLY: dict[type[ev.Event], Apply] = {
+    ev.AcquisitionRefused: _acquisition_refused,
     ev.WaiterQueued: _waiter_queued,
     ev.WaiterChanged: _waiter_changed,
     ev.GivesWay: _gives_way,

@@ -1,17 +1,17 @@
 -- name: agent_get
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms, session, hooked_at, rests_until, rests_why FROM agents WHERE agent = ?;
+       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained FROM agents WHERE agent = ?;
 
 -- name: agent_by_token
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms, session, hooked_at, rests_until, rests_why FROM agents WHERE token_hash = ? AND state <> 'gone';
+       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained FROM agents WHERE token_hash = ? AND state <> 'gone';
 
 -- name: agent_children
 SELECT agent FROM agents WHERE parent = ? AND state <> 'gone';
 
 -- name: agents_all
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms, session, hooked_at, rests_until, rests_why
+       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained
 FROM agents WHERE ?1 OR state <> 'gone' ORDER BY registered_at, agent;
 
 -- name: agents_named
@@ -30,7 +30,7 @@ INSERT INTO agents (agent, parent, profile, description, token_hash, state, regi
 VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, ?6, ?7)
 ON CONFLICT (agent) DO UPDATE SET parent = excluded.parent, profile = excluded.profile,
     description = excluded.description, token_hash = excluded.token_hash, state = 'active',
-    seen_at = excluded.seen_at, silence_ms = excluded.silence_ms;
+    seen_at = excluded.seen_at, silence_ms = excluded.silence_ms, explained = NULL;
 
 -- name: agent_has_left
 SELECT 1 FROM agents WHERE agent = ? AND state = 'gone';
@@ -49,7 +49,13 @@ WHERE agent = ?1;
 
 -- name: agent_hooked
 -- Its session is kept; when its hooks first reported in stays.
-UPDATE agents SET session = ?2, hooked_at = coalesce(hooked_at, ?3) WHERE agent = ?1;
+UPDATE agents SET session = ?2, hooked_at = coalesce(hooked_at, ?3),
+    explained = CASE WHEN session IS ?2 THEN explained END WHERE agent = ?1;
+
+-- name: agent_explained
+-- The last ones only, so that the row stays small.
+UPDATE agents SET explained = substr(coalesce(explained || char(10), '') || ?2, -4000)
+WHERE agent = ?1;
 
 -- name: agent_rest
 UPDATE agents SET rests_until = ?2, rests_why = ?3 WHERE agent = ?1;
