@@ -154,7 +154,7 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None) 
         task=reply,
         acquisition_id=acquired.acquisition_id if acquired else None,
         leases=acquired.leases if acquired else [],
-        excerpts=redirect.excerpts(svc, names, task.title) if names else [],
+        excerpts=redirect.written(redirect.excerpts(svc, names, task.title)) if names else [],
         partial=partial,
         warnings=acquired.warnings if acquired else [],
         tried=blackboard.left(tx, task.task_id, {

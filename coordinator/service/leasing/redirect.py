@@ -42,6 +42,11 @@ def excerpts(svc: Service, paths: Sequence[str], words: str = "") -> list[dict[s
     ]
 
 
+def written(quotes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of excerpts, those that people wrote: what others are doing is told elsewhere."""
+    return [one for one in quotes if one["source"] != LIVING_SOURCE]
+
+
 #: One other task for a blocked agent; None where there is none.
 Offer = TaskRow | None
 
@@ -112,9 +117,10 @@ class Shown(NamedTuple):
 def _section(tx: Tx, agent: str, quotes: Sequence[dict[str, Any]]) -> Shown | None:
     """What people wrote about it (what the holder is doing is said anyway): whole once a session,
     for a model keeps what it has read, and pays for it again each time."""
-    q = next((one for one in quotes if one["source"] != LIVING_SOURCE), None)
-    if q is None:
+    found = written(quotes)
+    if not found:
         return None
+    q = found[0]
     digest = hashlib.sha256(q["text"].encode()).hexdigest()[:12]
     ref = f"{q['section']}@{q['source']} {digest}"
     raw = tx.row("agent_get", agent)
