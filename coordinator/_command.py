@@ -26,7 +26,7 @@ NOT_SERVED = 250
 #: How long an answer is waited for (seconds); a command with `--wait` waits as long as it takes.
 PATIENCE_S = 130.0
 #: Words by which it is known at once that the coordinator is not asked.
-_OWN = ("--version", "-V", "--install-completion", "--show-completion", "init", "up", "down",
+_OWN = ("--version", "-V", "init", "up", "down",
         "serve", "doctor", "launch", "run", "bench", "mcp", "hook", "guard")
 
 

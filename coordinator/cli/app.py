@@ -39,6 +39,7 @@ app = typer.Typer(
     name="coord",
     help="Run several AI coding agents in one repository at once.",
     no_args_is_help=True,
+    add_completion=False,  # (`coord completion`: theirs knows no names, and takes the program)
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -19,6 +19,7 @@ import typer
 
 from coordinator.cli import app, main
 from coordinator.commands.listing import COMMANDS
+from coordinator.resources import packaged
 
 #: Options that need the program itself: it goes on printing.
 PROGRAMS_OWN = {"events": {"follow"}, "status": {"watch"}, "review show": {"side_by_side"}}
@@ -49,7 +50,8 @@ def leaves(group: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def table() -> str:
     """The options of the commands that need no terminal, as JSON: a line each."""
     known = dict(leaves(program()))
-    told = [f"{json.dumps(name)}: {json.dumps(_options(name, known[name]))}" for name in COMMANDS]
+    told = [f"{json.dumps(name)}: {json.dumps(_options(name, known[name]))}" for name in COMMANDS
+            if name in known and not known[name].hidden]
     return "{\n" + ",\n".join(told) + "\n}\n"
 
 
@@ -87,6 +89,33 @@ def _kind(hint: Any) -> str:
     return "float" if "float" in words else "int" if "int" in words else "text"
 
 
+def words() -> str:
+    """What may be typed, as JSON, a command or group a line: the words that follow it, its options
+    (name, whether a flag, what it is), its arguments (name, what it is)."""
+    root = program()
+    own = sorted(file.name.removesuffix(".toml") for file in packaged("agents").iterdir())
+    told = [("", {**_words(root), "profiles": own})]
+    told += [(name, _words(command)) for name, command in leaves(root)]
+    lines = [f"{json.dumps(name)}: {json.dumps(one, ensure_ascii=False)}" for name, one in told
+             if not name.startswith("__")]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _words(command: Any) -> dict[str, Any]:
+    options: dict[str, tuple[str, bool, str]] = {}
+    arguments: list[tuple[str, str]] = []
+    for one in command.params:
+        about = getattr(one, "help", None) or ""
+        if type(one).__name__.endswith("Argument"):
+            arguments.append((one.name, about))
+        else:
+            for typed in (*one.opts, *one.secondary_opts):
+                options[typed] = (one.name, bool(one.is_flag), about)
+    commands = [(word, other.get_short_help_str(limit=60))
+                for word, other in getattr(command, "commands", {}).items() if not other.hidden]
+    return {"commands": commands, "options": options, "arguments": arguments}
+
+
 def help_texts() -> str:
     """The help of each command: form feed, its words, a line each for the rest."""
     root = program()
@@ -103,4 +132,5 @@ def _help(root: Any, name: str) -> str:
 
 
 #: Files of the package that are made, below its folder.
-FILES = {"commands/options.json": table, "commands/help.txt": help_texts}
+FILES = {"commands/options.json": table, "commands/words.json": words,
+         "commands/help.txt": help_texts}

@@ -44,6 +44,7 @@ COMMANDS = {
     "guard": ("guard",),
     "mcp": ("mcp",),
     "bench": ("bench",),
+    "completion": ("completion", "__complete"),
 }
 
 

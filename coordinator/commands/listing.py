@@ -10,6 +10,7 @@ from collections.abc import Callable
 from coordinator.commands import (
     agents,
     backlog,
+    completion,
     dashboard,
     dead_letters,
     leases,
@@ -75,4 +76,5 @@ COMMANDS: dict[str, Body] = {
     "status": dashboard.status,
     "archive search": story.search,
     "archive show": story.section,
+    "__complete": completion.complete,
 }

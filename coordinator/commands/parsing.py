@@ -33,6 +33,8 @@ def parsed(words: Sequence[str]) -> Typed | None:
     """What these words say; None: not understood."""
     if not words or len(words) > WORDS_MAX:
         return None
+    if words[0] == "__complete":  # (the words of another command line, as far as it was typed)
+        return Typed("__complete", {"words": list(words[1:]) or [""]})
     for count in (2, 1):
         name = " ".join(words[:count])
         if len(words) >= count and name in TABLE:

@@ -1,0 +1,87 @@
+"""`coord completion`: the script that lets a shell complete coord's words; and what it calls.
+
+The candidates are `coordinator/commands/completion.py`'s. Where no coordinator runs none is started
+by a key press: words and options are completed then, names are not.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from coordinator.cli.app import app, here, one_of, say, tell
+from coordinator.commands import completion as bodies
+from coordinator.words.refusals import Code, Refusal
+
+BASH = """\
+# bash completion for coord. Load it now:  source <(coord completion bash)
+# or for good:  coord completion bash > ~/.local/share/bash-completion/completions/coord
+_coord() {
+    local typed=${COMP_LINE:0:COMP_POINT} begun line value
+    local current=${COMP_WORDS[COMP_CWORD]}
+    [[ $current == [:=] ]] && current=
+    begun=${typed##*[[:space:]]}
+    local -a words
+    read -r -a words <<< "${typed%"$begun"}"
+    local before=${begun%"$current"}   # bash takes a colon for the end of a word
+    COMPREPLY=()
+    while IFS= read -r line; do
+        value=${line%%$'\\t'*}
+        COMPREPLY+=("${value#"$before"}")
+    done < <(coord __complete "${words[@]:1}" "$begun" 2>/dev/null)
+}
+complete -o bashdefault -o default -F _coord coord
+"""
+ZSH = """\
+#compdef coord
+# zsh completion for coord. Load it now:  source <(coord completion zsh)
+# or for good:  coord completion zsh > "${fpath[1]}/_coord"
+_coord() {
+    local -a found
+    local value about
+    while IFS=$'\\t' read -r value about; do
+        found+=("${value//:/\\\\:}${about:+:$about}")
+    done < <(coord __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
+    if (( $#found )); then _describe coord found; else _files; fi
+}
+if [[ $funcstack[1] == _coord ]]; then _coord "$@"; else compdef _coord coord; fi
+"""
+FISH = """\
+# fish completion for coord. Load it now:  coord completion fish | source
+# or for good:  coord completion fish > ~/.config/fish/completions/coord.fish
+function __coord_complete
+    set -l words (commandline -opc)[2..-1]
+    set -l found (coord __complete $words (commandline -ct) 2>/dev/null)
+    if test (count $found) -gt 0
+        printf '%s\\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c coord -f -a '(__coord_complete)'
+"""
+SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+
+
+@app.command("completion")
+def completion(
+    shell: Annotated[str, typer.Argument(help="bash, zsh, fish.")] = "bash",
+) -> None:
+    """Print what lets your shell complete commands, ids, agents and keys, and how to load it."""
+    say(SCRIPTS[one_of(shell, SCRIPTS, f"There is no completion for {shell!r}")].rstrip("\n"))
+
+
+@app.command("__complete", hidden=True, context_settings={
+    "ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []})
+def complete(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """What may come next, for the shell."""
+    typed = here()
+    asking = bodies.complete(typed, words=words or [""])
+    try:
+        next(asking)
+        while True:
+            asking.throw(Refusal(Code.DAEMON_DOWN, "Nobody is asked."))
+    except StopIteration:
+        pass
+    tell(typed)

@@ -1,0 +1,147 @@
+"""What may come next on a command line: words, options, and names of what there is just now.
+
+The commands and their options are told by the program itself (`words.json`, by `make docs`); names
+of tasks, agents and the like are asked for. Where files come, the shell's own completion is better:
+nothing is said then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from coordinator.commands.lists import in_line, middle
+from coordinator.commands.shell import Asking, Shell, ask
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+
+#: Of each command and group: the words that follow it, its options, its arguments.
+WORDS: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("words.json").read_text("utf-8"))
+#: Names that are offered at once.
+OFFERED_MAX = 500
+#: Where `--agent` names a kind of agent.
+KINDS = {("launch", "agent"), ("init", "agent")}
+ABOUT_COLUMNS = 60
+
+Candidate = tuple[str, str]
+Names = Generator[rq.Request[Any], Any, Iterable[Candidate]]
+
+
+def complete(shell: Shell, *, words: list[str]) -> Asking:
+    """Print what the last of these words (maybe empty) may become, `value TAB what it is`."""
+    *before, begun = words or [""]
+    found = yield from _candidates(before, begun)
+    for value, about in found:
+        if value.startswith(begun):
+            shell.say(f"{value}\t{middle(in_line(about), ABOUT_COLUMNS)}" if about else value)
+
+
+def _candidates(before: Sequence[str], begun: str) -> Names:
+    name, rest = _command(before)
+    known = WORDS[name]
+    options: dict[str, list[Any]] = known["options"]
+    if rest and rest[-1] in options and not options[rest[-1]][1]:
+        meant, _, about = options[rest[-1]]
+        return (yield from _values("profile" if (name, meant) in KINDS else meant, about))
+    if begun.startswith("-"):
+        given = set(rest)
+        return [(one, about) for one, (_, _, about) in options.items() if one not in given]
+    if known["commands"]:
+        return [(word, about) for word, about in known["commands"]]
+    arguments: list[list[str]] = known["arguments"]
+    if not arguments:
+        return []
+    at = min(_positionals(rest, options), len(arguments) - 1)
+    if name == "unlock":
+        return (yield from _held())
+    return (yield from _values(*arguments[at]))
+
+
+def _command(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The command that was typed, and what follows it."""
+    name = ""
+    for at, word in enumerate(words):
+        longer = f"{name} {word}".strip()
+        if longer not in WORDS:
+            return name, words[at:]
+        name = longer
+    return name, ()
+
+
+def _positionals(words: Sequence[str], options: dict[str, list[Any]]) -> int:
+    """How many arguments are there already."""
+    count, skips = 0, False
+    for word in words:
+        if skips:
+            skips = False
+        elif word.startswith("-") and word != "-":
+            skips = word in options and not options[word][1]
+        else:
+            count += 1
+    return count
+
+
+def _values(name: str, about: str) -> Names:
+    """What an option or argument of this name can be; nothing where that is a file or a text."""
+    kinds = {
+        "agent": _agents, "who": _agents, "holder": _agents, "task": _tasks, "after": _tasks,
+        "review": _reviews, "reviews": _reviews, "request": _requests, "letter": _letters,
+        "letters": _letters, "key": _keys, "prefix": _keys, "change": _changes,
+    }
+    if name in kinds:
+        try:
+            return (yield from kinds[name]())
+        except Refusal:
+            return []
+    if name in ("profile", "profiles"):
+        return [(one, "") for one in WORDS[""]["profiles"]]
+    choices = about.rstrip(".").split(", ")
+    if len(choices) > 1 and all(one.isalpha() for one in choices):
+        return [(one, "") for one in choices]
+    return [("exclusive", ""), ("shared", "")] if name == "mode" else []
+
+
+def _agents() -> Names:
+    return [(one.agent, one.progress or one.state)
+            for one in (yield from ask(rq.Agents())).items][:OFFERED_MAX]
+
+
+def _tasks() -> Names:
+    return [(one.task, f"{one.state}: {one.title}") for one in
+            (yield from ask(rq.Tasks(limit=OFFERED_MAX))).items]
+
+
+def _reviews() -> Names:
+    return [(one.review, one.summary) for one in
+            (yield from ask(rq.Reviews(limit=OFFERED_MAX))).items]
+
+
+def _requests() -> Names:
+    return [(one.request, f"{one.requested_by} asks {one.holder} for {one.resource}") for one in
+            (yield from ask(rq.Requests(limit=OFFERED_MAX))).items]
+
+
+def _letters() -> Names:
+    return [(one.id, f"{one.what}: {one.why}") for one in
+            (yield from ask(rq.Dead(limit=OFFERED_MAX))).items]
+
+
+def _keys() -> Names:
+    return [(one.key, f"version {one.version}") for one in
+            (yield from ask(rq.StateKeys(limit=OFFERED_MAX))).items]
+
+
+def _changes() -> Names:
+    return [(one.change, f"{one.state}: {one.key}") for one in
+            (yield from ask(rq.Changes(limit=OFFERED_MAX))).items]
+
+
+def _held() -> Names:
+    try:
+        return [(one.resource, one.locked_by) for one in
+                (yield from ask(rq.Locks(limit=OFFERED_MAX))).items]
+    except Refusal:
+        return []
