@@ -69,7 +69,7 @@ SHELLS = {
     "bash": """source <(coord completion bash)
 try() { COMP_LINE="$1"; COMP_POINT=${#COMP_LINE}; shift; COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); _coord; printf '%s ' "${COMPREPLY[@]}"; echo; }
 try 'coord ta' coord ta; try 'coord task show ' coord task show ''; try 'coord state get key:acc' coord state get key : acc""",
-    "zsh": """autoload -U compinit; compinit -u -d /dev/null 2>/dev/null; source <(coord completion zsh)
+    "zsh": """autoload -U compinit; compinit -u -D 2>/dev/null; source <(coord completion zsh)
 _describe() { local -a them; eval "them=(\\"\\${${2}[@]}\\")"; print -rl -- $them | sed 's/\\\\:/;/g; s/:.*//' | tr '\\n' ' '; print }
 try() { words=("$@"); CURRENT=$#; _coord }
 try coord ta; try coord task show ''; try coord state get key:acc""",
