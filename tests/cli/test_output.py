@@ -175,9 +175,11 @@ def test_import_export_round_trip(busy: Repo, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("from_nothing")
 def test_shell_completion_is_offered(busy: Repo) -> None:
-    # Which shell it is called from depends on who runs the tests, and how.
-    shown = busy.coord("--show-completion", "bash", env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
-    assert shown.returncode == 0 and "complete" in shown.stdout
+    for shell in ("bash", "zsh", "fish"):
+        shown = busy.coord("completion", shell)
+        assert shown.returncode == 0 and "coord __complete" in shown.stdout
+    odd = busy.coord("completion", "cmd")
+    assert odd.returncode == 2 and "bash, zsh, fish" in odd.stderr
 
 
 def test_init_says_what_it_made_and_changes_nothing_twice(tmp_path: Path) -> None:
