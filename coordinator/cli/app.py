@@ -20,6 +20,7 @@ import msgspec
 import typer
 
 from coordinator.client.client import Client
+from coordinator.commands.completion import named
 from coordinator.commands.listing import Body
 from coordinator.commands.shell import Shell, one_of, seconds
 from coordinator.resources import program_version
@@ -151,7 +152,7 @@ def agent_or_refuse(agent: str | None) -> str:
     name = agent or os.environ.get("COORD_AGENT") or agent_around()
     if not name:
         raise Refusal(
-            Code.INVALID, "Name the agent you act for.",
+            Code.INVALID, "It is not said which agent you act for. Nothing was done.",
             next=f"Add `--agent NAME` (say `--agent {person()}`), or set COORD_AGENT.",
         )
     return name
@@ -198,7 +199,7 @@ def here() -> Shell:
         program=program if program and not shutil.which("coord") else None,
         colour=(sys.stdout.isatty() and not os.environ.get("NO_COLOR")
                 and os.environ.get("TERM", "") not in ("", "dumb")),
-        terminal=sys.stdout.isatty(),
+        terminal=sys.stdout.isatty(), command=named(sys.argv[1:]),
     )
 
 

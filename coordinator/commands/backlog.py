@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from coordinator.commands import forms
-from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.commands.shell import Asking, Shell, ask, one_of, seconds
 from coordinator.words import requests as rq
 
+STATES = ("pending", "ready", "claimed", "blocked", "review", "failed", "dead", "done", "cancelled")
 #: What follows from an outcome, in words.
 REMEDIES = {
     "none": "written",
@@ -50,7 +51,8 @@ def listing(
     shell: Shell, *, state: str | None, limit: int, quiet: bool, short: bool, as_json: bool
 ) -> Asking:
     """The backlog in order of arrival."""
-    found = yield from ask(rq.Tasks(state=state, limit=limit))
+    which = state and one_of(state, STATES, f"No task is ever {state!r}")
+    found = yield from ask(rq.Tasks(state=which, limit=limit))
     ids = [row.task for row in found.items]
     if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         return
@@ -114,8 +116,8 @@ def claim(
         rq.TaskClaim(
             agent=(yield from shell.acting(agent)),
             task=task,
-            ttl_s=seconds(ttl),
-            wait_s=seconds(wait) or 0.0,
+            ttl_s=seconds(ttl, "--ttl"),
+            wait_s=seconds(wait, "--wait") or 0.0,
         )
     )
     if as_json:

@@ -7,19 +7,17 @@ nothing is said then.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from coordinator.commands.lists import in_line, middle
 from coordinator.commands.shell import Asking, Shell, ask
+from coordinator.commands.tables import table
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
 #: Of each command and group: the words that follow it, its options, its arguments.
-WORDS: dict[str, dict[str, Any]] = json.loads(
-    Path(__file__).with_name("words.json").read_text("utf-8"))
+WORDS = table("words.json")
 #: Names that are offered at once.
 OFFERED_MAX = 500
 #: Where `--agent` names a kind of agent.
@@ -37,6 +35,11 @@ def complete(shell: Shell, *, words: list[str]) -> Asking:
     for value, about in found:
         if value.startswith(begun):
             shell.say(f"{value}\t{middle(in_line(about), ABOUT_COLUMNS)}" if about else value)
+
+
+def named(words: Sequence[str]) -> str:
+    """The command that a line begins with; empty: none that there is."""
+    return _command(words)[0]
 
 
 def _candidates(before: Sequence[str], begun: str) -> Names:

@@ -23,6 +23,7 @@ from coordinator.commands.lists import (
 from coordinator.commands.shell import Asking, Shell, ask
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import WINDOW, path_of, region_of
 
 ORDER = ("claimed", "ready", "pending", "failed", "review", "blocked", "dead", "done", "cancelled")
@@ -32,6 +33,8 @@ Line = tuple[str, str]
 
 def status(shell: Shell, *, watch: bool, events: int, short: bool, as_json: bool) -> Asking:
     """Agents, leases and who waits, the backlog, reviews, recent events, health."""
+    if events < 0:
+        raise Refusal(Code.INVALID, f"--events is {events}; it counts what is shown: 0 or more.")
     reply = yield from ask(rq.Status(events=events))
     if forms.printed(shell, reply, (), quiet=False, short=short, as_json=as_json):
         return

@@ -6,15 +6,18 @@ import msgspec
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago
-from coordinator.commands.shell import Asking, Shell, ask
+from coordinator.commands.shell import Asking, Shell, ask, one_of
 from coordinator.words import requests as rq
+
+KINDS = ("task", "change", "call", "acquire", "propose", "webhook")
 
 
 def listing(
     shell: Shell, *, kind: str | None, limit: int, quiet: bool, short: bool, as_json: bool
 ) -> Asking:
     """Tasks, changes of keys and steps that were given up, the newest first."""
-    found = yield from ask(rq.Dead(kind=kind, limit=limit))
+    which = kind and one_of(kind, KINDS, f"No dead letter is ever of the kind {kind!r}")
+    found = yield from ask(rq.Dead(kind=which, limit=limit))
     ids = [one.id for one in found.items]
     if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         return

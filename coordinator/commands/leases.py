@@ -28,17 +28,19 @@ def lock(
 ) -> Asking:
     """Lease resources for an agent, all or none."""
     if mode not in ("exclusive", "shared"):
-        raise Refusal(Code.INVALID, f"--mode is exclusive or shared, not {mode!r}.")
+        raise Refusal(
+            Code.INVALID, f"--mode is exclusive or shared, not {mode!r}. Nothing was leased."
+        )
     chosen: Literal["exclusive", "shared"] = "shared" if mode == "shared" else "exclusive"
     got = yield from ask(
         rq.Acquire(
             agent=(yield from shell.acting(agent)),
             resources=resources,
             mode=chosen,
-            ttl_s=seconds(ttl),
+            ttl_s=seconds(ttl, "--ttl"),
             description=description,
             task=task,
-            wait_s=seconds(wait) or 0.0,
+            wait_s=seconds(wait, "--wait") or 0.0,
             priority=priority,
             retry=retry,
             cwd=shell.cwd,
@@ -70,7 +72,10 @@ def unlock(
 ) -> Asking:
     """Release leases. `--force` overrides, is recorded, and its holder is told."""
     if not resources and not acquisition:
-        raise Refusal(Code.INVALID, "Name what to release.", next="`coord locks` lists it.")
+        raise Refusal(
+            Code.INVALID, "It is not said what to release. Nothing was.",
+            next="`coord locks` lists what is held.",
+        )
     done = yield from ask(
         rq.Release(
             agent=(yield from shell.acting(agent)),
@@ -95,7 +100,7 @@ def renew(
         rq.Renew(
             agent=(yield from shell.acting(agent)),
             resources=resources or [],
-            ttl_s=seconds(ttl),
+            ttl_s=seconds(ttl, "--ttl"),
             cwd=shell.cwd,
         )
     )

@@ -18,7 +18,8 @@ def limit(
     """Rest until the provider's limit is over; tasks go back, to agents of other profiles first."""
     done = yield from ask(
         rq.LimitReached(
-            agent=(yield from shell.acting(agent)), until=until, for_s=seconds(for_), note=note
+            agent=(yield from shell.acting(agent)), until=until,
+            for_s=seconds(for_, "--for"), note=note,
         )
     )
     if as_json:

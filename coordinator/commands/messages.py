@@ -69,7 +69,7 @@ def messages(
         task=task,
         thread=thread,
         search=search,
-        since_s=seconds(since),
+        since_s=seconds(since, "--since"),
         limit=PAGE if human and not narrowed else limit,
         unread=human and not narrowed,
     )

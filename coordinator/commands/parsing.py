@@ -7,15 +7,14 @@ follows it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
+
+from coordinator.commands.tables import table
 
 #: Of each command: its arguments (name, whether many, whether needed), its options (name, kind,
 #: and `one`, `many` or what a flag means), those that are required, and all defaults.
-TABLE: dict[str, dict[str, Any]] = json.loads(
-    Path(__file__).with_name("options.json").read_text("utf-8"))
+TABLE = table("options.json")
 #: Words of one command; more are left to the program.
 WORDS_MAX = 10_000
 #: Commands that read a value from standard input where it is typed as `-`: only the program can.

@@ -16,7 +16,7 @@ import msgspec
 
 from coordinator.words import requests as rq
 from coordinator.words import texts
-from coordinator.words.refusals import HELD, Code, Refusal
+from coordinator.words.refusals import CATALOGUE, HELD, Code, Refusal
 
 R = TypeVar("R")
 #: Asks by yielding; is sent the reply, or a `Refusal` is raised in it.
@@ -39,6 +39,7 @@ class Shell:
         user: the person at the keyboard, for records.
         width: signs in a line of the terminal; None: a pipe, which gets whole values.
         colour: whether lines may have a style.
+        command: the words that it began with, as far as they name a command.
         terminal: whether a person reads it there, and no pipe or file.
         program: what to type in place of `coord`, where that is not on PATH.
     """
@@ -52,6 +53,7 @@ class Shell:
     program: str | None = None
     colour: bool = False
     terminal: bool = False
+    command: str = ""
     _lines: list[tuple[bool, str]] = field(default_factory=list)
 
     def say(self, text: str, style: str = "") -> None:
@@ -87,8 +89,14 @@ class Shell:
             until = f" until {one['until'][11:16]}Z" if one.get("until") else ""
             self.complain(f"  {one['resource']}: {one['holder']}{until}")
         if refusal.code is not Code.LOCKED or refusal.next not in refusal.message:
-            self.complain(f"  next: {refusal.next}")
+            self.complain(f"  next: {self._next(refusal)}")
         return refusal.exit_code
+
+    def _next(self, refusal: Refusal) -> str:
+        """What to do; in general words only where nothing better is known."""
+        if self.command and refusal.next == CATALOGUE[Code.INVALID].next:
+            return f"coord {self.command} --help"
+        return refusal.next
 
     def taken(self) -> list[tuple[bool, str]]:
         """What was said since this was asked last: (whether on standard output, text)."""
@@ -106,7 +114,7 @@ class Shell:
         if not name:
             raise Refusal(
                 Code.INVALID,
-                "Name the agent you act for.",
+                "It is not said which agent you act for. Nothing was done.",
                 next=f"Add `--agent NAME` (say `--agent {self.user}`), or set COORD_AGENT.",
             )
         return name
@@ -135,8 +143,9 @@ def ask(request: rq.Request[R]) -> Generator[rq.Request[Any], Any, R]:
     return reply
 
 
-def seconds(text: str | None) -> float | None:
-    """`30m`, `45`, `1.5h`, `250ms` as seconds; None stays None.
+def seconds(text: str | None, of: str = "") -> float | None:
+    """`30m`, `45`, `1.5h`, `250ms` as seconds; None stays None. `of`: the option that it was given
+    for.
 
     Raises:
         Refusal: INVALID.
@@ -155,7 +164,9 @@ def seconds(text: str | None) -> float | None:
         return float(number) * factor
     except ValueError:
         raise Refusal(
-            Code.INVALID, f"{text!r} is not a duration.", next="Write 45, 45s, 30m or 2h."
+            Code.INVALID,
+            f"{of}{': ' if of else ''}{text!r} is not a duration. Nothing was done.",
+            next="Write 45, 45s, 30m or 2h.",
         ) from None
 
 
@@ -169,4 +180,6 @@ def one_of(text: str, known: Iterable[Any], refused: str) -> Any:
     for word in words:
         if word == text:
             return word
-    raise Refusal(Code.INVALID, f"{refused}: {', '.join(words)}.")
+    raise Refusal(
+        Code.INVALID, f"{refused}. Nothing was done.", next=f"One of: {', '.join(words)}."
+    )

@@ -26,7 +26,7 @@ def add(
             subject=subject,
             name=name,
             strength=strength,
-            half_life_s=seconds(half_life),
+            half_life_s=seconds(half_life, "--half-life"),
             note=note,
             cwd=shell.cwd,
         )

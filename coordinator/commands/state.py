@@ -88,7 +88,8 @@ def change(
     asked = yield from ask(rq.ChangeAdd(agent=(yield from shell.acting(agent)), key=key,
                                         wanted=json(wanted), note=note, during=during))
     if wait is not None:
-        asked = yield from ask(rq.ChangeShow(change=asked.change, wait_s=seconds(wait) or 0.0))
+        asked = yield from ask(
+            rq.ChangeShow(change=asked.change, wait_s=seconds(wait, "--wait") or 0.0))
     _ended(shell, asked, as_json)
 
 
@@ -124,7 +125,7 @@ def changes(
 def next_(shell: Shell, *, key: str, agent: str | None, wait: str | None, as_json: bool) -> Asking:
     """As a key's owner: the next change to apply."""
     given = yield from ask(rq.ChangeNext(agent=(yield from shell.acting(agent)), key=key,
-                                         wait_s=seconds(wait) or 0.0))
+                                         wait_s=seconds(wait, "--wait") or 0.0))
     if as_json:
         shell.json(given)
         return

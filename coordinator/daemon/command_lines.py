@@ -61,6 +61,7 @@ class CommandLines:
             cwd=cwd, now_ms=self._router.now_ms(), agent=agent or None, user=user or _own_name(),
             width=int(columns) if columns.isdigit() else None, program=program or None,
             colour=colour == "1", terminal=terminal == "1",
+            command=typed.name,
             pid=peer or (int(pid) if pid.isdigit() else 0),
         )
         _Run(self, shell, typed, token, key, answer, gone).begin()

@@ -31,6 +31,7 @@ class Exit(IntEnum):
     NOT_FOUND = 127
     INTERRUPTED = 130
     PIPE_CLOSED = 141
+    MERGE_FAILED = 255
 
 
 MEANING: dict[Exit, str] = {
@@ -54,6 +55,7 @@ MEANING: dict[Exit, str] = {
     Exit.NOT_FOUND: "The program that was to be started is not there.",
     Exit.INTERRUPTED: "You interrupted it (Ctrl-C).",
     Exit.PIPE_CLOSED: "Whoever read its output has gone.",
+    Exit.MERGE_FAILED: "Of `merge-file`: it could not be carried out (git's own number for that).",
 }
 
 

@@ -153,7 +153,7 @@ def _draft_event(
     usual = svc.settings.backlog.attempts_max
     attempts = usual if draft.attempts_max is None else draft.attempts_max
     if not 1 <= attempts <= 1000:
-        raise Refusal(Code.INVALID, "`attempts` must be between 1 and 1000.")
+        raise Refusal(Code.INVALID, "`attempts` must be between 1 and 1000. Nothing was added.")
     if len(draft.resources) > svc.settings.leases.resources_max:
         raise Refusal(Code.LIMIT, f"{title[:60]!r} names {len(draft.resources)} resources.")
     wanted = once_wanted(

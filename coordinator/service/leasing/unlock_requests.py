@@ -132,10 +132,12 @@ def _of_one_holder(
     """The leases in the way of the one holder that is asked."""
     holders = sorted({lease.locked_by for lease in leases})
     if not holders or req.holder not in (None, *holders):
-        who = req.holder if req.holder and holders else "Nobody else"
+        who = "Nobody else holds any part"
+        if req.holder and holders:
+            who = f"{req.holder} holds nothing"
         held = f"; {listed(holders)} does" if holders else ""
         return Refusal(
-            Code.UNKNOWN_LEASE, f"{who} holds nothing of {resource}{held}. Nobody was asked.",
+            Code.UNKNOWN_LEASE, f"{who} of {resource}{held}. Nobody was asked.",
             next=f"`coord lock {resource} --agent {req.agent}`", resource=resource,
         )
     if req.holder is None and len(holders) > 1:
