@@ -3,11 +3,13 @@
     coord-plugin guard|notice|begin PROFILE[:EVENT] [SECONDS [PROJECT]]
     coord-plugin mcp PROFILE
     coord-plugin socket [PROJECT]
+    coord-plugin git pre-commit
 
 `guard` is the hook before a tool runs and `notice` the one beside it (`_hook.py`, closed and open);
 `begin` starts the coordinator when a session begins; `mcp` serves the tools; `socket` prints where
-the coordinator listens. The repository is the one around PROJECT, else around the working
-directory; where neither uses coord, all of them but `mcp` do nothing and exit 0.
+the coordinator listens; `git` is the guard of commits (`git_guard/`), for what runs git's hooks. The
+repository is the one around PROJECT, else around the working directory; where neither uses coord,
+all of them but `mcp` do nothing and exit 0.
 
 A command of its own, for another tool also installs one called `coord`. Light to start, as the
 hook is: decides nothing.
@@ -28,15 +30,19 @@ if TYPE_CHECKING:
 
 #: What the coordinator knows a plugin's hook by (daemon/twin_questions.py).
 PLUGIN = "+plugin"
+PROGRAM = "coordinator.cli.main"
 _USAGE = ("usage: coord-plugin guard|notice|begin PROFILE[:EVENT] [SECONDS [PROJECT]]\n"
-          "       coord-plugin mcp PROFILE\n       coord-plugin socket [PROJECT]\n")
+          "       coord-plugin mcp PROFILE\n       coord-plugin socket [PROJECT]\n"
+          "       coord-plugin git pre-commit\n")
 
 
 def main(words: "list[str]") -> int:
     """The exit code. Does not return where the program itself takes over."""
     mode, rest = (words or [""])[0], words[1:]
     if mode == "mcp" and len(rest) == 1:
-        itself("mcp", "--profile", rest[0])
+        itself(PROGRAM, "mcp", "--profile", rest[0])
+    if mode == "git" and rest == ["pre-commit"]:
+        itself("coordinator.git_guard", *rest)
     if mode == "socket" and len(rest) < 2:
         _hook.say(1, (socket_near(rest[0] if rest else "") or "").encode(
             "utf-8", "surrogateescape"))
@@ -50,7 +56,7 @@ def main(words: "list[str]") -> int:
     profile, colon, event = rest[0].partition(":")
     name = profile + PLUGIN + colon + event
     if mode == "begin":
-        itself("hook", name)
+        itself(PROGRAM, "hook", name)
     sys.argv = [_hook.__file__, path, name, "closed" if mode == "guard" else "open",
                 *rest[1:2]]
     return _hook.main()
@@ -71,9 +77,9 @@ def socket_near(project: str) -> "str | None":
     return None
 
 
-def itself(*words: str) -> "typing.NoReturn":
+def itself(module: str, *words: str) -> "typing.NoReturn":
     """The program takes this process over."""
-    program = [sys.executable, "-P", "-m", "coordinator.cli.main", *words]
+    program = [sys.executable, "-P", "-m", module, *words]
     system.execv(program[0], program)
 
 

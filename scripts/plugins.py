@@ -50,10 +50,11 @@ def claude(made: Made) -> None:
     })
     made.json(f"{home}/hooks/hooks.json", {"description": ABOUT, "hooks": hooks})
     made.json(f"{home}/.mcp.json", {"mcpServers": {"coord": server}})
-    made.text(f"{home}/coord.sh", _launcher("plugin for Claude Code", "CLAUDE_PROJECT_DIR"))
+    made.text(f"{home}/coord.sh", _launcher("plugin for Claude Code", "CLAUDE_PROJECT_DIR", "{}"))
     made.text(f"{home}/README.md", _readme(
         "Claude Code", f"claude plugin marketplace add PATH/OF/THIS/REPOSITORY\n"
-        f"claude plugin install {PROJECT['name']}@coord", f"claude plugin uninstall {PROJECT['name']}@coord"))
+        f"claude plugin install {PROJECT['name']}@coord",
+        f"claude plugin uninstall {PROJECT['name']}@coord"))
     made.json(".claude-plugin/marketplace.json", {
         "name": "coord", "owner": {"name": "The coord authors"},
         "description": PROJECT["description"],
@@ -74,7 +75,9 @@ def gemini(made: Made) -> None:
         "mcpServers": {"coord": server},
     })
     made.json(f"{home}/hooks/hooks.json", {"hooks": hooks})
-    made.text(f"{home}/coord.sh", _launcher("extension for Gemini CLI", "GEMINI_PROJECT_DIR"))
+    made.text(f"{home}/coord.sh", _launcher(
+        # it takes a server that offers nothing at all for a broken one
+        "extension for Gemini CLI", "GEMINI_PROJECT_DIR", '{"prompts":{}}'))
     made.text(f"{home}/README.md", _readme(
         "Gemini CLI", f"gemini extensions install PATH/OF/THIS/REPOSITORY/{home}",
         f"gemini extensions uninstall {PROJECT['name']}"))
@@ -117,17 +120,19 @@ def _portable(text: str) -> Any:
     return value
 
 
-def _launcher(plugin: str, project: str) -> str:
+def _launcher(plugin: str, project: str, offers: str) -> str:
     template = (ROOT / "scripts" / "plugin_launcher.sh").read_text("utf-8")
-    return template.replace("{plugin}", plugin).replace("{project}", project)
+    return (template.replace("{plugin}", plugin).replace("{project}", project)
+            .replace("{offers}", offers))
 
 
 def _readme(cli: str, install: str, remove: str) -> str:
     return f"""\
 # coord for {cli}
 
-{ABOUT}: what other agents hold is refused, with who holds it, why, and what to do
-meanwhile. In a repository that does not use coord (`coord init`), and on a machine without coord, it does nothing.
+{ABOUT}: what other agents hold is refused, with
+who holds it, why, and what to do meanwhile. In a repository that does not use coord (`coord init`),
+and on a machine without coord, it does nothing.
 
 ```sh
 {install}
