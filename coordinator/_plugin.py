@@ -4,12 +4,13 @@
     coord-plugin mcp PROFILE
     coord-plugin socket [PROJECT]
     coord-plugin git pre-commit
+    coord-plugin up
 
-`guard` is the hook before a tool runs and `notice` the one beside it (`_hook.py`, closed and open);
-`begin` starts the coordinator when a session begins; `mcp` serves the tools; `socket` prints where
-the coordinator listens; `git` is the guard of commits (`git_guard/`), for what runs git's hooks. The
-repository is the one around PROJECT, else around the working directory; where neither uses coord,
-all of them but `mcp` do nothing and exit 0.
+`guard` is the hook before a tool runs and `notice` the one beside it (`_hook.py`, closed and open).
+`begin` starts the coordinator when a session begins, and is its hook; `up` only starts it. `mcp`
+serves the tools; `socket` prints where the coordinator listens; `git` is the guard of commits
+(`git_guard/`), for what runs git's hooks. The repository is the one around PROJECT, else around the
+working directory; where neither uses coord, hooks do nothing and exit 0.
 
 A command of its own, for another tool also installs one called `coord`. Light to start, as the
 hook is: decides nothing.
@@ -33,7 +34,7 @@ PLUGIN = "+plugin"
 PROGRAM = "coordinator.cli.main"
 _USAGE = ("usage: coord-plugin guard|notice|begin PROFILE[:EVENT] [SECONDS [PROJECT]]\n"
           "       coord-plugin mcp PROFILE\n       coord-plugin socket [PROJECT]\n"
-          "       coord-plugin git pre-commit\n")
+          "       coord-plugin git pre-commit\n       coord-plugin up\n")
 
 
 def main(words: "list[str]") -> int:
@@ -41,6 +42,8 @@ def main(words: "list[str]") -> int:
     mode, rest = (words or [""])[0], words[1:]
     if mode == "mcp" and len(rest) == 1:
         itself(PROGRAM, "mcp", "--profile", rest[0])
+    if words == ["up"]:
+        itself(PROGRAM, "up")
     if mode == "git" and rest == ["pre-commit"]:
         itself("coordinator.git_guard", *rest)
     if mode == "socket" and len(rest) < 2:

@@ -83,6 +83,27 @@ def gemini(made: Made) -> None:
         f"gemini extensions uninstall {PROJECT['name']}"))
 
 
+def opencode(made: Made) -> None:
+    """An npm package; all it asks is in the plugin that `coord init` wires, too."""
+    home = "plugins/opencode"
+    texts = {name: (SOURCES / name).read_text("utf-8")
+             for name in ("opencode.mjs", "ask.mjs", "opencode_package.js")}
+    index = texts.pop("opencode_package.js").replace("{profile}", load("opencode", ROOT).name)
+    made.text(f"{home}/index.js", index)
+    for name, text in texts.items():
+        made.text(f"{home}/{name}", text)
+    made.json(f"{home}/package.json", {
+        "name": "opencode-coord", "version": PROJECT["version"], "description": ABOUT,
+        "license": PROJECT["license"], "type": "module", "main": "./index.js",
+        "exports": {".": "./index.js", "./server": "./index.js"},
+        "files": ["index.js", *texts], "keywords": ["opencode", *PROJECT["keywords"]],
+    })
+    made.text(f"{home}/README.md", _readme(
+        "OpenCode", "# in opencode.json, of a project or your own (~/.config/opencode):\n"
+        f"#   \"plugin\": [\"file:///PATH/OF/THIS/REPOSITORY/{home}\"]",
+        "# the same line, taken out"))
+
+
 def _wired(profile: Profile, here: str) -> tuple[dict[str, list[Any]], dict[str, Any]]:
     """Its hooks and its MCP server, as `coord init` would wire them, with the launcher for each
     command. What only a person's settings can hold (`yields_to`) stays out."""
@@ -152,7 +173,7 @@ Written by `make plugins`; do not edit it here.
 def everything() -> dict[str, str]:
     """Each file, and what it has to hold."""
     made = Made()
-    for one in (claude, gemini):
+    for one in (claude, gemini, opencode):
         one(made)
     return made.texts
 

@@ -81,7 +81,9 @@ def test_with_both_each_call_is_asked_about_once(agent: str, wired: Wired, tmp_p
         assert "reordering them" in heard["refused"].text
         assert [one.text for name, one in heard.items() if name != "refused" and "coord:" in one.text] == []
         events = Counter(one.kind for one in client.call(rq.Events(limit=1000)).items)
-        print(events)
+        once = {"agent_hooked": 1, "agent_registered": 2, "acquisition_refused": 1, "lease_granted": 5, "content_read": 5}
+        assert {kind: events[kind] for kind in once} == once, events
+        assert "unleased_write" not in events, events
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -116,7 +118,10 @@ def test_without_the_command_it_is_said_once_and_nothing_is_stopped(agent: str, 
     assert ran.code == 0, ran.tail()
     assert wired.read("free.txt") + wired.read("more.txt") == "free\nmore\n"
     assert SAID not in json.dumps([turn.body for turn in ran.model.log]), "a person is told, not the model"
-    print("SAID", agent, (ran.out + ran.err).count(SAID), "MCP issues" in ran.err)
+    assert "MCP issues" not in ran.err, ran.tail()
+    told = (ran.out + ran.err).count(SAID)
+    assert told == {"claude": 2, "gemini": 2, "opencode": 0}[agent], (
+        "one hook: Claude's stream repeats what it printed, Gemini shows it twice, OpenCode's is in its log")
 
 
 def _tools(body: Any) -> list[str]:
