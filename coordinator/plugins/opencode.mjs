@@ -5,6 +5,9 @@
 import { spawnSync } from "node:child_process"
 import { ask as question } from "./ask.mjs"
 
+// What a tool answered before coord added to it: another plugin of coord is to tell the same.
+const ANSWERED = Symbol.for("coord.answered")
+
 // `start`: the command that starts a coordinator which is not there.
 export const plugin = (socket, profile, start) => async (ctx) => {
   const ask = (event, said) => question(socket, profile, event, said)
@@ -56,9 +59,10 @@ export const plugin = (socket, profile, start) => async (ctx) => {
       if (said.deny) throw new Error(said.deny)
     },
     "tool.execute.after": async (input, output) => {
+      output[ANSWERED] ??= String(output.output ?? "").slice(0, 20_000)
       const said = await quietly("after", {
         ...identity(input.sessionID), tool_name: input.tool, tool_input: input.args ?? {},
-        tool_use_id: input.callID, tool_response: String(output.output ?? "").slice(0, 20_000),
+        tool_use_id: input.callID, tool_response: output[ANSWERED],
       })
       if (said.context) output.output = `${output.output ?? ""}\n\n${said.context}`
     },
