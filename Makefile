@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-growth screenshot clean merge-corpus merge-history
+.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check plugins plugins-check dist release test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-growth screenshot clean merge-corpus merge-history
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -25,7 +25,7 @@ test: setup      ## the default test suite (under 5 minutes on 2 cores)
 test-slow: setup ## the slower tests: many processes, and sessions as another user (about 6 minutes on 2 slow cores)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
 
-check: lint types layers docs-check  ## linter, types, layers, generated documents
+check: lint types layers docs-check plugins-check  ## linter, types, layers, generated documents and plugins
 
 lint: setup
 	@$(BIN)/ruff check .
@@ -37,6 +37,16 @@ docs: setup      ## write the generated documents again
 	@$(BIN)/python -P -m coordinator.cli.documents --write
 docs-check: setup
 	@$(BIN)/python -P -m coordinator.cli.documents
+plugins: setup   ## write the plugins for agent CLIs (plugins/) again, from the profiles
+	@$(BIN)/python -P scripts/plugins.py --write
+plugins-check: setup
+	@$(BIN)/python -P scripts/plugins.py
+
+dist: setup      ## build sdist and wheel, check them, try the wheel in a fresh environment (REPOSITORY_URL=https://...: links lead there)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dist
+	@COORD_REPOSITORY_URL="$(REPOSITORY_URL)" $(BIN)/python scripts/dist.py $(DIST)
+release: setup   ## the same for a release: at its tag, nothing uncommitted, with an address (CONTRIBUTING.md)
+	@$(MAKE) --no-print-directory dist DIST=--release
 
 verify: check test  ## what CI runs first
 

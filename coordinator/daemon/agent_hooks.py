@@ -21,6 +21,7 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
 from coordinator.daemon.serving import who
 from coordinator.daemon.session_processes import SessionProcesses, has_prefix
+from coordinator.daemon.twin_questions import TwinQuestions
 from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import HookAnswer, can_add, encode
 from coordinator.dialects.table import HookTable
@@ -93,6 +94,7 @@ class AgentHooks:
         self.comparison = CommandComparison(router, self.calls)
         self.git = GitQuestions(router)
         self._others = OtherRepositories(router.service.tree.root)
+        self._twins = TwinQuestions(self._now_ms)
         self._unknown: set[tuple[str, str]] = set()
         self._profiles: dict[str, tuple[list[file_stamps.Stamp | None], Profile]] = {}
         #: profile -> when a hook of its was last heard (UTC).
@@ -101,11 +103,17 @@ class AgentHooks:
         self._on_the_way: set[str] = set()
 
     def hook(self, name: str, token: str | None, payload: bytes, answer: Told, *,
-             wait: bool = True, confirms: bool = False, caller: int = 0) -> None:
+             confirms: bool = False, caller: int = 0) -> None:
         """Serve one hook of the profile `name` (`name:event` where its payload does not tell the
-        event); `answer` is called once, after what it was granted is on disk. `confirms`: the hook
-        will say when it has printed that; what follows from it is recorded only then. `caller`:
-        its process, if that is known."""
+        event; `name+plugin` for one that came with a plugin); `answer` is called once, after what
+        it was granted is on disk. `confirms`: the hook will say when it has printed that; what
+        follows from it is recorded only then. `caller`: its process, if that is known."""
+        name, first = self._twins.ask(name, token, payload, answer)
+        if first is not None:
+            self._serve(name, token, payload, first, True, confirms, caller)
+
+    def _serve(self, name: str, token: str | None, payload: bytes, answer: Told, wait: bool,
+               confirms: bool, caller: int) -> None:
         try:
             self._router.check_open()
             profile, _, event = name.partition(":")
@@ -162,9 +170,8 @@ class AgentHooks:
             waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
             if waits is not None:
                 self._router.hold(waits, value.wait_s, lambda late: self._late(
-                    late, table, heard, answer, lambda: self.hook(
-                        name, token, payload, answer, wait=False, confirms=confirms,
-                        caller=caller)))
+                    late, table, heard, answer, lambda: self._serve(
+                        name, token, payload, answer, False, confirms, caller)))
                 return
             self._elsewhere(profile, table, heard, value, lambda others: self._protect(
                 heard, value, lambda held: answer(hook_protocol.Answer(

@@ -1,6 +1,6 @@
 """The second kind of request on the Unix socket: a hook's raw bytes, and the answer it prints.
 
-    hook PROFILE[:EVENT] TOKEN|- LENGTH [confirm]\\n<LENGTH bytes>
+    hook PROFILE[+plugin][:EVENT] TOKEN|- LENGTH [confirm]\\n<LENGTH bytes>
         ->   EXITCODE OUTLEN ERRLEN\\n<out><err>   ->   told\\n
 
 Exit code 3 means that other coordinators have a say, too: `out` then begins with their roots, each

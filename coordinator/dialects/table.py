@@ -48,7 +48,8 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
         stop: whether a hook may make the agent go on when it wants to stop.
         writes, reads, shells, patches: tool -> parameter that holds the path, command or patch.
         texts: tool -> where its edit's texts are: what is in none of these takes the whole file.
-        own: how the names of coord's own MCP tools begin.
+        own: how the names of coord's own MCP tools begin (several: a server that came with a
+            plugin is named after it, too).
         mark: a parameter that the hook adds to their calls: the session's id. For agents whose
             MCP servers are not told it otherwise.
         harmless: tools that touch no file.
@@ -64,7 +65,7 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     texts: dict[str, Texts] = {}
     reads: dict[str, str] = {}
     shells: dict[str, str] = {}
-    own: str = "mcp__coord__"
+    own: str | tuple[str, ...] = "mcp__coord__"
     mark: str = ""
     harmless: tuple[str, ...] = ()
     trust: str = ""

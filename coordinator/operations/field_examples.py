@@ -42,7 +42,7 @@ EXAMPLES: dict[str, Any] = {
     "Review.state": "open", "Requests.state": "pending", "status": "pending",
     "ttl_s": 1800.0, "wait_s": 10.0, "half_life_s": 600.0, "strength": 1.0, "priority": 5,
     "attempt": 1, "limit": 50, "version": 3, "fencing_token": 41, "size": 17, "up_to": 5,
-    "HealthReply.version": "0.1.0", "pid": 4242, "value": {"owes": 12}, "patch": {"owes": 12},
+    "HealthReply.version": "1.2.3", "pid": 4242, "value": {"owes": 12}, "patch": {"owes": 12},
     "ProposedChange.patch": None, "ProposedChange.version": "sha256:0f3c", "Proposed.version":
     "sha256:0f3c", "ProposedChange.content": "x = 2\n", "wanted": {"add": 5},
     "arguments": {"amount": 12}, "progress": "writing the tests", "result": "3 retries, tests pass",

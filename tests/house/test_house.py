@@ -152,7 +152,8 @@ def test_agents_is_no_package_and_travels_in_the_wheel(tmp_path: Path) -> None:
 
 def test_dependencies_are_those_named() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert project["license"] == "MIT" and project["scripts"] == {"coord": "coordinator._command:run"}
+    assert project["license"] == "MIT" and project["scripts"] == {
+        "coord": "coordinator._command:run", "coord-plugin": "coordinator._plugin:run"}
 
 
 def test_operations_have_a_meaning_and_a_path_of_their_own() -> None:

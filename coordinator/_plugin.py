@@ -1,0 +1,100 @@
+"""`coord-plugin`: what coord's plugins for agent CLIs run, on whichever machine they are.
+
+    coord-plugin guard|notice|begin PROFILE[:EVENT] [SECONDS [PROJECT]]
+    coord-plugin mcp PROFILE
+    coord-plugin socket [PROJECT]
+    coord-plugin git pre-commit
+    coord-plugin up
+
+`guard` is the hook before a tool runs and `notice` the one beside it (`_hook.py`, closed and open).
+`begin` starts the coordinator when a session begins, and is its hook; `up` only starts it. `mcp`
+serves the tools; `socket` prints where the coordinator listens; `git` is the guard of commits
+(`git_guard/`), for what runs git's hooks. The repository is the one around PROJECT, else around the
+working directory; where neither uses coord, hooks do nothing and exit 0.
+
+A command of its own, for another tool also installs one called `coord`. Light to start, as the
+hook is: decides nothing.
+"""
+
+import sys
+
+from coordinator import _hook, _hook_seldom
+
+try:
+    import posix as system
+except ImportError:  # not Linux (mypy takes one name for one module only)
+    import os as system  # type: ignore[no-redef]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing
+
+#: What the coordinator knows a plugin's hook by (daemon/twin_questions.py).
+PLUGIN = "+plugin"
+PROGRAM = "coordinator.cli.main"
+_USAGE = ("usage: coord-plugin guard|notice|begin PROFILE[:EVENT] [SECONDS [PROJECT]]\n"
+          "       coord-plugin mcp PROFILE\n       coord-plugin socket [PROJECT]\n"
+          "       coord-plugin git pre-commit\n       coord-plugin up\n")
+
+
+def main(words: "list[str]") -> int:
+    """The exit code. Does not return where the program itself takes over."""
+    mode, rest = (words or [""])[0], words[1:]
+    if mode == "mcp" and len(rest) == 1:
+        itself(PROGRAM, "mcp", "--profile", rest[0])
+    if words == ["up"]:
+        itself(PROGRAM, "up")
+    if mode == "git" and rest == ["pre-commit"]:
+        itself("coordinator.git_guard", *rest)
+    if mode == "socket" and len(rest) < 2:
+        _hook.say(1, (socket_near(rest[0] if rest else "") or "").encode(
+            "utf-8", "surrogateescape"))
+        return 0
+    if mode not in ("guard", "notice", "begin") or not 1 <= len(rest) <= 3:
+        _hook.say(2, _USAGE.encode())
+        return 2
+    path = socket_near(rest[2] if len(rest) == 3 else "")
+    if path is None:
+        return 0
+    profile, colon, event = rest[0].partition(":")
+    name = profile + PLUGIN + colon + event
+    if mode == "begin":
+        itself(PROGRAM, "hook", name)
+    sys.argv = [_hook.__file__, path, name, "closed" if mode == "guard" else "open",
+                *rest[1:2]]
+    return _hook.main()
+
+
+def socket_near(project: str) -> "str | None":
+    """Where the coordinator around the project listens, which is the working directory from then
+    on, else the one around the working directory; None: coord is not used there."""
+    here = system.getcwd()
+    for place in (project, here) if project else (here,):
+        try:
+            system.chdir(place)
+            found: str | None = _hook_seldom.find()
+        except OSError:
+            continue  # it was removed meanwhile
+        if found is not None:
+            return found
+    return None
+
+
+def itself(module: str, *words: str) -> "typing.NoReturn":
+    """The program takes this process over."""
+    program = [sys.executable, "-P", "-m", module, *words]
+    system.execv(program[0], program)
+
+
+def run() -> None:
+    """`coord-plugin …`; never returns."""
+    code = 2
+    try:
+        code = main(sys.argv[1:])
+    except OSError:
+        pass  # whoever reads us has gone; a write stays stopped
+    system._exit(code)
+
+
+if __name__ == "__main__":
+    run()

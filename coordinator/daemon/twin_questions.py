@@ -1,0 +1,84 @@
+"""One event of an agent, told by two hooks: of its settings (`coord init`) and of a plugin.
+
+Whoever has both would have each call leased, each message delivered and each end noted twice. The
+first of the two is served; the other is answered from what the first came to: a refusal stands for
+both, and nothing else is told a second time. Remembers questions for seconds, in memory only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from coordinator.daemon.hook_protocol import Answer
+
+Told = Callable[[Answer], None]
+#: What stands behind a profile's name where the hook is a plugin's.
+PLUGIN = "+plugin"
+#: How long after the answer the other hook's question is still the same event (ms). Both are
+#: started at once; a slow machine may start one of them late.
+TWIN_MS = 20_000
+#: Questions that are remembered.
+ASKED_MAX = 500
+
+
+@dataclass(slots=True)
+class _Asked:
+    doors: set[str]
+    waiting: list[Told] = field(default_factory=list)
+    answer: Answer | None = None
+    at: int = 0
+
+
+class TwinQuestions:
+    """One daemon's. Used from the loop's thread. `now_ms`: Unix milliseconds."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._asked: dict[bytes, _Asked] = {}
+
+    def ask(self, name: str, token: str | None, payload: bytes,
+            answer: Told) -> tuple[str, Told | None]:
+        """The name without the plugin's mark, and where the answer goes; None: the other hook has
+        asked this already, and `answer` gets what that comes to."""
+        profile, _, event = name.partition(":")
+        door = PLUGIN if profile.endswith(PLUGIN) else ""
+        name = profile.removesuffix(PLUGIN) + (f":{event}" if event else "")
+        said = blake2b(payload, digest_size=16).digest()
+        key = b"\0".join((said, name.encode("utf-8", "replace"),
+                          (token or "-").encode("utf-8", "replace")))
+        asked = self._asked.get(key)
+        if asked is not None and door not in asked.doors and self._is_new(asked):
+            asked.doors.add(door)
+            if asked.answer is not None:
+                answer(_same(asked.answer))
+            else:
+                asked.waiting.append(answer)
+            return name, None
+        self._forget()
+        asked = self._asked[key] = _Asked({door})
+        return name, lambda said: self._answered(asked, said, answer)
+
+    # ------------------------------------------------------------ inside
+
+    def _answered(self, asked: _Asked, said: Answer, answer: Told) -> None:
+        asked.answer, asked.at = said, self._now_ms()
+        waiting, asked.waiting = asked.waiting, []
+        answer(said)
+        for one in waiting:
+            one(_same(said))
+
+    def _is_new(self, asked: _Asked) -> bool:
+        return asked.answer is None or self._now_ms() - asked.at <= TWIN_MS
+
+    def _forget(self) -> None:
+        """The oldest go first; those that nobody has answered yet stay."""
+        for key, asked in list(self._asked.items())[: max(0, len(self._asked) - ASKED_MAX + 1)]:
+            if asked.answer is not None:
+                del self._asked[key]
+
+
+def _same(said: Answer) -> Answer:
+    """What the other hook prints: the refusal, if it is one."""
+    return Answer(said.code, said.out, said.err) if said.code or '"deny"' in said.out else Answer(0)
