@@ -170,8 +170,9 @@ def _type(hint: Any, name: str) -> tuple[str, str]:
         inner, _ = _type(get_args(bare)[0], name)
         return f"Sequence[{inner}]", f"list({name})"
     if isinstance(bare, types.UnionType) or get_origin(bare) is typing.Union:
-        parts = [_type(part, name)[0] for part in get_args(bare) if part is not type(None)]
-        return " | ".join([*parts, "None"]), name
+        made = [_type(part, name) for part in get_args(bare) if part is not type(None)]
+        sent = f"None if {name} is None else {made[0][1]}" if made[0][1] != name else name
+        return " | ".join([*(shown for shown, _ in made), "None"]), sent
     for known in ("Mode", "Verdict", "UnlockVerdict"):
         if bare == getattr(rq, known):
             return f"rq.{known}", name
