@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from coordinator.cli import client_methods, command_table
+from coordinator.cli.task_files import schema_text
 from coordinator.operations.listing import OPERATIONS
 from coordinator.operations.python_names import BY_HAND, method_of
 from coordinator.rules.backlog import TRANSITIONS
@@ -163,6 +164,7 @@ def made() -> dict[Path, str]:
     package = FOLDER.parent / "coordinator"
     return {
         **{FOLDER / name: make() for name, make in DOCUMENTS.items()},
+        FOLDER.parent / "docs" / "schemas" / "tasks.schema.json": schema_text(),
         **{package / "client" / name: text for name, text in client_methods.sources().items()},
         **{package / name: make() for name, make in command_table.FILES.items()},
     }
