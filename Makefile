@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-growth screenshot clean merge-corpus merge-history
+.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-growth screenshot recording site clean merge-corpus merge-history
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -83,8 +83,15 @@ bench: setup     ## locks, hook, session, dispatch and overlap, as ratios in one
 screenshot: setup  ## draw the dashboard's picture in the README
 	@$(BIN)/python benchmarks/screenshot.py
 
+recording: setup ## record two agents that want one file: the animated picture in the README
+	@$(BIN)/python benchmarks/recording.py
+
+site: setup      ## build the documents as a site (.site/), without a warning, and check its links
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	@$(BIN)/python scripts/site.py
+
 clean:           ## remove what was made
-	rm -rf $(VENV) mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	rm -rf $(VENV) .site mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 
 merge-corpus: setup  ## merge two releases of real packages, dealt to two sides, and judge what comes out (OPTIONS=-v)
 	@$(BIN)/python benchmarks/merge_corpus.py $(OPTIONS)
