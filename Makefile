@@ -80,7 +80,7 @@ bench-growth: setup  ## how dispatch and the conflict check grow
 bench: setup     ## locks, hook, session, dispatch and overlap, as ratios in one run
 	@$(BIN)/coord bench locks && $(BIN)/coord bench hook && $(BIN)/coord bench session && $(BIN)/coord bench dispatch && $(BIN)/coord bench overlap
 
-screenshot: setup  ## draw the dashboard's picture in the README
+screenshot: setup  ## draw the picture of `coord status` in the documents
 	@$(BIN)/python benchmarks/screenshot.py
 
 recording: setup ## record two agents that want one file: the animated picture in the README

@@ -287,13 +287,20 @@ def test_resources_is_taken_for_files(world: World) -> None:
         assert made.resources == ["x.py"], form
 
 
-def test_the_task_file_in_the_readme_is_one(world: World) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    text = readme.split("```yaml\n", 1)[1].split("```", 1)[0]
-    one, two = world.ask(rq.TaskImport(text=text, format="yaml")).items
-    assert one.resources == ["parsers/aoi.py", "tests/aoi/"] and one.prompt == "Read reports/format.md first.\n"
-    assert (two.after, two.priority, two.state) == ([one.task], 2, "pending")
-    line = re.search(r"`(- \[ \] .*?)`", readme)
-    assert line is not None
-    (again,) = world.ask(rq.TaskImport(text=line[1].replace("parser)", f"{one.task})"), format="markdown")).items
-    assert (again.title, again.resources, again.after, again.priority) == (two.title, two.resources, two.after, two.priority)
+def test_the_task_files_in_the_documents_are_some(tmp_path: Path) -> None:
+    """All that are shown; those of one page say the same."""
+    root = Path(__file__).parents[2]
+    for page, count in (("README.md", 1), ("docs/task-file.md", 4)):
+        some = []
+        for form, text in re.findall(r"^```(yaml|markdown|jsonl)\n(.*?)^```", (root / page).read_text("utf-8"), re.M | re.S):
+            world = World(tmp_path / page / str(len(some)))
+            told = world.ask(rq.TaskImport(text=text, format=form))
+            assert [one for one in told.warnings if "done" not in one] == []
+            some.append([(task.title, "parsers/report.py" in task.resources, task.after, task.priority) for task in told.items])
+            world.close()
+        assert len(some) == count
+        if page == "README.md":
+            assert [(title, after) for title, _, after, _ in some[0]] == [
+                ("Add the report parser", []), ("Give the constants names", []), ("Use the parser in main.py", ["T-1"])]
+        else:
+            assert some[0] == some[2] == some[3] and some[1][0][0] == "Write the release notes"
