@@ -36,7 +36,7 @@ def test_it_is_recorded_by_a_real_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = " ".join(story(new))
     assert "bob: $ coord lock shop/limits.py" in told and "LOCKED: shop/limits.py is leased by ann for T-1" in told
-    assert "Meanwhile take task T-2" in told and re.search(r"bob shop/limits.py ann", re.sub(" +", " ", told)), told
+    assert "Meanwhile take" in told and re.search(r"bob shop/limits.py ann", re.sub(" +", " ", told)), told
     granted = re.sub(" +", " ", told.split("--wait 10m")[1])
     assert granted.startswith(" shop/limits.py exclusive bob for 30m token"), told
     commands = [[line for line in story(one) if ": $ " in line] for one in (KEPT, new)]
