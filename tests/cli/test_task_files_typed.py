@@ -57,6 +57,12 @@ def test_older_words_are_taken_and_told(repo: Repo) -> None:
     assert read.stdout == "T-2 ready: y\n" and "Line 1: `files` is called `resources` now" in read.stderr
 
 
+def test_a_launch_tells_of_older_words_too(repo: Repo) -> None:
+    repo.write("t.md", "- [ ] y (files: c.py)\n")
+    done = repo.coord("launch", "t.md", "-n", "1", "-c", "true")
+    assert done.returncode == 0 and "t.md: Line 1: `files` is called `resources` now" in done.stdout, done
+
+
 # ------------------------------------------------------------------------------------------ edit
 
 
