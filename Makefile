@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-growth screenshot recording site clean merge-corpus merge-history
+.PHONY: help setup demo test test-slow check verify lint types layers docs docs-check test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-growth screenshot clean merge-corpus merge-history
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -83,6 +83,7 @@ bench: setup     ## locks, hook, session, dispatch and overlap, as ratios in one
 screenshot: setup  ## draw the picture of `coord status` in the documents
 	@$(BIN)/python benchmarks/screenshot.py
 
+.PHONY: recording site
 recording: setup ## record two agents that want one file: the animated picture in the README
 	@$(BIN)/python benchmarks/recording.py
 
