@@ -44,7 +44,7 @@ def places() -> dict[str, str]:
 def files() -> dict[str, str]:
     """The same, of pictures and schemas."""
     out = {path.relative_to(ROOT).as_posix(): path.relative_to(ROOT / "docs").as_posix()
-           for path in (ROOT / "docs").rglob("*") if path.is_file() and path.suffix != ".md"}
+           for path in (ROOT / "docs").rglob("*") if path.suffix in (".svg", ".json")}
     for path in (ROOT / "context_archive").glob("*.svg"):
         out[f"context_archive/{path.name}"] = f"archive/{path.name}"
     return out
@@ -123,12 +123,17 @@ def gather() -> None:
         to.write_text(turned(page, place, (ROOT / page).read_text("utf-8"), known), "utf-8")
 
 
+def configure() -> None:
+    """Put the settings beside the pages: Zensical builds nothing outside of their folder."""
+    shutil.copyfile(ROOT / "docs" / "zensical.toml", SITE / "zensical.toml")
+
+
 def not_in_navigation() -> list[str]:
     """Pages that nobody would find, and entries without a page."""
-    config = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))
+    config = tomllib.loads((ROOT / "docs" / "zensical.toml").read_text("utf-8"))
     named = set(re.findall(r"'([\w/-]+\.md)'", str(config["project"]["nav"])))
     there = set(places().values())
-    return [f"zensical.toml: {name}" for name in sorted(named ^ there)]
+    return [f"docs/zensical.toml: {name}" for name in sorted(named ^ there)]
 
 
 def main() -> int:
@@ -139,8 +144,9 @@ def main() -> int:
     if wrong:
         return 1
     gather()
+    configure()
     done = subprocess.run(
-        [sys.executable, "-m", "zensical", "build", "--clean", "--strict"], cwd=ROOT, check=False)
+        [sys.executable, "-m", "zensical", "build", "--clean", "--strict"], cwd=SITE, check=False)
     if done.returncode == 0:
         print(f"Open {SITE / 'html' / 'index.html'}")
     return done.returncode
