@@ -90,11 +90,19 @@ bench-growth: setup  ## how dispatch and the conflict check grow
 bench: setup     ## locks, hook, session, dispatch and overlap, as ratios in one run
 	@$(BIN)/coord bench locks && $(BIN)/coord bench hook && $(BIN)/coord bench session && $(BIN)/coord bench dispatch && $(BIN)/coord bench overlap
 
-screenshot: setup  ## draw the dashboard's picture in the README
+screenshot: setup  ## draw the picture of `coord status` in the documents
 	@$(BIN)/python benchmarks/screenshot.py
 
+.PHONY: recording site
+recording: setup ## record two agents that want one file: the animated picture in the README
+	@$(BIN)/python benchmarks/recording.py
+
+site: setup      ## build the documents as a site (.site/), without a warning, and check its links
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	@$(BIN)/python scripts/site.py
+
 clean:           ## remove what was made
-	rm -rf $(VENV) mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	rm -rf $(VENV) .site mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 
 merge-corpus: setup  ## merge two releases of real packages, dealt to two sides, and judge what comes out (OPTIONS=-v)
 	@$(BIN)/python benchmarks/merge_corpus.py $(OPTIONS)

@@ -36,17 +36,17 @@ class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class Leases(Section, frozen=True):
     """Rights to resources. All in seconds, but for the counts."""
 
-    ttl_s: Seconds = 1800.0
-    ttl_max_s: Seconds = 86_400.0
+    ttl_s: Seconds = 1800.0  # of a lease for which nobody asked another time
+    ttl_max_s: Seconds = 86_400.0  # the longest that may be asked for
     max_hold_s: Seconds = 14_400.0  # renewals never carry a lease past this
     retry_s: Seconds = 15.0  # a refused acquisition is looked at again after this
     line_s: Seconds = 600.0  # and leaves the line after this
     offered_ttl_s: Seconds = 120.0  # a lease granted to an absent waiter lasts this until used
     age_step_s: Seconds = 60.0  # waiting this long raises a waiter's priority by one
-    wait_max_s: Seconds = 600.0
-    resources_max: Count = 500
-    #: Glob -> what an edit of such a file leases; the last one that matches counts.
+    wait_max_s: Seconds = 600.0  # the longest that one request may wait
+    resources_max: Count = 500  # of one acquisition, or one task
     granularity: dict[str, Literal["region", "file"]] = msgspec.field(default_factory=dict)
+    """Glob -> what an edit of such a file leases; the last one that matches counts."""
     meaning: Literal["refuse", "off"] = "refuse"  # what breaks others' callers
     window_s: Seconds = 60.0  # from an edit's permission to its end, others' edits of the file wait
 
@@ -54,17 +54,17 @@ class Leases(Section, frozen=True):
 class Sweeping(Section, frozen=True):
     """The five-minute tidying."""
 
-    interval_s: Seconds = 300.0
+    interval_s: Seconds = 300.0  # so often what lapsed is tidied
 
 
 class Backlog(Section, frozen=True):
     """Retries of failed tasks."""
 
-    attempts_max: Count = 3
+    attempts_max: Count = 3  # of a task that says nothing else; then a person has to look at it
     backoff_s: Seconds = 10.0  # doubled with each attempt
-    backoff_max_s: Seconds = 600.0
+    backoff_max_s: Seconds = 600.0  # the longest rest after a failed attempt
     rounds_max: Count = 6  # refused commits of one claim in a row; then a person gets the task
-    tasks_max: Count = 200_000
+    tasks_max: Count = 200_000  # in the backlog, finished ones too
 
 
 class Reviewing(Section, frozen=True):
@@ -80,39 +80,40 @@ class Looking(Section, frozen=True):
     """What one look at the disk may cost: a request that needs more is refused (LIMIT)."""
 
     bytes_max: Count = 1024 * 1024 * 1024  # read and kept, of all files together
-    seconds_max: Seconds = 120.0
+    seconds_max: Seconds = 120.0  # of one look
 
 
 class Watching(Section, frozen=True):
     """The file watcher."""
 
-    enabled: bool = True
-    poll: bool = False
-    unleased: Literal["record", "review", "ignore"] = "record"
-    debounce_s: Seconds = 0.2
+    enabled: bool = True  # whether anything is watched
+    poll: bool = False  # look again and again, where the kernel does not tell (network disks)
+    unleased: Literal["record", "review", "ignore"] = "record"  # what a write without a lease does
+    debounce_s: Seconds = 0.2  # changes that come within this are one
 
 
 class Archive(Section, frozen=True):
     """The context archive."""
 
     folders: list[str] = msgspec.field(default_factory=lambda: ["context_archive"])
-    excerpt_bytes: Count = 1500
+    """Where the Markdown is that explains the code."""
+    excerpt_bytes: Count = 1500  # of it that go into one answer
 
 
 class Http(Section, frozen=True):
     """The HTTP door; off unless asked for. Port 0 picks a free one."""
 
-    enabled: bool = False
-    port: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    enabled: bool = False  # open the door whenever the coordinator runs
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 0  # on 127.0.0.1
 
 
 class Database(Section, frozen=True):
     """Durability and retention."""
 
-    synchronous: Literal["FULL", "NORMAL"] = "FULL"
-    backup_every_s: Seconds = 21_600.0
-    backups: Count = 3
-    keep_days: Annotated[float, Meta(gt=0)] = 30.0
+    synchronous: Literal["FULL", "NORMAL"] = "FULL"  # NORMAL: the last writes go with the power
+    backup_every_s: Seconds = 21_600.0  # so often the database is copied
+    backups: Count = 3  # copies that are kept
+    keep_days: Annotated[float, Meta(gt=0)] = 30.0  # of the log; what is older is cut
 
 
 class Running(Section, frozen=True):
@@ -126,7 +127,7 @@ class Launching(Section, frozen=True):
     """`coord launch`."""
 
     ttl_s: Seconds = 600.0  # leases of launched agents; renewed by their progress
-    task_timeout_s: Seconds = 3600.0
+    task_timeout_s: Seconds = 3600.0  # one attempt; then it is ended
     stall_s: Seconds = 480.0  # no output and no file activity for this long: hung
     grace_s: Seconds = 10.0  # between SIGTERM and SIGKILL
 
@@ -134,19 +135,19 @@ class Launching(Section, frozen=True):
 class Keys(Section, frozen=True):
     """Values of keys, and changes that their owners apply. Sizes in bytes."""
 
-    value_bytes_max: Annotated[int, Meta(ge=1, le=1024 * 1024)] = 64 * 1024
-    keys_max: Count = 100_000
+    value_bytes_max: Annotated[int, Meta(ge=1, le=1024 * 1024)] = 64 * 1024  # of one value
+    keys_max: Count = 100_000  # that have a value
     changes_of_key_max: Count = 1_000  # that wait to be applied
-    changes_max: Count = 10_000
+    changes_max: Count = 10_000  # the same, of all keys together
 
 
 class Webhooks(Section, frozen=True):
     """Addresses that are told of events, by HTTP POST; tried again until they answer 2xx."""
 
-    #: Address (http or https) -> kinds of events; an empty list: what waits for a person.
     urls: dict[str, list[str]] = msgspec.field(default_factory=dict)
-    timeout_s: Seconds = 10.0
-    attempts_max: Count = 8
+    """Address (http or https) -> kinds of events; an empty list: what waits for a person."""
+    timeout_s: Seconds = 10.0  # for an answer
+    attempts_max: Count = 8  # of one delivery; then it is a dead letter
 
 
 class Notifying(Section, frozen=True):
@@ -156,33 +157,33 @@ class Notifying(Section, frozen=True):
     desktop: bool = True  # by the desktop's own notifications, where there is a desktop
     command: str = ""  # for `sh -c`; what waits comes as JSON on its standard input
     every_s: Seconds = 10.0  # at most once in so long; what comes meanwhile is told together
-    per_hour_max: Count = 60
+    per_hour_max: Count = 60  # times that anything is told
 
 
 class Strategies(Section, frozen=True):
     """How resources are shared, by glob; what none names is leased before it is worked on."""
 
-    #: Glob of paths, or a key and what continues it -> its strategy; the last that matches counts.
     by_glob: dict[str, Literal["pessimistic", "optimistic", "isolated"]] = msgspec.field(
         default_factory=dict)
+    """Glob of paths, or a key and what continues it -> its strategy; the last match counts."""
     losses_max: Count = 3  # writes that an agent loses in a row before it gets a lease
 
 
 class Signalling(Section, frozen=True):
     """Hints on tasks and resources, and how dispatch weighs them."""
 
-    #: Name of a signal -> its weight among tasks of one priority: higher bias, sooner.
     weights: dict[str, float] = msgspec.field(default_factory=dict)
-    half_life_s: Seconds = 600.0
+    """Name of a signal -> its weight among tasks of one priority: higher bias, sooner."""
+    half_life_s: Seconds = 600.0  # after this a hint is half as strong
     deposits: bool = True  # coord itself leaves hints: at a refusal, a claim, a rejected request
 
 
 class Talking(Section, frozen=True):
     """Messages of agents and people."""
 
-    keep_days: Annotated[float, Meta(gt=0, le=3650)] = 30.0
+    keep_days: Annotated[float, Meta(gt=0, le=3650)] = 30.0  # older messages are forgotten
     per_minute_max: Count = 10  # of one agent
-    per_hour_max: Count = 60
+    per_hour_max: Count = 60  # of one agent
     unread_max: Count = 20  # of one sender that one reader has not been told of
     thread_max: Count = 40  # of agents that answer each other, with no word of a person between
 

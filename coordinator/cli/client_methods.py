@@ -147,7 +147,7 @@ def _parameters(one: Operation, later: bool) -> list[Parameter]:
                                  "Whom it is asked for; default: this client's own agent."))
             continue
         name = _name(field.name)
-        shown, sent = _type(hints[field.name], name)
+        shown, sent = type_of(hints[field.name], name)
         default = None if field.required else _default(field)
         if field.default_factory is not msgspec.NODEFAULT and shown == "Any":
             default = "None"
@@ -161,17 +161,18 @@ def _name(field: str) -> str:
     return field if keyword.iskeyword(short) else short
 
 
-def _type(hint: Any, name: str) -> tuple[str, str]:
+def type_of(hint: Any, name: str) -> tuple[str, str]:
     """How a type is written for those who call, and what is made of the value."""
     bare = _bare(hint)
     if bare is msgspec.Raw:
         return "Any", f"json({name})"
     if get_origin(bare) is list:
-        inner, _ = _type(get_args(bare)[0], name)
+        inner, _ = type_of(get_args(bare)[0], name)
         return f"Sequence[{inner}]", f"list({name})"
     if isinstance(bare, types.UnionType) or get_origin(bare) is typing.Union:
-        parts = [_type(part, name)[0] for part in get_args(bare) if part is not type(None)]
-        return " | ".join([*parts, "None"]), name
+        made = [type_of(part, name) for part in get_args(bare) if part is not type(None)]
+        sent = f"None if {name} is None else {made[0][1]}" if made[0][1] != name else name
+        return " | ".join([*(shown for shown, _ in made), "None"]), sent
     for known in ("Mode", "Verdict", "UnlockVerdict"):
         if bare == getattr(rq, known):
             return f"rq.{known}", name

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator.cli import client_methods, command_table
+from coordinator.cli import client_methods, command_table, reference_pages
+from coordinator.cli.task_files import schema_text
 from coordinator.operations.listing import OPERATIONS
 from coordinator.operations.python_names import BY_HAND, method_of
 from coordinator.rules.backlog import TRANSITIONS
-from coordinator.settings import Settings
 from coordinator.words.exit_codes import MEANING, Exit
 from coordinator.words.refusals import CATALOGUE
 
@@ -49,20 +49,6 @@ def refusals() -> str:
         "`coord help exit-codes` says the same.\n\n| exit | name | meaning |\n|---|---|---|\n"
         + "".join(f"| {one.value} | `{one.name}` | {MEANING[one]} |\n" for one in Exit)
     )
-
-
-def settings() -> str:
-    """Every key of `coord.toml`."""
-    lines = [
-        NOTE + "# Settings\n",
-        "`coord.toml` in the repository root; overridden by `COORD_<SECTION>_<KEY>` in the "
-        "environment of the daemon.\n`coord doctor` shows what is in force and where it came "
-        "from. Keys that end in `_s` are seconds, `_bytes` bytes.\n",
-        "| key | default |\n|---|---|",
-    ]
-    for section, values in msgspec.to_builtins(Settings()).items():
-        lines += [f"| `{section}.{key}` | `{value}` |" for key, value in values.items()]
-    return "\n".join(lines) + "\n"
 
 
 def operations() -> str:
@@ -152,7 +138,7 @@ def _battery() -> str:
 
 
 DOCUMENTS = {
-    "refusals.md": refusals, "settings.md": settings, "operations.md": operations,
+    "refusals.md": refusals, "settings.md": reference_pages.settings, "operations.md": operations,
     "task-states.md": life, "enforcement.md": enforcement,
 }
 
@@ -163,6 +149,8 @@ def made() -> dict[Path, str]:
     package = FOLDER.parent / "coordinator"
     return {
         **{FOLDER / name: make() for name, make in DOCUMENTS.items()},
+        **reference_pages.pages(FOLDER.parent / "docs"),
+        FOLDER.parent / "docs" / "schemas" / "tasks.schema.json": schema_text(),
         **{package / "client" / name: text for name, text in client_methods.sources().items()},
         **{package / name: make() for name, make in command_table.FILES.items()},
     }
@@ -183,7 +171,7 @@ def main(arguments: list[str]) -> int:
         texts = made()
         for name in old:
             path = FOLDER.parent / name
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(texts[path], "utf-8")
             sys.stdout.write(f"written: {name}\n")
         return 0

@@ -25,6 +25,7 @@ COMMANDS = {
     "requests": ("request",),
     "agents": ("agents",),
     "tasks": ("task",),
+    "task_files": ("task",),
     "limits": ("limit",),
     "signals": ("signal",),
     "messages": ("tell", "messages"),

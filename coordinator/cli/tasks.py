@@ -17,6 +17,7 @@ from coordinator.cli.app import (
     app,
     ask,
     carry_out,
+    complain,
     one_of,
     print_json,
     say,
@@ -47,12 +48,15 @@ REMEDIES = {
 def add(
     title: str,
     prompt: Annotated[str, typer.Option(help="What to do, for the agent.")] = "",
-    file: Annotated[
-        list[str] | None, typer.Option("--file", "-f", help="A resource it writes (repeatable).")
+    resource: Annotated[
+        list[str] | None, typer.Option("--resource", "-r", help=(
+            "What it writes: a path, dir/, a glob, key:…; shared:PATH to read (repeatable)."))
     ] = None,
     after: Annotated[list[str] | None, typer.Option(help="A task it comes after.")] = None,
     priority: int = 0,
-    attempts: Annotated[int | None, typer.Option(help="Attempts before it is dead.")] = None,
+    attempts_max: Annotated[int | None, typer.Option(help="Attempts before it is dead.")] = None,
+    file: Annotated[list[str] | None, typer.Option("--file", "-f", hidden=True)] = None,
+    attempts: Annotated[int | None, typer.Option(hidden=True)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Add one task."""
@@ -143,16 +147,19 @@ def import_(
 ) -> None:
     """Add many tasks, all or none.
 
-    A task has these fields: title, prompt, files (what it writes: paths, dir/, globs, key:…;
-    shared:PATH to read), after (ids), priority, attempts, id. In YAML:
+    A task has these fields: title, prompt, resources (what it writes: paths, dir/, globs, key:…;
+    shared:PATH to read), after (ids), priority, attempts_max, id. In YAML:
 
-    - {title: Add the parser, files: [parsers/aoi.py], id: p}
+    - {title: Add the parser, resources: [parsers/aoi.py], id: p}
 
-    - {title: Use it, files: [main.py], after: p, priority: 2}
+    - {title: Use it, resources: [main.py], after: p, priority: 2}
 
-    In Markdown: - [ ] Use it (files: main.py) (after: p) (priority: 2), the prompt indented below.
+    In Markdown: - [ ] Use it (resources: main.py) (after: p), the prompt indented below.
+    `coord task template` prints a file to start from, `coord task schema` what editors check it by.
     """
     added = ask(import_request(file, form))
+    for warning in added.warnings:
+        complain(f"coord: {warning}")
     if as_json:
         print_json(added)
         return

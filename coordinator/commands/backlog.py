@@ -23,21 +23,32 @@ def add(
     *,
     title: str,
     prompt: str,
-    file: list[str] | None,
+    resource: list[str] | None,
     after: list[str] | None,
     priority: int,
+    attempts_max: int | None,
+    file: list[str] | None,
     attempts: int | None,
     as_json: bool,
 ) -> Asking:
-    """Add one task."""
+    """Add one task. `file` and `attempts` are older names."""
+    for given, name, now in (
+        (file, "--file", "--resource"),
+        (attempts, "--attempts", "--attempts-max"),
+    ):
+        if given:
+            shell.complain(
+                f"coord: `{name}` is called `{now}` now. It was taken as that; the version after "
+                "this one will refuse the older name."
+            )
     made = yield from ask(
         rq.TaskAdd(
             title=title,
             prompt=prompt,
-            resources=file or [],
+            resources=[*(resource or []), *(file or [])],
             after=after or [],
             priority=priority,
-            attempts_max=attempts,
+            attempts_max=attempts if attempts_max is None else attempts_max,
             cwd=shell.cwd,
         )
     )

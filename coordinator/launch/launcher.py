@@ -200,6 +200,8 @@ class Launcher(LaunchState):
         self.run.save()
         count = len(made.items)
         self.say(f"{count} task{'' if count == 1 else 's'} imported from {name}.")
+        for warning in made.warnings:
+            self.say(f"{name}: {warning}")
 
     def start(self) -> None:
         """Register the agents and let them work."""

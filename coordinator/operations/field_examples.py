@@ -34,7 +34,7 @@ EXAMPLES: dict[str, Any] = {
     "root": "/home/maria/shop", "title": "Retry failed payments", "prompt": "Retry three times.",
     "description": "retries of payments", "reason": "I fix a bug in it", "why": "the bank is down",
     "text": "The retries are done.", "RegionText.text": "def charge(): ...\n",
-    "TaskImport.text": "- title: Retry failed payments\n  files: [src/pay.py]\n",
+    "TaskImport.text": "- title: Retry failed payments\n  resources: [src/pay.py]\n",
     "format": "yaml", "query": "retries", "ref": "4.2", "number": "4.2", "name": "priority",
     "StepAdd.name": "shop:charge", "names": ["shop:charge"], "outcome": "VERIFY_FAILED",
     "mode": "exclusive", "verdict": "approve", "ReviewDecide.verdict": "keep", "kind": "file",
@@ -49,7 +49,8 @@ EXAMPLES: dict[str, Any] = {
     "content_hash": "sha256:0f3c", "lease_token": "59145ef0648bba43", "token": "9a1b5c7d",
     "target": "refs/heads/main", "before": "4f1c2e", "Land.after": "9d0e31",
     "LandBack.after": "9d0e31", "Landed.after": "9d0e31", "Task.after": ["T-1"],
-    "TaskAdd.after": [], "after": None, "Events.after": 0, "next": None, "command": "git stash",
+    "TaskAdd.after": [], "TaskEdit.after": ["T-1"], "TaskEdit.seen": _AT, "after": None,
+    "Events.after": 0, "next": None, "command": "git stash",
     "top": "/home/maria/shop", "worktree": "/home/maria/shop/.coord/worktrees/T-3",
     "action": "git commit", "since": _AT, "until": _AT, "Replay.until": None, "note": "",
     "explanation": "T-3 can be claimed.", "LimitReached.until": None, "sentences": [

@@ -25,7 +25,7 @@ from coordinator.service import (
     signals,
     steps,
 )
-from coordinator.service.backlog import backlog, claims, limit_reached
+from coordinator.service.backlog import backlog, claims, editing, limit_reached
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import commits
 from coordinator.service.engine import Engine
@@ -123,6 +123,7 @@ _ALL = [
     Operation(rq.TaskAdd, backlog.add),
     Operation(rq.Tasks, backlog.listing),
     Operation(rq.TaskShow, backlog.show),
+    Operation(rq.TaskEdit, editing.edit),
     Operation(rq.TaskClaim, claims.claim, needs_of=claims.claim_needs),
     Operation(rq.TaskDone, claims.done),
     Operation(rq.TaskFail, claims.fail),

@@ -63,6 +63,8 @@ SHARED: dict[str, str] = {
     "limit": "How many at most; 1 or more. A page's own bound holds, too.",
     "after": "Only what comes after this: the `next` of the page before.",
     "Task.after": "Ids of tasks that have to be done before.",
+    "TaskEdit.after": "Ids of all tasks that have to be done before it may begin.",
+    "TaskEdit.seen": "The `updated_at` that the change is based on; null: whatever it is by now.",
     "TaskAdd.after": "Ids of tasks that have to be done before it may begin.",
     "Land.after": "The commit that the target is moved to, in full.",
     "LandBack.after": "The commit that the target was moved to, in full.",

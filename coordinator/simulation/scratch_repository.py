@@ -90,7 +90,7 @@ class ScratchRepository:
         ranks = priorities(plan)
         planned = [_leasable(plan, task) for task in plan.tasks]
         lines = [
-            json.dumps({"title": task.title, "files": task.files, "priority": ranks[task.id],
+            json.dumps({"title": task.title, "resources": task.files, "priority": ranks[task.id],
                         "prompt": f"Carry the edits of {task.id} of the replay's plan."})
             for task in planned
         ]

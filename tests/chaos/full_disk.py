@@ -29,7 +29,7 @@ def make_room() -> None:
     ballast.unlink()
 
 
-coord("task", "add", "x", "--file", "a.py")
+coord("task", "add", "x", "--resource", "a.py")
 room = threading.Thread(target=make_room, daemon=True)
 room.start()
 done = coord("launch", "-", "--agent", "shell", "--command", f"sh -c 'cat /dev/zero > \"{ballast}\"; exit 0'", "-n", "1")

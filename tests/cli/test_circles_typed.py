@@ -13,7 +13,7 @@ from tests.waiting import until
 
 def test_who_gives_way_types_what_it_is_told(repo: Repo) -> None:
     for agent, name in (("ann", "a.py"), ("bob", "b.py")):
-        repo.coord("task", "add", f"change {name}", "--file", name)
+        repo.coord("task", "add", f"change {name}", "--resource", name)
         assert repo.coord("task", "claim", "--agent", agent).returncode == 0
     assert repo.coord("lock", "b.py", "--agent", "ann", "--task", "T-1").returncode == 3
     told = repo.coord("lock", "a.py", "--agent", "bob", "--task", "T-2")

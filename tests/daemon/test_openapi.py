@@ -72,7 +72,7 @@ def test_bodies_are_required_where_a_field_is() -> None:
             assert not {p["name"] for p in one["parameters"]} & set(schema["properties"]), "said once"
             if not schema["required"]:
                 optional.add(one["operationId"])
-    assert optional <= {"sweep", "compact", "shutdown", "replay", "archive_index", "verify", "task_retry", "task_cancel",
+    assert optional <= {"sweep", "compact", "shutdown", "replay", "archive_index", "verify", "task_retry", "task_cancel", "task_edit",
                         "review_undo", "dead_retry", "dead_drop"}
 
 

@@ -86,7 +86,7 @@ def test_a_launch_lands_from_worktrees(repo: Repo, home: Path) -> None:
     agent = repo.root.parent / "agent.sh"
     agent.write_text('case $COORD_TASK in T-1) printf "one\\n" > a.txt;; *) printf "two\\n" > new.txt; rm b.txt;; esac\n')
     tasks = repo.root.parent / "tasks.jsonl"
-    tasks.write_text('{"title": "one", "files": ["a.txt"]}\n{"title": "two", "files": ["new.txt", "b.txt"]}\n')
+    tasks.write_text('{"title": "one", "resources": ["a.txt"]}\n{"title": "two", "resources": ["new.txt", "b.txt"]}\n')
     going = Launch(repo, f"sh '{agent}'", tasks, "-n", "1", "--isolation", "worktree")
     report = going.report()
     assert report["tasks"] == {"done": 2}, going.said()
@@ -114,7 +114,7 @@ def test_a_launch_with_submodules_leaves_them_alone(repo: Repo, tmp_path: Path) 
     agent = repo.root.parent / "agent.sh"
     agent.write_text('printf "one\\n" > a.txt\n')
     tasks = repo.root.parent / "tasks.jsonl"
-    tasks.write_text('{"title": "one", "files": ["a.txt"]}\n{"title": "more", "files": ["a.txt"]}\n')
+    tasks.write_text('{"title": "one", "resources": ["a.txt"]}\n{"title": "more", "resources": ["a.txt"]}\n')
     going = Launch(repo, f"sh '{agent}'", tasks, "-n", "1", "--isolation", "worktree")
     assert going.report()["tasks"] == {"done": 2}, going.said()
     assert repo.read("mod/x") == "x\n" and repo.read("a.txt").split() == ["one"]

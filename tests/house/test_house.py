@@ -91,14 +91,15 @@ def test_the_readme_tells_only_commands_that_exist() -> None:
         check=True,
     ).stdout
     known = set(re.findall(r"^  (\w[\w-]*) ", help_text, re.MULTILINE))
-    for document in [ROOT / "README.md", *sorted((ROOT / "context_archive").glob("*.md"))]:
+    written = [ROOT / "README.md", *sorted((ROOT / "context_archive").glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    for document in written:
         for command in re.findall(r"`coord (\w[\w-]*)", document.read_text("utf-8")):
             assert command in known, f"{document.name} names `coord {command}`"
 
 
 def test_make_targets_in_documents_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))):
         for target in re.findall(r"`make ([a-z-]+)", document.read_text("utf-8")):
             assert target in targets, f"{document.name} names `make {target}`"
 

@@ -76,7 +76,7 @@ def launch(repo: Repo) -> Iterator[Callable[..., Launch]]:
         script.write_text(agent)
         file = repo.root.parent / "tasks.jsonl"
         if tasks:
-            file.write_text("".join(json.dumps({"title": title, "files": files}) + "\n"
+            file.write_text("".join(json.dumps({"title": title, "resources": files}) + "\n"
                                     for title, files in tasks))
         made = Launch(repo, f"sh '{script}'", file if tasks else None, "-n", str(n), *options,
                       env=env)

@@ -176,7 +176,7 @@ def test_who_was_refused_and_changed_nothing_has_given_up(repo: Repo, launch: St
 
 
 def test_work_that_changed_nothing_is_said(repo: Repo) -> None:
-    repo.coord("task", "add", "one", "--file", "a")
+    repo.coord("task", "add", "one", "--resource", "a")
     done = repo.coord("launch", "-", "-n", "1", "-c", "true")
     assert done.returncode == 0
     assert "and changed none of its files" in done.stdout
@@ -378,7 +378,7 @@ def test_bad_input_starts_nothing(repo: Repo, tmp_path: Path) -> None:
         return done.stderr
 
     bad = repo.root / "bad.yaml"
-    bad.write_text("- title: x\n  files: [a\n")
+    bad.write_text("- title: x\n  resources: [a\n")
     assert "line 3" in refused("bad.yaml", "-c", "true")
     (repo.root / "tasks.txt").write_text("x")
     assert "cannot be told" in refused("tasks.txt", "-c", "true")

@@ -375,8 +375,8 @@ def test_a_root_below_the_top_of_its_repository(make_repo: Any, tmp_path: Path) 
     (top.root / "outside").write_text("o\n")
     git(top, "add", ".")
     git(top, "-c", "user.name=P", "-c", "user.email=p@x", "commit", "-qm", "first")
-    inner.coord("task", "add", "inside", "--file", "a")
-    inner.coord("task", "add", "beside", "--file", "b")
+    inner.coord("task", "add", "inside", "--resource", "a")
+    inner.coord("task", "add", "beside", "--resource", "b")
     done = inner.coord("launch", "-", "-n", "1", "--isolation", "worktree", "-c",
                        "sh -c 'case $COORD_TASK in T-1) echo x >> a;; *) echo x >> ../outside;; esac'")
     assert (inner.root / "a").read_text() == "a\nx\n", done.stdout + done.stderr
@@ -1003,7 +1003,7 @@ def test_worktrees_of_a_dead_launch_are_tidied_up_but_not_their_work(
 
 def test_the_report_names_what_landed_and_what_did_not(repo: Repo) -> None:
     for title, name in (("good", "a"), ("bad", "b")):
-        repo.coord("task", "add", title, "--file", name)
+        repo.coord("task", "add", title, "--resource", name)
     (repo.root / "c").write_text("not committed\n")
     done = repo.coord("launch", "-", "-n", "1", "--isolation", "worktree", "-c",
                       "sh -c 'echo x >> a'")

@@ -67,7 +67,7 @@ def test_two_models_settle_it_between_them(ready: Repo) -> None:
 def test_of_two_models_that_wait_for_each_other_one_gives_way(ready: Repo) -> None:
     ann, bob = (server(ready, CLAUDE_CODE_SESSION_ID=name[-8:]) for name in NAMES)
     for name in ("it's.txt", "notes.txt"):
-        ready.coord("task", "add", f"change {name}", "--file", name)
+        ready.coord("task", "add", f"change {name}", "--resource", name)
 
     async def begin(client: Client) -> None:
         assert not (await client.call_tool("next_task", {})).is_error

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from coordinator.rules import backlog as rule
 from coordinator.service.backlog import text_formats
+from coordinator.service.backlog.task_fields import Item
 from coordinator.settings import Backlog, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -195,16 +196,16 @@ _titles = st.lists(_words, min_size=1, max_size=4).map(" ".join).filter(
 @given(
     items=st.lists(
         st.builds(
-            text_formats.Item, title=_titles, prompt=st.lists(_words, max_size=3).map("\n".join),
-            files=st.lists(st.sampled_from(["a.py", "b/", "c/*.py", "key:x"]), unique=True),
+            Item, title=_titles, prompt=st.lists(_words, max_size=3).map("\n".join),
+            resources=st.lists(st.sampled_from(["a.py", "b/", "c/*.py", "key:x"]), unique=True),
             priority=st.integers(-5, 5), done=st.booleans(),
         ),
         min_size=1, max_size=5,
     ),
     form=st.sampled_from(["yaml", "jsonl", "markdown"]),
 )
-def test_what_is_written_is_read_back(items: list[text_formats.Item], form: Any) -> None:
-    assert text_formats.read(text_formats.write(items, form), form) == items
+def test_what_is_written_is_read_back(items: list[Item], form: Any) -> None:
+    assert text_formats.read(text_formats.write(items, form), form) == (items, [])
 
 
 @given(st.text(max_size=300), st.sampled_from(["yaml", "jsonl", "markdown"]))
@@ -244,20 +245,20 @@ def test_every_transition_leads_to_a_known_state() -> None:
 FORMATS: list[text_formats.Format] = ["yaml", "jsonl", "markdown"]
 SIGNS = st.sampled_from("ab Z.é(),:-[]{}#*`\"'\\&|>%@!?=~/\u2028\x85\x0c\U0001f600")
 titles = st.text(SIGNS, min_size=1, max_size=30).map(lambda text: " ".join(text.split())).filter(bool)
-shown = titles | st.builds("{} ({}: {})".format, titles, st.sampled_from(["files", "after", "id", "x", "Prio"]), titles)
+shown = titles | st.builds("{} ({}: {})".format, titles, st.sampled_from(["files", "resources", "after", "id", "x", "Prio"]), titles)
 lines = st.text(SIGNS, max_size=20).map(str.rstrip) | st.builds("{}{}".format, st.sampled_from(["  ", "\t", "    - [ ] "]), titles)
 prompts = st.lists(lines, max_size=6).map(lambda some: "\n".join(some).strip("\n"))
-files = st.text(st.sampled_from("ab(),'\" :[]*é"), min_size=1, max_size=12).map(str.strip).filter(bool) | st.sampled_from(
+files = st.text(st.sampled_from("ab(),'\"` :[]*é"), min_size=1, max_size=12).map(str.strip).filter(bool) | st.sampled_from(
     ["app/(auth)/page.tsx", "src/**/*.sql", "key:account:1", "shared:a, b.py", "a(b", ")", "d/"])
 items = st.builds(
-    text_formats.Item, id=st.none() | st.sampled_from(["T-1", "a.b-c"]), title=shown, prompt=prompts,
-    files=st.lists(files, max_size=3), after=st.lists(st.sampled_from(["T-1", "x", "y_2"]), max_size=2),
-    priority=st.integers(-1000, 1000), attempts=st.none() | st.integers(1, 9), done=st.booleans())
+    Item, id=st.none() | st.sampled_from(["T-1", "a.b-c"]), title=shown, prompt=prompts,
+    resources=st.lists(files, max_size=3), after=st.lists(st.sampled_from(["T-1", "x", "y_2"]), max_size=2),
+    priority=st.integers(-1000, 1000), attempts_max=st.none() | st.integers(1, 9), done=st.booleans())
 
 
 @given(st.lists(items, min_size=1, max_size=4), st.sampled_from(FORMATS))
-def test_what_is_written_is_read_again(some: list[text_formats.Item], form: text_formats.Format) -> None:
-    assert text_formats.read(text_formats.write(some, form), form) == some
+def test_what_is_written_is_read_again(some: list[Item], form: text_formats.Format) -> None:
+    assert text_formats.read(text_formats.write(some, form), form) == (some, [])
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -286,13 +287,20 @@ def test_resources_is_taken_for_files(world: World) -> None:
         assert made.resources == ["x.py"], form
 
 
-def test_the_task_file_in_the_readme_is_one(world: World) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    text = readme.split("```yaml\n", 1)[1].split("```", 1)[0]
-    one, two = world.ask(rq.TaskImport(text=text, format="yaml")).items
-    assert one.resources == ["parsers/aoi.py", "tests/aoi/"] and one.prompt == "Read reports/format.md first.\n"
-    assert (two.after, two.priority, two.state) == ([one.task], 2, "pending")
-    line = re.search(r"`(- \[ \] .*?)`", readme)
-    assert line is not None
-    (again,) = world.ask(rq.TaskImport(text=line[1].replace("parser)", f"{one.task})"), format="markdown")).items
-    assert (again.title, again.resources, again.after, again.priority) == (two.title, two.resources, two.after, two.priority)
+def test_the_task_files_in_the_documents_are_some(tmp_path: Path) -> None:
+    """All that are shown; those of one page say the same."""
+    root = Path(__file__).parents[2]
+    for page, count in (("README.md", 1), ("docs/task-file.md", 4)):
+        some = []
+        for form, text in re.findall(r"^```(yaml|markdown|jsonl)\n(.*?)^```", (root / page).read_text("utf-8"), re.M | re.S):
+            world = World(tmp_path / page / str(len(some)))
+            told = world.ask(rq.TaskImport(text=text, format=form))
+            assert [one for one in told.warnings if "done" not in one] == []
+            some.append([(task.title, "parsers/report.py" in task.resources, task.after, task.priority) for task in told.items])
+            world.close()
+        assert len(some) == count
+        if page == "README.md":
+            assert [(title, after) for title, _, after, _ in some[0]] == [
+                ("Add the report parser", []), ("Give the constants names", []), ("Use the parser in main.py", ["T-1"])]
+        else:
+            assert some[0] == some[2] == some[3] and some[1][0][0] == "Write the release notes"

@@ -62,6 +62,7 @@ LOG: list[ev.Event] = [
     ev.TaskAdded(task="T-1", n=1, title="t", prompt="p", priority=4, state="ready", attempts_max=3,
                  resources=[("a", "file", "p/a/", "exclusive"), ("c", "file", "p/c/", "shared")], after=[]),
     ev.TaskAdded(task="T-2", n=2, title="u", prompt="q", priority=0, state="pending", attempts_max=1, resources=[], after=["T-1", "T-0"]),
+    ev.TaskEdited(task="T-1", title="t2", prompt="p2", priority=7, attempts_max=5, resources=[("e", "file", "p/e/", "shared")], after=["T-0"], fields=["title"]),
     ev.TaskResourcesLearned(task="T-2", agent=None, resources=[("b", "file", "p/b/", "exclusive")]),
     ev.TaskChanged(task="T-1", state="claimed", claimed_by="ann", claimed_at="c1", claim_until="c2", claim_max="c3", ttl_ms=9,
                    partial="R-1", **TASK),

@@ -138,8 +138,8 @@ def test_without_a_yes_nothing_is_written(repo: Repo) -> None:
 
 def test_the_fields_of_a_task_file_are_told(repo: Repo) -> None:
     told = " ".join(repo.coord("task", "import", "--help").stdout.split())
-    for name in ("title", "prompt", "files", "after", "priority", "attempts", "id"):
+    for name in ("title", "prompt", "resources", "after", "priority", "attempts_max", "id"):
         assert name in told, name
     repo.write("t.yaml", "- {title: a, file: x.py}\n")
     wrong = repo.coord("task", "import", "t.yaml")
-    assert wrong.returncode == 2 and "A task has these fields: title, prompt, files" in wrong.stderr
+    assert wrong.returncode == 2 and "A task has these fields: title, prompt, resources" in wrong.stderr

@@ -54,6 +54,36 @@ class Working(Asking):
         """
         return self.call(rq.TaskShow(task=task))
 
+    def task_edit(
+        self, task: str, *, title: str | None = None, prompt: str | None = None,
+        resources: Sequence[str] | None = None, priority: int | None = None,
+        after: Sequence[str] | None = None, attempts_max: int | None = None,
+        seen: str | None = None,
+    ) -> rq.Task:
+        """Change what a task says. What is not given stays; `resources` and `after` are all of
+        them.
+
+        Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the
+        `updated_at` that it is based on; VERSION_CHANGED if the task is another by now.
+
+        Args:
+            task: The task's id, like `T-3`.
+            title: A title, in a line.
+            prompt: What its agent is told.
+            resources: Resources: paths from the root (or from `cwd`), `dir/`, globs, regions
+                (`path::Qualified.name`), `key:a:b`, `task:T-3`.
+            priority: The higher, the earlier; 0 is ordinary.
+            after: Ids of all tasks that have to be done before it may begin.
+            attempts_max: How often it is tried at most.
+            seen: The `updated_at` that the change is based on; null: whatever it is by now.
+        """
+        return self.call(rq.TaskEdit(
+            task=task, title=title, prompt=prompt,
+            resources=None if resources is None else list(resources), priority=priority,
+            after=None if after is None else list(after), attempts_max=attempts_max, seen=seen,
+            cwd=here(),
+        ))
+
     def task_claim(
         self, task: str | None = None, *, agent: str | None = None, ttl: float | None = None,
         wait: float = 0.0,

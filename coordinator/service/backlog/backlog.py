@@ -8,6 +8,13 @@ from dataclasses import dataclass, field
 from coordinator.looking.facts import Place
 from coordinator.rules import backlog as rule
 from coordinator.service.backlog import blackboard, tasks, text_formats
+from coordinator.service.backlog.task_fields import (
+    ATTEMPTS_MAX,
+    PRIORITY_MAX,
+    PROMPT_CHARS_MAX,
+    TITLE_CHARS_MAX,
+    Item,
+)
 from coordinator.service.core import Actor, Service
 from coordinator.service.leasing.conflicts import once_wanted
 from coordinator.store import events as ev
@@ -15,9 +22,6 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-
-TITLE_CHARS_MAX = 500
-PROMPT_CHARS_MAX = 200_000
 
 
 @dataclass(slots=True)
@@ -44,15 +48,22 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.TaskAdd) -> rq.Task:
 
 def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Imported:
     """See `requests.TaskImport`."""
+    read = text_formats.read(req.text, req.format)
+    closed = {item.id for item in read.items if item.done}
     drafts = [
         Draft(
-            title=item.title, prompt=item.prompt, resources=item.files, priority=item.priority,
-            after=item.after, attempts_max=item.attempts, ref=item.id,
+            title=item.title, prompt=item.prompt, resources=item.resources, priority=item.priority,
+            after=[name for name in item.after if name not in closed],
+            attempts_max=item.attempts_max, ref=item.id,
         )
-        for item in text_formats.read(req.text, req.format)
+        for item in read.items
         if not item.done
     ]
-    return rq.Imported(items=_add_all(svc, tx, drafts, req.cwd))
+    left = len(read.items) - len(drafts)
+    if left:
+        read.warnings.append("One task is marked done, and was not added." if left == 1 else
+                             f"{left} tasks are marked done, and were not added.")
+    return rq.Imported(items=_add_all(svc, tx, drafts, req.cwd), warnings=read.warnings)
 
 
 def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> rq.Exported:
@@ -62,9 +73,9 @@ def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> r
         task = TaskRow(*raw)
         shown = tasks.reply(view, task)
         items.append(
-            text_formats.Item(
-                id=task.task_id, title=task.title, prompt=task.prompt, files=shown.resources,
-                priority=task.priority, after=shown.after, attempts=task.attempts_max,
+            Item(
+                id=task.task_id, title=task.title, prompt=task.prompt, resources=shown.resources,
+                priority=task.priority, after=shown.after, attempts_max=task.attempts_max,
                 state=task.state, done=task.state == "done",
             )
         )
@@ -103,8 +114,7 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None) -> 
             Code.LIMIT, f"With {len(drafts)} more there would be over {limits.tasks_max} tasks "
             "(backlog.tasks_max). Nothing was added.",
         )
-    tx.looked.require(Place(text.removeprefix("shared:"), cwd)
-                      for draft in drafts for text in draft.resources)
+    tx.looked.require(place for draft in drafts for place in places(draft, cwd))
     first = tx.last_number("task") + 1
     ids = {d.ref: f"T-{first + i}" for i, d in enumerate(drafts) if d.ref}
     if len(ids) != sum(1 for d in drafts if d.ref):
@@ -140,29 +150,7 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None) -> 
 def _draft_event(
     svc: Service, tx: Tx, draft: Draft, task_id: str, n: int, ids: dict[str, str], cwd: str | None
 ) -> ev.TaskAdded:
-    title = draft.title.strip()
-    if not title or len(title) > TITLE_CHARS_MAX or "\0" in title:
-        raise Refusal(
-            Code.INVALID, f"A task needs a title of 1 to {TITLE_CHARS_MAX} characters "
-            f"(got {title[:60]!r}). Nothing was added.",
-        )
-    if len(draft.prompt) > PROMPT_CHARS_MAX:
-        raise Refusal(Code.LIMIT, f"The prompt of {title[:60]!r} is over {PROMPT_CHARS_MAX}.")
-    if not -1000 <= draft.priority <= 1000:
-        raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
-    usual = svc.settings.backlog.attempts_max
-    attempts = usual if draft.attempts_max is None else draft.attempts_max
-    if not 1 <= attempts <= 1000:
-        raise Refusal(Code.INVALID, "`attempts` must be between 1 and 1000. Nothing was added.")
-    if len(draft.resources) > svc.settings.leases.resources_max:
-        raise Refusal(Code.LIMIT, f"{title[:60]!r} names {len(draft.resources)} resources.")
-    wanted = once_wanted(
-        (tx.looked.place(text.removeprefix("shared:"), cwd),
-         "shared" if text.startswith("shared:") else "exclusive") for text in draft.resources
-    )
-    resources: list[tuple[str, str, str, str]] = [
-        (one.resource.name, one.resource.kind, one.resource.scope, mode) for one, mode in wanted
-    ]
+    title, attempts, resources = checked(svc, tx, draft, cwd, "Nothing was added.")
     after = []
     for name in draft.after:
         after.append(ids[name] if name in ids else tasks.find(tx, name).task_id)
@@ -171,3 +159,44 @@ def _draft_event(
         state="pending", attempts_max=attempts, resources=resources,
         after=list(dict.fromkeys(after)),
     )
+
+
+def checked(
+    svc: Service, tx: Tx, draft: Draft, cwd: str | None, nothing: str
+) -> tuple[str, int, list[tuple[str, str, str, str]]]:
+    """The title, the attempts and the resources (name, kind, scope, mode) of a task, in bounds.
+
+    Raises:
+        Refusal: INVALID, LIMIT, OUTSIDE_REPO.
+        Unready: the resources were not looked at.
+    """
+    title = draft.title.strip()
+    if not title or len(title) > TITLE_CHARS_MAX or "\0" in title:
+        raise Refusal(
+            Code.INVALID, f"A task needs a title of 1 to {TITLE_CHARS_MAX} characters "
+            f"(got {title[:60]!r}). {nothing}",
+        )
+    if len(draft.prompt) > PROMPT_CHARS_MAX:
+        raise Refusal(Code.LIMIT, f"The prompt of {title[:60]!r} is over {PROMPT_CHARS_MAX}.")
+    if not -PRIORITY_MAX <= draft.priority <= PRIORITY_MAX:
+        raise Refusal(
+            Code.INVALID, f"`priority` must be between {-PRIORITY_MAX} and {PRIORITY_MAX}.")
+    usual = svc.settings.backlog.attempts_max
+    attempts = usual if draft.attempts_max is None else draft.attempts_max
+    if not 1 <= attempts <= ATTEMPTS_MAX:
+        raise Refusal(Code.INVALID, f"`attempts_max` must be between 1 and {ATTEMPTS_MAX}.")
+    if len(draft.resources) > svc.settings.leases.resources_max:
+        raise Refusal(Code.LIMIT, f"{title[:60]!r} names {len(draft.resources)} resources.")
+    tx.looked.require(places(draft, cwd))
+    wanted = once_wanted(
+        (tx.looked.place(text.removeprefix("shared:"), cwd),
+         "shared" if text.startswith("shared:") else "exclusive") for text in draft.resources
+    )
+    return title, attempts, [
+        (one.resource.name, one.resource.kind, one.resource.scope, mode) for one, mode in wanted
+    ]
+
+
+def places(draft: Draft, cwd: str | None) -> list[Place]:
+    """Where its resources lie."""
+    return [Place(text.removeprefix("shared:"), cwd) for text in draft.resources]

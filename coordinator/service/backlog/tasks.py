@@ -107,6 +107,13 @@ def _ripple(tx: Tx, todo: list[tuple[str, int]]) -> None:
                 break
 
 
+def settle(tx: Tx, name: str, why: str) -> None:
+    """Take a task to where what it comes after leaves it now; those that come after it follow."""
+    before = find(tx, name)
+    if _tells_others(before.state, _follow(tx, before, why)):
+        _ripple(tx, [(name, 0)])
+
+
 def _moved_along(tx: Tx, name: str, because: str) -> bool:
     """Let a task follow what it comes after; whether others come after it that have to follow."""
     task = find(tx, name)

@@ -1,9 +1,7 @@
 """The backlog as text: YAML, JSON lines, Markdown check-lists. Reading is strict, and says where.
 
 YAML is a list of tasks (or `tasks:` with one), each a title or a mapping; a JSON line is one such
-mapping; in Markdown each `- [ ] Title` is a task, with `(files: a, b)`, `(after: T-1)`,
-`(priority: 3)`, `(id: x)` at its end and its prompt indented below. `resources`, the word of the
-API, is taken for `files`.
+mapping; Markdown is read by `markdown_tasks`. What a task may say is in `task_fields`.
 """
 
 from __future__ import annotations
@@ -11,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
+from coordinator.service.backlog import markdown_tasks, task_fields
+from coordinator.service.backlog.task_fields import Item, Warn
 from coordinator.words.refusals import Code, Refusal
 
 # YAML is imported where it is read and written: most coordinators never see any.
@@ -22,37 +22,18 @@ if TYPE_CHECKING:
     import yaml
 
 Format = Literal["yaml", "jsonl", "markdown"]
-_BOX = re.compile(r"^[-*+] \[( |x|X)\] +(.*)$")
-#: One of several names; names that are written between backticks.
-_PART = re.compile(r"\s*(`[^`]*`|[^,]+)\s*")
-_QUOTED = re.compile(r"[,()'\"]")
-_FACT = re.compile(r"(\w+): *(.*)", re.DOTALL)
-#: Words of a fact in Markdown, as people write them -> the field.
-_FIELDS = {
-    "files": "files", "file": "files", "resources": "files", "resource": "files",
-    "after": "after", "priority": "priority", "prio": "priority", "id": "id",
-    "attempts": "attempts",
-}
-#: What a task in a file may say, for `--help` and for whoever mistypes it.
-FIELDS_TOLD = ("title, prompt, files (what it writes: paths, dir/, globs, key:…; shared:PATH to "
-               "read), after (ids), priority, attempts, id")
+#: Warnings of one text that are told; a large old file has as many as tasks.
+WARNINGS_MAX = 20
 
 
-class Item(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """One task as text."""
+class Read(NamedTuple):
+    """The tasks of a text, and what its writer should know."""
 
-    id: str | None = None
-    title: str
-    prompt: str = ""
-    files: list[str] = []
-    after: list[str] = []
-    priority: int = 0
-    attempts: int | None = None
-    state: str | None = None  # written by export, ignored by import except `done`
-    done: bool = False
+    items: list[Item]
+    warnings: list[str]
 
 
-def read(text: str, form: Format) -> list[Item]:
+def read(text: str, form: Format) -> Read:
     """The tasks in `text`.
 
     Raises:
@@ -60,28 +41,38 @@ def read(text: str, form: Format) -> list[Item]:
     """
     if "\0" in text:
         raise Refusal(Code.INVALID, "The text contains a NUL character. Nothing was added.")
-    items = {"yaml": _yaml, "jsonl": _jsonl, "markdown": _markdown}[form](text)
+    warnings: list[str] = []
+    how = {"yaml": _yaml, "jsonl": _jsonl, "markdown": markdown_tasks.read}[form]
+    items = how(text, warnings.append)
     if not items:
         raise Refusal(Code.INVALID, f"No task was found in the {form} text. Nothing was added.")
-    return items
+    if len(warnings) > WARNINGS_MAX:
+        more = len(warnings) - WARNINGS_MAX
+        warnings[WARNINGS_MAX:] = [f"And {more} more of these."]
+    return Read(items, warnings)
 
 
 def write(items: list[Item], form: Format) -> str:
     """`items` as text that `read` takes back."""
     if form == "markdown":
-        return "".join(_as_markdown(item) for item in items)
+        return "".join(markdown_tasks.write(item) for item in items)
     rows = [msgspec.to_builtins(item) for item in items]
     if form == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return as_yaml({"tasks": rows})
+
+
+def as_yaml(data: Any) -> str:
+    """Data as YAML. Nothing in a text is taken for an end of line that was none."""
     import yaml
 
-    return yaml.dump({"tasks": rows}, Dumper=_dumper(), sort_keys=False, allow_unicode=True,
-                     width=100)
+    return yaml.dump(data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=100)
 
 
 @cache
 def _dumper() -> type[yaml.SafeDumper]:
-    """As PyYAML writes, but that signs which YAML takes for ends of lines are escaped."""
+    """As PyYAML writes, but that signs which YAML takes for ends of lines are escaped, and that a
+    text of several lines is written as such where that is possible."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -92,18 +83,39 @@ def _dumper() -> type[yaml.SafeDumper]:
 
 
 def _escaped(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = '"' if _BREAKS.search(text) else None
+    style = '"' if _BREAKS.search(text) else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")
 
 
-def _yaml(text: str) -> list[Item]:
+@cache
+def _loader() -> type[yaml.SafeLoader]:
+    """As PyYAML reads, but that a key which is there twice is refused: the first was lost."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            seen = set()
+            for key, _ in getattr(node, "value", ()):
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in seen:
+                        raise yaml.constructor.ConstructorError(
+                            None, None, f"`{key.value}` is there twice", key.start_mark)
+                    seen.add(key.value)
+            return super().construct_mapping(node, deep)
+
+    return Loader
+
+
+def _yaml(text: str, warn: Warn) -> list[Item]:
     import yaml
 
     try:
-        data = yaml.safe_load(text)
+        loader = _loader()(text)
+        node: Any = loader.get_single_node()
+        data = loader.construct_document(node) if node is not None else None
     except yaml.MarkedYAMLError as bad:
         mark = bad.problem_mark or bad.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
@@ -114,7 +126,7 @@ def _yaml(text: str) -> list[Item]:
     except (yaml.YAMLError, ValueError, RecursionError) as bad:
         raise Refusal(Code.INVALID, f"The YAML cannot be read: {bad}. Nothing was added.") from None
     if isinstance(data, dict) and set(data) == {"tasks"}:
-        data = data["tasks"]
+        data, node = data["tasks"], node.value[0][1]
     if data is None:
         return []
     if not isinstance(data, list):
@@ -122,145 +134,33 @@ def _yaml(text: str) -> list[Item]:
             Code.INVALID, "The YAML must be a list of tasks, or `tasks:` with one. "
             "Nothing was added.",
         )
-    return [_item(entry, f"task {i}") for i, entry in enumerate(data, 1)]
+    lines = [entry.start_mark.line + 1 for entry in node.value]
+    return [task_fields.item(entry, f"task {i} (line {lines[i - 1]})", warn)
+            for i, entry in enumerate(data, 1)]
 
 
-def _jsonl(text: str) -> list[Item]:
+def _jsonl(text: str, warn: Warn) -> list[Item]:
     items = []
-    for number, line in enumerate(_lines(text), 1):
+    # Only a newline ends a line: other signs that break lines may stand in a prompt.
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
-        except ValueError as bad:
+            entry = json.loads(line, object_pairs_hook=_once)
+        except (ValueError, RecursionError) as bad:
             column = getattr(bad, "colno", 1)
             raise Refusal(
                 Code.INVALID, f"Line {number}, column {column} is not JSON: "
                 f"{getattr(bad, 'msg', bad)}. Nothing was added.", line=number, column=column,
             ) from None
-        items.append(_item(entry, f"line {number}"))
+        items.append(task_fields.item(entry, f"line {number}", warn))
     return items
 
 
-def _lines(text: str) -> list[str]:
-    """Its lines. Only a newline ends one: other signs that break lines may stand in a prompt."""
-    return text.split("\n")
-
-
-def _item(entry: Any, where: str) -> Item:
-    if isinstance(entry, str):
-        entry = {"title": entry}
-    if isinstance(entry, dict):
-        if "resources" in entry and "files" not in entry:
-            entry = {**entry, "files": entry["resources"]}
-            del entry["resources"]
-        for name in ("files", "after"):
-            if isinstance(entry.get(name), str):
-                entry[name] = [entry[name]]
-        if isinstance(entry.get("id"), int):
-            entry["id"] = str(entry["id"])
-        if isinstance(entry.get("after"), list):
-            entry["after"] = [str(a) if isinstance(a, int) else a for a in entry["after"]]
-    try:
-        item = msgspec.convert(entry, Item)
-    except msgspec.ValidationError as bad:
-        raise Refusal(
-            Code.INVALID, f"{where}: {bad}. Nothing was added.", where=where,
-            next=f"A task has these fields: {FIELDS_TOLD}.",
-        ) from None
-    item.done = item.done or item.state == "done"
-    return item
-
-
-def _markdown(text: str) -> list[Item]:
-    items: list[Item] = []
-    for number, line in enumerate(_lines(text), 1):
-        box = _BOX.match(line)
-        if box:
-            items.append(_from_box(box[2], box[1] != " ", number))
-        elif items and line.startswith(("  ", "\t")) and line.strip():
-            _prompt_line(items[-1], line)
-        elif items and not line.strip() and items[-1].prompt:
-            items[-1].prompt += "\n"
-    for item in items:
-        item.prompt = item.prompt.strip("\n")
-    return items
-
-
-def _prompt_line(item: Item, line: str) -> None:
-    """One more line of a prompt, without the two signs (or the tab) by which all of it is
-    indented; what is beyond them is the prompt's own."""
-    own = line[1:] if line.startswith("\t") else line[2:]
-    item.prompt += ("\n" if item.prompt else "") + own.rstrip()
-
-
-def _from_box(title: str, done: bool, number: int) -> Item:
-    facts: dict[str, Any] = {}
-    while (found := _last_fact(title)) is not None:
-        at, name, value = found
-        if title[:at].endswith("\\"):  # it is no fact, but the title's own
-            title = title[: at - 1] + title[at:]
-            break
-        title = title[:at]
-        if name in ("files", "after"):
-            value = [*_parts(value), *facts.get(name, [])]
-        elif name in ("priority", "attempts"):
-            try:
-                value = int(value)
-            except ValueError:
-                raise Refusal(
-                    Code.INVALID, f"Line {number}: {name} must be a number, not {value!r}. "
-                    "Nothing was added.", line=number,
-                ) from None
-        facts[name] = value
-    return _item({"title": title.strip(), "done": done, **facts}, f"line {number}")
-
-
-def _last_fact(title: str) -> tuple[int, str, Any] | None:
-    """(where it begins, its field, its value) of a fact in parentheses at the end of a title.
-    Parentheses within it belong to it: `(files: app/(auth)/page.tsx)`; between backticks they mean
-    nothing."""
-    text = title.rstrip()
-    if not text.endswith(")"):
-        return None
-    depth, code = 0, False
-    for at in range(len(text) - 1, -1, -1):
-        code = code != (text[at] == "`")
-        depth += 0 if code else {")": 1, "(": -1}.get(text[at], 0)
-        if depth == 0:
-            fact = _FACT.fullmatch(text[at + 1 : -1])
-            name = _FIELDS.get(fact[1].lower()) if fact else None
-            return (at, name, fact[2].strip()) if fact and name else None
-    return None
-
-
-def _parts(value: str) -> list[str]:
-    """What stands between commas; between backticks or quotes as it is."""
-    found = (part.strip() for part in _PART.findall(value))
-    return [part[1:-1] if part[:1] == "`" == part[-1:] and len(part) > 1 else part.strip("`'\"")
-            for part in found if part]
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" if _QUOTED.search(name) else name for name in names)
-
-
-def _as_markdown(item: Item) -> str:
-    facts = ""
-    if item.files:
-        facts += f" (files: {_listed(item.files)})"
-    if item.after:
-        facts += f" (after: {_listed(item.after)})"
-    if item.priority:
-        facts += f" (priority: {item.priority})"
-    if item.attempts:
-        facts += f" (attempts: {item.attempts})"
-    if item.id:
-        facts += f" (id: {item.id})"
-    lines = item.prompt.strip("\n").split("\n") if item.prompt.strip("\n") else []
-    prompt = "".join(f"  {line}\n" if line.strip() else "\n" for line in lines)
-    title = " ".join(item.title.split())
-    own = _last_fact(title)
-    if own is not None:
-        title = f"{title[: own[0]]}\\{title[own[0] :]}"
-    return f"- [{'x' if item.done else ' '}] {title}{facts}\n{prompt}"
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"`{twice}` is there twice")
+    return made

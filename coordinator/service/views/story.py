@@ -39,6 +39,7 @@ SENTENCES: dict[str, str] = {
     "unlock_passed": "{request}, on {resource}, is {holder}'s to answer now",
     "unlock_answered": "{request} of {agent} on {resource} was {status} by {by}",
     "task_added": "{task} was added: {title}",
+    "task_edited": "a person has changed {fields} of {task}: {title}",
     "task_changed": "{task} is {state}",
     "task_avoids": "{task} is left to agents of other profiles than {profile} until {until}",
     "task_resources_learned": "{task} was found to need more",
@@ -85,7 +86,7 @@ SENTENCES: dict[str, str] = {
 
 
 #: Fields of events that hold somebody's own words.
-_QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title"),
+_QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title"), ("task_edited", "title"),
                      ("message_sent", "text"),
                      ("agent_rests", "note")})
 QUOTED_MAX = 500

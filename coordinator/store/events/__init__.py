@@ -32,6 +32,7 @@ from coordinator.store.events.backlog import (
     TaskAdded,
     TaskAvoids,
     TaskChanged,
+    TaskEdited,
     TaskResourcesLearned,
 )
 from coordinator.store.events.base import Event
@@ -150,6 +151,7 @@ __all__ = [
     "TaskAdded",
     "TaskAvoids",
     "TaskChanged",
+    "TaskEdited",
     "TaskResourcesLearned",
     "UnleasedWrite",
     "UnlockAnswered",

@@ -17,6 +17,19 @@ class TaskAdded(Event, tag="task_added"):
     after: list[str]
 
 
+class TaskEdited(Event, tag="task_edited"):
+    """A person has changed what it says: all of that, as it is afterwards, and which of it."""
+
+    task: str
+    title: str
+    prompt: str
+    priority: int
+    attempts_max: int
+    resources: list[tuple[str, str, str, str]]  # (name, kind, scope, mode)
+    after: list[str]
+    fields: list[str]
+
+
 class TaskChanged(Event, tag="task_changed"):
     """All that may change in a task, as it is afterwards."""
 

@@ -24,6 +24,20 @@ def _task_added(db: Database, at: str, e: ev.TaskAdded) -> None:
         db.execute(Q["ready_enter"], (e.task,))
 
 
+def _task_edited(db: Database, at: str, e: ev.TaskEdited) -> None:
+    db.execute(Q["task_edit"], (e.task, e.title, e.prompt, e.priority, e.attempts_max, at))
+    for forget in ("task_resources_forget", "task_after_forget"):
+        db.execute(Q[forget], (e.task,))
+    db.executemany(Q["task_resource_insert"], [(e.task, *resource) for resource in e.resources])
+    db.executemany(Q["task_after_insert"], [(e.task, after) for after in e.after])
+    for _, offered_from in db.execute(Q["ready_get"], (e.task,)).fetchall():
+        # It stands where its priority puts it, and what kept it back may be none of its any more.
+        db.execute(Q["ready_leave"], (e.task,))
+        db.execute(Q["ready_enter"], (e.task,))
+        if offered_from:
+            offer_if_free(db, str(offered_from))
+
+
 def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
     before = db.execute(Q["task_partial"], (e.task,)).fetchall()
     db.execute(
@@ -89,6 +103,7 @@ def _claim_renewed(db: Database, at: str, e: ev.ClaimRenewed) -> None:
 
 APPLY: dict[type[ev.Event], Apply] = {
     ev.TaskAdded: _task_added,
+    ev.TaskEdited: _task_edited,
     ev.TaskChanged: _task_changed,
     ev.TaskAvoids: _task_avoids,
     ev.TaskResourcesLearned: _task_learned,

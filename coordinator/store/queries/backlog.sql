@@ -8,6 +8,16 @@ INSERT OR IGNORE INTO task_resources (task_id, name, kind, scope, mode) VALUES (
 -- name: task_after_insert
 INSERT OR IGNORE INTO task_after (task_id, after) VALUES (?, ?);
 
+-- name: task_edit
+UPDATE tasks SET title = ?2, prompt = ?3, priority = ?4, attempts_max = ?5, updated_at = ?6
+WHERE task_id = ?1;
+
+-- name: task_resources_forget
+DELETE FROM task_resources WHERE task_id = ?;
+
+-- name: task_after_forget
+DELETE FROM task_after WHERE task_id = ?;
+
 -- name: candidate_insert
 INSERT INTO candidates (task_id, n, agent, at, outcome, remedy, note) VALUES (?, ?, ?, ?, ?, ?, ?);
 

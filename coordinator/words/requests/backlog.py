@@ -71,6 +71,27 @@ class TaskAdd(Request[Task]):
     cwd: Name | None = None
 
 
+class TaskEdit(Request[Task]):
+    """Change what a task says. What is not given stays; `resources` and `after` are all of them.
+
+    Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the
+    `updated_at` that it is based on; VERSION_CHANGED if the task is another by now.
+    """
+
+    op = "task_edit"
+    http = ("PATCH", "/v1/tasks/{task}")
+    operator_only = True
+    task: Name
+    title: Name | None = None
+    prompt: Document | None = None
+    resources: list[Name] | None = None
+    priority: Whole | None = None
+    after: list[Name] | None = None
+    attempts_max: Whole | None = None
+    seen: Name | None = None
+    cwd: Name | None = None
+
+
 class TaskList(Reply):
     items: list[Task]
     counts: dict[str, int]
@@ -211,6 +232,7 @@ class TaskCancel(Request[Task]):
 class Imported(Reply):
     items: list[Task]
     next: str | None = None
+    warnings: list[str] = []  # what whoever wrote the text should know: older names, tasks left out
 
 
 class TaskImport(Request[Imported]):

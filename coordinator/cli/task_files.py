@@ -1,0 +1,224 @@
+"""`coord task template|schema|edit`: a file of tasks to start from, what editors check one by, and
+a task as such a file in one's own editor.
+
+What a task may say, and how a file is read, is the service's (`service.backlog.task_fields`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+
+from coordinator.cli.app import AsJson, ask, complain, one_of, print_json, say
+from coordinator.cli.screens import tools
+from coordinator.cli.tasks import Form, TaskId, task_app
+from coordinator.service.backlog import task_fields, text_formats
+from coordinator.service.backlog.task_fields import Item
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+
+YAML = """\
+# yaml-language-server: $schema=tasks.schema.json
+# The line above lets editors check this file: `coord task schema > tasks.schema.json`.
+# Add the tasks:           coord task import FILE
+# Let agents work on them: coord launch FILE --agents 2 --agent claude-code
+
+- id: parser                        # a name within this file, for `after`
+  title: Add the report parser      # required; one line
+  prompt: |                         # all that the agent has to know
+    Read docs/format.md first.
+    Done when the tests pass.
+  resources:                        # what it writes; leased when the task is claimed
+    - parsers/report.py             # a path
+    - tests/reports/                # a directory, with all below it
+    - src/**/*.sql                  # a glob
+    - src/app.py::main              # one function of a file
+    - key:account:12345             # a name of your own, of something that is no file
+    - shared:docs/format.md         # only read: others may read it, too, and nobody writes it
+
+- title: Use the parser
+  resources: [main.py]
+  after: parser                     # not before that is done; several: [parser, T-3]
+  priority: 2                       # higher is earlier; 0 is ordinary
+  attempts_max: 2                   # then a person has to look at it
+
+- Write the release notes           # a title alone is a task, too
+"""
+MARKDOWN = """\
+# Tasks
+
+<!--
+Each box is a task; its prompt is indented below it. Headings and other text are left alone.
+Facts stand at the end of the line. Names with commas or parentheses: between backticks.
+Add the tasks:           coord task import FILE
+Let agents work on them: coord launch FILE --agents 2 --agent claude-code
+-->
+
+- [ ] Add the report parser (resources: parsers/report.py, tests/reports/) (id: parser)
+  Read docs/format.md first.
+  Done when the tests pass.
+- [ ] Use the parser (resources: main.py, `docs/a, b.md`) (after: parser) (priority: 2)
+- [ ] Write the release notes (attempts_max: 2)
+- [x] What is ticked is not added
+"""
+_TOLD = ("JSON has no comments: `coord task schema` tells all fields. Add these tasks by "
+         "`coord task import FILE`.")
+JSONL = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in (
+    {"id": "parser", "title": "Add the report parser", "prompt": _TOLD,
+     "resources": ["parsers/report.py", "tests/reports/", "shared:docs/format.md"]},
+    {"title": "Use the parser", "resources": ["main.py"], "after": ["parser"], "priority": 2,
+     "attempts_max": 2},
+    {"title": "Write the release notes"},
+))
+TEMPLATES: dict[Form, str] = {"yaml": YAML, "markdown": MARKDOWN, "jsonl": JSONL}
+HEAD = """\
+# {task}. Change it, save, and leave the editor: what is changed here is changed there.
+# A field that you take out has its default again. Leave all as it is to change nothing.
+"""
+FIELDS = ("title", "prompt", "resources", "after", "priority", "attempts_max")
+#: How often a change is sent again because something else of the task has changed meanwhile.
+TRIES = 5
+
+
+@task_app.command("template")
+def template(
+    form: Annotated[str, typer.Option("--format", help="yaml, markdown or jsonl.")] = "yaml",
+) -> None:
+    """Print a file of tasks to start from, with remarks: `coord task template > tasks.yaml`."""
+    known: Form = one_of(form, get_args(Form), f"No format is called {form!r}")
+    sys.stdout.write(TEMPLATES[known])
+
+
+@task_app.command("schema")
+def schema() -> None:
+    """Print the JSON Schema of a task file, by which editors check it while you write.
+
+    `coord task schema > tasks.schema.json`; then begin the YAML file beside it with the line
+    `# yaml-language-server: $schema=tasks.schema.json`.
+    """
+    sys.stdout.write(schema_text())
+
+
+def schema_text() -> str:
+    """The schema as it is printed, and kept in the documents."""
+    return json.dumps(task_fields.schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+@task_app.command("edit")
+def edit(
+    task: TaskId,
+    begin: Annotated[
+        Path | None, typer.Option("--from", help="Begin with the text of this file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change what a task says, in your editor ($GIT_EDITOR, git's core.editor, $VISUAL, $EDITOR).
+
+    Not while an agent works on it. Nothing is changed when the text stays as it is.
+    """
+    row = ask(rq.TaskEdit(task=task))  # nothing yet: whether it can be changed at all
+    before = HEAD.format(task=row.task) + text_formats.as_yaml(
+        [{name: getattr(row, name) for name in FIELDS}])
+    kept = _written(row.task, before if begin is None else _text(begin))
+    try:
+        code = tools.edit(kept, None)
+        after = _text(kept)
+        if code:
+            raise Refusal(Code.INVALID, f"The editor ended with {code}. Nothing was changed.")
+        changes = _changes(before, after)
+        made = _sent(row, changes) if changes else row
+    except Refusal as refusal:
+        if begin is None and kept.read_bytes() == before.encode():
+            kept.unlink()
+        else:
+            then = f"Your text is kept: `coord task edit {row.task} --from {kept}`."
+            refusal.next = f"{refusal.next} {then}" if refusal.next else then
+        raise
+    kept.unlink(missing_ok=True)
+    if as_json:
+        print_json(made)
+    elif not changes:
+        say(f"{row.task} stays as it is.")
+    else:
+        say(f"{made.task} {made.state}: {made.title}")
+        say(f"  changed: {', '.join(changes)}")
+
+
+def _written(task: str, text: str) -> Path:
+    handle, path = tempfile.mkstemp(prefix=f"coord-{task}-", suffix=".yaml")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    return Path(path)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as bad:
+        raise Refusal(Code.INVALID, f"{path} is not UTF-8 (byte {bad.start}). Nothing was "
+                      "changed.") from None
+    except OSError as bad:
+        raise Refusal(Code.INVALID, f"{path} cannot be read: {bad.strerror}. Nothing was "
+                      "changed.") from None
+
+
+def _changes(before: str, after: str) -> dict[str, Any]:
+    """Field -> its new value.
+
+    Raises:
+        Refusal: INVALID: the text is not one task.
+    """
+    if after == before or not after.strip():
+        return {}
+    old, new = _one(before), _one(after)
+    if new.attempts_max is None:
+        new.attempts_max = old.attempts_max
+    return {name: getattr(new, name) for name in FIELDS if getattr(new, name) != getattr(old, name)}
+
+
+def _one(text: str) -> Item:
+    try:
+        read = text_formats.read(text, "yaml")
+    except Refusal as refusal:
+        raise Refusal(refusal.code, refusal.message.replace("added", "changed"),
+                      next=refusal.next, **refusal.facts) from None
+    for warning in read.warnings:
+        complain(f"coord: {warning}")
+    if len(read.items) != 1:
+        raise Refusal(Code.INVALID, f"The text has {len(read.items)} tasks in place of one. "
+                      "Nothing was changed.")
+    (item,) = read.items
+    if item.id is not None or item.done or item.state is not None:
+        raise Refusal(Code.INVALID, "`id`, `done` and `state` cannot be changed here. Nothing was "
+                      "changed.", next="`coord task done`, `cancel` and `retry` change its state.")
+    return item
+
+
+def _sent(row: rq.Task, changes: dict[str, Any]) -> rq.Task:
+    """Change the task, unless one of these fields was changed while the editor was open.
+
+    Raises:
+        Refusal: VERSION_CHANGED, and whatever the coordinator has against it.
+    """
+    seen = row.updated_at
+    for _ in range(TRIES):
+        try:
+            return ask(rq.TaskEdit(task=row.task, seen=seen, **changes))
+        except Refusal as refusal:
+            if refusal.code is not Code.VERSION_CHANGED:
+                raise
+        now = ask(rq.TaskShow(task=row.task))
+        both = [name for name in changes if getattr(now, name) != getattr(row, name)]
+        if both:
+            raise Refusal(
+                Code.VERSION_CHANGED, f"Somebody has changed {', '.join(both)} of {row.task} while "
+                "you wrote. Nothing was changed.", next=f"`coord task show {row.task}` has it now.",
+            )
+        seen = now.updated_at
+    raise Refusal(Code.VERSION_CHANGED, f"{row.task} changes all the time. Nothing was changed.")

@@ -1,0 +1,151 @@
+"""`coord task template`, `schema` and `edit`, and the older words, as a person types them: a real editor (a script) changes a real file."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.conftest import Repo
+
+
+@pytest.mark.parametrize("form", ["yaml", "markdown", "jsonl"])
+def test_a_template_is_a_file_of_tasks(repo: Repo, form: str) -> None:
+    text = repo.coord("task", "template", "--format", form).stdout
+    name = {"yaml": "t.yaml", "markdown": "t.md", "jsonl": "t.jsonl"}[form]
+    repo.write(name, text)
+    repo.coord("up")
+    added = repo.coord("task", "import", name)
+    assert added.returncode == 0 and len(added.stdout.splitlines()) == 3
+    assert added.stderr in ("", "coord: One task is marked done, and was not added.\n")
+    second = repo.client().task_show("T-2")
+    assert (second.after, second.priority, second.resources[-1]) == (["T-1"], 2, {"markdown": "main.py"}.get(form, "main.py"))
+    assert "attempts_max" in text and ("task import" in text)
+
+
+def test_the_schema_is_what_editors_check_by(repo: Repo) -> None:
+    schema = repo.coord("task", "schema").stdout
+    kept = Path(__file__).parents[2] / "docs/schemas/tasks.schema.json"
+    assert schema == kept.read_text("utf-8")
+    template = repo.coord("task", "template").stdout
+    assert template.startswith("# yaml-language-server: $schema=")
+    check = jsonschema.Draft202012Validator(json.loads(schema))
+    check.validate(yaml.safe_load(template))
+    (wrong,) = check.iter_errors([{"title": "x", "priority": "high"}])
+    assert [str(part) for part in (wrong.context or [])]
+
+
+def test_no_such_format(repo: Repo) -> None:
+    wrong = repo.coord("task", "template", "--format", "xml")
+    assert wrong.returncode == 2 and "yaml, jsonl, markdown" in wrong.stderr
+
+
+def test_older_words_are_taken_and_told(repo: Repo) -> None:
+    added = repo.coord("task", "add", "x", "--file", "a.py", "--attempts", "2", "--resource", "b.py")
+    assert added.returncode == 0 and "`--file` is called `--resource` now" in added.stderr and "`--attempts-max`" in added.stderr
+    task = repo.client().task_show("T-1")
+    assert (task.resources, task.attempts_max) == (["a.py", "b.py"], 2)
+    assert "--file" not in repo.coord("task", "add", "--help").stdout
+    repo.write("t.md", "- [ ] y (files: c.py)\n")
+    read = repo.coord("task", "import", "t.md")
+    assert read.stdout == "T-2 ready: y\n" and "Line 1: `files` is called `resources` now" in read.stderr
+
+
+def test_a_launch_tells_of_older_words_too(repo: Repo) -> None:
+    repo.write("t.md", "- [ ] y (files: c.py)\n")
+    done = repo.coord("launch", "t.md", "-n", "1", "-c", "true")
+    assert done.returncode == 0 and "t.md: Line 1: `files` is called `resources` now" in done.stdout, done
+
+
+# ------------------------------------------------------------------------------------------ edit
+
+
+def edit(repo: Repo, script: str, *more: str, task: str = "T-1") -> subprocess.CompletedProcess[str]:
+    editor = repo.root.parent / "editor.sh"
+    editor.write_text(f"#!/bin/sh\n{script}\n")
+    editor.chmod(0o755)
+    return repo.coord("task", "edit", task, *more, env={"GIT_EDITOR": str(editor), "TMPDIR": str(repo.root.parent)})
+
+
+@pytest.fixture
+def task(repo: Repo) -> Repo:
+    repo.client().task_add("Add the parser", resources=["a.py"], prompt="Read the format.\nThen write.\n", priority=1)
+    return repo
+
+
+def left(repo: Repo) -> list[Path]:
+    return sorted(repo.root.parent.glob("coord-T-1-*"))
+
+
+def test_what_is_changed_in_the_editor_is_changed(task: Repo) -> None:
+    done = edit(task, "sed -i 's/Add the parser/Write the parser/; s/^- a.py/- b.py/; s/  - a.py/  - b.py/; s/priority: 1/priority: 3/' \"$1\"")
+    assert done.returncode == 0 and "changed: title, resources, priority" in done.stdout, done
+    row = task.client().task_show("T-1")
+    assert (row.title, row.resources, row.priority, row.prompt) == ("Write the parser", ["b.py"], 3, "Read the format.\nThen write.\n")
+    assert left(task) == []
+    told = edit(task, "sed -i '/^ *priority/d' \"$1\"", "--json")
+    assert json.loads(told.stdout)["priority"] == 0, "what is taken out has its default"
+
+
+@pytest.mark.parametrize("script", ["true", 'touch "$1"', 'printf "\\n# a remark\\n" >> "$1"', ': > "$1"'])
+def test_unchanged_changes_nothing(task: Repo, script: str) -> None:
+    seq = task.client().events().items[-1].seq
+    done = edit(task, script)
+    assert (done.returncode, done.stdout) == (0, "T-1 stays as it is.\n"), done
+    assert task.client().events().items[-1].seq == seq and left(task) == []
+
+
+@pytest.mark.parametrize(("script", "said"), [
+    ("sed -i 's/priority: 1/priority: high/' \"$1\"", "priority"),
+    ("sed -i 's/priority: 1/prio: 2/' \"$1\"", "did you mean `priority`"),
+    ("sed -i 's/priority: 1/priority: 5000/' \"$1\"", "between -1000 and 1000"),
+    ("echo '- another' >> \"$1\"", "2 tasks"),
+    ("echo '  id: T-9' >> \"$1\"", "cannot be changed here"),
+    ("echo ': [' >> \"$1\"", "malformed at line"),
+    ("sed -i 's/  - a.py/  - ..\\/out/; s/^- a.py/- ..\\/out/' \"$1\"", "not inside"),
+    ("sed -i 's/parser/lexer/' \"$1\"; exit 3", "ended with 3"),
+    ("printf '\\377' >> \"$1\"", "not UTF-8"),
+])
+def test_a_mistake_is_told_and_the_text_is_kept(task: Repo, script: str, said: str) -> None:
+    done = edit(task, script)
+    assert done.returncode != 0 and said in done.stderr and "Traceback" not in done.stderr, done
+    assert task.client().task_show("T-1").title == "Add the parser"
+    (kept,) = left(task)
+    again = re.search(r"`coord (task edit T-1 --from (.*))`", done.stderr)
+    assert again is not None and again[2] == str(kept), done.stderr
+    if said == "priority":  # corrected, and applied
+        done = edit(task, "sed -i 's/priority: high/priority: 7/' \"$1\"", "--from", str(kept))
+        assert done.returncode == 0 and task.client().task_show("T-1").priority == 7, done
+
+
+def test_an_editor_that_fails_before_anything_is_written_leaves_nothing(task: Repo) -> None:
+    assert "ended with 1" in edit(task, "exit 1").stderr and left(task) == []
+
+
+def test_a_task_that_is_worked_on_opens_no_editor(task: Repo) -> None:
+    task.client(agent="ann").claim("T-1")
+    done = edit(task, "touch opened")
+    assert done.returncode != 0 and "claimed by ann" in done.stderr and not (task.root / "opened").exists()
+    assert left(task) == []
+
+
+def test_what_others_change_meanwhile_is_not_undone(task: Repo) -> None:
+    def both(field: str, value: object) -> subprocess.CompletedProcess[str]:
+        """Somebody changes a field while the editor is open, in which the title is changed."""
+        other = task.root.parent / "other.py"
+        other.write_text(f"from coordinator import Client\nwith Client() as c: c.task_edit('T-1', {field}={value!r})\n")
+        return edit(task, f"cd {task.root} && {sys.executable} {other} && sed -i 's/title: .*/title: Mine/' \"$1\"")
+
+    assert both("priority", 9).returncode == 0
+    row = task.client().task_show("T-1")
+    assert (row.title, row.priority) == ("Mine", 9)
+    task.client().task_edit("T-1", title="ours")
+    refused = both("title", "Theirs")
+    assert refused.returncode != 0 and "Somebody has changed title" in refused.stderr
+    assert task.client().task_show("T-1").title == "Theirs" and len(left(task)) == 1

@@ -1,0 +1,142 @@
+"""Files of tasks as people write them: nothing in one is lost, or becomes something else, without a word."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.service.backlog import task_fields, text_formats
+from coordinator.service.backlog.task_fields import Item
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+from tests.world import World
+
+
+def read(text: str, form: Any = "markdown") -> list[Item]:
+    got = text_formats.read(text, form)
+    assert got.warnings == []
+    return got.items
+
+
+def refused(text: str, form: Any = "markdown") -> str:
+    with pytest.raises(Refusal) as caught:
+        text_formats.read(text, form)
+    assert caught.value.code is Code.INVALID
+    return f"{caught.value.message} {caught.value.next}"
+
+
+@pytest.mark.parametrize(("written", "names"), [
+    ("a.py", ["a.py"]),
+    ("my file.py, b.py", ["my file.py", "b.py"]),
+    ("'my file.py', \"b, c.py\"", ["my file.py", "b, c.py"]),
+    ("`a, b.py`", ["a, b.py"]),
+    ("app/(auth)/page.tsx, app/(a,b)/x", ["app/(auth)/page.tsx", "app/(a,b)/x"]),
+    ("'a(b.py', `c)d`", ["a(b.py", "c)d"]),
+    ("it's.py, o'neil's.md", ["it's.py", "o'neil's.md"]),
+    ("``a`b.py``, `` `c` ``", ["a`b.py", "`c`"]),
+    ("key:account:12345, shared:a b.py", ["key:account:12345", "shared:a b.py"]),
+    ("src/pay.py::Cart.total", ["src/pay.py::Cart.total"]),
+])
+def test_names_of_all_kinds(written: str, names: list[str]) -> None:
+    for line in (f"- [ ] Do it (resources: {written})", f"1. [ ] Do it (priority: 2) (resources: {written}) (id: x) \r"):
+        (one,) = read(line)
+        assert (one.title, one.resources) == ("Do it", names)
+
+
+@pytest.mark.parametrize(("line", "named"), [
+    ("- [ ] Do it (owner: ann)", "(owner: …)"),
+    ("- [ ] Do it (resources: a.py) (due: friday)", "(due: …)"),
+    ("- [ ] Do it (priorty: 3)", "did you mean `priority`"),
+    ("- [ ] Do it (resources: a.py", "(resources: …)"),
+    ("- [ ] Do it (resources: a.py) at once", "(resources: …)"),
+    ("- [ ] Do it(resources: a.py)", "(resources: …)"),
+    ("- [ ] Do it (resources: 'a.py)", "quotation marks"),
+    ("- [ ] Do it (resources: a.py\")", "quotation marks"),
+    ("- [ ] Do it (priority: 1) (priority: 2)", "twice"),
+    ("- [ ] Do it (priority: high)", "must be a number"),
+    ("- [] Do it", "looks like a task"),
+    ("-[ ] Do it", "looks like a task"),
+    ("- [ ]", "looks like a task"),
+    (" - [ ] Do it", "looks like a task"),
+    ("- group\n  - [ ] Do it", "indented"),
+    ("- [ ] one\n\n# more\n\n  - [x] two", "indented"),
+    ("```\n- [ ] one", "not closed"),
+])
+def test_what_is_not_understood_is_named(line: str, named: str) -> None:
+    said = refused(line)
+    assert named in said and "Nothing was added" in said and said.startswith("Line "), said
+
+
+@pytest.mark.parametrize("title", [
+    "Fix login (see RFC 7231)", "Read (http://example.org/a)", "At noon (12:30)", "Use std (std::vector)", "Rename `f(id: int)`", "A [link](x) (a note)",
+])
+def test_what_says_nothing_about_the_task_stays_its_title(title: str) -> None:
+    assert read(f"- [ ] {title}")[0].title == title
+    assert read(f"- [ ] {title} (priority: 2)")[0] == Item(title=title, priority=2)
+
+
+def test_a_title_may_have_what_looks_like_a_fact() -> None:
+    assert read("- [ ] Support \\(owner: NAME) in files (id: o)") == [Item(title="Support (owner: NAME) in files", id="o")]
+
+
+def test_text_beside_the_list_is_nobodys() -> None:
+    text = "# Tasks\n\nWhat we do.\n<!--\n- [ ] not this\n-->\n```\n- [ ] nor this\n```\n* [ ] this\n\n  its prompt\n    - [ ] a step\n\n  goes on\nand this is not\n  its prompt\n- [link](x)\n"
+    assert read(text) == [Item(title="this", prompt="its prompt\n  - [ ] a step\n\ngoes on")]
+
+
+def test_older_names_are_read_and_told(world: World) -> None:
+    for form, text, where in (("yaml", "\n- {title: a, files: [x.py], attempts: 2}", "task 1 (line 2)"), ("jsonl", '{"title": "a", "files": "x.py", "attempts": 2}', "line 1"),
+                              ("markdown", "- [ ] a (files: x.py) (attempts: 2)", "Line 1")):
+        got = world.ask(rq.TaskImport(text=text, format=form))  # type: ignore[arg-type]
+        assert (got.items[0].resources, got.items[0].attempts_max) == (["x.py"], 2), form
+        assert got.warnings == [f"{where}: `{old}` is called `{now}` now. It was read as that; the version after this one will refuse the older name."
+                                for old, now in task_fields.OLDER.items()]
+    assert "`resources` is there twice" in refused("- {title: a, files: x, resources: y}", "yaml")
+    many = text_formats.read("- {title: a, files: x}\n" * 30, "yaml").warnings
+    assert len(many) == 21 and many[-1] == "And 10 more of these."
+
+
+def test_nothing_is_there_twice_and_an_unknown_name_is_told() -> None:
+    assert "`title` is there twice" in refused("- title: a\n  title: b\n", "yaml")
+    assert "`title` is there twice" in refused('{"title": "a", "title": "b"}', "jsonl")
+    said = refused("- title: fine\n- title: x\n  prio: 3\n", "yaml")
+    assert "task 2 (line 2): there is no field 'prio'; did you mean `priority`?" in said
+
+
+def test_what_is_done_is_left_out_and_that_is_told(world: World) -> None:
+    got = world.ask(rq.TaskImport(text="- [x] one (id: a)\n- [ ] two (after: a)\n", format="markdown"))
+    assert [(task.title, task.state) for task in got.items] == [("two", "ready")]
+    assert got.warnings == ["One task is marked done, and was not added."]
+
+
+# ------------------------------------------------------------------------------------ the schema
+
+_CHECK = jsonschema.Draft202012Validator(task_fields.schema())
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(task_fields.schema())
+    fields = task_fields.schema()["$defs"]["task"]["anyOf"][1]["properties"]
+    assert set(fields) == {*task_fields.NAMES, *task_fields.OLDER} and all(one["description"] for one in fields.values())
+
+
+_value = st.one_of(st.text("abé ,", max_size=3), st.integers(-3, 3), st.none(), st.booleans(), st.lists(st.one_of(st.text("ab", max_size=2), st.integers(0, 2)), max_size=2))
+_entry = st.one_of(_value, st.dictionaries(st.sampled_from([*task_fields.NAMES, *task_fields.OLDER, "titel"]), _value, max_size=4),
+                   st.fixed_dictionaries({"title": st.just("t")}, optional=dict.fromkeys([*task_fields.NAMES[2:], *task_fields.OLDER, "id"], _value)))
+
+
+@given(st.lists(_entry, min_size=1, max_size=2), st.booleans())
+def test_an_editor_accepts_what_coord_reads_and_nothing_else(entries: list[Any], named: bool) -> None:
+    data = {"tasks": entries} if named else entries
+    try:
+        some = text_formats.read(json.dumps(data), "yaml").items
+        taken = all(one.title and (one.attempts_max is None or one.attempts_max > 0) for one in some)
+    except Refusal:
+        taken = False
+    assert taken == _CHECK.is_valid(yaml.safe_load(json.dumps(data)))
