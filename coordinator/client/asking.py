@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from abc import ABC, abstractmethod
 from typing import Any, TypeVar
 
 import msgspec
@@ -35,28 +36,28 @@ def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, s
     return wait_s, repeatable, key
 
 
-class Asking:
+class Asking(ABC):
     """Whoever asks, and waits for the answer."""
 
+    @abstractmethod
     def call(self, request: rq.Request[R], *, key: str | None = None) -> R:
         """Ask anything."""
-        raise NotImplementedError
 
+    @abstractmethod
     def name(self) -> str:
         """The agent's name."""
-        raise NotImplementedError
 
 
-class AsyncAsking:
+class AsyncAsking(ABC):
     """Whoever asks, and awaits the answer."""
 
+    @abstractmethod
     async def call(self, request: rq.Request[R], *, key: str | None = None) -> R:
         """Ask anything."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def name(self) -> str:
         """The agent's name."""
-        raise NotImplementedError
 
 
 def here() -> str:

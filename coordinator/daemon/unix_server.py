@@ -102,6 +102,7 @@ class Conversation(asyncio.Protocol):
                 return
         self._all.add(self)
         # A base class without it is declared; transports of sockets have it.
+        # A stream's, as asyncio gives it:
         transport.set_write_buffer_limits(high=UNREAD_BYTES_MAX)  # type: ignore[attr-defined]
 
     def pause_writing(self) -> None:

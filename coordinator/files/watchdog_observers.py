@@ -211,6 +211,7 @@ else:
             super().__init__()
             self._order = _Order()
             # Declared as a class, only ever called: a partial will do.
+            # It is called, never looked at:
             self._emitter_class = partial(  # type: ignore[assignment]
                 _Emitter, skip, lost, heard, self._order
             )

@@ -202,7 +202,7 @@ async def in_thread(call: Callable[[], T]) -> T:
         if bad is not None:
             answer.set_exception(bad)
         else:
-            answer.set_result(value)  # type: ignore[arg-type]
+            answer.set_result(value)  # type: ignore[arg-type]  # the future of this call
 
     def run() -> None:
         value, bad = None, None

@@ -143,7 +143,7 @@ def _found(need: AnyNeed, fact: Fact) -> _Any:
     kind: Any = _Text
     if isinstance(fact, Refusal):
         # (`Whole` has been taken apart before anything is asked, so none is answered.)
-        return _Refused(need, fact.body())  # type: ignore[arg-type]
+        return _Refused(need, fact.body())  # type: ignore[arg-type]  # any fact may be refused
     for shape, made in ((Located, _Located), (Bytes, _Bytes), (Listing, _Listing),
                         (Parts, _Parts), (bool, _Flag), (list, _Names)):
         if isinstance(fact, shape):

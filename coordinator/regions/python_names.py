@@ -38,6 +38,7 @@ def read(data: bytes) -> PythonNames | None:
             tree = ast.parse(data)
             # Bytes, as the parser takes them; the stubs know of text only.
             # (bytes are taken, too, as by compile(); typeshed says text only)
+            # Takes bytes; its stub says str:
             table = symtable.symtable(data, "<file>", "exec")  # type: ignore[arg-type]
         star = any(isinstance(node, ast.ImportFrom) and any(one.name == "*" for one in node.names)
                    for node in ast.walk(tree))

@@ -208,6 +208,7 @@ def _comma(text: str, at: int, end: str) -> int:
 def _string(text: str, at: int) -> tuple[str, int]:
     try:  # the standard library's own reader of one string; its stubs leave it out
         # The type stubs leave it out; it is what reads the texts of JSON itself.
+        # In no stub:
         value, end = json.decoder.scanstring(text, at + 1)  # type: ignore[attr-defined]
     except ValueError:
         raise _bad(text, at, "a string does not end, or holds a control character") from None

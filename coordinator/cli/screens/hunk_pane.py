@@ -32,7 +32,7 @@ class HunkPane(VerticalScroll):
     can_focus = True
 
     def __init__(self, **more: str) -> None:
-        super().__init__(**more)  # type: ignore[arg-type]
+        super().__init__(**more)  # type: ignore[arg-type]  # handed on as given
         self.chosen: int | None = None
         self.beside = False
         self.hunks: list[Hunk] = []

@@ -19,7 +19,7 @@ import coord_plain
 
 # Its base is mini-swe-agent's, which is not installed where this is checked.
 # (Its base is the agent's own, which is not installed where types are checked.)
-class CoordEnvironment(LocalEnvironment):  # type: ignore[misc]
+class CoordEnvironment(LocalEnvironment):  # type: ignore[misc]  # its package has no types
     """Asks before each command, and tells afterwards what the model should know."""
 
     def execute(self, action: dict[str, Any], cwd: str = "", **more: Any) -> dict[str, Any]:

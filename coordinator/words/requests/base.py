@@ -48,5 +48,6 @@ class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=Tr
         """`R` itself, at run time: what a reply is decoded into, and described by."""
         # What a class was written with stands there (PEP 560); its stubs leave it out.
         # Python itself puts it there; the stubs do not tell.
+        # Of each generic class:
         shape: type[R] = get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]
         return shape
