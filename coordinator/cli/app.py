@@ -27,7 +27,7 @@ from coordinator.resources import program_version
 from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.clock import SystemClock
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Refusal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -149,13 +149,14 @@ def agent_or_refuse(agent: str | None) -> str:
     Raises:
         Refusal: INVALID when nobody is named.
     """
-    name = agent or os.environ.get("COORD_AGENT") or agent_around()
-    if not name:
-        raise Refusal(
-            Code.INVALID, "It is not said which agent you act for. Nothing was done.",
-            next=f"Add `--agent NAME` (say `--agent {person()}`), or set COORD_AGENT.",
-        )
-    return name
+    asking = here().acting(agent)
+    try:
+        next(asking)
+        around = agent_around()
+        asking.send(rq.ProcessesAgent(agent=around))
+    except StopIteration as end:
+        return str(end.value)
+    raise AssertionError("it asks one question")
 
 
 def agent_around() -> str | None:

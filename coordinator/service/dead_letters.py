@@ -22,7 +22,7 @@ PERSON = "a person"
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Dead) -> rq.DeadList:
     """See `requests.Dead`."""
-    limit = max(1, min(req.limit, 1000))
+    limit = min(req.limit, 1000)
     found = [
         *(_of_task(view, TaskRow(*raw)) for raw in view.rows("tasks_dead_newest", limit)),
         *(_of_change(view, ChangeRow(*raw)) for raw in view.rows("changes_dead_newest", limit)),

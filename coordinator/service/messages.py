@@ -93,7 +93,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
         since = max(since, known.registered_at if known is not None else since)
         unheard = {str(name) for (name,) in view.rows("messages_unheard", reader)}
     words = (req.search or "").casefold().split()
-    limit = max(1, min(req.limit, 1000))
+    limit = min(req.limit, 1000)
     statement = "messages_newest" if task is None else "messages_newest_of_task"
     found: list[rq.Message] = []
     below = req.before if req.before is not None else _ANY_NUMBER

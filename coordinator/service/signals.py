@@ -78,7 +78,7 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.SignalAdd) -> rq.Signal:
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Signals) -> rq.SignalList:
     """See `requests.Signals`."""
-    limit = max(1, min(req.limit, 1000))
+    limit = min(req.limit, 1000)
     if req.subject is not None:
         scope = _subject(svc, view, req.subject, req.cwd).scope
         found = view.rows("signals_at", scope, scope + _ABOVE, SIGNALS_MAX)

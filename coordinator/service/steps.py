@@ -99,7 +99,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.StepFail) -> rq.Step:
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Steps) -> rq.StepList:
     """See `requests.Steps`."""
-    limit = max(1, min(req.limit, 1000))
+    limit = min(req.limit, 1000)
     rows = [BlockedStepRow(*raw) for raw in
             view.rows("steps_list", req.after, req.state, req.kind, limit)]
     return rq.StepList(items=[_reply(view, row) for row in rows],

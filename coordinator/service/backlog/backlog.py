@@ -84,7 +84,7 @@ def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> r
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Tasks) -> rq.TaskList:
     """See `requests.Tasks`."""
-    limit = max(1, min(req.limit, 5000))
+    limit = min(req.limit, 5000)
     rows = [TaskRow(*raw) for raw in view.rows("tasks_list", req.after, req.state, limit)]
     return rq.TaskList(
         items=[tasks.reply(view, row) for row in rows],

@@ -336,7 +336,7 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
 
 def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
     """See `requests.Locks`."""
-    limit = max(1, min(req.limit, 10_000))
+    limit = min(req.limit, 10_000)
     rows = [LeaseRow(*r) for r in view.rows("leases_live", view.now, req.after, req.agent, limit)]
     following = str(rows[-1].fencing_token) if len(rows) == limit else None
     if req.resource is not None:

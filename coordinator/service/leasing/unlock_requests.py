@@ -362,7 +362,7 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.UnlockList:
     """See `requests.Requests`."""
-    limit = max(1, min(req.limit, 1000))
+    limit = min(req.limit, 1000)
     found = view.rows("unlocks_list", req.after, req.state, req.agent, limit, req.resource)
     rows = [UnlockRow(*raw) for raw in found]
     return rq.UnlockList(

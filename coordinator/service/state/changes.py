@@ -143,7 +143,7 @@ def is_closed(told: rq.Change) -> bool:
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Changes) -> rq.ChangeList:
     """See `requests.Changes`."""
-    limit = max(1, min(req.limit, 1000))
+    limit = min(req.limit, 1000)
     scope = values.key_of(req.key).scope if req.key is not None else None
     above = scope + ABOVE if scope is not None else None
     rows = [ChangeRow(*raw) for raw in

@@ -61,7 +61,7 @@ def get(svc: Service, view: View, actor: Actor, req: rq.StateGet) -> rq.StateVal
 
 def keys(svc: Service, view: View, actor: Actor, req: rq.StateKeys) -> rq.StateList:
     """See `requests.StateKeys`."""
-    limit = max(1, min(req.limit, 1000))
+    limit = min(req.limit, 1000)
     below = key_of(req.prefix).scope if req.prefix is not None else "k/"
     begin = key_of(req.after).scope if req.after is not None else below[:-1]
     rows = [StateRow(*raw) for raw in view.rows("state_keys", begin, below + ABOVE, limit)]
@@ -74,7 +74,7 @@ def keys(svc: Service, view: View, actor: Actor, req: rq.StateKeys) -> rq.StateL
 def history(svc: Service, view: View, actor: Actor, req: rq.StateHistory) -> rq.StateList:
     """See `requests.StateHistory`."""
     key = key_of(req.key)
-    limit = max(1, min(req.limit, rule.VERSIONS_KEPT))
+    limit = min(req.limit, rule.VERSIONS_KEPT)
     rows = [StateRow(*raw) for raw in view.rows("state_history", key.scope, limit)]
     if not rows:
         raise _unknown(key, f"Nothing was ever stored under {key.name}.", 0)

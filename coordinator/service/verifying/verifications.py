@@ -137,7 +137,7 @@ def ask(svc: Service, tx: Tx, actor: Actor, req: rq.Verify) -> rq.Verification:
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Verifications) -> rq.VerificationList:
     """See `requests.Verifications`."""
-    rows = view.rows("verifications_list", max(1, min(req.limit, LISTED_MAX)))
+    rows = view.rows("verifications_list", min(req.limit, LISTED_MAX))
     base = view.row("verified_base")
     return rq.VerificationList(
         items=[_reply(VerificationRow(*row)) for row in rows],

@@ -14,7 +14,7 @@ QUERY_MAX, REF_MAX, HITS_MAX = 2000, 500, 100
 
 def search(svc: Service, view: View, actor: Actor, req: rq.ArchiveSearch) -> rq.HitList:
     """See `requests.ArchiveSearch`."""
-    found = svc.archive.search(req.query[:QUERY_MAX], max(1, min(req.limit, HITS_MAX)))
+    found = svc.archive.search(req.query[:QUERY_MAX], min(req.limit, HITS_MAX))
     return rq.HitList(
         items=[
             rq.Hit(number=h.number, title=h.title, source=h.source, snippet=h.snippet)

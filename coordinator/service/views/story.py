@@ -144,7 +144,7 @@ def event_reply(row: LogRow) -> rq.EventRow:
 
 def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventList:
     """See `requests.Events`."""
-    limit = max(1, min(req.limit, PAGE_MAX))
+    limit = min(req.limit, PAGE_MAX)
     name = "events_last" if req.tail else "events_after"
     rows = view.rows(name, req.after, req.agent, req.task, req.resource, req.kind, limit)
     items = [event_reply(LogRow(*row)) for row in rows]
