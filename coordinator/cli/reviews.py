@@ -65,6 +65,10 @@ def listing(
     state: Annotated[
         str, typer.Option(help=", ".join(STATES))
     ] = "open",
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", help="Only work that it left.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="Only work on this task.")] = None,
     limit: Limit = 200, quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:

@@ -12,6 +12,7 @@ import typer
 from coordinator.cli.app import (
     AgentName,
     AsJson,
+    Limit,
     Quiet,
     Short,
     app,
@@ -66,7 +67,10 @@ def add(
 @task_app.command("list")
 def listing(
     state: Annotated[str | None, typer.Option(help="Only this state.")] = None,
-    limit: int = 200,
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", help="Only what it has claimed.")
+    ] = None,
+    limit: Limit = 200,
     quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:

@@ -59,16 +59,18 @@ def add(
 
 
 def listing(
-    shell: Shell, *, state: str | None, limit: int, quiet: bool, short: bool, as_json: bool
+    shell: Shell, *, state: str | None, agent: str | None, limit: int, quiet: bool, short: bool,
+    as_json: bool,
 ) -> Asking:
     """The backlog in order of arrival."""
     which = state and one_of(state, STATES, f"No task is ever {state!r}")
-    found = yield from ask(rq.Tasks(state=which, limit=limit))
+    found = yield from ask(rq.Tasks(state=which, agent=agent, limit=limit))
     ids = [row.task for row in found.items]
     if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         return
     if not found.items:
-        shell.say("The backlog is empty." if state is None else f"No task is {state}.")
+        nothing = "The backlog is empty." if state is None else f"No task is {state}."
+        shell.say(nothing if agent is None else f"{agent} has claimed none of these.")
         return
     rows = [
         (row.task, row.state, row.title, row.claimed_by or " ".join(row.resources))

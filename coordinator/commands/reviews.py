@@ -11,11 +11,12 @@ STATES = ("open", "kept", "reverted", "reassigned", "all")
 
 
 def listing(
-    shell: Shell, *, state: str, limit: int, quiet: bool, short: bool, as_json: bool
+    shell: Shell, *, state: str, agent: str | None, task: str | None, limit: int, quiet: bool,
+    short: bool, as_json: bool,
 ) -> Asking:
     """What waits for a verdict."""
     which = one_of(state, STATES, f"No review is ever {state!r}")
-    found = yield from ask(rq.Reviews(state=which, limit=limit))
+    found = yield from ask(rq.Reviews(state=which, agent=agent, task=task, limit=limit))
     ids = [row.review for row in found.items]
     if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         return
@@ -35,7 +36,7 @@ def listing(
         for row in found.items
     ]
     forms.table(shell, ("review", "state", "age", "agent", "files", "what happened"), "===//~",
-                rows, found.next is not None, f"coord review list --limit {limit * 10}")
+                rows, len(rows) == limit, f"coord review list --limit {limit * 10}")
     if state == "open":
         shell.say(f"next: coord review show {found.items[0].review}")
 

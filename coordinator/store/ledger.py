@@ -212,7 +212,6 @@ class Tx(View):
             self._present = None
             if isinstance(event, _ABOUT_AGENTS):
                 self._cache.forget(str(agent))
-        # By its kind:
         elif kind == "lease_granted" and event.lease_kind == "key":  # type: ignore[attr-defined]
             self._present = None  # it may be git's turn
         known, text = self._cache, self._text

@@ -184,3 +184,10 @@ def test_two_hundred_leases_and_two_thousand_tasks(world: World) -> None:
         assert len(carried_out(world, "task list -q --limit 5000", width)[1].splitlines()) == 2000
     folder = Path(__file__).parents[1] / "data/golden/screens"
     assert {one.stem for one in folder.iterdir()} == {re.sub(r"[^a-z]+", "-", line.replace(JAVA, "path").lower()).strip("-") for line in READING}
+
+
+def test_lists_of_one_agent_or_task_alone(busy: World) -> None:
+    assert carried_out(busy, f"task list -q --agent {SUB}", None) == (0, "T-1\n")
+    assert carried_out(busy, "task list --agent bob", None) == (0, "bob has claimed none of these.\n")
+    assert carried_out(busy, "review list -q --agent tom", None) == (0, "R-1\n")
+    assert carried_out(busy, "review list -q --agent ann", None) == carried_out(busy, "review list -q --task T-1", None) == (0, "")

@@ -19,15 +19,17 @@ class Deciding(AsyncAsking):
 
     async def review_list(
         self, *, state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open",
-        limit: int = 200,
+        agent: str | None = None, task: str | None = None, limit: int = 200,
     ) -> rq.ReviewList:
         """Flagged work; without `state`, what is open.
 
         Args:
             state: Only reviews in this state.
+            agent: Only work that it left.
+            task: Only work on this task.
             limit: How many at most; 1 or more. A page's own bound holds, too.
         """
-        return await self.call(rq.Reviews(state=state, limit=limit))
+        return await self.call(rq.Reviews(state=state, agent=agent, task=task, limit=limit))
 
     async def review_show(self, review: str, *, content: bool = False) -> rq.Review:
         """One review with its diffs and timeline; `content` adds the bytes (base64).

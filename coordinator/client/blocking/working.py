@@ -35,16 +35,18 @@ class Working(Asking):
         ))
 
     def task_list(
-        self, *, state: str | None = None, limit: int = 200, after: int = 0,
+        self, *, state: str | None = None, agent: str | None = None, limit: int = 200,
+        after: int = 0,
     ) -> rq.TaskList:
         """The backlog in order of arrival.
 
         Args:
             state: Only tasks in this state.
+            agent: Only what it has claimed.
             limit: How many at most; 1 or more. A page's own bound holds, too.
             after: Only what comes after this: the `next` of the page before.
         """
-        return self.call(rq.Tasks(state=state, limit=limit, after=after))
+        return self.call(rq.Tasks(state=state, agent=agent, limit=limit, after=after))
 
     def task_show(self, task: str) -> rq.Task:
         """One task, with who holds what it needs.

@@ -69,7 +69,7 @@ def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Im
 def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> rq.Exported:
     """See `requests.TaskExport`."""
     items = []
-    for raw in view.rows("tasks_list", 0, None, 2**31):
+    for raw in view.rows("tasks_list", 0, None, 2**31, None):
         task = TaskRow(*raw)
         shown = tasks.reply(view, task)
         items.append(
@@ -85,7 +85,8 @@ def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> r
 def listing(svc: Service, view: View, actor: Actor, req: rq.Tasks) -> rq.TaskList:
     """See `requests.Tasks`."""
     limit = min(req.limit, 5000)
-    rows = [TaskRow(*raw) for raw in view.rows("tasks_list", req.after, req.state, limit)]
+    rows = [TaskRow(*raw)
+            for raw in view.rows("tasks_list", req.after, req.state, limit, req.agent)]
     return rq.TaskList(
         items=[tasks.reply(view, row) for row in rows],
         counts=counts(view),

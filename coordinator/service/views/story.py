@@ -217,14 +217,14 @@ def _sentences(view: View) -> Iterator[str]:
     for raw in view.rows("waiters_all"):
         waiter = WaiterRow(*raw)
         yield f"{waiter.agent} stands in line as {waiter.acquisition_id}"
-    for raw in view.rows("tasks_list", 0, None, STORY_MAX):
+    for raw in view.rows("tasks_list", 0, None, STORY_MAX, None):
         task = TaskRow(*raw)
         by = f" by {task.claimed_by}" if task.claimed_by else ""
         yield f"{task.task_id} is {task.state}{by}: {quoted(task.title)}"
         for n, agent, _, outcome, remedy, _ in view.rows("candidates_of", task.task_id):
             follows = _follows(str(remedy))
             yield f"{task.task_id}, attempt {n} by {agent}: {outcome}{follows}"
-    for raw in view.rows("reviews_list", "open", STORY_MAX):
+    for raw in view.rows("reviews_list", "open", STORY_MAX, None, None):
         yield f"{raw[0]} is open"
 
 

@@ -105,6 +105,7 @@ class Tasks(Request[TaskList]):
     http = ("GET", "/v1/tasks")
     writes = False
     state: Name | None = None
+    agent: Name | None = None  # only what it has claimed
     limit: Count = 200
     after: Whole = 0
 

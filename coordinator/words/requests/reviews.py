@@ -74,6 +74,8 @@ class Reviews(Request[ReviewList]):
     http = ("GET", "/v1/reviews")
     writes = False
     state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open"
+    agent: Name | None = None  # only work that it left
+    task: Name | None = None  # only work on this task
     limit: Count = 200
 
 
