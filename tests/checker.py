@@ -20,7 +20,7 @@ from coordinator.store.database import in_memory
 from coordinator.store.ledger import Tx
 from coordinator.store.projections import apply
 from coordinator.store.rebuild import state
-from coordinator.store.rows import LeaseRow, WaiterRow
+from coordinator.store.rows import AgentRow, LeaseRow, WaiterRow
 from coordinator.store.writer_cache import Present
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -62,10 +62,18 @@ class Shadow:
             assert have[table] == made[table], f"{table} is not what the log gives"
 
 
+def _carried_rows_are_the_databases(world: World) -> None:
+    """What is carried in memory from commit to commit is what the database says."""
+    for carried in world.ledger._cache.agents.values():
+        raw = world.view().row("agent_get", carried.agent)
+        assert raw is not None and AgentRow(*raw) == carried, f"{carried} is carried, and there is {raw}"
+
+
 def assert_sound(world: World) -> None:
     """What must hold after every commit."""
     db = world.db
     now = world.view().now
+    _carried_rows_are_the_databases(world)
     live = world.live()
     for at, one in enumerate(live):
         for two in live[at + 1:]:

@@ -35,25 +35,8 @@ import msgspec
 
 from coordinator.files.blobs import BlobFolder
 from coordinator.looking.facts import Bytes, Ends, Looked, Unready
+from coordinator.store import events as ev
 from coordinator.store.database import DISK_ERRORS, storage_refusal
-from coordinator.store.events import (
-    KIND_OF,
-    SUBJECT_OF,
-    AgentHooked,
-    AgentRegistered,
-    AgentRests,
-    AgentSeen,
-    AgentState,
-    Event,
-    ReviewDecided,
-    ReviewOpened,
-    ReviewSplit,
-    ReviewUndone,
-    Subject,
-    TaskChanged,
-    WaiterLeft,
-    WaiterQueued,
-)
 from coordinator.store.packing import packed
 from coordinator.store.projections import APPLY, Apply, park
 from coordinator.store.rows import AgentRow
@@ -69,13 +52,14 @@ _APPEND = Q["event_append"]
 #: Events of a large transaction that one statement appends.
 EVENTS_AT_ONCE = 16
 _APPEND_SOME = _APPEND + ", (?, ?, ?, ?, ?, ?, ?)" * (EVENTS_AT_ONCE - 1)
-_ABOUT_AGENTS = (AgentRegistered, AgentSeen, AgentState, AgentHooked, AgentRests)
-_ABOUT_PRESENCE = (WaiterQueued, WaiterLeft, ReviewOpened, ReviewDecided, ReviewUndone,
-                   ReviewSplit, TaskChanged)
+_ABOUT_AGENTS = (ev.AcquisitionRefused, ev.AgentRegistered, ev.AgentSeen, ev.AgentState,
+                 ev.AgentHooked, ev.AgentRests)
+_ABOUT_PRESENCE = (ev.WaiterQueued, ev.WaiterLeft, ev.ReviewOpened, ev.ReviewDecided,
+                   ev.ReviewUndone, ev.ReviewSplit, ev.TaskChanged)
 #: How events of a class are recorded: what applies them, what tells their subject, their name, and
 #: whether something that is carried in memory is another after them.
-_RECORDING: dict[type[Event], tuple[Apply, Callable[[Event], Subject], str, bool]] = {
-    kind: (apply, SUBJECT_OF[kind], KIND_OF[kind], kind in _ABOUT_AGENTS + _ABOUT_PRESENCE)
+_RECORDING: dict[type[ev.Event], tuple[Apply, Callable[[ev.Event], ev.Subject], str, bool]] = {
+    kind: (apply, ev.SUBJECT_OF[kind], ev.KIND_OF[kind], kind in _ABOUT_AGENTS + _ABOUT_PRESENCE)
     for kind, apply in APPLY.items()
 }
 
@@ -203,7 +187,7 @@ class Tx(View):
         #: Where compaction wants to know what is kept while it works.
         self.kept: set[str] | None = None
 
-    def record(self, event: Event) -> None:
+    def record(self, event: ev.Event) -> None:
         """Append the event and apply it: the only way to change state."""
         apply, subject, kind, forget = _RECORDING[type(event)]
         apply(self.cursor, self.now, event)
