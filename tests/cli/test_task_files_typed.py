@@ -140,7 +140,7 @@ def test_what_others_change_meanwhile_is_not_undone(task: Repo) -> None:
         """Somebody changes a field while the editor is open, in which the title is changed."""
         other = task.root.parent / "other.py"
         other.write_text(f"from coordinator import Client\nwith Client() as c: c.task_edit('T-1', {field}={value!r})\n")
-        return edit(task, f"cd {task.root} && {sys.executable} {other} && sed -i 's/title: .*/title: Mine/' \"$1\"")
+        return edit(task, f"cd '{task.root}' && '{sys.executable}' '{other}' && sed -i 's/title: .*/title: Mine/' \"$1\"")
 
     assert both("priority", 9).returncode == 0
     row = task.client().task_show("T-1")

@@ -82,7 +82,7 @@ def test_what_is_typed_in_a_session_is_its_agents(repo: Repo, begin: Begin) -> N
     assert code == 6 and "a.py" in err, "another's is another's"
     assert one.runs(f"{COORD} trust --yes")[0] != 0, "nor is it a person"
     done = repo.coord("lock", "c.py")
-    assert done.returncode == 2 and "Name the agent" in done.stderr, "here nobody is known"
+    assert done.returncode == 2 and "which agent" in done.stderr, "here nobody is known"
 
 
 def test_a_killed_process_ends_its_session(repo: Repo, begin: Begin) -> None:

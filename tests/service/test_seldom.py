@@ -128,7 +128,7 @@ def test_the_backlog_that_is_written_out_is_the_backlog(world: World, form: Any)
     if form == "jsonl":
         rows = [msgspec.json.decode(line) for line in text.splitlines()]
         assert [row["id"] for row in rows] == [one, two] and [row["title"] for row in rows] == ["one", "two"]
-        assert rows[0]["files"] == ["a.py", "shared:lib/"] and rows[0]["priority"] == 3 and rows[1]["after"] == [one]
+        assert rows[0]["resources"] == ["a.py", "shared:lib/"] and rows[0]["priority"] == 3 and rows[1]["after"] == [one]
     elif form == "markdown":
         assert text.index("[x] one") < text.index("[ ] two")
 
