@@ -82,7 +82,7 @@ for line in 'coord ta' 'coord task show ' 'coord state get key:acc'; complete -C
 def test_in_a_real_shell(busy: Repo, tmp_path: Path, shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    (tmp_path / "coord").write_text(f"#!/bin/sh\nexec "{sys.executable}" -P -m coordinator._command \"$@\"\n")
+    (tmp_path / "coord").write_text(f"#!/bin/sh\nexec '{sys.executable}' -P -m coordinator._command \"$@\"\n")
     (tmp_path / "coord").chmod(0o755)
     script = tmp_path / "script"
     script.write_text(SHELLS[shell])
