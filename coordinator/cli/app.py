@@ -20,8 +20,6 @@ import msgspec
 import typer
 
 from coordinator.client.client import Client
-from coordinator.commands.completion import named
-from coordinator.commands.listing import Body
 from coordinator.commands.shell import Shell, one_of, seconds
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
@@ -31,6 +29,8 @@ from coordinator.words.refusals import Refusal
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from coordinator.commands.listing import Body
 
 __all__ = ["one_of", "seconds"]  # from where they are written, for the other commands
 
@@ -183,9 +183,17 @@ def print_json(value: Any) -> None:
 def fail(refusal: Refusal) -> int:
     """Say a refusal on standard error; the exit code that goes with it."""
     shell = here()
+    shell.command = _typed()
     code = shell.refused(refusal, as_json=False)
     tell(shell)
     return code
+
+
+def _typed() -> str:
+    """The command that was typed, for what to type next."""
+    from coordinator.commands.completion import named  # its table takes ms to read
+
+    return named(sys.argv[1:])
 
 
 # ------------------------------------------------------------ commands that are written elsewhere
@@ -200,7 +208,7 @@ def here() -> Shell:
         program=program if program and not shutil.which("coord") else None,
         colour=(sys.stdout.isatty() and not os.environ.get("NO_COLOR")
                 and os.environ.get("TERM", "") not in ("", "dumb")),
-        terminal=sys.stdout.isatty(), command=named(sys.argv[1:]),
+        terminal=sys.stdout.isatty(),
     )
 
 

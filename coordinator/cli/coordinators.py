@@ -14,11 +14,11 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.table import Table
 
-from coordinator.cli.app import AsJson, app, complain, out, print_json, say
+from coordinator.cli.app import AsJson, app, complain, print_json, say, width
 from coordinator.client.connection import Wire
 from coordinator.client.locating import connect, locate_root, peer, reach
+from coordinator.commands.lists import columns
 from coordinator.files import coordinators, ownership
 from coordinator.files.coordinators import Note
 from coordinator.files.state import StateDir
@@ -55,15 +55,12 @@ def ps(as_json: AsJson = False) -> None:
     if not found:
         say("No coordinator runs.")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("pid", "since", "memory", "leases", "agents", "repository"):
-        table.add_column(name, no_wrap=True, overflow="fold",
-                         justify="right" if name in ("pid", "memory", "leases") else "left")
-    for one in found:
-        table.add_row(str(one.pid), one.since[:16].replace("T", " ") + "Z",
-                      f"{one.resident_bytes / 1e6:.0f} MB", str(one.leases), str(one.agents),
-                      one.root)
-    out().print(table)
+    rows = [(str(one.pid), one.since[:16].replace("T", " ") + "Z",
+             f"{one.resident_bytes / 1e6:.0f} MB", str(one.leases), str(one.agents), one.root)
+            for one in found]
+    heads = ("pid", "since", "memory", "leases", "agents", "repository")
+    for line in columns(heads, rows, "=====/", width()):
+        say(line)
 
 
 @app.command("down")
