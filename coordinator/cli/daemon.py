@@ -376,10 +376,16 @@ def compact(
 
 
 @app.command("help")
-def help_(topic: Annotated[str, typer.Argument(help="exit-codes")] = "exit-codes") -> None:
+def help_(topic: Annotated[str, typer.Argument(help="exit-codes")] = "exit-codes",
+          as_json: AsJson = False) -> None:
     """Topics: exit-codes."""
     if topic != "exit-codes":
         raise Refusal(Code.INVALID, f"There is no topic {topic!r}.", next="`coord help exit-codes`")
+    if as_json:
+        print_json({"items": [{"exit": number.value, "name": number.name,
+                               "meaning": MEANING[number], "codes": codes(number)}
+                              for number in Exit], "next": None})
+        return
     for number in Exit:
         say(f"{number.value:>3}  {number.name}")
         for line in wrapped(MEANING[number], width(), 5):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
@@ -25,9 +24,6 @@ from coordinator.cli.app import AsJson, app, complain, out, print_json, say, sec
 from coordinator.cli.trust import heed
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import bar, in_line, span
-from coordinator.files.state import StateDir
-from coordinator.launch import logs as run_logs
-from coordinator.launch import runs
 from coordinator.launch.attempt import Limits
 from coordinator.launch.launcher import AGENTS_MAX, Launcher
 from coordinator.launch.report import Report
@@ -348,54 +344,6 @@ def _tell_landed(made: Report) -> None:
         first = made.not_landed[0]
         say(f"  look: git log -p {made.target}..{first.branch}; take it: git merge {first.branch}; "
             f"drop it: git worktree remove --force {first.worktree}")
-
-
-@app.command("logs")
-def logs(
-    task: Annotated[str, typer.Argument(help="T-3, or 3.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="All attempts, not the last.")] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="As it is, JSON and all.")] = False,
-) -> None:
-    """What the launched agents of a task said and did."""
-    state = StateDir(locate_root())
-    name = task.upper() if task.upper().startswith("T-") else f"T-{task}"
-    found = run_logs.find(state, name)
-    if not found and not follow:
-        raise Refusal(
-            Code.UNKNOWN_TASK, f"No launched agent has worked on {name} yet.",
-            next=f"`coord explain {name}` tells its story.",
-        )
-    followed = None
-    for path in found if every else found[-1:]:
-        if every:
-            say(f"== {path.parent.name}/{path.name}")
-        followed = log_of(state, path, raw)
-        _print(followed, over=not follow)
-    while follow:
-        newest = run_logs.find(state, name)
-        if newest and (not found or newest[-1] != found[-1]):
-            found, followed = newest, log_of(state, newest[-1], raw)
-            say(f"== {newest[-1].parent.name}/{newest[-1].name}")
-        if followed is not None:
-            _print(followed, over=False)
-        time.sleep(FRAME_S)
-
-
-def log_of(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:
-    """A log, to be read by the rules of the profile that its run was launched with."""
-    table = None
-    name = runs.profile_of(path)
-    if name is not None and not raw:
-        with contextlib.suppress(Refusal):
-            table = profiles.load(name, state.root).stream
-    return run_logs.Follower(path, table)
-
-
-def _print(log: run_logs.Follower, *, over: bool) -> None:
-    for line in log.shown(over=over):
-        say(line)
-    sys.stdout.flush()
 
 
 def _is_lost(number: int) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.commands import completion
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.terminal import CTRL_C, at_a_terminal
@@ -207,3 +208,9 @@ def test_the_version_is_told_without_a_repository(tmp_path: Path) -> None:
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0 and re.fullmatch(r"coord \d+\.\d+\S*\n", done.stdout), done
     assert not list(tmp_path.iterdir())
+
+
+def test_every_command_that_answers_has_json() -> None:
+    """Not those whose output is a file's text, a script, or another program's."""
+    without = {name for name, one in completion.WORDS.items() if name and not one["commands"] and "--json" not in one["options"]}
+    assert without == {"completion", "hook", "mcp", "run", "serve", "state own", "task export", "task schema", "task template"}

@@ -571,6 +571,8 @@ def test_an_agent_cannot_call_its_task_done_before_it_landed(repo: Repo, launch:
     assert report["tasks"] == {"done": 1}, going.said()
     assert (repo.root / "a").read_text() == "a\nx\n"
     assert "BAD_TRANSITION" in repo.coord("logs", "1").stdout
+    rows = [json.loads(line) for line in repo.coord("logs", "1", "--json").stdout.splitlines()]
+    assert any("BAD_TRANSITION" in row["line"] for row in rows) and {row["log"].partition("/")[0] for row in rows} != {""}
 
 
 def test_a_lease_that_lapsed_gives_no_right_to_land(repo: Repo, launch: Start) -> None:

@@ -15,7 +15,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from coordinator.cli.launch import log_of
+from coordinator.cli.logs import log_of
 from coordinator.commands.lists import in_line, path, printable
 from coordinator.files.state import StateDir
 from coordinator.launch import logs as run_logs

@@ -1,0 +1,76 @@
+"""`coord logs`: what launched agents said and did, from the logs of their runs."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from coordinator import profiles
+from coordinator.cli.app import AsJson, app, say
+from coordinator.client.locating import locate_root
+from coordinator.files.state import StateDir
+from coordinator.launch import logs as run_logs
+from coordinator.launch import runs
+from coordinator.words.refusals import Code, Refusal
+
+#: How often a log that grows is looked at (seconds).
+LOOK_S = 0.25
+
+
+@app.command("logs")
+def logs(
+    task: Annotated[str, typer.Argument(help="T-3, or 3.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All attempts, not the last.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="As it is, JSON and all.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What the launched agents of a task said and did. With --json one object a line."""
+    state = StateDir(locate_root())
+    name = task.upper() if task.upper().startswith("T-") else f"T-{task}"
+    found = run_logs.find(state, name)
+    if not found and not follow:
+        raise Refusal(
+            Code.UNKNOWN_TASK, f"No launched agent has worked on {name} yet.",
+            next=f"`coord explain {name}` tells its story.",
+        )
+    followed: tuple[str, run_logs.Follower] | None = None
+    for path in found if every else found[-1:]:
+        followed = _titled(path), log_of(state, path, raw)
+        _print(*followed, title=every, over=not follow, as_json=as_json)
+    while follow:
+        newest = run_logs.find(state, name)
+        if newest and (not found or newest[-1] != found[-1]):
+            found, followed = newest, (_titled(newest[-1]), log_of(state, newest[-1], raw))
+            _print(*followed, title=True, over=False, as_json=as_json)
+        elif followed is not None:
+            _print(*followed, title=False, over=False, as_json=as_json)
+        time.sleep(LOOK_S)
+
+
+def log_of(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:
+    """A log, to be read by the rules of the profile that its run was launched with."""
+    table = None
+    name = runs.profile_of(path)
+    if name is not None and not raw:
+        with contextlib.suppress(Refusal):
+            table = profiles.load(name, state.root).stream
+    return run_logs.Follower(path, table)
+
+
+def _titled(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
+def _print(name: str, log: run_logs.Follower, *, title: bool, over: bool, as_json: bool) -> None:
+    if title and not as_json:
+        say(f"== {name}")
+    for line in log.shown(over=over):
+        say(msgspec.json.encode({"log": name, "line": line}).decode() if as_json else line)
+    sys.stdout.flush()
