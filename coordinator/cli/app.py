@@ -19,7 +19,6 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 import typer
 
-from coordinator.client.client import Client
 from coordinator.commands.shell import Shell, one_of, seconds
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
@@ -30,6 +29,7 @@ from coordinator.words.refusals import Refusal
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from coordinator.client.client import Client
     from coordinator.commands.listing import Body
 
 __all__ = ["one_of", "seconds"]  # from where they are written, for the other commands
@@ -132,6 +132,8 @@ def client() -> Client:
     """A client for the repository that the command stands in. With `COORD_AGENT_TOKEN` set it is
     held to that agent; without, it speaks for the person at the keyboard. A question that changes
     nothing makes no `.coord/` where there is none, and starts nothing there."""
+    from coordinator.client.client import Client  # not every command asks
+
     return Client(token=os.environ.get("COORD_AGENT_TOKEN"), prepares=False,
                   starting=lambda: complain("coord: starting the coordinator …"))
 
@@ -161,6 +163,8 @@ def agent_or_refuse(agent: str | None) -> str:
 
 def agent_around() -> str | None:
     """The agent whose session, as its hooks have shown it, this process is in."""
+    from coordinator.client.client import Client
+
     with contextlib.suppress(Refusal), Client(agent="", autostart=False) as asking:
         return asking.call(rq.AgentOfProcess(pid=os.getpid())).agent
     return None

@@ -11,11 +11,10 @@ from typing import Annotated, Literal
 import apsw
 import typer
 
-from coordinator.cli.app import AsJson, app, ask, complain, print_json, say, width
+from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
 from coordinator.cli.trust import untrusted
 from coordinator.client.locating import connect, locate_root
 from coordinator.client.starting import start, unwritable
-from coordinator.commands.lists import wrapped
 from coordinator.files.roots import checkout
 from coordinator.files.state import StateDir
 from coordinator.files.tracked_state import check_untracked
@@ -25,8 +24,8 @@ from coordinator.profiles import profiles
 from coordinator.settings import FILE, load
 from coordinator.wiring import shims
 from coordinator.words import requests as rq
-from coordinator.words.exit_codes import MEANING, Exit, codes
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.exit_codes import Exit
+from coordinator.words.refusals import Refusal
 
 HttpPort = Annotated[
     int | None, typer.Option("--http", help="Also open the HTTP door on this port (0: any).")
@@ -373,22 +372,3 @@ def compact(
     else:
         say(f"{done.events_removed} events and {done.blobs_removed} blobs were removed; "
             f"{done.bytes_freed / 1e6:.1f} MB were given back to the disk")
-
-
-@app.command("help")
-def help_(topic: Annotated[str, typer.Argument(help="exit-codes")] = "exit-codes",
-          as_json: AsJson = False) -> None:
-    """Topics: exit-codes."""
-    if topic != "exit-codes":
-        raise Refusal(Code.INVALID, f"There is no topic {topic!r}.", next="`coord help exit-codes`")
-    if as_json:
-        print_json({"items": [{"exit": number.value, "name": number.name,
-                               "meaning": MEANING[number], "codes": codes(number)}
-                              for number in Exit], "next": None})
-        return
-    for number in Exit:
-        say(f"{number.value:>3}  {number.name}")
-        for line in wrapped(MEANING[number], width(), 5):
-            say(line)
-        for line in wrapped(", ".join(codes(number)), width(), 5) if codes(number) else ():
-            say(line)

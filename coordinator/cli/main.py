@@ -16,7 +16,8 @@ from coordinator.words.refusals import Code, Refusal
 #: Where the commands are, and which: each module adds its own to `app` when imported.
 COMMANDS = {
     "trust": ("trust",),
-    "daemon": ("init", "up", "serve", "doctor", "compact", "help"),
+    "daemon": ("init", "up", "serve", "doctor", "compact"),
+    "help": ("help",),
     "coordinators": ("ps", "down"),
     "locks": ("lock", "unlock", "renew", "locks"),
     "regions": ("regions", "commit-region"),
