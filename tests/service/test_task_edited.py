@@ -84,3 +84,12 @@ def test_what_is_refused_changes_nothing(world: World) -> None:
     world.ask(rq.TaskCancel(task=second))
     assert "coord task retry T-2" in world.refused(rq.TaskEdit(task=second, title="x")).next
     assert world.ask(rq.TaskShow(task=first)).title == "first" and world.replay_differs() == []
+
+
+def test_a_circle_through_very_many_tasks_is_not_looked_for_while_others_wait(world: World) -> None:
+    world.ask(rq.TaskImport(format="jsonl", text="\n".join(
+        f'{{"id": "t{n}", "title": "{n}"' + (f', "after": ["t{n - 1}"]' if n else "") + "}" for n in range(6_000))))
+    task = world.task("one more")
+    refused = world.refused(rq.TaskEdit(task=task, after=["T-6000"]))
+    assert refused.code is Code.LIMIT and "5,000 tasks come before T-6000" in refused.message
+    assert edit(world, task, after=["T-4000"]).after == ["T-4000"]

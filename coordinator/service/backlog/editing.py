@@ -17,6 +17,8 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 NOTHING = "Nothing was changed."
+#: Tasks before another that are looked at for a circle: others' requests wait meanwhile.
+BEFORE_MAX = 5_000
 #: What a task that cannot be changed would need first.
 _FIRST = {
     "claimed": "`coord tell {by} TEXT --task {task}` reaches the agent that works on it.",
@@ -94,7 +96,11 @@ def _after(tx: Tx, task: TaskRow, names: list[str]) -> list[str]:
 
 
 def _way(view: View, begin: str, end: str) -> list[str]:
-    """From one task to another, along what each comes after; empty: there is no way."""
+    """From one task to another, along what each comes after; empty: there is no way.
+
+    Raises:
+        Refusal: LIMIT: too many tasks come before it to be looked at in one transaction.
+    """
     came_from = {begin: ""}
     todo = [begin]
     while todo:
@@ -104,6 +110,12 @@ def _way(view: View, begin: str, end: str) -> list[str]:
             while came_from[way[0]]:
                 way.insert(0, came_from[way[0]])
             return way
+        if len(came_from) > BEFORE_MAX:
+            raise Refusal(
+                Code.LIMIT, f"More than {BEFORE_MAX:,} tasks come before {begin}: whether they wait "
+                f"for {end} was not looked at. {NOTHING}",
+                next="`coord task add` adds a task after it, which can close no circle.",
+            )
         for (after,) in view.rows("task_after_of", name):
             if str(after) not in came_from:
                 came_from[str(after)] = name
