@@ -112,8 +112,8 @@ def _way(view: View, begin: str, end: str) -> list[str]:
             return way
         if len(came_from) > BEFORE_MAX:
             raise Refusal(
-                Code.LIMIT, f"More than {BEFORE_MAX:,} tasks come before {begin}: whether they wait "
-                f"for {end} was not looked at. {NOTHING}",
+                Code.LIMIT, f"More than {BEFORE_MAX:,} tasks come before {begin}: whether they "
+                f"wait for {end} was not looked at. {NOTHING}",
                 next="`coord task add` adds a task after it, which can close no circle.",
             )
         for (after,) in view.rows("task_after_of", name):
