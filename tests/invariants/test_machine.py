@@ -180,6 +180,21 @@ class Coordinator(RuleBasedStateMachine):
     def add_task(self, names: list[str], priority: int) -> None:
         self.world.ask(rq.TaskAdd(title="work", resources=names, priority=priority))
 
+    @rule(task=st.integers(1, 6), names=st.none() | resources, after=st.none() | st.lists(st.integers(1, 6), max_size=2), priority=st.none() | st.integers(0, 3))
+    def edit_task(self, task: int, names: list[str] | None, after: list[int] | None, priority: int | None) -> None:
+        before = {one.task: one for one in self.world.ask(rq.Tasks()).items}
+        try:
+            made = self.world.ask(rq.TaskEdit(task=f"T-{task}", resources=names, after=None if after is None else [f"T-{n}" for n in after], priority=priority))
+        except Refusal as refusal:
+            assert refusal.code in (Code.UNKNOWN_TASK, Code.BAD_TRANSITION, Code.INVALID)
+            assert {one.task: one for one in self.world.ask(rq.Tasks()).items} == before
+            return
+        was = before[made.task]
+        assert was.state not in ("claimed", "done", "cancelled") and made.state != "claimed"
+        assert priority in (None, made.priority) and (after is None or set(made.after) == {f"T-{n}" for n in after})
+        undone = [name for name in made.after if self.world.ask(rq.TaskShow(task=name)).state != "done"]
+        assert made.state != "ready" or not undone, "it would begin before what it comes after"
+
     @rule(agent=agents)
     def claim(self, agent: str) -> None:
         try:
