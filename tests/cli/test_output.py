@@ -134,7 +134,7 @@ def test_watch_redraws_in_place_and_ends_with_ctrl_c(busy: Repo) -> None:
 
 @pytest.mark.usefixtures("from_nothing")
 def test_a_strangers_escapes_do_not_reach_the_terminal(busy: Repo) -> None:
-    _, shown = at_a_terminal(busy.root, "review", "show", "R-1")
+    _, shown = at_a_terminal(busy.root, "review", "show", "R-1", env={"GIT_PAGER": "cat"})
     assert "\x1b]0;title" not in shown and "died" in shown
 
 
