@@ -106,8 +106,8 @@ def _written(words: Sequence[str]) -> list[str]:
     return []
 
 
-#: What a read-only file answers to whoever would write it.
-_STOPPED = ("Read-only file system", "Device or resource busy", "EROFS", "EBUSY")
+#: What a read-only file answers to whoever would write it. (zsh begins such words small.)
+_STOPPED = ("read-only file system", "device or resource busy", "erofs", "ebusy")
 _WORD = re.compile(r"""[^\s'"`,;:()<>|&\[\]]+""")
 _NAMES_A_FILE = re.compile(r"[^/]*/|\w.*\.\w+$")
 
@@ -115,7 +115,8 @@ _NAMES_A_FILE = re.compile(r"[^/]*/|\w.*\.\w+$")
 def not_writable(output: str) -> list[str] | None:
     """The files that a command's output says were not writable, as far as they look like names;
     None: it says nothing of the kind."""
-    lines = [line for line in output.splitlines() if any(sign in line for sign in _STOPPED)]
+    lines = [line for line in output.splitlines()
+             if any(sign in line.lower() for sign in _STOPPED)]
     if not lines:
         return None
     return [word for line in lines for word in _WORD.findall(line)

@@ -174,3 +174,10 @@ def test_commands_that_commit() -> None:
         assert commands.commits(command), command
     for command in ("git status", "git log --grep commit", "echo git commit", "gitk commit", "git"):
         assert not commands.commits(command), command
+
+
+def test_each_shell_says_in_its_own_way_that_a_file_is_read_only() -> None:
+    for said in ("sh: 1: cannot create notes.txt: Read-only file system", "bash: notes.txt: Read-only file system", "(eval):1: read-only file system: notes.txt",
+                 "mv: cannot move 'x' to 'notes.txt': Device or resource busy", "zsh: device or resource busy: notes.txt", "Error: EROFS: read-only file system, open 'notes.txt'"):
+        assert "notes.txt" in (commands.not_writable(f"first\n{said}\nlast.txt") or []), said
+    assert commands.not_writable("notes.txt: No such file or directory") is None
