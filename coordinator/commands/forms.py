@@ -17,8 +17,7 @@ from coordinator.words import requests as rq
 #: What a caller acts on: of each of these, the fields of its short form. Of everything else all
 #: fields are kept. Fields without a value are always left out.
 ACTED_ON: dict[type[Any], tuple[str, ...]] = {
-    rq.Lease: ("resource", "locked_by", "expires_at", "fencing_token", "task", "description",
-               "agreed_as"),
+    rq.Lease: ("resource", "locked_by", "expires_at", "task", "description", "agreed_as"),
     rq.Waiter: ("acquisition_id", "agent", "resources", "position", "held_by"),
     rq.Task: ("task", "state", "title", "prompt", "priority", "resources", "after", "claimed_by",
               "claim_until", "partial", "result", "explanation"),
