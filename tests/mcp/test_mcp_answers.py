@@ -60,3 +60,16 @@ def test_a_region_is_committed(repo: Repo) -> None:
 
     talk(server(repo, CLAUDE_CODE_SESSION_ID=SESSION), script)
     assert repo.read("sums.py").startswith("def add(a, b):\n    return a + b\n")
+
+
+def test_a_wrong_argument_is_named(repo: Repo) -> None:
+    repo.coord("init")
+
+    async def script(client: Client) -> None:
+        odd = await client.call_tool("acquire", {"paths": ["a.py"]})
+        assert code(odd) == "INVALID" and "acquire: it has no field `paths`. Nothing was done." in text(odd)
+        assert "Call acquire again with `resources`" in text(odd)
+        kind = await client.call_tool("acquire", {"resources": "a.py"})
+        assert "acquire: `resources` must be a list, not a text." in text(kind)
+
+    talk(server(repo, CLAUDE_CODE_SESSION_ID=SESSION), script)
