@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -326,9 +327,20 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
         settings = msgspec.convert(raw, Settings, strict=False)
     except msgspec.ValidationError as bad:
         raise Refusal(
-            Code.INVALID, f"{path.name}: {bad}.", next=f"Correct {path}; `coord doctor` lists keys."
+            Code.INVALID, f"{path.name}: {bad}.", next=f"Correct {path}{_there(str(bad))}."
         ) from None
     return Loaded(settings, sources, {k: v for k, v in weak.items() if k not in sources})
+
+
+def _there(bad: str) -> str:
+    """Which names there are, where one is unknown."""
+    found = re.search(r"unknown field `[^`]*`(?: - at `\$\.(\w+)`)?$", bad)
+    if found is None:
+        return ""
+    if found[1] is None:
+        return "; its sections are " + ", ".join(Settings.__struct_fields__)
+    section = type(getattr(Settings(), found[1]))
+    return f"; [{found[1]}] takes " + ", ".join(section.__struct_fields__)
 
 
 def read(path: Path) -> dict[str, Any]:

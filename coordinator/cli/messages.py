@@ -16,10 +16,6 @@ from coordinator.cli.app import (
 )
 from coordinator.commands import messages as bodies
 
-#: Whom a person speaks as, and is spoken to as.
-HUMAN = "human"
-#: Messages that one page of a person's unread ones has.
-PAGE = 1000
 MessageId = Annotated[str | None, typer.Option("--reply", "-r", help="What it answers: M-4.")]
 
 
@@ -51,13 +47,10 @@ def messages(
     agent: Annotated[
         str | None, typer.Option("--agent", "-a", help="Only what it said or was told.")
     ] = None,
-    limit: Annotated[int, typer.Option(help="At most so many, the newest.")] = 50,
+    limit: Annotated[int | None, typer.Option(
+        help="At most so many, the newest (50; with --human all that are unread).")] = None,
     quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
     """What was said, the newest last."""
     carry_out(bodies.messages, **locals())
-
-
-
-

@@ -20,6 +20,7 @@ from coordinator.commands.lists import (
     span,
     wrapped,
 )
+from coordinator.commands.reviews import files_in_line
 from coordinator.commands.shell import Asking, Shell, ask
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
@@ -237,7 +238,7 @@ def _verified(found: rq.VerificationList) -> str:
 def _reviews(reply: rq.StatusReply, now: int, width: int | None, most: int | None) -> list[Line]:
     if not reply.reviews:
         return _section("reviews", [("nothing waits for a verdict", "dim")])
-    rows = [(row.review, ago(row.opened_at, now), ", ".join(path(f.path) for f in row.files),
+    rows = [(row.review, ago(row.opened_at, now), files_in_line(row, width is None),
              row.summary) for row in reply.reviews[:most]]
     return _table(f"reviews waiting ({len(reply.reviews)})",
                   ("review", "age", "files", "what happened"), rows, "==/~", width,

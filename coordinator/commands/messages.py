@@ -14,6 +14,8 @@ from coordinator.words import requests as rq
 HUMAN = "human"
 #: Messages that one page of a person's unread ones has.
 PAGE = 1000
+#: Of others, and of those that are read, so many are shown.
+NEWEST = 50
 
 
 def tell(
@@ -55,7 +57,7 @@ def messages(
     human: bool,
     peek: bool,
     agent: str | None,
-    limit: int,
+    limit: int | None,
     quiet: bool,
     short: bool,
     as_json: bool,
@@ -64,21 +66,26 @@ def messages(
     own = agent or (yield from _agent(shell))
     narrowed = bool(search or task or thread or since)
     reader = HUMAN if human else own if not (task or thread) else None
+    if limit is None:  # of what a person has not read nothing is held back
+        limit = PAGE if human and not narrowed else NEWEST
     request = rq.Messages(
         reader=reader,
         task=task,
         thread=thread,
         search=search,
         since_s=seconds(since, "--since"),
-        limit=PAGE if human and not narrowed else limit,
+        limit=limit,
         unread=human and not narrowed,
     )
     found = yield from ask(request)
     if human and not narrowed and not found.items:  # all is read: then what there was
-        found = yield from ask(rq.Messages(reader=HUMAN, limit=limit))
+        found = yield from ask(rq.Messages(reader=HUMAN, limit=min(limit, NEWEST)))
     ids = [one.message for one in found.items]
     if not forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
         _show(shell, found)
+        if found.next is not None and human and not narrowed:
+            shell.say(f"… at most {limit} are shown, and they stay unread; `coord messages "
+                      "--human` shows all, and they count as read then")
     unread = [int(one.message[2:]) for one in found.items if one.unread]
     if human and not narrowed and unread and not (peek or own or found.next):
         yield from ask(rq.MessagesSee(up_to=max(unread)))

@@ -30,7 +30,7 @@ def listing(
             f"{row.state} ({row.under_way} under way)" if row.under_way else row.state,
             ago(row.opened_at, now),
             row.agent or "",
-            _files(row, shell.width is None),
+            files_in_line(row, shell.width is None),
             row.summary,
         )
         for row in found.items
@@ -41,7 +41,7 @@ def listing(
         shell.say(f"next: coord review show {found.items[0].review}")
 
 
-def _files(row: rq.Review, whole: bool) -> str:
+def files_in_line(row: rq.Review, whole: bool) -> str:
     """Its files in one line: all of a few, of many the first and how many there are."""
     names = [path(file.path) for file in row.files]
     return ", ".join(names) if whole or len(names) < 4 else f"{names[0]} and {len(names) - 1} more"

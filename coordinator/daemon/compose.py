@@ -261,6 +261,7 @@ class Daemon:
             self._gits.close()
             await self._workers.close()
             await self._verifier.closed()
+            self._errands.close()
             if self._ground.lost() is None:
                 await self._leave_in_order()
             self._note_down(ended=True)

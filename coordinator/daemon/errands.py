@@ -32,3 +32,7 @@ class Errands:
         self._webhooks.tend()
         self._notifications.tend()
         self._proposals.tend()
+
+    def close(self) -> None:
+        """End what would outlive the daemon with nobody to end it."""
+        self._notifications.close()

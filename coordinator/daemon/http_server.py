@@ -22,7 +22,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from coordinator.daemon import metrics
 from coordinator.daemon.http_authentication import HttpAuthentication, refused, token_of
@@ -32,6 +32,7 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.serving import who
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
+from coordinator.operations import malformed
 from coordinator.operations.http_paths import HTTP_PATHS, HttpPath
 from coordinator.operations.listing import OPERATIONS, Operation
 from coordinator.service.views.story import event_reply
@@ -167,7 +168,12 @@ class HttpServer:
         try:
             begin = msgspec.convert(after, Whole | None, strict=False)
         except msgspec.ValidationError:
-            raise Refusal(Code.INVALID, "`after` must be a number.") from None
+            raise Refusal(Code.INVALID, "`after` must be a number.",
+                          next="Give the number of an event, like 0, or leave it out.") from None
+        unknown = [one for one in request.query_params if one != "after"]
+        if unknown:  # nobody gets all events who asked for some
+            raise Refusal(Code.INVALID, f"The stream has no field `{unknown[0][:60]}`.",
+                          next="It takes `after`; GET /v1/events can be narrowed.")
         return StreamingResponse(
             self._events(begin), media_type="text/event-stream",
             headers={"cache-control": "no-store"},
@@ -189,7 +195,7 @@ class HttpServer:
                     told = event.seq
                     body = _JSON.encode(event_reply(event))
                     yield b"id: %d\nevent: %s\ndata: %s\n\n" % (told, event.kind.encode(), body)
-                if not rows:
+                if isinstance(rows, Refusal) or not rows:
                     try:
                         await asyncio.wait_for(wake.wait(), 15)
                     except TimeoutError:
@@ -247,7 +253,7 @@ async def _params(request: Request, operation: Operation, further: HttpPath | No
         try:
             typed = msgspec.convert(extra, operation.request, strict=False)
         except msgspec.ValidationError as bad:
-            raise Refusal(Code.INVALID, f"{operation.name}: {bad}. Nothing was done.") from None
+            raise malformed.refusal(operation.name, operation.request, bad) from None
         return _JSON.encode(typed)
     body = b""
     async for chunk in request.stream():
@@ -284,7 +290,18 @@ async def _no_route(request: Request, bad: Exception) -> Response:
         next="GET /openapi.json lists what is.",
     ))
     answer.status_code = status
+    if status == 405:
+        answer.headers["allow"] = ", ".join(_methods(request))
     return answer
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods by which this path is served."""
+    found: set[str] = set()
+    for route in request.app.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            found |= route.methods or {"GET", "POST"}
+    return sorted(found)
 
 
 def _bearer(state: StateDir) -> str:

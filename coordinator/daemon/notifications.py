@@ -35,6 +35,10 @@ from coordinator.words.refusals import Refusal
 log = logging.getLogger("coord.notifications")
 #: How long a program may take to tell it (seconds).
 TOLD_S = 10.0
+#: How long the end of the daemon waits for one that tells it just now (seconds).
+END_S = 2.0
+#: It is looked so often whether it has to be ended (seconds).
+LOOK_S = 0.2
 #: Events that are looked at in one second, and kept until they are told; the oldest are dropped.
 LOOKED_AT, KEPT_MAX = 500, 50
 #: Of several that are told in one go, so many sentences; each is cut to so many characters.
@@ -60,6 +64,7 @@ class Notifications:
         self._left: deque[LogRow] = deque(maxlen=KEPT_MAX)
         self._told_at: deque[float] = deque()
         self._thread: threading.Thread | None = None
+        self._ending = threading.Event()
 
     @property
     def wanted(self) -> bool:
@@ -94,6 +99,14 @@ class Notifications:
         self._thread = threading.Thread(target=self._tell, args=(rows,), name="notify", daemon=True)
         self._thread.start()
 
+    def close(self) -> None:
+        """The daemon ends: what is being told has a moment left, then its program is ended, for
+        nobody would be there any more to do so."""
+        if self._thread is not None and self._thread.is_alive():
+            self._thread.join(END_S)
+            self._ending.set()
+            self._thread.join(END_S)
+
     def _take(self) -> None:
         self._came = False
         rows = self._look(lambda view: (
@@ -119,14 +132,38 @@ class Notifications:
             if len(rows) > SENTENCES:
                 said.append(f"… and {len(rows) - SENTENCES} more")
             if self._desktop is not None:
-                _run(self._desktop(title, "\n".join(said)), self._service.root)
+                self._run(self._desktop(title, "\n".join(said)))
             if self._settings.command.strip():
                 body = {"repository": self._service.root, "title": title, "text": "\n".join(said),
                         "events": [msgspec.to_builtins(event_reply(row)) for row in rows]}
-                _run(["sh", "-c", self._settings.command], self._service.root,
-                     msgspec.json.encode(body))
+                self._run(["sh", "-c", self._settings.command], msgspec.json.encode(body))
         except Exception:
             log.exception("what waits could not be told")
+
+    def _run(self, words: list[str], given: bytes = b"") -> None:
+        """Run it in a session of its own, and end all of it when it takes too long."""
+        env = {name: value for name, value in os.environ.items() if name not in _SECRET}
+        process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            cwd=self._service.root, env=env, start_new_session=True,
+        )
+        over = time.monotonic() + TOLD_S
+        rest: bytes | None = given
+        while True:
+            try:
+                process.communicate(rest, timeout=LOOK_S)
+                if process.returncode:
+                    log.warning("%s ended with exit code %d", words[0], process.returncode)
+                return
+            except subprocess.TimeoutExpired:
+                rest = None  # it goes on with what it has
+                if time.monotonic() < over and not self._ending.is_set():
+                    continue
+            log.warning("%s took longer than %g s and was ended", words[0], TOLD_S)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return
 
 
 def desktop() -> Callable[[str, str], list[str]] | None:
@@ -141,22 +178,3 @@ def desktop() -> Callable[[str, str], list[str]] | None:
         return lambda title, text: ["notify-send", "--app-name=coord", "--", title,
                                     html.escape(text, quote=False)]
     return None
-
-
-def _run(words: list[str], root: str, given: bytes = b"") -> None:
-    """Run it in a session of its own, and end all of it when it takes too long."""
-    env = {name: value for name, value in os.environ.items() if name not in _SECRET}
-    process = subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        cwd=root, env=env, start_new_session=True,
-    )
-    try:
-        with suppress(BrokenPipeError):
-            process.communicate(given, timeout=TOLD_S)
-        if process.returncode:
-            log.warning("%s ended with exit code %d", words[0], process.returncode)
-    except subprocess.TimeoutExpired:
-        log.warning("%s took longer than %d s and was ended", words[0], TOLD_S)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

@@ -20,6 +20,7 @@ import difflib
 import errno
 import hashlib
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -47,6 +48,9 @@ READS_MAX = 8
 DIFF_BYTES_MAX = 2 << 20
 #: As git does: a NUL among the first bytes makes it binary.
 BINARY_PROBE_BYTES = 8000
+#: Signs in a name for which a diff has it in quotes, and how they are written there.
+_QUOTED = re.compile(r'[\x00-\x1f\x7f"\\]')
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
 #: What tells one state of a file from another without reading it: device, inode, mode, size, and
@@ -156,8 +160,8 @@ def unified(path: str, before: bytes | None, after: bytes | None) -> str:
     """
     if before == after:
         return ""
-    old = "/dev/null" if before is None else f"a/{path}"
-    new = "/dev/null" if after is None else f"b/{path}"
+    old = "/dev/null" if before is None else _named(f"a/{path}")
+    new = "/dev/null" if after is None else _named(f"b/{path}")
     was, now = before or b"", after or b""
     sizes = f"({len(was):,} -> {len(now):,} bytes)"
     if is_binary(was) or is_binary(now):
@@ -168,6 +172,13 @@ def unified(path: str, before: bytes | None, after: bytes | None) -> str:
         return f"--- {old}\n+++ {new}\n"
     lines = difflib.unified_diff(as_lines(was), as_lines(now), old, new)
     return "".join(_with_ends(lines))
+
+
+def _named(path: str) -> str:
+    """A name as git writes it in a diff: in quotes where it would end the line, or look quoted."""
+    if not _QUOTED.search(path):
+        return path
+    return '"' + _QUOTED.sub(lambda one: _ESCAPES.get(one[0], f"\\{ord(one[0]):03o}"), path) + '"'
 
 
 def write_atomic(

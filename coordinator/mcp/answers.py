@@ -14,7 +14,7 @@ import msgspec
 
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
-from coordinator.words.texts import block, fenced, harmless, quoted
+from coordinator.words.texts import block, fenced, harmless, in_json, quoted
 
 #: A diff of partial work longer than this (characters) is cut; the whole is in the review.
 DIFF_CHARS_MAX = 20_000
@@ -77,6 +77,13 @@ def _told(reply: Any) -> str:
             return _sent(reply)
         case rq.MessageList():
             return _said(reply)
+        case rq.StateValue():
+            return _value(reply)
+        case rq.Change():
+            return (f"The owner of {reply.key} is asked for it ({reply.change}, {reply.state}). "
+                    "You are told what came of it. Go on with other work.")
+        case rq.RegionsCommitted():
+            return _committed(reply)
         case rq.Alive():
             said = [_as_tools(notice.text) for notice in reply.notices]
             return "\n".join(["Noted.", *said])
@@ -86,7 +93,11 @@ def _told(reply: Any) -> str:
 def data(reply: Any) -> dict[str, Any]:
     """A reply as data, with its words as `message`, and without what stands in the words only to
     be read: several clients give their model the data instead of the text."""
-    plain: dict[str, Any] = _slim(msgspec.to_builtins(reply))
+    plain: dict[str, Any] = _slim(msgspec.json.decode(msgspec.json.encode(reply)))
+    if isinstance(reply, rq.StateValue):  # somebody's own JSON: nothing of it is ours to leave out
+        plain["value"] = _shown(reply.decoded())
+    elif isinstance(reply, rq.Change):
+        plain["wanted"] = _shown(msgspec.json.decode(reply.wanted))
     return {"message": in_words(reply), **plain}
 
 
@@ -215,6 +226,22 @@ def _said(reply: rq.MessageList) -> str:
         f"{one.message}: {one.sender} to {one.to}" + (f", on {one.task}" if one.task else "")
         + f", at {_clock(one.sent_at)}:\n{block(one.text)}" for one in reply.items
     ) or "Nothing was said."
+
+
+def _value(reply: rq.StateValue) -> str:
+    if reply.deleted:
+        return f"{reply.key} was deleted; that is its version {reply.version}."
+    by = f", written by {reply.written_by}" if reply.written_by else ""
+    value = block(in_json(bytes(reply.value).decode()))
+    return f"{reply.key} is at version {reply.version}{by}:\n{value}"
+
+
+def _committed(reply: rq.RegionsCommitted) -> str:
+    gone = [one.resource for one in reply.regions if one.content_hash is None]
+    there = [one.resource for one in reply.regions if one.content_hash is not None]
+    said = f"Committed ({reply.commit})." + (f" Written: {', '.join(there)}." if there else "")
+    said += f" Removed: {', '.join(gone)}." if gone else ""
+    return "\n".join([said, *(f"Note: {warning}" for warning in reply.warnings)])
 
 
 def _names(leases: list[rq.Lease]) -> str:

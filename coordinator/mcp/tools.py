@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from coordinator.operations import malformed
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -93,17 +94,19 @@ class Tool:
             Refusal: INVALID, naming the field; LIMIT.
         """
         try:
-            said = msgspec.json.encode({k: v for k, v in given.items() if v is not None})
-            if len(said) > ARGUMENTS_BYTES_MAX:
+            given_json = msgspec.json.encode({k: v for k, v in given.items() if v is not None})
+            if len(given_json) > ARGUMENTS_BYTES_MAX:
                 raise Refusal(
                     Code.LIMIT, f"{self.name}: the arguments are over {ARGUMENTS_BYTES_MAX} "
                     "bytes. Nothing was done.", next="Say it shorter.",
                 )
-            chosen = msgspec.json.decode(said, type=self.arguments)
+            chosen = msgspec.json.decode(given_json, type=self.arguments)
         except (msgspec.ValidationError, msgspec.DecodeError, ValueError, TypeError,
                 RecursionError) as bad:
+            said = (malformed.sentence(bad)[1] if isinstance(bad, msgspec.ValidationError)
+                    else f"{str(bad)[:300]}.")
             raise Refusal(
-                Code.INVALID, f"{self.name}: {str(bad)[:300]}. Nothing was done.",
+                Code.INVALID, f"{self.name}: {said} Nothing was done.",
                 next=f"Call {self.name} again with {self._listed()}.",
             ) from None
         fields = {name: value for name in self.takes

@@ -22,15 +22,20 @@ _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"
 
 def refusal(operation: str, request: type[Any], bad: Exception) -> Refusal:
     """INVALID for a request that does not fit its shape."""
-    said = str(bad)
-    found = _AT.search(said)
-    field = _name(found[1]) if found is not None else ""
-    said = _AT.sub("", said)
+    field, said = sentence(bad)
     fields = ", ".join(one.name for one in msgspec.structs.fields(request))
     next_ = f"Repeat it with another `{field}`." if field else (
         f"`{operation}` takes: {fields}." if fields else f"`{operation}` takes no field.")
-    return Refusal(Code.INVALID, f"{operation}: {_sentence(field, said)} Nothing was done.",
+    return Refusal(Code.INVALID, f"{operation}: {said} Nothing was done.",
                    next=next_, field=field or None)
+
+
+def sentence(bad: Exception) -> tuple[str, str]:
+    """The field that is wrong (empty: none of them), and what is wrong, in a sentence."""
+    said = str(bad)
+    found = _AT.search(said)
+    field = _name(found[1]) if found is not None else ""
+    return field, _sentence(field, _AT.sub("", said))
 
 
 def _sentence(field: str, said: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.commands import completion
+from coordinator.commands import completion, dashboard
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.terminal import CTRL_C, at_a_terminal
@@ -214,3 +214,16 @@ def test_every_command_that_answers_has_json() -> None:
     """Not those whose output is a file's text, a script, or another program's."""
     without = {name for name, one in completion.WORDS.items() if name and not one["commands"] and "--json" not in one["options"]}
     assert without == {"completion", "hook", "mcp", "run", "serve", "state own", "task export", "task schema", "task template"}
+
+
+def test_a_review_of_many_files_says_how_many_where_there_is_little_room(repo: Repo) -> None:
+    with repo.client("ann") as ann:
+        ann.acquire("many/")
+        for n in range(5):
+            repo.write(f"many/{n}.txt", "half\n")
+        ann.leave(clean=False)
+    with repo.client() as person:
+        reply = person.status()
+    shown = "\n".join(text for text, _ in dashboard.lines(reply, 60, None))
+    assert "many/0.txt and 4 more" in shown, shown
+    assert "many/0.txt, many/1.txt, many/2.txt" in "\n".join(text for text, _ in dashboard.lines(reply, None, None))

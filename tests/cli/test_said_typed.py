@@ -40,3 +40,18 @@ def test_what_cannot_be_said_and_what_is_shown_is_harmless(repo: Repo) -> None:
     shown = repo.coord("messages").stdout
     assert "\x1b" not in shown and "\u202e" not in shown and "red" in shown
     assert "\x1b" not in repo.coord("messages", "--json").stdout
+
+
+def test_a_person_may_look_at_the_newest_few_and_the_others_stay_unread(repo: Repo) -> None:
+    repo.coord("lock", "a.py", "--agent", "ann")
+    with repo.client("ann") as ann:
+        for n in range(5):
+            ann.message_send("human", f"question {n}")
+    few = repo.coord("messages", "--human", "--limit", "2")
+    assert "question 3" in few.stdout and "question 4" in few.stdout and "question 2" not in few.stdout
+    assert "at most 2 are shown, and they stay unread" in few.stdout, few.stdout
+    assert "5 messages wait for you" in repo.coord("status").stdout
+    none = repo.coord("messages", "--human", "--limit", "0")
+    assert none.returncode == 2 and "`limit` must be at least 1" in none.stderr
+    assert repo.coord("messages", "--human").stdout.count("question") == 5
+    assert "for you" not in repo.coord("status").stdout

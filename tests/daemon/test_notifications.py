@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from coordinator.daemon import notifications
+from coordinator.settings import Notifying, Settings
 from coordinator.words import requests as rq
 from tests.conftest import Repo
-from tests.waiting import until
+from tests.waiting import gone, until
+from tests.world import World
 
 
 def left(repo: Repo, name: str) -> None:
@@ -69,12 +72,38 @@ def test_a_command_that_hangs_or_fails_holds_nobody_up(make_repo: Callable[..., 
         left(repo, f"agent{n}")
     assert len(repo.client().call(rq.Reviews()).items) == 6
     assert len(note.read_text().splitlines()) == 1, "one at a time"
-    repo.down()
+    hanging = int(note.read_text())
+    repo.down()  # which it is not held up by, and after which nobody would end it any more
+    assert gone(hanging)
     failing = make_repo(config="[notify]\nevery_s = 0.01\ncommand = \"exit 3\"\n")
     left(failing, "zoe")
     until(lambda: "ended with exit code 3" in (failing.root / ".coord/daemon.log").read_text())
     assert failing.client().call(rq.Reviews()).items
-    os.kill(int(note.read_text()), 9)
+
+
+def test_a_command_that_hangs_is_ended_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(notifications, "TOLD_S", 0.3)
+    note = tmp_path / "pids"
+    command = f"trap '' TERM; sleep 300 & echo $$ $! >> {note}; wait"
+    world = World(tmp_path / "repo", Settings(notify=Notifying(desktop=False, every_s=0.01, command=command)))
+    told = notifications.Notifications(world.service, lambda reading: reading(world.view()))
+    told.begin()
+
+    def pids() -> list[int]:
+        told.tend()
+        return [int(one) for one in note.read_text().split()] if note.exists() else []
+
+    for number, name in enumerate(("ann", "bob"), 1):  # what comes after one that hung is told
+        world.acquire(name, f"{name}.py")
+        world.write(f"{name}.py", "half\n")
+        world.ask(rq.Leave(agent=name, clean=False))
+        told.events_came()
+        until(lambda want=2 * number: len(pids()) == want)  # type: ignore[misc]
+        until(lambda: all(map(gone, pids())))
+    until(lambda: caplog.text.count("took longer than") == 2)
+    world.close()
 
 
 def test_a_command_that_came_with_the_repository_is_not_run(make_repo: Callable[..., Repo], tmp_path: Path) -> None:

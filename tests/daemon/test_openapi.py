@@ -122,5 +122,26 @@ def test_what_is_not_served_is_refused_in_the_same_shape(repo: Repo) -> None:
         assert answer.status == status, (method, path, body)
         assert answer.headers["content-type"] == "application/json"
         assert set(body) == {"error"} and {"code", "message", "retryable", "next"} <= set(body["error"])
+        if status == 405:
+            allowed = {"/v1/tasks": "GET, HEAD, POST", "/v1/locks": "GET, HEAD, POST", "/openapi.json": "GET, HEAD"}
+            assert answer.headers["allow"] == allowed[path]
         if "limit" in path:
             assert "limit" in body["error"]["message"], body
+
+
+def test_a_wrong_field_of_a_query_is_named_as_in_a_body(repo: Repo) -> None:
+    repo.coord("up", "--http", "0")
+    to = urlsplit(repo.state.http.read_text().strip())
+    bearer = {"Authorization": f"Bearer {repo.state.bearer.read_text().strip()}"}
+    for path, said, then in (
+        ("/v1/locks?limit=x", "locks: `limit` must be a whole number, not a text. Nothing was done.", "Repeat it with another `limit`."),
+        ("/v1/locks?limits=3", "locks: it has no field `limits`. Nothing was done.", "`locks` takes: agent, "),
+        ("/v1/events/stream?agent=ann", "The stream has no field `agent`.", "It takes `after`; "),
+        ("/v1/events/stream?after=x", "`after` must be a number.", "Give the number of an event"),
+    ):
+        link = http.client.HTTPConnection(to.hostname or "", to.port, timeout=20)
+        link.request("GET", path, headers=bearer)
+        answer = link.getresponse()
+        error = json.loads(answer.read())["error"]
+        link.close()
+        assert (answer.status, error["message"]) == (400, said) and error["next"].startswith(then)

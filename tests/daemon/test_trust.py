@@ -212,3 +212,16 @@ def test_settings_with_an_error_do_not_stop_the_doctor(repo: Repo) -> None:
     repo.write("coord.toml", "[leases\n")
     done = repo.coord("doctor")
     assert done.returncode == 1 and "problem: " in done.stdout and "not valid TOML" in done.stdout, done
+
+
+def test_a_wrong_name_in_the_settings_is_answered_with_those_there_are(repo: Repo) -> None:
+    repo.coord("init")
+    (repo.root / settings.FILE).write_text("[notify]\ncomand = 'x'\n")
+    told = repo.coord("doctor")
+    assert told.returncode == 1 and "unknown field `comand`" in told.stdout
+    assert "[notify] takes desktop, command, every_s, per_hour_max" in told.stdout
+    (repo.root / settings.FILE).write_text("[notifying]\ndesktop = false\n")
+    assert "its sections are leases, sweep, " in repo.coord("doctor").stdout
+    (repo.root / settings.FILE).write_text("[notify]\nevery_s = 'soon'\n")
+    bad = repo.coord("locks").stderr
+    assert "$.notify.every_s" in bad and f"Correct {repo.root / settings.FILE}." in bad

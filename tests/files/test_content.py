@@ -229,3 +229,11 @@ def test_a_write_that_fails_leaves_all_as_it_was(
     monkeypatch.undo()
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["f"]
+
+
+def test_git_finds_the_file_whatever_its_name_is(tmp_path: Path) -> None:
+    for name in ('two\nlines.txt', 'say "so".txt', "back\\slash\there.txt", "名前 🚀.txt"):
+        (tmp_path / name).write_text("one\n")
+        done = subprocess.run(["git", "apply", "-"], cwd=tmp_path, text=True, capture_output=True, check=False,
+                              input=unified(name, b"one\n", b"two\n"))
+        assert done.returncode == 0 and (tmp_path / name).read_text() == "two\n", (name, done.stderr)

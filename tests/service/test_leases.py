@@ -422,3 +422,19 @@ def test_what_explains_it_is_shown_once_a_session(world: World) -> None:
     assert shown() and not shown()
     world.ask(rq.Register(agent="bob"))
     assert shown() and world.replay_differs() == []
+
+
+def test_what_is_asked_about_narrows_who_waits_too_and_the_limit_counts_what_overlaps(world: World) -> None:
+    for n in range(30):
+        world.acquire("ann", f"other-{n}.py")
+    world.acquire("bob", "src/wanted.py")
+    world.refused(rq.Acquire(agent="cyd", resources=["src/wanted.py"]))
+    world.refused(rq.Acquire(agent="dan", resources=["other-3.py"]))
+    about = world.ask(rq.Locks(resource="src/", limit=1))
+    assert [one.resource for one in about.items] == ["src/wanted.py"] and about.next is None
+    assert [(one.agent, one.position) for one in about.waiters] == [("cyd", 1)]
+    assert [one.agent for one in world.ask(rq.Locks(agent="ann", limit=1)).waiters] == ["dan"]
+    assert [one.agent for one in world.ask(rq.Locks(agent="cyd")).waiters] == ["cyd"]
+    some = world.ask(rq.Locks(resource="other-*", limit=20))
+    rest = world.ask(rq.Locks(resource="other-*", limit=20, after=int(some.next)))
+    assert (len(some.items), len(rest.items), rest.next) == (20, 10, None)

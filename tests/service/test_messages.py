@@ -55,3 +55,13 @@ def test_who_lost_a_lease_and_whose_work_was_given_on_is_told(world: World) -> N
     (said,) = told(world, "ann")
     assert "R-1" in said and "reassign" in said and f"do not go on with {task}" in said
     assert told(world, "ann") == []
+
+
+def test_a_message_has_a_story_with_what_was_answered(world: World) -> None:
+    for name in ("ann", "bob"):
+        world.acquire(name, f"{name}.py")
+    world.ask(rq.MessageSend(agent="ann", to="bob", text="may I have bob.py?"))
+    world.ask(rq.MessageSend(agent="bob", to="ann", text="in a minute", reply_to="M-1"))
+    world.ask(rq.MessageSend(agent="ann", to="human", text="about another thing"))
+    told = world.ask(rq.Explain(subject="m-2")).sentences
+    assert len(told) == 2 and "may I have bob.py?" in told[0] and "in a minute" in told[1]

@@ -9,7 +9,7 @@ asked for twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from rich.text import Text
@@ -69,7 +69,9 @@ class Dashboard(App[str | None]):
     #said { height: 1; background: $panel; padding: 0 1; }
     DataTable { height: 1fr; scrollbar-size: 1 1; overflow-x: hidden; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[BindingType]] = [  # a narrow screen cuts the last ones off
+        Binding("question_mark", "keys", "keys"),
+        Binding("q", "quit", "end"),
         *(Binding(str(n), f"list('{name}')", name, show=False)
           for n, name in enumerate(LISTS, 1)),
         Binding("right", "step(1)", "list", show=False, priority=True),
@@ -84,8 +86,6 @@ class Dashboard(App[str | None]):
         Binding("u", "undo", "undo"),
         Binding("v", "queue", "reviews"),
         Binding("y", "confirm", "yes", show=False),
-        Binding("question_mark", "keys", "keys"),
-        Binding("q", "quit", "end"),
     ]
 
     def __init__(self, session: Client) -> None:
@@ -139,12 +139,10 @@ class Dashboard(App[str | None]):
         counts = {"agents": len(status.agents), "leases": len(status.leases),
                   "backlog": sum(status.tasks.values()), "reviews": len(status.reviews),
                   "requests": len(status.requests), "events": None}
-        tabs = Text(no_wrap=True, overflow="ellipsis")
-        for n, (name, count) in enumerate(counts.items(), 1):
-            of = "" if count is None else f" {count}"
-            waits = bool(count) and name in ("reviews", "requests")
-            tabs.append(f" {n} {name}{of} ", "reverse" if name == self.chosen else
-                        "bold yellow" if waits else "")
+        tabs = self._tabs(counts, " ", True)
+        for counted in (True, False):  # a narrow screen has all names, and less around them
+            if tabs.cell_len > self.size.width - 2:
+                tabs = self._tabs(counts, "", counted)
         self.query_one("#tabs", Static).update(tabs)
         states = ", ".join(f"{n} {state}" for state, n in sorted(status.tasks.items()) if n)
         head = Text(middle(path(status.root), max(20, self.size.width // 2)), "bold",
@@ -156,6 +154,15 @@ class Dashboard(App[str | None]):
         at = self._row()
         self.rows = _ROWS[self.chosen](self)
         self._fill(at)
+
+    def _tabs(self, counts: Mapping[str, int | None], before: str, counted: bool) -> Text:
+        tabs = Text(no_wrap=True, overflow="ellipsis")
+        for n, (name, count) in enumerate(counts.items(), 1):
+            of = f" {count}" if counted and count is not None else ""
+            waits = bool(count) and name in ("reviews", "requests")
+            tabs.append(f"{before}{n} {name}{of} ", "reverse" if name == self.chosen else
+                        "bold yellow" if waits else "")
+        return tabs
 
     def _fill(self, at: Row | None) -> None:
         table = self.query_one(DataTable)

@@ -5,6 +5,8 @@ Owns what is drawn of a file, and which hunk is chosen. Decides nothing and asks
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.text import Text
 from textual.containers import VerticalScroll
 from textual.widgets import Static
@@ -19,6 +21,9 @@ LOOK = views.Look(removed="on #3c1a1d", added="on #14301c", removed_part="on #7d
                   added_part="on #1d6b35", at="bold cyan")
 #: Hunks of one file that are drawn; a file that has more is read in an editor.
 HUNKS_MAX = 200
+#: Lines of one file that are drawn, shared by its hunks, of which each has at least so many. (Ten
+#: thousand take seconds, in which no key is answered.)
+LINES_MAX, HUNK_LINES_MIN = 1_500, 40
 
 
 class HunkPane(VerticalScroll):
@@ -84,9 +89,16 @@ class HunkPane(VerticalScroll):
     def _drawn(self, hunk: Hunk) -> Text:
         file = self._file
         assert file is not None
+        most = max(HUNK_LINES_MIN, LINES_MAX // min(len(self.hunks), HUNKS_MAX))
+        left = len(hunk.lines) - most
+        if left > 0:
+            hunk = replace(hunk, lines=hunk.lines[:most])
         words = views.Syntax(path(file.path), hunk)
         wide = max(views.NARROWEST, self.size.width - 3)
         lines = [views.title(hunk, file.hunks or 0, LOOK)]
         lines += (views.beside_hunk(hunk, wide, LOOK, words) if self.beside
                   else views.unified_hunk(hunk, LOOK, words))
+        if left > 0:
+            lines.append(Text(f"… {left:,} more lines; a verdict is on all of them, `e` opens the "
+                              "file", "dim"))
         return Text("\n").join(lines)

@@ -46,7 +46,9 @@ class ReviewQueue(App[None]):
     }
     #said { height: 1; background: $panel; padding: 0 1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[BindingType]] = [  # a narrow screen cuts the last ones off
+        Binding("question_mark", "keys", "keys"),
+        Binding("q", "quit", "end"),
         Binding("k", "decide('keep')", "keep"),
         Binding("r", "decide('revert')", "revert"),
         Binding("g", "decide('reassign')", "reassign"),
@@ -65,8 +67,6 @@ class ReviewQueue(App[None]):
         Binding("m", "tool('mergetool')", "mergetool", show=False),
         Binding("space", "page(1)", "page", show=False),
         Binding("b", "page(-1)", "page back", show=False),
-        Binding("question_mark", "keys", "keys"),
-        Binding("q", "quit", "end"),
     ]
 
     def __init__(self, session: Client) -> None:

@@ -39,7 +39,7 @@ class Watching(AsyncAsking):
         ))
 
     async def explain(self, subject: str) -> rq.Story:
-        """The story of one task, review, unlock request, agent or resource, in sentences.
+        """The story of one task, review, unlock request, message, agent or resource, in sentences.
 
         Args:
             subject: What it is about: `T-3`, `task:T-3`, a review, an agent or a resource.

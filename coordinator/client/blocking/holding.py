@@ -196,7 +196,8 @@ class Holding(Asking):
         self, *, agent: str | None = None, resource: str | None = None, limit: int = 1000,
         after: int = 0,
     ) -> rq.LockList:
-        """Live leases and who waits; `resource` narrows to what overlaps it.
+        """Live leases and who waits; `resource` narrows both to what overlaps it, `agent` to what
+        is its own, and to who waits for that.
 
         Args:
             agent: Only leases of this agent.

@@ -45,6 +45,8 @@ from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located
 
+#: Leases that are looked at in one go for those that overlap a resource.
+PAGE = 1000
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
 
@@ -337,18 +339,23 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
 def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
     """See `requests.Locks`."""
     limit = min(req.limit, 10_000)
-    rows = [LeaseRow(*r) for r in view.rows("leases_live", view.now, req.after, req.agent, limit)]
-    following = str(rows[-1].fencing_token) if len(rows) == limit else None
+    near = None
     if req.resource is not None:
-        asked = view.looked.place(req.resource, req.cwd).resource
-        rows = [
-            r for r in rows
-            if overlaps(asked, rule.as_resource(r.file_path, r.kind, r.scope))
-        ]
+        near = view.looked.place(req.resource, req.cwd).resource
+    rows: list[LeaseRow] = []
+    after, more = req.after, True
+    while more and len(rows) < limit:  # so many of those that overlap it, not of those looked at
+        page = [LeaseRow(*r) for r in view.rows("leases_live", view.now, after, req.agent,
+                                                limit if near is None else PAGE)]
+        more = len(page) == (limit if near is None else PAGE)
+        after = page[-1].fencing_token if page else after
+        rows += page if near is None else [
+            one for one in page
+            if overlaps(near, rule.as_resource(one.file_path, one.kind, one.scope))]
+    more = more or len(rows) > limit
+    rows = rows[:limit]
     return rq.LockList(
         items=[lease_reply(row) for row in rows],
-        waiters=waiting_line.listing(svc, view),
-        next=following,
+        waiters=waiting_line.listing(svc, view, about=near, agent=req.agent),
+        next=str(rows[-1].fencing_token) if rows and more else None,
     )
-
-

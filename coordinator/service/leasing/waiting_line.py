@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from coordinator.looking.facts import Place
 from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
 from coordinator.service import steps, unserved
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
@@ -311,21 +312,29 @@ def _known(tx: Tx, acquisition: str) -> list[Located]:
     return out
 
 
-def listing(svc: Service, view: View) -> list[rq.Waiter]:
-    """Who stands in line, in the order in which they will be looked at."""
+def listing(svc: Service, view: View, *, about: Resource | None = None,
+            agent: str | None = None) -> list[rq.Waiter]:
+    """Who stands in line, in the order in which they will be looked at. `about`: only who waits for
+    what overlaps it. `agent`: only who is this agent, or waits for something that it holds. A
+    place is one in the whole line, whoever is shown."""
     step = ms(svc.settings.leases.age_step_s)
     waiters = [WaiterRow(*row) for row in view.rows("waiters_all")]
     waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, view.now_ms, step),
                                 w.acquisition_id))
-    return [
-        rq.Waiter(
-            acquisition_id=w.acquisition_id, agent=w.agent,
-            resources=[r.name for r in _resources(view, w.acquisition_id)], mode=w.mode,
-            priority=w.priority, asked_at=w.asked_at, until=w.until, position=place,
-            description=w.description, held_by=_held_by(view, w),
-        )
-        for place, w in enumerate(waiters, 1)
-    ]
+    out = []
+    for position, w in enumerate(waiters, 1):
+        wanted = _resources(view, w.acquisition_id)
+        if about is not None and not any(overlaps(about, one) for one in wanted):
+            continue
+        held_by = _held_by(view, w)
+        if agent is not None and agent != w.agent and agent not in held_by:
+            continue
+        out.append(rq.Waiter(
+            acquisition_id=w.acquisition_id, agent=w.agent, resources=[r.name for r in wanted],
+            mode=w.mode, priority=w.priority, asked_at=w.asked_at, until=w.until, position=position,
+            description=w.description, held_by=held_by,
+        ))
+    return out
 
 
 def _held_by(view: View, waiter: WaiterRow) -> list[str]:

@@ -10,7 +10,7 @@ import msgspec
 from coordinator.service.core import Actor, Service
 from coordinator.store.ledger import View
 from coordinator.store.rebuild import differences, rebuild
-from coordinator.store.rows import LeaseRow, LogRow, TaskRow, WaiterRow
+from coordinator.store.rows import LeaseRow, LogRow, MessageRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import one_line, quoted
@@ -152,8 +152,8 @@ def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventLi
 
 
 def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story:
-    """See `requests.Explain`. The subject is the id of a task, a review or an unlock request, an
-    agent, or a resource."""
+    """See `requests.Explain`. The subject is the id of a task, a review, an unlock request or a
+    message, an agent, or a resource."""
     subject = req.subject.strip()
     upper = subject.upper()
     if view.row("task_get", upper):
@@ -165,6 +165,9 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         return _story(upper, list(reversed(rows)))
     if view.row("unlock_get", upper):
         return _story(upper, view.rows("events_of_unlock", upper, STORY_MAX))
+    if (message := view.row("message_get", upper)) is not None:
+        thread = MessageRow(*message).thread
+        return _story(upper, view.rows("events_of_thread", thread, STORY_MAX))
     if view.row("agent_get", subject):
         return _story(subject, view.rows("events_of_agent", subject, STORY_MAX))
     try:

@@ -71,6 +71,11 @@ SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE kind IN ('unlock_asked', 'unlock_passed', 'unlock_answered', 'waiter_queued', 'waiter_left')
   AND (data ->> 'request' = ?1 OR data ->> 'acquisition_id' = ?1) ORDER BY seq LIMIT ?2;
 
+-- name: events_of_thread
+-- What was said in a thread, by the number of its first message.
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE kind = 'message_sent' AND data ->> 'thread' = ?1 ORDER BY seq LIMIT ?2;
+
 -- name: events_of_review
 -- The end of the story of a review's task, or else of its agent; newest first.
 SELECT seq, at, kind, agent, task, resource, data FROM events

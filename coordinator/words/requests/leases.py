@@ -122,7 +122,8 @@ class LockList(Reply):
 
 
 class Locks(Request[LockList]):
-    """Live leases and who waits; `resource` narrows to what overlaps it."""
+    """Live leases and who waits; `resource` narrows both to what overlaps it, `agent` to what is
+    its own, and to who waits for that."""
 
     op = "locks"
     http = ("GET", "/v1/locks")

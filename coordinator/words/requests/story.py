@@ -53,7 +53,7 @@ class Story(Reply):
 
 
 class Explain(Request[Story]):
-    """The story of one task, review, unlock request, agent or resource, in sentences."""
+    """The story of one task, review, unlock request, message, agent or resource, in sentences."""
 
     op = "explain"
     http = ("GET", "/v1/explain")

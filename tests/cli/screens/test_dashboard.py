@@ -157,3 +157,18 @@ def test_coord_alone_opens_it_on_a_terminal_and_helps_anywhere_else(busy: Repo) 
 def test_where_nothing_is_prepared_it_says_so_and_helps(busy: Repo, tmp_path_factory: pytest.TempPathFactory) -> None:
     code, shown = at_a_terminal(tmp_path_factory.mktemp("bare"))
     assert code == 0 and "is not prepared" in shown and "Usage" in shown and "Traceback" not in shown
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 15)])
+def test_all_lists_are_named_on_a_narrow_screen(busy: Repo, size: tuple[int, int]) -> None:
+    for n in range(100, 160):
+        busy.client(f"agent-{n}").acquire(f"many/{n}.py", f"more/{n}.py")
+    for n in range(120):
+        busy.client().call(rq.TaskAdd(title=f"part {n}"))
+
+    async def keys(pilot: Pilot[str | None], app: Dashboard) -> None:
+        tabs = app.query_one("#tabs", Static)
+        text = str(tabs.render())
+        assert "6 events" in text and len(text) <= tabs.content_size.width, text
+
+    looked(busy, keys, size)

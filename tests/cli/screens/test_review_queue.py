@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
+from textual.widgets._footer import FooterKey
 
 from coordinator.cli.screens.hunk_pane import HunkPane
 from coordinator.cli.screens.review_queue import ReviewQueue
@@ -147,6 +148,33 @@ def test_a_refusal_is_said_and_nothing_is_lost(busy: Repo) -> None:
         assert "nothing to reassign" in said(app)
 
     worked(busy, keys)
+
+
+def test_a_change_of_ten_thousand_lines_is_drawn_in_part_and_decided_whole(repo: Repo) -> None:
+    big = repo.root / "big.txt"
+    big.write_text("".join(f"line {n}\n" for n in range(10_000)))
+    ann = repo.client("ann")
+    ann.acquire("big.txt")
+    big.write_text("".join(f"LINE {n}\n" for n in range(10_000)))
+    ann.call(rq.Leave(agent="ann", clean=False))
+
+    async def keys(pilot: Pilot[None], app: ReviewQueue) -> None:
+        drawn = str(app.query_one("#hunk-1", Static).render())
+        assert len(drawn.splitlines()) < 2_000  # each key waits until all of it is laid out
+        assert "more lines; a verdict is on all of them" in drawn.splitlines()[-1]
+        await press(pilot, "h", "r")
+        assert big.read_text().startswith("line 0\n") and "LINE" not in big.read_text()
+
+    worked(repo, keys)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 15)])
+def test_a_narrow_screen_names_the_keys_that_help_and_end(busy: Repo, size: tuple[int, int]) -> None:
+    async def keys(pilot: Pilot[None], app: ReviewQueue) -> None:
+        shown = [key.description for key in app.query(FooterKey) if key.region.right <= size[0]]
+        assert shown[:2] == ["keys", "end"]
+
+    worked(busy, keys, size)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (60, 20)])
