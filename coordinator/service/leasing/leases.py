@@ -35,6 +35,7 @@ from coordinator.service.leasing.grant import (
     lease_reply,
     quarantined,
 )
+from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.regions import check_known
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -45,8 +46,6 @@ from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located
 
-#: Leases that are looked at in one go for those that overlap a resource.
-PAGE = 1000
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
 
@@ -339,23 +338,23 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
 def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
     """See `requests.Locks`."""
     limit = min(req.limit, 10_000)
-    near = None
-    if req.resource is not None:
-        near = view.looked.place(req.resource, req.cwd).resource
-    rows: list[LeaseRow] = []
-    after, more = req.after, True
-    while more and len(rows) < limit:  # so many of those that overlap it, not of those looked at
-        page = [LeaseRow(*r) for r in view.rows("leases_live", view.now, after, req.agent,
-                                                limit if near is None else PAGE)]
-        more = len(page) == (limit if near is None else PAGE)
-        after = page[-1].fencing_token if page else after
-        rows += page if near is None else [
-            one for one in page
-            if overlaps(near, rule.as_resource(one.file_path, one.kind, one.scope))]
-    more = more or len(rows) > limit
-    rows = rows[:limit]
+    about = None
+    if req.resource is None:
+        rows = [LeaseRow(*raw) for raw in view.rows(
+            "leases_live", view.now, req.after, req.agent, limit)]
+        more = len(rows) == limit
+    else:
+        about = view.looked.place(req.resource, req.cwd).resource
+        rows = sorted((
+            one for one in (LeaseRow(*raw) for raw in near(view, "rivals", about))
+            if one.expires_at > view.now and one.fencing_token > req.after
+            and req.agent in (None, one.locked_by)
+            and overlaps(about, rule.as_resource(one.file_path, one.kind, one.scope))
+        ), key=lambda one: one.fencing_token)
+        more = len(rows) > limit
+        rows = rows[:limit]
     return rq.LockList(
         items=[lease_reply(row) for row in rows],
-        waiters=waiting_line.listing(svc, view, about=near, agent=req.agent),
+        waiters=waiting_line.listing(svc, view, about=about, agent=req.agent),
         next=str(rows[-1].fencing_token) if rows and more else None,
     )
