@@ -184,6 +184,10 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
         raise Refusal(
             Code.INVALID, f"There is no file {file}.", next="Name a .yaml, .jsonl or .md file."
         ) from None
+    except IsADirectoryError:
+        raise Refusal(
+            Code.INVALID, f"{file} is a directory.", next="Name a .yaml, .jsonl or .md file."
+        ) from None
     except UnicodeDecodeError as bad:
         raise Refusal(Code.INVALID, f"{file} is not UTF-8 (byte {bad.start}).") from None
     except OSError as bad:
