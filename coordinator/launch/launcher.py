@@ -185,12 +185,13 @@ class Launcher(LaunchState):
         states = {task.task: task.state for task in report.all_tasks(self.operator)}
         for _, record in runs.records(self.state):
             if record.imported == digest:
-                left = [t for t in record.tasks if states.get(t) not in ("done", "cancelled", None)]
+                left = {t: states[t] for t in record.tasks
+                        if states.get(t) not in ("done", "cancelled", None)}
                 if left:
                     self.run.record.imported, self.run.record.tasks = digest, record.tasks
                     self._closed_before -= set(record.tasks)
                     self.say(f"{name} was imported by run {record.run}; {len(left)} of its "
-                             f"{len(record.tasks)} tasks are left, and go on.")
+                             f"{len(record.tasks)} tasks {_left(left)}.")
                     self.run.save()
                     return
                 break
@@ -284,6 +285,17 @@ def _read(path: Path) -> str:
             Code.INVALID, f"{path} cannot be read: {bad.strerror}. Nothing was started.",
             next="Name a task file (.yaml, .jsonl or .md), or `-` for the backlog as it is.",
         ) from None
+
+
+def _left(left: dict[str, str]) -> str:
+    """That these tasks are left, by state, and whether they go on by themselves."""
+    verb = "is" if len(left) == 1 else "are"
+    stuck = [f"{task} {report.IN_STATE.get(state, state)}" for task, state in left.items()
+             if state in ("review", "dead")]
+    if len(stuck) < len(left):
+        return f"{verb} left, and go{'es' if len(left) == 1 else ''} on"
+    more = f" and {len(stuck) - 5} more" if len(stuck) > 5 else ""
+    return f"{verb} left: {', '.join(stuck[:5])}{more}"
 
 
 def _format(path: Path) -> Literal["yaml", "jsonl", "markdown"]:
