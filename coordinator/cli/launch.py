@@ -23,13 +23,14 @@ from coordinator import profiles
 from coordinator.cli.app import AsJson, app, complain, out, print_json, say, seconds
 from coordinator.cli.trust import heed
 from coordinator.client.locating import locate_root
-from coordinator.commands.lists import bar, counted, in_line, span
+from coordinator.commands.lists import bar, in_line, span
 from coordinator.launch.attempt import Limits
 from coordinator.launch.launcher import AGENTS_MAX, Launcher
 from coordinator.launch.report import IN_STATE, Report
 from coordinator.settings import load
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import counted
 
 #: How often the table is drawn anew; the backlog is asked for at a quarter of that.
 FRAME_S = 0.25

@@ -37,11 +37,6 @@ def span(seconds: float) -> str:
     return f"{hours}h{rest // 60:02d}m" if rest >= 60 else f"{hours}h"
 
 
-def counted(number: int, what: str) -> str:
-    """`1 review`, `2 reviews`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def middle(text: str, width: int) -> str:
     """`text` in at most `width` columns: what is cut is cut in the middle, for a path tells most at
     its ends."""

@@ -28,6 +28,7 @@ from coordinator.wiring.settings_wiring import Wirer
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, iso
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import counted
 
 AGENTS_MAX = 50
 FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
@@ -151,7 +152,7 @@ class Launcher(LaunchState):
         self.say(f"What the agents do lands on {target.name}.")
         count = uncommitted(target)
         if count:
-            self.say(f"Note: {count} file{'' if count == 1 else 's'} in the working tree "
+            self.say(f"Note: {counted(count, 'file')} in the working tree "
                      f"{'has' if count == 1 else 'have'} changes that are not committed. The "
                      f"agents begin from the last commit of {target.name}, without them.")
 
@@ -177,8 +178,9 @@ class Launcher(LaunchState):
             self.orphans += ended
             for place in kept:
                 self.say(f"Run {record.run} left work that did not land: {place}")
-            self.say(f"Run {record.run} had died: {ended} agent"
-                     f"{'' if ended == 1 else 's'} of it stopped, unfinished work flagged.")
+            self.say(f"Run {record.run} had died: " + (
+                f"{counted(ended, 'agent')} of it stopped, unfinished work flagged." if ended
+                else "none of its agents was left."))
 
     def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], name: str) -> None:
         digest = runs.digest(text)
@@ -200,7 +202,7 @@ class Launcher(LaunchState):
         self.run.record.tasks = [task.task for task in made.items]
         self.run.save()
         count = len(made.items)
-        self.say(f"{count} task{'' if count == 1 else 's'} imported from {name}.")
+        self.say(f"{counted(count, 'task')} imported from {name}.")
         for warning in made.warnings:
             self.say(f"{name}: {warning}")
 
