@@ -313,7 +313,7 @@ def _tell(made: Report) -> None:
     parts = ", ".join(f"{n} {IN_STATE.get(state, state)}"
                       for state, n in sorted(made.tasks.items())) or "no tasks"
     gained = ""
-    if made.speedup > 1:  # below, there was too little to do, or too little of it was finished
+    if made.speedup >= 1.1:  # below, there was too little to do, or too little of it was finished
         gained = (f" (one after the other: {made.serial_s:.1f} s, so {made.speedup:.1f} times as "
                   "fast)")
     say(f"\n{parts}; {made.wall_s:.1f} s with {counted(made.agents, 'agent')}{gained}")
