@@ -44,3 +44,12 @@ def test_no_speed_is_claimed_that_was_none_and_one_is_one(repo: Repo) -> None:
     assert "Lost to waiting: 0s (in line: 0s)" in told, told
     demand = told.split("Files in demand")[1].split("Refusals")[0]
     assert "nothing" in demand and "main.py" not in demand, "nobody waited for it"
+
+
+def test_after_a_failure_it_says_what_comes_next(repo: Repo) -> None:
+    repo.write("t.yaml", "- {title: breaks, attempts_max: 2}\n")
+    done = repo.coord("launch", "t.yaml", "-n", "1", "--command", "false", env={"COORD_BACKLOG_BACKOFF_S": "1.5"})
+    said = [line for line in done.stdout.splitlines() if "T-1 failed" in line]
+    assert len(said) == 2 and done.returncode == 1, done
+    assert re.search(r"exit code 1; tried again in [12]s \(attempt 2 of 2\)$", said[0]), said
+    assert said[1].endswith("exit code 1; given up after 2 attempts"), said
