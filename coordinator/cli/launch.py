@@ -317,8 +317,6 @@ def _tell(made: Report) -> None:
         gained = (f" (one after the other: {made.serial_s:.1f} s, so {made.speedup:.1f} times as "
                   "fast)")
     say(f"\n{parts}; {made.wall_s:.1f} s with {counted(made.agents, 'agent')}{gained}")
-    if not made.tasks:
-        say("next: coord task template > tasks.yaml, then coord launch tasks.yaml")
     if made.cost_usd is not None or made.tokens_out is not None:
         cost = f"{made.cost_usd:.2f} USD, " if made.cost_usd is not None else ""
         say(f"as the agents tell: {cost}{made.tokens_in or 0:,} tokens in, "
@@ -338,7 +336,9 @@ def _tell(made: Report) -> None:
         say(f"  … and {len(made.open) - 20} more")
     for line in made.problems:
         complain("  " + in_line(line))
-    if made.tasks.get("review"):
+    if not made.tasks:
+        say("next: coord task template > tasks.yaml, then coord launch tasks.yaml")
+    elif made.tasks.get("review"):
         say("next: coord review list")
     elif made.tasks.get("dead"):
         say("next: coord logs TASK, then coord task retry TASK")

@@ -25,3 +25,12 @@ def test_what_other_programs_call_it_is_answered_with_ours(repo: Repo) -> None:
         assert done.returncode == 2 and f"Did you mean {ours}?" in done.stderr, done
         assert done.stderr.startswith("coord: No such command ")
     assert main.main(["no-such-thing"]) == 2
+
+
+def test_help_is_of_the_command_that_is_named(repo: Repo) -> None:
+    assert repo.coord("help").stdout == repo.coord("--help").stdout
+    assert repo.coord("help", "launch").stdout == repo.coord("launch", "--help").stdout != ""
+    assert repo.coord("help", "task", "add").stdout == repo.coord("task", "add", "--help").stdout
+    assert "130  INTERRUPTED" in repo.coord("help", "exit-codes").stdout
+    wrong = repo.coord("help", "nonsense")
+    assert wrong.returncode == 2 and "No such command 'nonsense'" in wrong.stderr, wrong
