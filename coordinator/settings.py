@@ -327,7 +327,8 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
         settings = msgspec.convert(raw, Settings, strict=False)
     except msgspec.ValidationError as bad:
         raise Refusal(
-            Code.INVALID, f"{path.name}: {bad}.", next=f"Correct {path}{_there(str(bad))}."
+            Code.INVALID, f"{path.name}: {_in_words(str(bad))}.",
+            next=f"Correct {path}{_there(str(bad))}.",
         ) from None
     return Loaded(settings, sources, {k: v for k, v in weak.items() if k not in sources})
 
@@ -341,6 +342,20 @@ def _there(bad: str) -> str:
         return "; its sections are " + ", ".join(Settings.__struct_fields__)
     section = type(getattr(Settings(), found[1]))
     return f"; [{found[1]}] takes " + ", ".join(section.__struct_fields__)
+
+
+#: A type, as a check of types calls it -> in words.
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text",
+          "array": "a list", "object": "a table"}
+
+
+def _in_words(problem: str) -> str:
+    """What a check of types says, without its signs."""
+    found = re.fullmatch(r"Expected `(\w+)`, got `(\w+)` - at `\$\.(.+)`", problem)
+    if found is None or found[1] not in _KINDS:
+        return problem
+    return (f"`{found[3]}` has to be {_KINDS[found[1]]}, and is "
+            f"{_KINDS.get(found[2], found[2])}")
 
 
 def read(path: Path) -> dict[str, Any]:

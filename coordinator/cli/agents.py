@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from coordinator.cli.app import AsJson, Quiet, Short, app, carry_out, print_json, say, width
+from coordinator.cli.command_groups import Listed
 from coordinator.client.locating import locate_root
 from coordinator.commands import agents as bodies
 from coordinator.commands.lists import columns
@@ -17,7 +18,7 @@ from coordinator.files.state import StateDir
 from coordinator.profiles import Profile, profiles
 from coordinator.wiring.settings_wiring import Wirer
 
-agents = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+agents = typer.Typer(cls=Listed, invoke_without_command=True, rich_markup_mode=None)
 app.add_typer(agents, name="agents", help="Registered agents, and the agent CLIs coord knows.")
 
 

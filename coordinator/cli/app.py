@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 import typer
 
+from coordinator.cli.command_groups import Listed
 from coordinator.commands.shell import Shell, one_of, seconds
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
@@ -37,8 +38,9 @@ __all__ = ["one_of", "seconds"]  # from where they are written, for the other co
 R = TypeVar("R")
 
 app = typer.Typer(
-    name="coord",
+    cls=Listed, name="coord",
     help="Run several AI coding agents in one repository at once.",
+    epilog="`coord init` prepares a repository; `coord COMMAND --help` tells more of one command.",
     no_args_is_help=True,
     add_completion=False,  # (`coord completion`: theirs knows no names, and takes the program)
     rich_markup_mode=None,

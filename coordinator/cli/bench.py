@@ -27,9 +27,11 @@ from coordinator.bench import stall as stalled
 from coordinator.bench import words as words_bench
 from coordinator.cli import bench_sharing
 from coordinator.cli.app import AsJson, app, one_of, print_json, say
+from coordinator.cli.command_groups import Listed
 from coordinator.words.refusals import Code, Refusal
 
-bench_app = typer.Typer(name="bench", help="Measure coord on this machine.", no_args_is_help=True)
+bench_app = typer.Typer(cls=Listed, name="bench", help="Measure coord on this machine.",
+                        no_args_is_help=True)
 app.add_typer(bench_app)
 
 

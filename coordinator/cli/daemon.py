@@ -122,7 +122,7 @@ def init(
         notes += wiring.keep_out_of_commits(root, changed) if git else []
         notes += [told for one in wanted
                   if (told := session_wiring.told(one, StateDir(root), Path.home()))]
-        notes += wiring.guard_in(root, yes=yes, diff=diff) if not no_guard else []
+        notes += wiring.guard_in(root, yes=yes, diff=diff) if git and not no_guard else []
         notes += shims_command.offer(wanted, wanted=with_shims,
                                      asks=not yes and not as_json and sys.stdin.isatty())
     if as_json:
@@ -130,7 +130,8 @@ def init(
         return
     say(f"{root} is ready" + (f" (made {', '.join(made)})" if made else " (it was already)"))
     if not git:
-        say("note: this is not a git repository; coord works, but git cannot show what changed")
+        say("note: this is not a git repository; coord works, but git cannot show what changed"
+            + (", and there are no commits to guard" if wanted else ""))
     for note in notes:
         say(f"note: {note}")
     if wanted:
@@ -255,7 +256,7 @@ def doctor(
         problems += [f"{one.what} of this repository is not trusted, so it is not used. "
                      "`coord trust` shows it." for one in untrusted(root)
                      if one.what != FILE or health is None]
-    wiring = _wiring(root, problems)
+    wiring = _wiring(root, problems) if health is not None else {}
     facts["wiring"] = wiring
     facts["sessions"] = sessions = kernel.refused()
     facts["shims"] = made_shims = shims.installed()

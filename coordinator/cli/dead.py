@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from coordinator.cli.app import AsJson, Limit, Quiet, Short, app, carry_out
+from coordinator.cli.command_groups import Listed
 from coordinator.commands import dead_letters as bodies
 
 dead_app = typer.Typer(
-    name="dead", help="Dead letters: retry or drop what was given up.", no_args_is_help=True
+    cls=Listed, name="dead", help="Dead letters: retry or drop what was given up.",
+    no_args_is_help=True,
 )
 app.add_typer(dead_app)
 Id = Annotated[str, typer.Argument(help="T-3, K-3 or S-3.", metavar="ID")]

@@ -8,13 +8,16 @@ from pathlib import Path
 import typer
 
 from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.cli.command_groups import Listed
 from coordinator.client.locating import locate_root
 from coordinator.git_guard import hooks, repository
 from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.words.exit_codes import Exit
 
-guard = typer.Typer(help="Let git's hooks refuse commits and pushes of what others hold.",
-                    no_args_is_help=True)
+guard = typer.Typer(
+    cls=Listed, help="Let git's hooks refuse commits and pushes of what others hold.",
+    no_args_is_help=True,
+)
 app.add_typer(guard, name="guard")
 
 

@@ -1,4 +1,4 @@
-"""`coord help`: what the help of no single command tells."""
+"""`coord help`: the help of commands, and what that of no single command tells."""
 
 from __future__ import annotations
 
@@ -9,23 +9,29 @@ import typer
 from coordinator.cli.app import AsJson, app, print_json, say, width
 from coordinator.commands.lists import wrapped
 from coordinator.words.exit_codes import MEANING, Exit, codes
-from coordinator.words.refusals import Code, Refusal
 
 
 @app.command("help")
-def help_(topic: Annotated[str, typer.Argument(help="exit-codes")] = "exit-codes",
-          as_json: AsJson = False) -> None:
-    """Topics: exit-codes."""
-    if topic != "exit-codes":
-        raise Refusal(Code.INVALID, f"There is no topic {topic!r}.", next="`coord help exit-codes`")
+def help_(
+    topic: Annotated[
+        list[str] | None, typer.Argument(help="A command, or `exit-codes`; default: all commands.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """The help of a command; `exit-codes`: what a command ends with."""
+    if topic != ["exit-codes"] and not (as_json and not topic):
+        from coordinator.cli.main import main  # it gathers the commands, this one among them
+
+        return main([*(topic or []), "--help"])
     if as_json:
         print_json({"items": [{"exit": number.value, "name": number.name,
                                "meaning": MEANING[number], "codes": codes(number)}
                               for number in Exit], "next": None})
-        return
+        return Exit.OK
     for number in Exit:
         say(f"{number.value:>3}  {number.name}")
         for line in wrapped(MEANING[number], width(), 5):
             say(line)
         for line in wrapped(", ".join(codes(number)), width(), 5) if codes(number) else ():
             say(line)
+    return Exit.OK

@@ -26,10 +26,11 @@ from coordinator.client.locating import locate_root
 from coordinator.commands.lists import bar, in_line, span
 from coordinator.launch.attempt import Limits
 from coordinator.launch.launcher import AGENTS_MAX, Launcher
-from coordinator.launch.report import Report
+from coordinator.launch.report import IN_STATE, Report
 from coordinator.settings import load
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import counted
 
 #: How often the table is drawn anew; the backlog is asked for at a quarter of that.
 FRAME_S = 0.25
@@ -98,6 +99,12 @@ def launch(
             next="Add tasks instead (`coord task add`): the launch that runs you takes them up.",
         )
     root = locate_root()
+    if not agent and command is None:
+        raise Refusal(
+            Code.INVALID, "It is not said which agents are to work. Nothing was started.",
+            next="Add `--agent claude-code` (`coord agents profiles` lists them), or a program of "
+                 "your own: --command 'my-agent --prompt-file {prompt_file}'.",
+        )
     wanted = _wanted(agent or ["shell"], agents)
     for name in wanted:
         heed(root, name)
@@ -303,17 +310,19 @@ class _Screen:
 
 
 def _tell(made: Report) -> None:
-    parts = ", ".join(f"{n} {state}" for state, n in sorted(made.tasks.items()))
+    parts = ", ".join(f"{n} {IN_STATE.get(state, state)}"
+                      for state, n in sorted(made.tasks.items())) or "no tasks"
     gained = ""
-    if made.serial_s > 0:  # something was finished
+    if made.speedup >= 1.1:  # below, there was too little to do, or too little of it was finished
         gained = (f" (one after the other: {made.serial_s:.1f} s, so {made.speedup:.1f} times as "
                   "fast)")
-    say(f"\n{parts or 'no tasks'}; {made.wall_s:.1f} s with {made.agents} agents{gained}")
+    say(f"\n{parts}; {made.wall_s:.1f} s with {counted(made.agents, 'agent')}{gained}")
     if made.cost_usd is not None or made.tokens_out is not None:
         cost = f"{made.cost_usd:.2f} USD, " if made.cost_usd is not None else ""
         say(f"as the agents tell: {cost}{made.tokens_in or 0:,} tokens in, "
             f"{made.tokens_out or 0:,} out")
-    say(f"{made.conflicts} conflicts, {made.redirects} redirects, {made.reviews} reviews")
+    say(", ".join((counted(made.conflicts, "conflict"), counted(made.redirects, "redirect"),
+                   counted(made.reviews, "review"))))
     if made.target is not None:
         _tell_landed(made)
     idle = list(dict.fromkeys(one.task for one in made.attempts
@@ -327,7 +336,9 @@ def _tell(made: Report) -> None:
         say(f"  … and {len(made.open) - 20} more")
     for line in made.problems:
         complain("  " + in_line(line))
-    if made.tasks.get("review"):
+    if not made.tasks:
+        say("next: coord task template > tasks.yaml, then coord launch tasks.yaml")
+    elif made.tasks.get("review"):
         say("next: coord review list")
     elif made.tasks.get("dead"):
         say("next: coord logs TASK, then coord task retry TASK")
@@ -335,8 +346,8 @@ def _tell(made: Report) -> None:
 
 def _tell_landed(made: Report) -> None:
     paths = {path for one in made.landed for path in one.paths}
-    say(f"landed on {made.target}: {len(made.landed)} task{'' if len(made.landed) == 1 else 's'}, "
-        f"{len(paths)} file{'' if len(paths) == 1 else 's'}")
+    say(f"landed on {made.target}: {counted(len(made.landed), 'task')}, "
+        f"{counted(len(paths), 'file')}")
     for kept in made.not_landed[:20]:
         say(in_line(f"  not landed: {kept.task}, on {kept.branch} in {kept.worktree}"))
         say(in_line(f"    {kept.why}"))

@@ -1,6 +1,14 @@
 """The entry point of `coord`: gathers the commands and turns whatever happens into an exit code."""
 
+# ruff: noqa: E402 (Ctrl-C while the program is read in just ends it: there is nothing to tell yet)
 from __future__ import annotations
+
+import signal
+
+_READ_IN = (__name__ == "__main__"
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+if _READ_IN:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import importlib
 import os
@@ -62,10 +70,14 @@ def main(arguments: list[str]) -> int:
     here = [name for name, words in COMMANDS.items() if word in words]
     for name in here or COMMANDS:  # all of them, where it is none: for their help
         importlib.import_module(f"coordinator.cli.{name}")
+    if _READ_IN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         if not arguments and _dashboard():
             return 0
         done = app(arguments or ["--help"], prog_name="coord", standalone_mode=False)
+        if done == Exit.INTERRUPTED and word != "run":  # Typer has caught it (`run`: the agent's)
+            complain("coord: interrupted")
         return done if isinstance(done, int) else 0
     except Refusal as refusal:
         if "--json" in arguments:

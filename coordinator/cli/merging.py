@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coordinator.cli.app import AsJson, app, fail, print_json, say
+from coordinator.cli.command_groups import Listed
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 #: What was not merged at all; git's own `merge-file` ends so. Lower codes count conflicts.
 FAILED = 255
-driver = typer.Typer(help="Let plain git merge by region.", no_args_is_help=True)
+driver = typer.Typer(cls=Listed, help="Let plain git merge by region.", no_args_is_help=True)
 app.add_typer(driver, name="merge-driver")
 ForUser = Annotated[
     bool, typer.Option("--global", help="For all of this user's repositories, not for this one.")

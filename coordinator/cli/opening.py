@@ -20,15 +20,20 @@ MISSING = ("The screen needs Textual, which is not installed here: `python -m pi
 
 def on_a_terminal() -> bool:
     """Whether somebody sits before a terminal that can draw."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    return os.environ.get("TERM", "") not in ("", "dumb")
+    return sys.stdin.isatty() and sys.stdout.isatty() and not _cannot_draw()
+
+
+def _cannot_draw() -> bool:
+    return os.environ.get("TERM", "") in ("", "dumb")
 
 
 def opened(name: str) -> bool:
     """Open the screen of this name (a module of `cli/screens/`) and wait until it is closed.
     False: it cannot be had here, and that was said where nobody could know why."""
     if not on_a_terminal():
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            complain("coord: TERM says that this terminal cannot draw a screen; `coord status` and "
+                     "`coord review list` print the same as text.\n")
         return False
     if importlib.util.find_spec("textual") is None:
         complain(f"coord: {MISSING}")

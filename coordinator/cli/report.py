@@ -82,22 +82,28 @@ def _show(title: str, told: rq.ReportReply) -> None:
     columns = width() or PIPE_COLUMNS
     tasks = sum(one.done for one in told.agents)
     say(f"{title}: {span(told.span_s)}, {tasks} {'task' if tasks == 1 else 'tasks'} done")
-    say(f"Lost to waiting: {span(told.stood_s)} (in line: {span(told.waited_s)})")
+    say(f"Lost to waiting: {_spent(told.stood_s)} (in line: {_spent(told.waited_s)})")
     _chart("Who waited for whom (in line; of that, stood still)", [
         (f"{one.agent} for {one.holder}", one.waited_s,
-         f"{span(one.waited_s)}; {span(one.stood_s)}, {_times(one.times)}")
+         f"{_spent(one.waited_s)}; {_spent(one.stood_s)}, {_times(one.times)}")
         for one in told.waited], columns)
     _chart("Files in demand (waited for)", [
         (one.resource, one.waited_s,
-         f"{span(one.waited_s)}, {one.refused} refused, "
+         f"{_spent(one.waited_s)}, {one.refused} refused, "
          f"{one.agents} {'agent' if one.agents == 1 else 'agents'}")
-        for one in told.files], columns)
+        for one in told.files if one.waited_s or one.refused], columns)
     _chart("Refusals", [(one.code, float(one.count), _times(one.count))
                         for one in told.refusals], columns)
     _chart("Tasks by agent", [
         (one.agent, float(one.done),
-         f"{one.done} done, {one.failed} failed, waited {span(one.waited_s)}")
+         f"{one.done} done, {one.failed} failed, {one.in_review} in review, "
+         f"waited {_spent(one.waited_s)}")
         for one in told.agents], columns)
+
+
+def _spent(seconds: float) -> str:
+    """A duration; none at all is none, and not a short one."""
+    return span(seconds) if seconds else "0s"
 
 
 def _times(count: int) -> str:

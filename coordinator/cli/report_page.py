@@ -47,9 +47,10 @@ def page(title: str, told: rq.ReportReply) -> str:
                  one.waited_s or float(one.refused)) for one in told.files]),
         _table("Refusals", ("code", "times"),
                [((one.code,), (str(one.count),), float(one.count)) for one in told.refusals]),
-        _table("Agents", ("agent", "done", "failed", "refused", "waited", "held"),
-               [((one.agent,), (str(one.done), str(one.failed), str(one.refused),
-                                span(one.waited_s), span(one.held_s)), float(one.done))
+        _table("Agents", ("agent", "done", "failed", "in review", "refused", "waited", "held"),
+               [((one.agent,), (str(one.done), str(one.failed), str(one.in_review),
+                                str(one.refused), span(one.waited_s), span(one.held_s)),
+                 float(one.done))
                 for one in told.agents]),
     ]
     return ("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"

@@ -15,10 +15,12 @@ from coordinator.cli.app import (
     app,
     carry_out,
 )
+from coordinator.cli.command_groups import Listed
 from coordinator.commands import requests as bodies
 
 request_app = typer.Typer(
-    name="request", help="Ask a holder to let go; answer who asks you.", no_args_is_help=True
+    cls=Listed, name="request", help="Ask a holder to let go; answer who asks you.",
+    no_args_is_help=True,
 )
 app.add_typer(request_app)
 RequestId = Annotated[str, typer.Argument(help="U-3, or 3.", metavar="REQUEST")]

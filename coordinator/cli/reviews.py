@@ -28,6 +28,7 @@ from coordinator.cli.app import (
     say,
     width,
 )
+from coordinator.cli.command_groups import Listed
 from coordinator.commands import agents
 from coordinator.commands import reviews as bodies
 from coordinator.commands.lists import in_line, path
@@ -40,7 +41,8 @@ HUNKS_MAX = 100_000
 STATES = ("open", "kept", "reverted", "reassigned", "all")
 
 review_app = typer.Typer(
-    name="review", help="Flagged work that waits for a human's verdict; alone: work through it."
+    cls=Listed, name="review",
+    help="Flagged work that waits for a human's verdict; alone: work through it.",
 )
 app.add_typer(review_app)
 ReviewId = Annotated[str, typer.Argument(help="R-3, or 3.")]

@@ -9,14 +9,17 @@ from typing import Annotated
 import typer
 
 from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.cli.command_groups import Listed
 from coordinator.client.locating import locate_root
 from coordinator.namespaces import kernel
 from coordinator.profiles import Profile, is_packaged, profiles
 from coordinator.wiring import shims
 from coordinator.words.refusals import Code, Refusal
 
-group = typer.Typer(help="Let `claude`, `codex`, … start in a protected session, typed as always.",
-                    no_args_is_help=True)
+group = typer.Typer(
+    cls=Listed, help="Let `claude`, `codex`, … start in a protected session, typed as always.",
+    no_args_is_help=True,
+)
 app.add_typer(group, name="shims")
 
 

@@ -15,10 +15,12 @@ from coordinator.cli.app import (
     app,
     carry_out,
 )
+from coordinator.cli.command_groups import Listed
 from coordinator.commands import signals as bodies
 
 signal_app = typer.Typer(
-    name="signal", help="Hints on tasks and files, which fade.", no_args_is_help=True
+    cls=Listed, name="signal", help="Hints on tasks and files, which fade.",
+    no_args_is_help=True,
 )
 app.add_typer(signal_app)
 

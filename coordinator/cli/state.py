@@ -26,6 +26,7 @@ from coordinator.cli.app import (
     seconds,
     tell,
 )
+from coordinator.cli.command_groups import Listed
 from coordinator.client.owner import ChangeRefused, Owner
 from coordinator.commands import state as bodies
 from coordinator.commands.state import STATES
@@ -33,7 +34,8 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 state_app = typer.Typer(
-    name="state", help="Versioned values of keys, and their changes.", no_args_is_help=True
+    cls=Listed, name="state", help="Versioned values of keys, and their changes.",
+    no_args_is_help=True,
 )
 app.add_typer(state_app)
 Key = Annotated[str, typer.Argument(help="Like key:account:12345.")]

@@ -20,13 +20,15 @@ from coordinator.cli.app import (
     print_json,
     say,
 )
+from coordinator.cli.command_groups import Listed
 from coordinator.commands import story as bodies
 from coordinator.commands.lists import in_line
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 archive_app = typer.Typer(
-    name="archive", help="The Markdown that explains the code to agents.", no_args_is_help=True
+    cls=Listed, name="archive", help="The Markdown that explains the code to agents.",
+    no_args_is_help=True,
 )
 app.add_typer(archive_app)
 

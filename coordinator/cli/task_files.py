@@ -130,7 +130,9 @@ def edit(
         code = tools.edit(kept, None)
         after = _text(kept)
         if code:
-            raise Refusal(Code.INVALID, f"The editor ended with {code}. Nothing was changed.")
+            raise Refusal(
+                Code.INVALID, f"The editor ended with {code}. Nothing was changed.",
+                next=f"Another editor: `GIT_EDITOR=nano coord task edit {row.task}`.")
         changes = _changes(before, after)
         made = _sent(row, changes) if changes else row
     except Refusal as refusal:

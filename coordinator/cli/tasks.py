@@ -23,6 +23,7 @@ from coordinator.cli.app import (
     print_json,
     say,
 )
+from coordinator.cli.command_groups import Listed
 from coordinator.commands import backlog as bodies
 from coordinator.words import requests as rq
 from coordinator.words import texts
@@ -33,7 +34,7 @@ SUFFIXES: dict[str, Form] = {
     ".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
     ".md": "markdown", ".markdown": "markdown",
 }
-task_app = typer.Typer(name="task", help="The backlog.", no_args_is_help=True)
+task_app = typer.Typer(cls=Listed, name="task", help="The backlog.", no_args_is_help=True)
 app.add_typer(task_app)
 TaskId = Annotated[str, typer.Argument(help="T-3, or 3.")]
 
@@ -183,6 +184,10 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
     except FileNotFoundError:
         raise Refusal(
             Code.INVALID, f"There is no file {file}.", next="Name a .yaml, .jsonl or .md file."
+        ) from None
+    except IsADirectoryError:
+        raise Refusal(
+            Code.INVALID, f"{file} is a directory.", next="Name a .yaml, .jsonl or .md file."
         ) from None
     except UnicodeDecodeError as bad:
         raise Refusal(Code.INVALID, f"{file} is not UTF-8 (byte {bad.start}).") from None

@@ -24,6 +24,7 @@ from coordinator.wiring import exclude
 from coordinator.wiring.settings_wiring import HOOK, Change, Wirer
 from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import counted
 
 
 def chosen(root: Path, names: Sequence[str], everything: bool) -> list[Profile]:
@@ -65,7 +66,7 @@ def agreed(
             out.append((profile, []))
             continue
         for change in changes:
-            _show(change.shown(), diff)
+            _show(change.shown(), diff, yes)
         if yes or _agreed(profile.name, len(changes)):
             out.append((profile, changes))
         else:
@@ -99,8 +100,8 @@ def wire(
                                        "wired already"))
             continue
         for change in changes:
-            _show(change.shown(), diff)
-        if not yes and not _agreed(profile.name, len(changes)):
+            _show(change.shown(), diff, yes)
+        if not yes and not _agreed(profile.name, len(changes), remove):
             say(f"{profile.name}: left as it was")
             continue
         if remove:
@@ -117,14 +118,17 @@ def keep_out_of_commits(root: Path, changed: Sequence[Path]) -> list[str]:
     made = Wirer(StateDir(root), Path.home()).made()
     told = []
     if passed := exclude.put_in(root, [path for path in changed if path in made]):
-        told.append(f"{', '.join(passed)} names paths of this machine, so git passes over it "
+        names, it = ("names", "it") if len(passed) == 1 else ("name", "them")
+        told.append(f"{', '.join(passed)} {names} paths of this machine, so git passes over {it} "
                     "(.git/info/exclude, of this clone only)")
     if theirs := exclude.tracked(root, changed):
         told.append(f"git tracks {', '.join(theirs)}, and what was wired names paths of this "
                     "machine: do not commit that, or wire with --user")
     mine = [path for path in changed if path not in made]
     if others := exclude.untracked(root, mine):
-        told.append(f"{', '.join(others)} names paths of this machine now; keep it out of commits")
+        names, it = ("names", "it") if len(others) == 1 else ("name", "them")
+        told.append(f"{', '.join(others)} {names} paths of this machine now; keep {it} out of "
+                    "commits")
     return told
 
 
@@ -143,7 +147,7 @@ def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
         return [f"commits are not guarded: {why}, and what is put there is not of this clone "
                 "alone; `coord guard install` does it all the same"]
     for hook in lacking:
-        _show(hook.shown(), diff)
+        _show(hook.shown(), diff, yes)
     if not yes and not _agreed("the guard of commits and pushes", len(lacking)):
         say("guard: left out")
         return []
@@ -166,8 +170,8 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False) -> None:
         return
     found = [hook for hook in map(hooks.Hook, map(Path, mine)) if hook.state() != "missing"]
     for hook in found:
-        _show(hook.shown(remove=True), diff)
-    if found and not yes and not _agreed("the guard of commits and pushes", len(found)):
+        _show(hook.shown(remove=True), diff, yes)
+    if found and not yes and not _agreed("the guard of commits and pushes", len(found), True):
         say("guard: left in git's hooks")
         return
     for hook in found:
@@ -189,8 +193,8 @@ def _note_guarded(root: Path, paths: Sequence[str]) -> None:
     write_atomic(StateDir(root).guarded, msgspec.json.encode(every), 0o600)
 
 
-def _show(text: str, whole: bool) -> None:
-    """What would change of a file: its difference, or a line about it."""
+def _show(text: str, whole: bool, yes: bool) -> None:
+    """What changes of a file, or would: its difference, or a line about it."""
     if whole:
         sys.stdout.write(texts.harmless(text))
         return
@@ -203,16 +207,17 @@ def _show(text: str, whole: bool) -> None:
                 for sign in ("--- ", "+++ "))
     verb = "make" if old == "/dev/null" else "remove" if new == "/dev/null" else "change"
     count = f"+{added}" + (f" -{gone}" if gone else "")
-    say(f"would {verb} {new if verb != 'remove' else old} ({count} lines; --diff shows them)")
+    told = f"{verb}s" if yes else f"would {verb}"
+    say(f"{told} {new if verb != 'remove' else old} ({count} lines; --diff shows them)")
 
 
-def _agreed(what: str, files: int) -> bool:
+def _agreed(what: str, files: int, remove: bool = False) -> bool:
     if not sys.stdin.isatty():
         raise Refusal(
-            Code.INVALID, f"{files} files would change for {what}; nobody is there "
+            Code.INVALID, f"{counted(files, 'file')} would change for {what}; nobody is there "
             "to be asked, so nothing was written.", next="Repeat it with --yes.",
         )
-    return typer.confirm(f"Write this for {what}?")
+    return typer.confirm(f"Take this out for {what}?" if remove else f"Write this for {what}?")
 
 
 def live(root: Path, profile: Profile) -> str | None:

@@ -183,7 +183,13 @@ class StateDir:
             return False
         root = str(self.root)
         at_home = root == os.path.realpath(os.path.expanduser("~")) and not asked
-        if root == "/" or at_home or is_everybodys(root):
+        if root != "/" and not at_home and is_everybodys(root):
+            raise Refusal(
+                Code.INVALID, f"Everybody on this machine may write into {root}, as into /tmp, so "
+                "it gets no coordinator; nothing was made.",
+                next="Go to your repository; or, if this is it: `chmod o-w .`, and repeat.",
+            )
+        if root == "/" or at_home:
             raise Refusal(
                 Code.INVALID, f"{root} holds more than one repository, so it gets no coordinator"
                 f"{' by itself' if at_home else ''}; nothing was made.",

@@ -217,7 +217,7 @@ class AgentWorker(threading.Thread):
         how = (f"{outcome} after {spent:.1f} s" + (f": {why}" if why and outcome != "done" else "")
                + (", and changed none of its files" if nothing else ""))
         launch.run.ends(log.name, how)
-        launch.say(f"{self.agent}: {task.task} {how}")
+        launch.say(f"{self.agent}: {task.task} {how}{launch.follows(task.task, outcome)}")
         if outcome != "stopped":
             self._clear_table(outcome == "done", output)
 

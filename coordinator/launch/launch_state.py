@@ -18,7 +18,9 @@ from coordinator.launch import report, runs
 from coordinator.launch.attempt import PASSING, Limits
 from coordinator.launch.isolation import Isolation
 from coordinator.words import requests as rq
+from coordinator.words.clock import SystemClock, from_iso
 from coordinator.words.refusals import Refusal
+from coordinator.words.texts import counted
 
 #: Between two tries to reach a coordinator that restarts (seconds).
 RETRY_S = 0.2
@@ -90,6 +92,22 @@ class LaunchState:
         return not (now.get("claimed") or now.get("failed")) and bool(
             client.call(rq.Reviews(limit=1)).items
         )
+
+    def follows(self, task: str, outcome: str) -> str:
+        """What becomes of a task whose attempt failed, for the line that tells it."""
+        if outcome != "failed" or self.hard.is_set():
+            return ""
+        try:
+            row = self.steady(rq.TaskShow(task=task))
+        except Refusal:  # it is told less; the launch goes on
+            return ""
+        if row.state == "failed" and row.not_before is not None:
+            rest = max(0, from_iso(row.not_before) - SystemClock().now_ms())
+            return (f"; tried again in {max(1, round(rest / 1000))}s "
+                    f"(attempt {row.attempts + 1} of {row.attempts_max})")
+        if row.state == "dead":
+            return f"; given up after {counted(row.attempts, 'attempt')}"
+        return "; what it changed is kept as a review" if row.state == "review" else ""
 
     def number(self, task: str) -> int:
         """The number of the next attempt at this task in this run: names its files."""

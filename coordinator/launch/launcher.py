@@ -28,6 +28,7 @@ from coordinator.wiring.settings_wiring import Wirer
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, iso
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import counted
 
 AGENTS_MAX = 50
 FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
@@ -151,7 +152,7 @@ class Launcher(LaunchState):
         self.say(f"What the agents do lands on {target.name}.")
         count = uncommitted(target)
         if count:
-            self.say(f"Note: {count} file{'' if count == 1 else 's'} in the working tree "
+            self.say(f"Note: {counted(count, 'file')} in the working tree "
                      f"{'has' if count == 1 else 'have'} changes that are not committed. The "
                      f"agents begin from the last commit of {target.name}, without them.")
 
@@ -177,20 +178,22 @@ class Launcher(LaunchState):
             self.orphans += ended
             for place in kept:
                 self.say(f"Run {record.run} left work that did not land: {place}")
-            self.say(f"Run {record.run} had died: {ended} agent"
-                     f"{'' if ended == 1 else 's'} of it stopped, unfinished work flagged.")
+            self.say(f"Run {record.run} had died: " + (
+                f"{counted(ended, 'agent')} of it stopped, unfinished work flagged." if ended
+                else "none of its agents was left."))
 
     def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], name: str) -> None:
         digest = runs.digest(text)
         states = {task.task: task.state for task in report.all_tasks(self.operator)}
         for _, record in runs.records(self.state):
             if record.imported == digest:
-                left = [t for t in record.tasks if states.get(t) not in ("done", "cancelled", None)]
+                left = {t: states[t] for t in record.tasks
+                        if states.get(t) not in ("done", "cancelled", None)}
                 if left:
                     self.run.record.imported, self.run.record.tasks = digest, record.tasks
                     self._closed_before -= set(record.tasks)
                     self.say(f"{name} was imported by run {record.run}; {len(left)} of its "
-                             f"{len(record.tasks)} tasks are left, and go on.")
+                             f"{len(record.tasks)} tasks {_left(left)}.")
                     self.run.save()
                     return
                 break
@@ -199,7 +202,7 @@ class Launcher(LaunchState):
         self.run.record.tasks = [task.task for task in made.items]
         self.run.save()
         count = len(made.items)
-        self.say(f"{count} task{'' if count == 1 else 's'} imported from {name}.")
+        self.say(f"{counted(count, 'task')} imported from {name}.")
         for warning in made.warnings:
             self.say(f"{name}: {warning}")
 
@@ -284,6 +287,17 @@ def _read(path: Path) -> str:
             Code.INVALID, f"{path} cannot be read: {bad.strerror}. Nothing was started.",
             next="Name a task file (.yaml, .jsonl or .md), or `-` for the backlog as it is.",
         ) from None
+
+
+def _left(left: dict[str, str]) -> str:
+    """That these tasks are left, by state, and whether they go on by themselves."""
+    verb = "is" if len(left) == 1 else "are"
+    stuck = [f"{task} {report.IN_STATE.get(state, state)}" for task, state in left.items()
+             if state in ("review", "dead")]
+    if len(stuck) < len(left):
+        return f"{verb} left, and go{'es' if len(left) == 1 else ''} on"
+    more = f" and {len(stuck) - 5} more" if len(stuck) > 5 else ""
+    return f"{verb} left: {', '.join(stuck[:5])}{more}"
 
 
 def _format(path: Path) -> Literal["yaml", "jsonl", "markdown"]:

@@ -7,6 +7,7 @@ has trusted it (`coord trust`), for it names commands. Reads files, starts nothi
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import shlex
@@ -238,8 +239,11 @@ def load(name: str, root: Path) -> Profile:
             Code.UNTRUSTED, f"The profile {OWN}/{name}.toml lies in the repository, and no person "
             "has trusted it. It was not used.", profile=name,
         )
+    near = [one for one in names(root) if one.startswith(name)] or difflib.get_close_matches(
+        name, names(root), 1)
+    meant = f"; did you mean {near[0]}?" if name and near else "."
     raise Refusal(
-        Code.INVALID, f"There is no agent profile called {name!r}.",
+        Code.INVALID, f"There is no agent profile called {name!r}{meant}",
         next=f"Choose one of: {', '.join(names(root))}; or write agents/{name}.toml.",
     )
 

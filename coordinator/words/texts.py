@@ -98,3 +98,8 @@ def _escaped(found: re.Match[str]) -> str:
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def counted(number: int, what: str) -> str:
+    """`1 review`, `2 reviews`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -157,8 +157,17 @@ def test_home_and_shared_folders_are_not_prepared_by_the_way(tmp_path: Path) -> 
     shared.chmod(0o1777)
     for words in (["lock", "a.py", "--agent", "ann"], ["init"]):
         done = Repo(shared).coord(*words)
-        assert done.returncode == 2 and "holds more than one repository" in done.stderr
+        assert done.returncode == 2 and "Everybody on this machine may write into" in done.stderr and "chmod o-w" in done.stderr
     assert not (shared / ".coord").exists()
+
+
+def test_the_doctor_tells_each_problem_once(repo: Repo) -> None:
+    (repo.root / ".coord").mkdir()
+    repo.write("coord.toml", "[leases]\nttl_s = 'soon'\n")
+    done = repo.coord("doctor")
+    problems = [line for line in done.stdout.splitlines() if line.startswith("problem: ")]
+    assert done.returncode == 1 and len(problems) == 1 and "`leases.ttl_s` has to be a number, and is text" in problems[0], done
+    assert done.stderr.count("starting the coordinator") <= 1, done
 
 
 @pytest.mark.parametrize("there", ["missing", "a-file"])

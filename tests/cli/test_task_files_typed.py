@@ -128,6 +128,18 @@ def test_an_editor_that_fails_before_anything_is_written_leaves_nothing(task: Re
     assert "ended with 1" in edit(task, "exit 1").stderr and left(task) == []
 
 
+def test_an_editor_that_is_not_there_is_told_with_how_to_name_another(task: Repo) -> None:
+    done = task.coord("task", "edit", "T-1", env={"GIT_EDITOR": "no-such-editor", "TMPDIR": str(task.root.parent)})
+    assert done.returncode == 2 and "no-such-editor" in done.stderr and "ended with 127" in done.stderr, done
+    assert "GIT_EDITOR=nano coord task edit T-1" in done.stderr and left(task) == []
+
+
+def test_a_directory_is_no_task_file(task: Repo) -> None:
+    (task.root / "folder").mkdir()
+    done = task.coord("task", "import", "folder")
+    assert done.returncode == 2 and "folder is a directory" in done.stderr and "Make room" not in done.stderr, done
+
+
 def test_a_task_that_is_worked_on_opens_no_editor(task: Repo) -> None:
     task.client(agent="ann").claim("T-1")
     done = edit(task, "touch opened")

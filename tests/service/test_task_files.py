@@ -102,6 +102,51 @@ def test_older_names_are_read_and_told(world: World) -> None:
     assert len(many) == 21 and many[-1] == "And 10 more of these."
 
 
+@pytest.mark.parametrize(("text", "said"), [
+    ("- title: Fix: the parser\n", ["line 1", "quotation marks"]),
+    ("- title: a\n\tresources: x\n", ["line 2", "tab"]),
+    ("- title: x\n  resources: *.py\n", ["line 2", "quotation marks"]),
+    ("- title: @home\n", ["line 1", "quotation marks"]),
+    ("- title: x\n  resources: [a.py, b.py\n", ["`]`"]),
+    ("- title: x\n resources: a.py\n", ["line 2", "same column"]),
+    ("- title: x\n  priority: high\n", ["task 1 (line 1)", "`priority` has to be a whole number", "'high'"]),
+    ("- title: x\n  resources:\n", ["`resources` has to be", "nothing"]),
+    ("- title: x\n  resources: [shared: a.py]\n", ["quotation marks", '"shared:a.py"']),
+    ("- title: x\n  resources: [7]\n", ["`resources`", "7"]),
+    ("- title: 2026\n", ["`title` has to be text", "2026", "quotation marks"]),
+    ("- prompt: x\n", ["no `title`"]),
+    ("- 17\n", ["title", "17"]), ("title: [a\n", ["`]`"]),
+    ("", ["coord task template"]),
+    ("title: a\n", ["`- title: a`", "coord task template"]),
+    ("just words\n", ["list of tasks", "coord task template"]),
+    ("- title: x\n  done: perhaps\n", ["`done` has to be true or false", "'perhaps'"]),
+])
+def test_what_is_wrong_is_told_in_words_of_the_file(text: str, said: list[str]) -> None:
+    told = refused(text, "yaml")
+    assert all(one in told for one in said), told
+    assert not any(word in told for word in ("`int`", "`str`", "`array`", "`object`", "$.", "<block")), told
+
+
+def test_a_list_in_a_file_of_json_lines_is_told() -> None:
+    told = refused('[{"title": "x"}]', "jsonl")
+    assert "line 1" in told and "one object a line" in told, told
+
+
+@pytest.mark.parametrize("name", ["resources", "after"])
+def test_several_names_in_one_text_are_no_name(name: str) -> None:
+    """`resources: a.py, b.py` would lease one file of that odd name, and neither of the two."""
+    told = refused(f"- title: x\n  {name}: a.py, b.py\n", "yaml")
+    assert f"{name}: [a.py, b.py]" in told, told
+    assert f"`{name}: [a.py, b.py]`" in refused(json.dumps({"title": "x", name: "a.py,b.py"}), "jsonl")
+    (one,) = read(f'- title: x\n  {name}: ["a, b.py"]\n', "yaml")
+    assert getattr(one, name) == ["a, b.py"]
+
+
+def test_a_space_after_shared_is_no_part_of_the_name(world: World) -> None:
+    got = world.ask(rq.TaskImport(text='- title: x\n  resources: ["shared: docs/a.md"]\n', format="yaml"))
+    assert got.items[0].resources == ["shared:docs/a.md"]
+
+
 def test_nothing_is_there_twice_and_an_unknown_name_is_told() -> None:
     assert "`title` is there twice" in refused("- title: a\n  title: b\n", "yaml")
     assert "`title` is there twice" in refused('{"title": "a", "title": "b"}', "jsonl")

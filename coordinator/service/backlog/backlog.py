@@ -190,7 +190,7 @@ def checked(
         raise Refusal(Code.LIMIT, f"{title[:60]!r} names {len(draft.resources)} resources.")
     tx.looked.require(places(draft, cwd))
     wanted = once_wanted(
-        (tx.looked.place(text.removeprefix("shared:"), cwd),
+        (tx.looked.place(_named(text), cwd),
          "shared" if text.startswith("shared:") else "exclusive") for text in draft.resources
     )
     return title, attempts, [
@@ -200,4 +200,10 @@ def checked(
 
 def places(draft: Draft, cwd: str | None) -> list[Place]:
     """Where its resources lie."""
-    return [Place(text.removeprefix("shared:"), cwd) for text in draft.resources]
+    return [Place(_named(text), cwd) for text in draft.resources]
+
+
+def _named(text: str) -> str:
+    """The resource's own name; a space after `shared:` is no part of it."""
+    name = text.removeprefix("shared:")
+    return name if name == text else name.lstrip(" ")

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from coordinator.service.backlog import task_mistakes
 from coordinator.words.refusals import Code, Refusal
 
 TITLE_CHARS_MAX = 500
@@ -75,6 +76,8 @@ def item(entry: Any, where: str, warn: Warn) -> Item:
     if isinstance(entry, dict):
         entry = _named(entry, where, warn)
         for name in ("resources", "after"):
+            if isinstance(entry.get(name), str) and "," in entry[name]:
+                raise refused(where, task_mistakes.several(name, entry[name]))
             if isinstance(entry.get(name), str | int) and entry[name] is not True:
                 entry[name] = [entry[name]]
         if type(entry.get("id")) is int:
@@ -84,7 +87,7 @@ def item(entry: Any, where: str, warn: Warn) -> Item:
     try:
         made = msgspec.convert(entry, Item)
     except msgspec.ValidationError as bad:
-        raise refused(where, f"{bad}.") from None
+        raise refused(where, task_mistakes.of_field(str(bad), entry)) from None
     made.done = made.done or made.state == "done"
     return made
 
@@ -135,7 +138,7 @@ def schema() -> dict[str, Any]:
     names = {"type": "array", "items": {"type": "string"}}
     ids = {"type": ["string", "integer"]}
     for name, several in (("resources", names), ("after", {"type": "array", "items": ids})):
-        one = {"type": "string"} if name == "resources" else ids
+        one = {**({"type": "string"} if name == "resources" else ids), "pattern": "^[^,]*$"}
         fields[name] = {"description": fields[name]["description"], "anyOf": [one, several]}
     fields["id"] = {"description": fields["id"]["description"],
                     "type": ["string", "integer", "null"]}

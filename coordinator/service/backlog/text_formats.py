@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from coordinator.service.backlog import markdown_tasks, task_fields
+from coordinator.service.backlog import markdown_tasks, task_fields, task_mistakes
 from coordinator.service.backlog.task_fields import Item, Warn
+from coordinator.service.backlog.task_mistakes import TEMPLATE
 from coordinator.words.refusals import Code, Refusal
 
 # YAML is imported where it is read and written: most coordinators never see any.
@@ -45,7 +46,8 @@ def read(text: str, form: Format) -> Read:
     how = {"yaml": _yaml, "jsonl": _jsonl, "markdown": markdown_tasks.read}[form]
     items = how(text, warnings.append)
     if not items:
-        raise Refusal(Code.INVALID, f"No task was found in the {form} text. Nothing was added.")
+        raise Refusal(Code.INVALID, f"No task was found in the {form} text. Nothing was added.",
+                      next=f"{TEMPLATE} (`--format {form}`).")
     if len(warnings) > WARNINGS_MAX:
         more = len(warnings) - WARNINGS_MAX
         warnings[WARNINGS_MAX:] = [f"And {more} more of these."]
@@ -120,8 +122,10 @@ def _yaml(text: str, warn: Warn) -> list[Item]:
         mark = bad.problem_mark or bad.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
         raise Refusal(
-            Code.INVALID, f"The YAML is malformed at {where}: {bad.problem}. Nothing was added.",
+            Code.INVALID, f"The YAML is malformed at {where}: "
+            f"{task_mistakes.yaml_problem(bad.problem)}. Nothing was added.",
             line=mark.line + 1 if mark else None, column=mark.column + 1 if mark else None,
+            next=task_mistakes.yaml_hint(bad.problem),
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as bad:
         raise Refusal(Code.INVALID, f"The YAML cannot be read: {bad}. Nothing was added.") from None
@@ -133,6 +137,7 @@ def _yaml(text: str, warn: Warn) -> list[Item]:
         raise Refusal(
             Code.INVALID, "The YAML must be a list of tasks, or `tasks:` with one. "
             "Nothing was added.",
+            next=f"Begin each task with a dash (`- title: a`); {TEMPLATE}.",
         )
     lines = [entry.start_mark.line + 1 for entry in node.value]
     return [task_fields.item(entry, f"task {i} (line {lines[i - 1]})", warn)
@@ -153,6 +158,10 @@ def _jsonl(text: str, warn: Warn) -> list[Item]:
                 Code.INVALID, f"Line {number}, column {column} is not JSON: "
                 f"{getattr(bad, 'msg', bad)}. Nothing was added.", line=number, column=column,
             ) from None
+        if isinstance(entry, list):
+            raise Refusal(Code.INVALID, f"line {number} is a list. Nothing was added.",
+                          next="Write one object a line, without [ ] around them; as YAML "
+                          "(`--format yaml`) a list is read.")
         items.append(task_fields.item(entry, f"line {number}", warn))
     return items
 

@@ -151,7 +151,8 @@ class _Gathered:
     def _task_changed(self, data: dict[str, Any], at: str) -> None:
         verb = data["verb"]
         self.tasks[verb] += 1
-        whose = {"claim": "claimed", "done": "done", "fail": "failed", "exhaust": "failed"}
+        whose = {"claim": "claimed", "done": "done", "fail": "failed", "exhaust": "failed",
+                 "flag": "in_review"}
         agent = data.get("claimed_by") if verb == "claim" else data.get("agent")
         if verb in whose and agent:
             self.agents[agent][whose[verb]] += 1
@@ -210,8 +211,8 @@ def _files(gathered: _Gathered) -> list[rq.HotFile]:
 def _agents(gathered: _Gathered) -> list[rq.AgentsPart]:
     return [rq.AgentsPart(
         agent=name, claimed=one["claimed"], done=one["done"], failed=one["failed"],
-        grants=one["grants"], refused=one["refused"], held_s=_s(one["held"]),
-        waited_s=_s(one["waited"]), stood_s=_s(one["stood"]),
+        in_review=one["in_review"], grants=one["grants"], refused=one["refused"],
+        held_s=_s(one["held"]), waited_s=_s(one["waited"]), stood_s=_s(one["stood"]),
     ) for name, one in sorted(gathered.agents.items())]
 
 

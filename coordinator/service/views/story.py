@@ -40,7 +40,7 @@ SENTENCES: dict[str, str] = {
     "unlock_answered": "{request} of {agent} on {resource} was {status} by {by}",
     "task_added": "{task} was added: {title}",
     "task_edited": "a person has changed {fields} of {task}: {title}",
-    "task_changed": "{task} is {state}",
+    "task_changed": "{task} is {told_state}",
     "task_avoids": "{task} is left to agents of other profiles than {profile} until {until}",
     "task_resources_learned": "{task} was found to need more",
     "candidate_judged": "{agent} tried {regions} for {task} ({n}): {outcome}",
@@ -94,6 +94,10 @@ QUOTED_MAX = 500
 PAGE_MAX, STORY_MAX = 5000, 2000
 
 
+#: A state of tasks whose name does not go after "is" -> how it is told.
+IN_STATE = {"review": "in review"}
+
+
 class _Lenient(dict[str, Any]):
     def __missing__(self, key: str) -> str:
         return "?"
@@ -111,6 +115,8 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
         else:
             instant = key == "expires_at" and isinstance(value, str)
             facts[key] = "" if value is None else f"{value[11:16]}Z" if instant else value
+    if row.kind == "task_changed":
+        facts["told_state"] = IN_STATE.get(data["state"], data["state"])
     text = SENTENCES.get(row.kind, row.kind).format_map(facts).strip()
     if row.kind == "task_changed":
         text += f" by {data['agent']}" if data.get("agent") else ""
@@ -223,7 +229,7 @@ def _sentences(view: View) -> Iterator[str]:
     for raw in view.rows("tasks_list", 0, None, STORY_MAX, None):
         task = TaskRow(*raw)
         by = f" by {task.claimed_by}" if task.claimed_by else ""
-        yield f"{task.task_id} is {task.state}{by}: {quoted(task.title)}"
+        yield f"{task.task_id} is {IN_STATE.get(task.state, task.state)}{by}: {quoted(task.title)}"
         for n, agent, _, outcome, remedy, _ in view.rows("candidates_of", task.task_id):
             follows = _follows(str(remedy))
             yield f"{task.task_id}, attempt {n} by {agent}: {outcome}{follows}"

@@ -33,7 +33,8 @@ class AgentsPart(Reply):
     agent: str
     claimed: int  # tasks that it began
     done: int  # tasks that it finished
-    failed: int  # attempts at tasks that failed
+    failed: int  # attempts at tasks that failed, and left nothing half done
+    in_review: int  # attempts that left something half done, which was kept as a review
     grants: int  # leases that it got
     refused: int  # how often it was refused what another held
     held_s: float  # seconds of its leases, all together

@@ -151,6 +151,7 @@ def test_coord_alone_opens_it_on_a_terminal_and_helps_anywhere_else(busy: Repo) 
         assert terminal.process.wait(20) == 0
     assert "Usage" in busy.coord().stdout
     code, shown = at_a_terminal(busy.root, env={"TERM": "dumb"})
+    assert "cannot draw a screen; `coord status`" in shown, shown
     assert code == 0 and "Usage" in shown
 
 

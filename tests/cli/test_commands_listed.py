@@ -1,0 +1,36 @@
+"""`coord --help`: every command once, under what a person wants to do, and no sentence cut off."""
+
+from __future__ import annotations
+
+import re
+
+from coordinator.cli import command_groups, main
+from coordinator.cli.command_table import program
+from tests.conftest import Repo
+
+
+def test_every_command_is_in_one_group_and_whole(repo: Repo) -> None:
+    shown = repo.coord("--help").stdout
+    listed = [name for names in command_groups.GROUPS.values() for name in names]
+    there = [name for name, command in program().commands.items() if not command.hidden]
+    assert sorted(listed) == sorted(there) == sorted(re.findall(r"^  ([a-z][a-z-]+)  ", shown, re.M)) and "Others" not in shown
+    assert "..." not in shown.split("Begin:")[1], "a sentence is cut off"
+    assert shown.index("  init ") < shown.index("  launch ") < shown.index("  compact ")
+    assert "..." not in repo.coord("task", "--help").stdout.split("Commands:")[1]
+
+
+def test_what_other_programs_call_it_is_answered_with_ours(repo: Repo) -> None:
+    for typed, ours in ((("task", "rm", "T-1"), "'cancel'"), (("task", "new"), "'add'"), (("stop",), "'down'")):
+        done = repo.coord(*typed)
+        assert done.returncode == 2 and f"Did you mean {ours}?" in done.stderr, done
+        assert done.stderr.startswith("coord: No such command ")
+    assert main.main(["no-such-thing"]) == 2
+
+
+def test_help_is_of_the_command_that_is_named(repo: Repo) -> None:
+    assert repo.coord("help").stdout == repo.coord("--help").stdout
+    assert repo.coord("help", "launch").stdout == repo.coord("launch", "--help").stdout != ""
+    assert repo.coord("help", "task", "add").stdout == repo.coord("task", "add", "--help").stdout
+    assert "130  INTERRUPTED" in repo.coord("help", "exit-codes").stdout
+    wrong = repo.coord("help", "nonsense")
+    assert wrong.returncode == 2 and "No such command 'nonsense'" in wrong.stderr, wrong
