@@ -224,4 +224,4 @@ def test_a_wrong_name_in_the_settings_is_answered_with_those_there_are(repo: Rep
     assert "its sections are leases, sweep, " in repo.coord("doctor").stdout
     (repo.root / settings.FILE).write_text("[notify]\nevery_s = 'soon'\n")
     bad = repo.coord("locks").stderr
-    assert "$.notify.every_s" in bad and f"Correct {repo.root / settings.FILE}." in bad
+    assert "`notify.every_s`" in bad and f"Correct {repo.root / settings.FILE}." in bad
