@@ -86,7 +86,8 @@ def locked(
     else:
         step = offered["command"] if offered else f"Try again in {retry_after:g} s."
     shown = _section(tx, agent, quotes)
-    message = _message(agent, conflicts_, shown, offered, acquisition, circle)
+    message = _message(agent, conflicts_, shown, offered, acquisition, circle,
+                       backlog=tx.last_number("task") > 0)
     circles.tell(svc, tx, circle, agent, acquisition)
     tx.record(
         ev.AcquisitionRefused(
@@ -167,7 +168,8 @@ def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
 
 def _message(
     agent: str, conflicts_: list[dict[str, Any]], shown: Shown | None,
-    offered: dict[str, Any] | None, acquisition: str | None, circle: Circle | None,
+    offered: dict[str, Any] | None, acquisition: str | None, circle: Circle | None, *,
+    backlog: bool,
 ) -> str:
     parts = []
     behind = ""
@@ -215,7 +217,7 @@ def _message(
     if offered:
         parts.append(f"Meanwhile take {quoted(offered['title'])}: "
                      f"`{offered['command']}`.")
-    else:
+    elif backlog:  # (Where there never was a task nobody looks for one.)
         parts.append("No other task can be started now.")
     if acquisition:
         parts.append(f"You stand in line{behind} and will be told.")
