@@ -33,11 +33,14 @@ _OWN = ("--version", "-V", "init", "up", "down",
 def main() -> int:
     """The exit code. Does not return where the program itself takes over."""
     words = sys.argv[1:]
+    if words[:1] == ["help"] and "-" not in "".join(words):
+        words = [*words[1:], "--help"]  # (`help exit-codes` and options are the program's)
     if words and words[-1] in ("--help", "-h") and (width() or 80) >= 80:
         text = helped(" ".join(words[:-1]))
         if text:
             say(1, text.encode())
             return 0
+        words = sys.argv[1:]
     if not words or words[0] in _OWN or "--help" in words or "-h" in words:
         return itself()
     key = b""
