@@ -19,7 +19,7 @@ import typer
 
 from coordinator.cli.app import AsJson, app, complain, print_json, say, width
 from coordinator.cli.regions import placed, text_of
-from coordinator.commands.lists import columns
+from coordinator.commands.lists import columns, wrapped
 from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.words import file_names
@@ -130,10 +130,10 @@ def _committed(path: str, typed: str, commit: str) -> bytes | None:
 def _tell(found: Outcome, past: str) -> None:
     name = file_names.shown(found.path)
     if not found.changed:
-        say(f"{name} against {past}: nothing that others use takes less than before.")
+        _said(f"{name} against {past}: nothing that others use takes less than before.")
     else:
-        say(f"{name} against {past}: {_count(len(found.changed), 'name')} no longer what "
-            f"{'it was' if len(found.changed) == 1 else 'they were'}")
+        _said(f"{name} against {past}: {_count(len(found.changed), 'name')} no longer what "
+              f"{'it was' if len(found.changed) == 1 else 'they were'}")
         for line in columns(
             ("name", "why"),
             [(what.partition("::")[2], why) for what, why in found.changed[:SHOWN_MAX]],
@@ -145,15 +145,15 @@ def _tell(found: Outcome, past: str) -> None:
             f"{_count(len({one.path for one in found.breaks}), 'file')} break:")
     for one in found.breaks[:SHOWN_MAX]:
         guess = "" if one.sure else " (taken for it by its name alone)"
-        say(f"  {file_names.shown(one.path)}:{one.line}: {one.why}{guess}")
+        _said(f"{file_names.shown(one.path)}:{one.line}: {one.why}{guess}", 2)
     if len(found.breaks) > SHOWN_MAX:
         say(f"  and {len(found.breaks) - SHOWN_MAX} more (`--json` has all)")
     if found.unseen:
         say("What cannot be seen through:")
     for unclear in found.unseen[:SHOWN_MAX]:
-        say(f"  {file_names.shown(unclear.path)}:{unclear.line}: {unclear.why}")
+        _said(f"{file_names.shown(unclear.path)}:{unclear.line}: {unclear.why}", 2)
     if found.note:
-        say(f"Note: {found.note}.")
+        _said(f"Note: {found.note}.")
     say(found.outcome)
     if found.required:
         asked = " ".join(shlex.quote(one) for one in found.required[:20])
@@ -162,3 +162,9 @@ def _tell(found: Outcome, past: str) -> None:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _said(text: str, indent: int = 0) -> None:
+    """A sentence, folded where a terminal ends."""
+    for line in wrapped(text, width(), indent):
+        say(line)

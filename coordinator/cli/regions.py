@@ -27,7 +27,7 @@ from coordinator.cli.app import (
     width,
 )
 from coordinator.client.locating import locate_root
-from coordinator.commands.lists import columns
+from coordinator.commands.lists import columns, wrapped
 from coordinator.files.content import BINARY_PROBE_BYTES
 from coordinator.files.roots import checkout
 from coordinator.words import file_names
@@ -63,10 +63,13 @@ def regions(
         })
         return
     count = len(outline.regions)
-    say(f"{file_names.shown(name)}: {outline.language or 'unknown language'}, {outline.size:,} "
-        f"bytes, {count} region{'s' * (count != 1)}")
+    told = [f"{file_names.shown(name)}: {outline.language or 'unknown language'}, "
+            f"{outline.size:,} bytes, {count} region{'s' * (count != 1)}"]
     if outline.note:
-        say(f"One region, the file itself: {outline.note}.")
+        told.append(f"One region, the file itself: {outline.note}.")
+    for sentence in told:
+        for line in wrapped(sentence, width(), 0):
+            say(line)
     rows = [
         (one.name or name, one.kind, _lines(one), one.hash.removeprefix("sha256:")[:8])
         for one in outline.regions

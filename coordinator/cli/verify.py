@@ -12,8 +12,18 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from coordinator.cli.app import AsJson, app, ask, complain, out, person, print_json, say
-from coordinator.commands.lists import ago, in_line, printable
+from coordinator.cli.app import (
+    AsJson,
+    app,
+    ask,
+    complain,
+    out,
+    person,
+    print_json,
+    say,
+    width,
+)
+from coordinator.commands.lists import ago, in_line, printable, wrapped
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import CATALOGUE, Code
@@ -82,16 +92,22 @@ def _show(one: rq.Verification) -> None:
 
 def _list(found: rq.VerificationList) -> None:
     if not found.command:
-        say("Nothing is verified: verify.command is not set, or nobody has trusted it "
-            "(`coord trust`).")
+        _told("Nothing is verified: verify.command is not set, or nobody has trusted it "
+              "(`coord trust`).")
     else:
-        say(f"command  {in_line(found.command)}")
+        _told(f"command  {in_line(found.command)}")
     now = SystemClock().now_ms()
     for one in found.items:
         said = in_line(one.said) if one.said else "goes on"
-        say(f"{one.verification}  {one.state}  {ago(one.begun_at, now)}  {said}")
+        _told(f"{one.verification}  {one.state}  {ago(one.begun_at, now)}  {said}")
     for work in found.left:
         how = (f"is verified with the repair of {work.because}" if work.state == "held" else
                "broke it and is to be done again" if work.state == "broken" else
                "waits for the next verification")
-        say(f"{work.task}  {how}")
+        _told(f"{work.task}  {how}")
+
+
+def _told(text: str) -> None:
+    """A line, folded where a terminal ends."""
+    for line in wrapped(text, width(), 0):
+        say(line)
