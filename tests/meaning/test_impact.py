@@ -41,6 +41,12 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, said.out, said.err
 
 
+@pytest.fixture(autouse=True)
+def in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the tests are run in: what is said is not folded."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 def test_for_people(shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, err = run(capsys, "impact", "shop/a.py")
     assert code == 0
