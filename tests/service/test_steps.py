@@ -124,6 +124,17 @@ def test_dropped_for_good(world: World) -> None:
     assert world.rows()["steps"] == []
 
 
+def test_a_change_that_is_dropped_tells_by_whom(world: World) -> None:
+    change = world.ask(rq.ChangeAdd(agent="ann", key="key:a:1", wanted=msgspec.Raw(b"1"), attempts_max=1)).change
+    world.acquire("own", "key:a:1")
+    world.ask(rq.ChangeNext(agent="own", key="key:a:1"))
+    world.ask(rq.ChangeFail(agent="own", change=change, attempt=1, why="broken"))
+    world.ask(rq.DeadDrop(id=change))
+    last = world.ask(rq.Events(tail=True, limit=20)).items
+    assert any(one.kind.startswith("change") and one.agent == "a person" for one in last), [(one.kind, one.agent) for one in last]
+    assert any(f"{change}, a change of key:a:1, was given up by a person" in one for one in told(world, "ann")) and dead(world) == {}
+
+
 def test_who_waited_in_vain_is_asked_for_again_by_a_person(world: World) -> None:
     world.write("a.py", "x = 1\n")
     world.acquire("ann", "a.py", ttl_s=7200.0)
