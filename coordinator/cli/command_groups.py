@@ -60,5 +60,6 @@ class Listed(TyperGroup):
         except Exception as bad:
             meant, said = MEANT.get(args[0]), getattr(bad, "message", "")
             if meant in self.commands and said.endswith("."):  # and not with a name that is near
+                # Each Typer has a class of its own for this; that it has a message was asked above.
                 bad.message = f"{said[:-1]}. Did you mean {meant!r}?"  # type: ignore[attr-defined]
             raise

@@ -26,7 +26,6 @@ app.add_typer(request_app)
 RequestId = Annotated[str, typer.Argument(help="U-3, or 3.", metavar="REQUEST")]
 Answer = Annotated[str, typer.Option("--answer", "-m", help="What the asker is told.")]
 Force = Annotated[bool, typer.Option("--force", help="As a person, in the holder's place.")]
-STATES = ("pending", "approved", "narrowed", "coexisting", "rejected", "withdrawn", "all")
 
 
 @request_app.command("file")
@@ -46,7 +45,7 @@ def file(
 
 @request_app.command("list")
 def listing(
-    state: Annotated[str, typer.Option(help=", ".join(STATES))] = "pending",
+    state: Annotated[str, typer.Option(help=", ".join(bodies.STATES))] = "pending",
     agent: Annotated[
         str | None, typer.Option("--agent", "-a", help="Only what it asks or is asked.")
     ] = None,

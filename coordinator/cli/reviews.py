@@ -38,7 +38,6 @@ from coordinator.words.refusals import Code, Refusal
 
 #: A hunk of a higher number than this is a slip.
 HUNKS_MAX = 100_000
-STATES = ("open", "kept", "reverted", "reassigned", "all")
 
 review_app = typer.Typer(
     cls=Listed, name="review",
@@ -65,7 +64,7 @@ def queue(context: typer.Context) -> None:
 @review_app.command("list")
 def listing(
     state: Annotated[
-        str, typer.Option(help=", ".join(STATES))
+        str, typer.Option(help=", ".join(bodies.STATES))
     ] = "open",
     agent: Annotated[
         str | None, typer.Option("--agent", "-a", help="Only work that it left.")

@@ -67,7 +67,7 @@ def add(
 
 @task_app.command("list")
 def listing(
-    state: Annotated[str | None, typer.Option(help="Only this state.")] = None,
+    state: Annotated[str | None, typer.Option(help=", ".join(rq.TASK_STATES))] = None,
     agent: Annotated[
         str | None, typer.Option("--agent", "-a", help="Only what it has claimed.")
     ] = None,

@@ -6,7 +6,6 @@ from coordinator.commands import forms
 from coordinator.commands.shell import Asking, Shell, ask, one_of, seconds
 from coordinator.words import requests as rq
 
-STATES = ("pending", "ready", "claimed", "blocked", "review", "failed", "dead", "done", "cancelled")
 #: What follows from an outcome, in words.
 REMEDIES = {
     "none": "written",
@@ -63,7 +62,7 @@ def listing(
     as_json: bool,
 ) -> Asking:
     """The backlog in order of arrival."""
-    which = state and one_of(state, STATES, f"No task is ever {state!r}")
+    which = state and one_of(state, rq.TASK_STATES, f"No task is ever {state!r}")
     found = yield from ask(rq.Tasks(state=which, agent=agent, limit=limit))
     ids = [row.task for row in found.items]
     if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):

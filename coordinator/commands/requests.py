@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago, in_line
-from coordinator.commands.shell import Asking, Shell, ask, one_of
+from coordinator.commands.shell import Asking, Shell, ask, choices, one_of
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-STATES = ("pending", "approved", "narrowed", "coexisting", "rejected", "withdrawn", "all")
+STATES = choices(rq.Requests, "state")
 
 
 def file(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from coordinator.commands import forms, review_page
 from coordinator.commands.lists import ago, path
-from coordinator.commands.shell import Asking, Shell, ask, one_of
+from coordinator.commands.shell import Asking, Shell, ask, choices, one_of
 from coordinator.words import requests as rq
 
-STATES = ("open", "kept", "reverted", "reassigned", "all")
+STATES = choices(rq.Reviews, "state")
 
 
 def listing(

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -168,6 +168,11 @@ def seconds(text: str | None, of: str = "") -> float | None:
             f"{of}{': ' if of else ''}{text!r} is not a duration. Nothing was done.",
             next="Write 45, 45s, 30m or 2h.",
         ) from None
+
+
+def choices(request: type[Any], field: str) -> tuple[str, ...]:
+    """The words that a request takes in this field."""
+    return get_args(get_type_hints(request)[field])
 
 
 def one_of(text: str, known: Iterable[Any], refused: str) -> Any:

@@ -9,11 +9,11 @@ import msgspec
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago, columns
-from coordinator.commands.shell import Asking, Shell, ask, one_of, seconds
+from coordinator.commands.shell import Asking, Shell, ask, choices, one_of, seconds
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-STATES = ("open", "queued", "given", "done", "refused", "dead", "dropped", "all")
+STATES = choices(rq.Changes, "state")
 
 
 def get(shell: Shell, *, key: str, version: int | None, as_json: bool) -> Asking:

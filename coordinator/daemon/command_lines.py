@@ -53,10 +53,13 @@ class CommandLines:
             answer(Answer(_command.NOT_SERVED))
             return
         typed = parsed(fields[FIELDS:])
-        if typed is None or fields[0] != self._same or (typed.name in PAGED and fields[6]):
+        if typed is None or fields[0] != self._same:
             answer(Answer(_command.NOT_SERVED))
             return
         _, cwd, agent, program, columns, colour, terminal, pid, user, key = fields[:FIELDS]
+        if typed.name in PAGED and terminal:
+            answer(Answer(_command.NOT_SERVED))
+            return
         shell = Shell(
             cwd=cwd, now_ms=self._router.now_ms(), agent=agent or None, user=user or _own_name(),
             width=int(columns) if columns.isdigit() else None, program=program or None,

@@ -20,8 +20,6 @@ from coordinator.words.refusals import Code, Refusal
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: Upper bounds of what a commit takes (seconds).
 BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-TASK_STATES = ("pending", "ready", "claimed", "done", "failed", "dead", "blocked", "cancelled",
-               "review")
 AGENT_STATES = ("active", "stale")
 Labels = Mapping[str, str]
 Values = Sequence[tuple[Labels, float]]
@@ -65,7 +63,7 @@ class Counts:
              [({"mode": mode}, counted.get(f"leases:{mode}", 0))
               for mode in ("exclusive", "shared")]),
             ("waiters", "gauge", "Acquisitions that stand in line.", one("waiters")),
-            ("tasks", "gauge", "Tasks, by state.", of("tasks", TASK_STATES)),
+            ("tasks", "gauge", "Tasks, by state.", of("tasks", rq.TASK_STATES)),
             ("reviews_open", "gauge", "Reviews that wait for a verdict.", one("reviews")),
             ("unlock_requests_pending", "gauge", "Unlock requests that wait for an answer.",
              one("requests")),

@@ -196,7 +196,7 @@ class Tx(View):
             self._present = None
             if isinstance(event, _ABOUT_AGENTS):
                 self._cache.forget(str(agent))
-        elif kind == "lease_granted" and event.lease_kind == "key":  # type: ignore[attr-defined]
+        elif type(event) is ev.LeaseGranted and event.lease_kind == "key":
             self._present = None  # it may be git's turn
         known, text = self._cache, self._text
         known.seq = seq = (known.seq or self.last_seq) + 1

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from coordinator.commands import dashboard
 from coordinator.commands.listing import COMMANDS
 from coordinator.commands.lists import columns
 from coordinator.commands.parsing import TABLE, parsed
@@ -71,7 +72,7 @@ def carried_out(world: World, line: str, width: int | None, agent: str | None = 
 def _still(reply: Any) -> Any:
     """Without what is of this machine and this run."""
     if isinstance(reply, rq.StatusReply):
-        reply.root, reply.health = "/home/kim/work/spring boot", {
+        reply.root, reply.health = "/srv/spring boot", {
             "version": "1.0", "pid": 4711, "started_at": reply.at, "resident_bytes": 48_000_000, "watcher": {"mode": "inotify"}}
     return reply
 
@@ -216,4 +217,9 @@ def test_the_screens_of_commands_that_read_files_are_kept_too(repo: Repo) -> Non
             assert done.returncode == 0, done
             shown.append(f"$ coord {line}    ({f'{width} columns' if width else 'a pipe'})\n{done.stdout}\n")
             assert width is None or line == "trust" or all(cell_len(row) <= width for row in done.stdout.splitlines()), done.stdout
-    assert_golden("screens/of-the-program.txt", "\n".join(shown).replace(str(repo.root), "/home/kim/work"))
+    assert_golden("screens/of-the-program.txt", "\n".join(shown).replace(str(repo.root), "/srv/work"))
+
+
+def test_every_place_knows_the_same_states_of_a_task(world: World) -> None:
+    kept = re.search(r"CREATE TABLE tasks \(.*?CHECK \(state IN \((.*?)\)\)", (Path(__file__).parents[2] / "schema.sql").read_text("utf-8"), re.DOTALL)
+    assert kept is not None and set(re.findall(r"'(\w+)'", kept[1])) == set(rq.TASK_STATES) == set(dashboard.ORDER)

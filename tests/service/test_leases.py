@@ -438,3 +438,20 @@ def test_what_is_asked_about_narrows_who_waits_too_and_the_limit_counts_what_ove
     some = world.ask(rq.Locks(resource="other-*", limit=20))
     rest = world.ask(rq.Locks(resource="other-*", limit=20, after=int(some.next)))
     assert (len(some.items), len(rest.items), rest.next) == (20, 10, None)
+
+
+def test_leases_are_listed_by_pages_whatever_they_are_about(world: World) -> None:
+    for n in range(7):
+        world.acquire(f"a{n % 2}", f"d/f{n}.py")
+    world.acquire("ann", "key:x")
+    for about, agent, wanted in ((None, None, 8), ("./", None, 7), ("d/", None, 7), ("d/", "a0", 4), ("d/f3.py", None, 1), ("e/", None, 0), ("key:x", None, 1)):
+        found: list[str] = []
+        after, pages = 0, 0
+        while True:
+            page = world.ask(rq.Locks(resource=about, agent=agent, limit=3, after=after))
+            found += [one.resource for one in page.items]
+            pages += 1
+            if page.next is None:
+                break
+            after = int(page.next)
+        assert len(found) == len(set(found)) == wanted and pages <= 3, (about, agent, found)

@@ -44,7 +44,7 @@ from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located
+from coordinator.words.resource_names import WHOLE, Located
 
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
@@ -339,22 +339,25 @@ def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
     """See `requests.Locks`."""
     limit = min(req.limit, 10_000)
     about = None
-    if req.resource is None:
+    if req.resource is not None:
+        about = view.looked.place(req.resource, req.cwd).resource
+    if about is None or about.name == WHOLE:  # by pages: there may be very many
         rows = [LeaseRow(*raw) for raw in view.rows(
             "leases_live", view.now, req.after, req.agent, limit)]
-        more = len(rows) == limit
+        following = rows[-1].fencing_token if len(rows) == limit else None
+        rows = [one for one in rows if about is None or one.kind != "key"]
     else:
-        about = view.looked.place(req.resource, req.cwd).resource
+        found = (LeaseRow(*raw) for raw in near(view, "rivals", about))
         rows = sorted((
-            one for one in (LeaseRow(*raw) for raw in near(view, "rivals", about))
+            one for one in found
             if one.expires_at > view.now and one.fencing_token > req.after
             and req.agent in (None, one.locked_by)
             and overlaps(about, rule.as_resource(one.file_path, one.kind, one.scope))
         ), key=lambda one: one.fencing_token)
-        more = len(rows) > limit
+        following = rows[limit - 1].fencing_token if len(rows) > limit else None
         rows = rows[:limit]
     return rq.LockList(
         items=[lease_reply(row) for row in rows],
         waiters=waiting_line.listing(svc, view, about=about, agent=req.agent),
-        next=str(rows[-1].fencing_token) if rows and more else None,
+        next=str(following) if following is not None else None,
     )

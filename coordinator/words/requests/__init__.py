@@ -37,6 +37,7 @@ from coordinator.words.requests.archive import (
     Indexed,
 )
 from coordinator.words.requests.backlog import (
+    TASK_STATES,
     Candidate,
     CandidateRegion,
     Claimed,
@@ -222,6 +223,7 @@ from coordinator.words.requests.verification import (
 )
 
 __all__ = [
+    "TASK_STATES",
     "Acquire",
     "Acquired",
     "AgentList",

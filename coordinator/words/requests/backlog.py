@@ -10,6 +10,10 @@ from coordinator.words.requests.base import Count, Number, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Document, Name, Page, Words
 
+#: What a task can be (context_archive/task-states.md).
+TASK_STATES = ("pending", "ready", "claimed", "review", "failed", "dead", "blocked", "done",
+               "cancelled")
+
 
 class CandidateRegion(Reply):
     resource: str
