@@ -8,29 +8,26 @@ asked for twice.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 from rich.text import Text
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Static
 
 from coordinator.cli import review_pages
 from coordinator.cli.app import client, person
 from coordinator.cli.screens.pages import KEYS_OF_DASHBOARD, LogPage, Page
+from coordinator.cli.screens.session_app import SessionApp
 from coordinator.client.client import Client
 from coordinator.commands.lists import ago, in_line, left, middle, path
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
-from coordinator.words.refusals import Refusal
 
-R = TypeVar("R")
 #: It is read again so often (seconds).
 EVERY_S = 1.0
 EVENTS, TASKS = 100, 500
-UNDO_MAX = 100
 
 
 class Row(NamedTuple):
@@ -60,10 +57,9 @@ LISTS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Dashboard(App[str | None]):
+class Dashboard(SessionApp[str | None]):
     """All that goes on. Ends with the name of the screen that is to be opened next, or None."""
 
-    ENABLE_COMMAND_PALETTE = False
     CSS = """
     #head, #tabs { height: 1; padding: 0 1; }
     #said { height: 1; background: $panel; padding: 0 1; }
@@ -89,14 +85,12 @@ class Dashboard(App[str | None]):
     ]
 
     def __init__(self, session: Client) -> None:
-        super().__init__()
-        self.session = session
+        super().__init__(session)
         self.status: rq.StatusReply | None = None
         self.tasks: list[rq.Task] = []
         self.chosen = "agents"
         self.rows: list[Row] = []
         self.pending: Pending | None = None
-        self.decided: list[str] = []
 
     def compose(self) -> ComposeResult:
         """How it is, the lists' names, one list, what was said last, the keys."""
@@ -122,12 +116,12 @@ class Dashboard(App[str | None]):
             await self._look()
 
     async def _look(self) -> None:
-        found = await self._ask(rq.Status(events=EVENTS))
+        found = await self.ask(rq.Status(events=EVENTS))
         if found is None:
             return
         self.session._wire.autostart = False  # whoever stops it means it
         if self.chosen == "backlog":
-            listed = await self._ask(rq.Tasks(limit=TASKS))
+            listed = await self.ask(rq.Tasks(limit=TASKS))
             self.tasks = listed.items if listed is not None else self.tasks
         self.status = found
         self._draw()
@@ -194,17 +188,13 @@ class Dashboard(App[str | None]):
         at = table.cursor_row
         return self.rows[at] if table.row_count and 0 <= at < len(self.rows) else None
 
-    def _say(self, text: str) -> None:
-        for one in self.query("#said").results(Static):  # none while it is being closed
-            one.update(Text(text, no_wrap=True, overflow="ellipsis"))
-
     # ------------------------------------------------------------ choosing
 
     async def action_list(self, name: str) -> None:
         """Another list."""
         self.chosen, self.rows, self.pending = name, [], None
         self.query_one(DataTable).clear(columns=True)
-        self._say("")
+        self.say("")
         await self._look()
 
     async def action_step(self, by: int) -> None:
@@ -220,7 +210,7 @@ class Dashboard(App[str | None]):
         if row is None:
             return
         if isinstance(row.about, rq.Review):
-            whole = await self._ask(rq.ReviewShow(review=row.about.review))
+            whole = await self.ask(rq.ReviewShow(review=row.about.review))
             if whole is not None:
                 lines = review_pages.page(whole, beside=None)
                 await self.push_screen(Page(whole.review, Text("\n").join(lines)))
@@ -229,7 +219,7 @@ class Dashboard(App[str | None]):
         if subject is None:
             await self.push_screen(Page("event", Text("\n".join(row.cells))))
             return
-        told = await self._ask(rq.Explain(subject=subject))
+        told = await self.ask(rq.Explain(subject=subject))
         if told is not None:
             text = Text("\n".join(in_line(line) for line in told.sentences))
             await self.push_screen(Page(subject, text))
@@ -239,7 +229,7 @@ class Dashboard(App[str | None]):
         row = self._row()
         task = _task(row.about) if row is not None else None
         if task is None:
-            self._say("No task belongs to that, and so no log.")
+            self.say("No task belongs to that, and so no log.")
             return
         await self.push_screen(LogPage(task, self.session.root))
 
@@ -257,72 +247,57 @@ class Dashboard(App[str | None]):
         """Take a lease from its holder, as a person; asked for twice."""
         row = self._row()
         if row is None or not isinstance(row.about, rq.Lease):
-            self._say("Choose a lease (2) to release it.")
+            self.say("Choose a lease (2) to release it.")
             return
         lease = row.about
         self.pending = Pending("released", rq.Release(
             agent=person(), resources=[lease.resource], force=True))
-        self._say(f"Take {path(lease.resource)} from {lease.locked_by}? Its changes so far are kept"
+        self.say(f"Take {path(lease.resource)} from {lease.locked_by}? Its changes so far are kept"
                   " for a review. y: yes")
 
     def action_answer(self, verdict: rq.UnlockVerdict) -> None:
         """Answer a request in its holder's place; asked for twice."""
         row = self._row()
         if row is None or not isinstance(row.about, rq.Unlock):
-            self._say("Choose a request (5) to answer it.")
+            self.say("Choose a request (5) to answer it.")
             return
         one = row.about
         self.pending = Pending(verdict, rq.RequestAnswer(
             agent=person(), request=one.request, verdict=verdict, force=True))
-        self._say(f"{verdict.capitalize()} {one.request} in the place of {one.holder}? y: yes")
+        self.say(f"{verdict.capitalize()} {one.request} in the place of {one.holder}? y: yes")
 
     async def action_confirm(self) -> None:
         """Do what was asked about."""
         pending, self.pending = self.pending, None
         if pending is None:
             return
-        done = await self._ask(pending.request)
+        done = await self.ask(pending.request)
         if done is not None:
             await self._look()
-            self._say(f"{pending.said}. {in_line(getattr(done, 'message', ''))}".strip())
+            self.say(f"{pending.said}. {in_line(getattr(done, 'message', ''))}".strip())
 
     async def action_decide(self, verdict: rq.Verdict) -> None:
         """A verdict on the chosen review."""
         row = self._row()
         if row is None or not isinstance(row.about, rq.Review):
-            self._say("Choose a review (4) to decide on it; v opens them all.")
+            self.say("Choose a review (4) to decide on it; v opens them all.")
             return
-        done = await self._ask(rq.ReviewDecide(review=row.about.review, verdict=verdict,
+        done = await self.ask(rq.ReviewDecide(review=row.about.review, verdict=verdict,
                                                by=person()))
         if done is not None:
-            self.decided = [*self.decided, done.review][-UNDO_MAX:]
+            self.note(done)
             await self._look()
-            self._say(f"{done.review} {done.state}  (u takes it back)")
+            self.say(f"{done.review} {done.state}  (u takes it back)")
 
-    async def action_undo(self) -> None:
-        """Take the last verdict of this screen back."""
-        if not self.decided:
-            self._say("No verdict was given here that could be taken back.")
-            return
-        done = await self._ask(rq.ReviewUndo(review=self.decided[-1], by=person()))
-        if done is not None:
-            self.decided.pop()
-            await self._look()
-            self._say(f"{done.review} is open again")
+    async def changed(self, review: rq.Review) -> None:
+        """Look again."""
+        await self._look()
 
     def on_key(self, event: Any) -> None:
         """Any other key is a no."""
         if self.pending is not None and event.key not in ("y", "x", "a", "d"):
             self.pending = None
-            self._say("Nothing was done.")
-
-    async def _ask(self, request: rq.Request[R]) -> R | None:
-        """The answer; None: it was refused, and that is said."""
-        try:
-            return await asyncio.to_thread(self.session.call, request)
-        except Refusal as refusal:
-            self._say(f"{in_line(refusal.message)} {in_line(refusal.next)}")
-            return None
+            self.say("Nothing was done.")
 
 
 # ------------------------------------------------------------ the rows of each list

@@ -10,10 +10,10 @@ import asyncio
 import base64
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from rich.text import Text
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
@@ -22,22 +22,20 @@ from coordinator.cli.app import client, person
 from coordinator.cli.screens import tools
 from coordinator.cli.screens.hunk_pane import HunkPane
 from coordinator.cli.screens.pages import KEYS_OF_QUEUE, Page, story
+from coordinator.cli.screens.session_app import SessionApp
 from coordinator.client.client import Client
 from coordinator.commands.lists import ago, in_line, path
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Refusal
 
-R = TypeVar("R")
 #: The list is read again so often (seconds).
 EVERY_S = 3.0
-UNDO_MAX = 100
 
 
-class ReviewQueue(App[None]):
+class ReviewQueue(SessionApp[None]):
     """Work through what waits for a verdict."""
 
-    ENABLE_COMMAND_PALETTE = False
     CSS = """
     Screen { layout: vertical; }
     #reviews {
@@ -70,14 +68,11 @@ class ReviewQueue(App[None]):
     ]
 
     def __init__(self, session: Client) -> None:
-        super().__init__()
-        self.session = session
+        super().__init__(session)
         self.rows: list[rq.Review] = []
         self.shown: rq.Review | None = None
         self.file = 0
         self.by_file = False  # a file is chosen, or a hunk; else the whole review
-        self.decided: list[str] = []
-        self._one_at_a_time = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
         """The list, the difference, what was said last, the keys."""
@@ -95,7 +90,7 @@ class ReviewQueue(App[None]):
     # ------------------------------------------------------------ what is shown
 
     async def _refresh(self, wanted: str | None = None, *, hunk: int | None = None) -> None:
-        found = await self._ask(rq.Reviews())
+        found = await self.ask(rq.Reviews())
         if found is None:
             return
         self.rows = found.items
@@ -128,9 +123,9 @@ class ReviewQueue(App[None]):
         if name is None:
             self.shown, self.by_file = None, False
             await pane.show(None, "Nothing waits for a verdict.")
-            self._say("u takes the last verdict back, q ends" if self.decided else "q ends")
+            self.say("u takes the last verdict back, q ends" if self.decided else "q ends")
             return
-        row = await self._ask(rq.ReviewShow(review=name))
+        row = await self.ask(rq.ReviewShow(review=name))
         if row is None:
             return
         before = self.shown
@@ -155,10 +150,6 @@ class ReviewQueue(App[None]):
             pane.mark_file(self.by_file and pane.chosen is None)
         self._say_choice()
 
-    def _say(self, text: str) -> None:
-        for one in self.query("#said").results(Static):  # none while it is being closed
-            one.update(Text(text, no_wrap=True, overflow="ellipsis"))
-
     def _say_choice(self) -> None:
         row = self.shown
         if row is None:
@@ -172,7 +163,7 @@ class ReviewQueue(App[None]):
         said = f"verdict on {what}"
         if row.under_way:
             said = f"its {row.under_way} is being carried out"
-        self._say(said)
+        self.say(said)
 
     # ------------------------------------------------------------ choosing
 
@@ -243,21 +234,21 @@ class ReviewQueue(App[None]):
             return
         files = [row.files[self.file].path] if self.by_file and row.files else []
         hunks = [pane.chosen] if files and pane.chosen is not None else []
-        self._say(f"{verdict} …")
+        self.say(f"{verdict} …")
         if hunks and not await self._is_as_shown(row):
             return
-        done = await self._ask(rq.ReviewDecide(review=row.review, verdict=verdict, by=person(),
+        done = await self.ask(rq.ReviewDecide(review=row.review, verdict=verdict, by=person(),
                                                files=files, hunks=hunks))
         if done is None:
             return
-        self.decided = [*self.decided, done.review][-UNDO_MAX:]
+        self.note(done)
         await self._refresh(hunk=hunks[0] if hunks else None)
         said = f"{done.review} {done.state}: {', '.join(path(f.path) for f in done.files)}"
-        self._say(" ".join([said, *map(in_line, done.warnings)]) + "  (u takes it back)")
+        self.say(" ".join([said, *map(in_line, done.warnings)]) + "  (u takes it back)")
 
     async def _is_as_shown(self, row: rq.Review) -> bool:
         """Whether the numbers of the hunks in sight are still theirs; if not, that is said."""
-        now = await self._ask(rq.ReviewShow(review=row.review))
+        now = await self.ask(rq.ReviewShow(review=row.review))
         if now is None:
             return False
         sides = [[(file.path, file.baseline_hash, file.flagged_hash) for file in one.files]
@@ -265,20 +256,13 @@ class ReviewQueue(App[None]):
         if sides[0] == sides[1]:
             return True
         await self._show(row.review)
-        self._say(f"{row.review} was changed by somebody else meanwhile. Nothing was done; look "
+        self.say(f"{row.review} was changed by somebody else meanwhile. Nothing was done; look "
                   "again.")
         return False
 
-    async def action_undo(self) -> None:
-        """Take the last verdict of this screen back."""
-        if not self.decided:
-            self._say("No verdict was given here that could be taken back.")
-            return
-        done = await self._ask(rq.ReviewUndo(review=self.decided[-1], by=person()))
-        if done is not None:
-            self.decided.pop()
-            await self._refresh(done.review)
-            self._say(" ".join([f"{done.review} is open again", *map(in_line, done.warnings)]))
+    async def changed(self, review: rq.Review) -> None:
+        """Look again."""
+        await self._refresh(review.review)
 
     async def action_edit(self) -> None:
         """Open the file in sight in the person's editor, at the hunk that is chosen."""
@@ -300,7 +284,7 @@ class ReviewQueue(App[None]):
         """Leave the terminal to another program for a while."""
         if self.shown is None or not self.shown.files:
             return
-        row = await self._ask(rq.ReviewShow(review=self.shown.review, content=True))
+        row = await self.ask(rq.ReviewShow(review=self.shown.review, content=True))
         if row is None:
             return
         file = row.files[self.file]
@@ -309,10 +293,10 @@ class ReviewQueue(App[None]):
             with self.suspend():
                 code = run(place, file)
         except Refusal as refusal:
-            self._say(f"{refusal.message} {refusal.next}")
+            self.say(f"{refusal.message} {refusal.next}")
             return
         self.refresh()
-        self._say("" if code == 0 else f"it ended with exit code {code}")
+        self.say("" if code == 0 else f"it ended with exit code {code}")
         self._say_choice()
 
     async def action_story(self) -> None:
@@ -322,7 +306,7 @@ class ReviewQueue(App[None]):
             return
         task = None
         if row.task:
-            task = await self._ask(rq.TaskShow(task=row.task))
+            task = await self.ask(rq.TaskShow(task=row.task))
         await self.push_screen(Page(f"{row.review}: what happened", story(row, task)))
 
     async def action_keys(self) -> None:
@@ -347,15 +331,6 @@ class ReviewQueue(App[None]):
         elif names != [row.review for row in self.rows]:
             self.rows = found.items
             self._list(self.shown.review)
-
-    async def _ask(self, request: rq.Request[R]) -> R | None:
-        """The answer; None: it was refused, and that is said."""
-        async with self._one_at_a_time:
-            try:
-                return await asyncio.to_thread(self.session.call, request)
-            except Refusal as refusal:
-                self._say(f"{in_line(refusal.message)} {in_line(refusal.next)}")
-                return None
 
 
 def _data(text: str | None) -> bytes | None:
