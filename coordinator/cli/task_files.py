@@ -136,8 +136,9 @@ def edit(
         changes = _changes(before, after)
         made = _sent(row, changes) if changes else row
     except Refusal as refusal:
-        if begin is None and kept.read_bytes() == before.encode():
-            kept.unlink()
+        there = kept.read_bytes() if kept.exists() else None  # (an editor may have removed it)
+        if there is None or (begin is None and there == before.encode()):
+            kept.unlink(missing_ok=True)
         else:
             then = f"Your text is kept: `coord task edit {row.task} --from {kept}`."
             refusal.next = f"{refusal.next} {then}" if refusal.next else then

@@ -161,3 +161,9 @@ def test_what_others_change_meanwhile_is_not_undone(task: Repo) -> None:
     refused = both("title", "Theirs")
     assert refused.returncode != 0 and "Somebody has changed title" in refused.stderr
     assert task.client().task_show("T-1").title == "Theirs" and len(left(task)) == 1
+
+
+def test_an_editor_that_removes_the_file_changes_nothing(task: Repo) -> None:
+    done = edit(task, 'rm "$1"')
+    assert done.returncode == 2 and "cannot be read" in done.stderr and "Nothing was changed" in done.stderr and "bug" not in done.stderr
+    assert left(task) == []
