@@ -26,8 +26,13 @@ NOT_SERVED = 250
 #: How long an answer is waited for (seconds); a command with `--wait` waits as long as it takes.
 PATIENCE_S = 130.0
 #: Words by which it is known at once that the coordinator is not asked.
-_OWN = ("--version", "-V", "init", "up", "down",
-        "serve", "doctor", "launch", "run", "bench", "mcp", "hook", "guard")
+_OWN = ("--version", "-V", "init", "up", "down", "serve", "doctor", "launch", "run", "bench", "mcp",
+        "hook", "guard", "ps", "trust", "report", "logs", "regions", "impact", "merge-file")
+#: Words of programs that go on for long: they get a process of their own make.
+_LASTING = ("serve", "launch", "run", "bench", "mcp", "hook", "attach")
+#: Settings of the interpreter that say where modules are, or how text is written. A process that
+#: was told to look at none of them is not the place for a program that may.
+_SETTINGS = (b"PYTHONPATH", b"PYTHONHOME", b"PYTHONUSERBASE", b"PYTHONUTF8", b"PYTHONIOENCODING")
 
 
 def main() -> int:
@@ -198,10 +203,40 @@ def hook(name: str) -> "dict[str, typing.Any]":
 
 def itself(key: bytes = b"") -> "typing.NoReturn":
     """The program takes this process over. `key`: what was asked already was asked under it."""
-    program = [sys.executable, "-P", "-m", "coordinator.cli.main", *sys.argv[1:]]
+    words = sys.argv[1:]
+    if words and words[0] not in _LASTING:
+        here(key)
+    program = [sys.executable, "-P", "-m", "coordinator.cli.main", *words]
     if not key:
         system.execv(program[0], program)
     system.execve(program[0], program, {**system.environ, named(b"COORD_IDEMPOTENCY_KEY"): key})
+
+
+def here(key: bytes) -> None:
+    """The program, in the interpreter that runs already: another one would take as long to start
+    as all of this. Returns only where it cannot be had so."""
+    import _signal as signal  # type: ignore[import-not-found]  # (`signal` takes ms to load)
+
+    if sys.flags.ignore_environment and any(map(setting, _SETTINGS)):
+        return
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # while it is read in there is nothing to tell
+    sys.dont_write_bytecode = sys.dont_write_bytecode or bool(setting(b"PYTHONDONTWRITEBYTECODE"))
+    if not sys.flags.safe_path:
+        del sys.path[:1]  # the folder of the script, where anything may lie
+    try:
+        if sys.flags.no_site:
+            import site
+
+            site.main()
+        from coordinator.cli.main import run as begin
+    except ImportError:
+        return
+    if key:
+        import os
+
+        os.environ["COORD_IDEMPOTENCY_KEY"] = key.decode()
+    begin()
 
 
 def say(descriptor: int, text: bytes) -> None:

@@ -7,10 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from coordinator.cli.app import AsJson, Quiet, Short, app, carry_out, print_json, say, width
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.client.locating import locate_root
 from coordinator.commands import agents as bodies
 from coordinator.commands.lists import columns

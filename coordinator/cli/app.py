@@ -17,9 +17,8 @@ import sys
 from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
-import typer
 
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.commands.shell import Shell, one_of, seconds
 from coordinator.resources import program_version
 from coordinator.words import requests as rq

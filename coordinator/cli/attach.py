@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import msgspec
-import typer
 
 from coordinator.cli.app import app, ask, complain, say
+from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import in_line
 from coordinator.files.state import StateDir

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 
 from coordinator.bench import commands as commands_bench
 from coordinator.bench import growth, guarded, hook_peers, pypi_peers
@@ -27,7 +26,7 @@ from coordinator.bench import stall as stalled
 from coordinator.bench import words as words_bench
 from coordinator.cli import bench_sharing
 from coordinator.cli.app import AsJson, app, one_of, print_json, say
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.words.refusals import Code, Refusal
 
 bench_app = typer.Typer(cls=Listed, name="bench", help="Measure coord on this machine.",

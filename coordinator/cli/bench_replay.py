@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from coordinator.cli.app import AsJson, complain, print_json, say
+from coordinator.cli.definition import typer
 from coordinator.commands.lists import in_line
 from coordinator.simulation.driver import Asked, Result, run
 from coordinator.simulation.plan_making import DISCOVERED_SHARE

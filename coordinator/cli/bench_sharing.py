@@ -9,12 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from coordinator.bench import billing as billing_bench
 from coordinator.bench import state as state_bench
 from coordinator.bench import strategies as strategies_bench
 from coordinator.cli.app import AsJson, print_json, say
+from coordinator.cli.definition import typer
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 

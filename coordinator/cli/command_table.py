@@ -1,5 +1,6 @@
 """What is made from the program's own definition, for those who do without the program: the table
-of options (`coordinator/commands/options.json`), and the help of each command
+of options (of commands that the coordinator carries out: `coordinator/commands/options.json`; of
+all, for the program: `coordinator/cli/options.json`), and the help of each command
 (`coordinator/commands/help.txt`). Written by `make docs`, checked in CI.
 """
 
@@ -23,6 +24,10 @@ from coordinator.resources import packaged
 
 #: Options that need the program itself: it goes on printing.
 PROGRAMS_OWN = {"events": {"follow"}, "status": {"watch"}, "review show": {"side_by_side"}}
+#: Commands that need Typer's own definition: they show it.
+PARSED_ALWAYS = {"help"}
+#: Kinds of values that are words and numbers, and nothing besides.
+PLAIN = {"str", "text", "int", "integer", "float", "boolean"}
 #: Signs in a line of help.
 HELP_COLUMNS = 80
 
@@ -55,7 +60,40 @@ def table() -> str:
     return "{\n" + ",\n".join(told) + "\n}\n"
 
 
-def _options(name: str, command: Any) -> dict[str, Any]:
+def program_table() -> str:
+    """The options of all commands, and who carries each out, as JSON: a line each. A command that
+    wants more than words (its parser, or another kind of argument) is not in it."""
+    known = dict(leaves(program()))
+    told = [f"{json.dumps(name)}: {json.dumps(_by(name, command))}"
+            for name, command in sorted(known.items())
+            if not hasattr(command, "commands") and name not in PARSED_ALWAYS
+            and _is_plain(command)]
+    return "{\n" + ",\n".join(told) + "\n}\n"
+
+
+def _by(name: str, command: Any) -> dict[str, Any]:
+    function = inspect.unwrap(command.callback)
+    module = function.__module__.removeprefix("coordinator.cli.")
+    return {"by": f"{module}:{function.__name__}", **_options(name, command, plain=True)}
+
+
+def _is_plain(command: Any) -> bool:
+    hints = get_type_hints(inspect.unwrap(command.callback)).values()
+    needed = (one for one in command.params
+              if type(one).__name__.endswith("Argument") or one.required)
+    settings = command.context_settings or {}
+    return (typer.Context not in hints and all(map(_is_plain_word, needed))
+            and not settings.get("ignore_unknown_options")
+            and not settings.get("allow_extra_args"))
+
+
+def _is_plain_word(one: Any) -> bool:
+    """Whether its value is what was typed, or a number."""
+    return one.type.name in PLAIN and one.callback is None and not one.envvar
+
+
+def _options(name: str, command: Any, *, plain: bool = False) -> dict[str, Any]:
+    """`plain`: leave those to the program that want more than words, and no others."""
     hints = get_type_hints(command.callback)
     signature = inspect.signature(command.callback)
     defaults = {one.name: one.default for one in signature.parameters.values()
@@ -64,7 +102,8 @@ def _options(name: str, command: Any) -> dict[str, Any]:
     arguments: list[tuple[str, bool, bool]] = []
     required: list[str] = []
     for one in command.params:
-        if one.name not in defaults or one.name in PROGRAMS_OWN.get(name, ()):
+        if one.name not in defaults or (
+                not _is_plain_word(one) if plain else one.name in PROGRAMS_OWN.get(name, ())):
             continue
         kind = _kind(hints[one.name])
         if type(one).__name__.endswith("Argument"):
@@ -132,5 +171,5 @@ def _help(root: Any, name: str) -> str:
 
 
 #: Files of the package that are made, below its folder.
-FILES = {"commands/options.json": table, "commands/words.json": words,
-         "commands/help.txt": help_texts}
+FILES = {"commands/options.json": table, "cli/options.json": program_table,
+         "commands/words.json": words, "commands/help.txt": help_texts}

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from coordinator.cli.app import app, here, one_of, say, tell
+from coordinator.cli.definition import typer
 from coordinator.commands import completion as bodies
 from coordinator.words.refusals import Code, Refusal
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import typer
 
 from coordinator.cli.app import AsJson, app, complain, print_json, say, width
+from coordinator.cli.definition import typer
 from coordinator.client.connection import Wire
 from coordinator.client.locating import connect, locate_root, peer, reach
 from coordinator.commands.lists import columns

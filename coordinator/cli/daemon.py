@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import apsw
-import typer
 
 from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
+from coordinator.cli.definition import typer
 from coordinator.cli.trust import untrusted
 from coordinator.client.locating import connect, locate_root
 from coordinator.client.starting import start, unwritable

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from coordinator.cli.app import AsJson, Limit, Quiet, Short, app, carry_out
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.commands import dead_letters as bodies
 
 dead_app = typer.Typer(

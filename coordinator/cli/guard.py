@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import typer
-
 from coordinator.cli.app import AsJson, app, print_json, say
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.client.locating import locate_root
 from coordinator.git_guard import hooks, repository
 from coordinator.git_guard.commit_check import CommitCheck

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from coordinator.cli.app import AsJson, app, print_json, say, width
+from coordinator.cli.definition import typer
 from coordinator.commands.lists import wrapped
 from coordinator.words.exit_codes import MEANING, Exit, codes
 

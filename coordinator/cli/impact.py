@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import typer
 
 from coordinator.cli.app import AsJson, app, complain, print_json, say, width
+from coordinator.cli.definition import typer
 from coordinator.cli.regions import placed, text_of
 from coordinator.commands.lists import columns, wrapped
 from coordinator.files.git import Git, GitError

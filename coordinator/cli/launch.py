@@ -13,7 +13,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
-import typer
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -21,6 +20,7 @@ from rich.text import Text
 
 from coordinator import profiles
 from coordinator.cli.app import AsJson, app, complain, out, print_json, say, seconds
+from coordinator.cli.definition import typer
 from coordinator.cli.trust import heed
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import bar, in_line, span

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from coordinator.cli.app import (
     AgentName,
     AsJson,
     app,
     carry_out,
 )
+from coordinator.cli.definition import typer
 from coordinator.commands import limits as bodies
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from coordinator.cli.app import (
     AgentName,
     AsJson,
@@ -15,6 +13,7 @@ from coordinator.cli.app import (
     app,
     carry_out,
 )
+from coordinator.cli.definition import typer
 from coordinator.commands import leases as bodies
 
 Resources = Annotated[list[str], typer.Argument(help="Paths, `dir/`, globs, `key:a:b`, regions.")]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 
 from coordinator import profiles
 from coordinator.cli.app import AsJson, app, say
+from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.launch import logs as run_logs

@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import signal
 
-_READ_IN = (__name__ == "__main__"
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler)
-if _READ_IN:
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+_READ_IN = signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # (`coordinator._command` does, too)
 
 import importlib
 import os
 import sys
+from typing import Any
 
-import typer
-
-from coordinator.cli.app import app, complain, fail, print_json
-from coordinator.cli.opening import opened
+from coordinator.cli import definition
+from coordinator.cli.typed_words import Typed, understood
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
@@ -61,21 +59,29 @@ COMMANDS = {
 
 def run() -> None:
     """`coord …`; never returns."""
+    if understood(sys.argv[1:]) is not None:
+        definition.forget()
     sys.exit(main(sys.argv[1:]))
 
 
 def main(arguments: list[str]) -> int:
     """The exit code of `coord` with these arguments."""
     word = arguments[0] if arguments else ""
-    here = [name for name, words in COMMANDS.items() if word in words]
-    for name in here or COMMANDS:  # all of them, where it is none: for their help
-        importlib.import_module(f"coordinator.cli.{name}")
+    typed = understood(arguments)
+    if typed is not None:
+        importlib.import_module(f"coordinator.cli.{typed.module}")
+    else:
+        here = [name for name, words in COMMANDS.items() if word in words]
+        for name in here or COMMANDS:  # all of them, where it is none: for their help
+            importlib.import_module(f"coordinator.cli.{name}")
+    from coordinator.cli.app import complain, fail, print_json
+
     if _READ_IN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         if not arguments and _dashboard():
             return 0
-        done = app(arguments or ["--help"], prog_name="coord", standalone_mode=False)
+        done = _carried_out(typed) if typed is not None else _parsed(arguments)
         if done == Exit.INTERRUPTED and word != "run":  # Typer has caught it (`run`: the agent's)
             complain("coord: interrupted")
         return done if isinstance(done, int) else 0
@@ -83,21 +89,34 @@ def main(arguments: list[str]) -> int:
         if "--json" in arguments:
             print_json({"error": refusal.body()})
         return fail(refusal)
-    except typer.Exit as leave:
-        return leave.exit_code
-    except (typer.Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         complain("coord: interrupted")
         return Exit.INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.PIPE_CLOSED
     except Exception as bad:
-        return _usage(bad)
+        return _ended(bad)
+
+
+def _carried_out(typed: Typed) -> Any:
+    function = getattr(sys.modules[f"coordinator.cli.{typed.module}"], typed.function)
+    return function(**typed.values)
+
+
+def _parsed(arguments: list[str]) -> Any:
+    """By Typer, which knows all that may be typed, and what is wrong with it."""
+    from coordinator.cli.app import app
+
+    return app(arguments or ["--help"], prog_name="coord", standalone_mode=False)
 
 
 def _dashboard() -> bool:
     """`coord` alone on a terminal: whether the dashboard was opened there, and closed. Where there
     is nothing to be seen, that is said, and the commands are listed as anywhere else."""
+    from coordinator.cli.app import complain
+    from coordinator.cli.opening import opened
+
     try:
         return opened("dashboard")
     except Refusal as refusal:
@@ -105,8 +124,17 @@ def _dashboard() -> bool:
         return False
 
 
-def _usage(bad: Exception) -> int:
-    """Typer's own usage errors, told by what they can do (older Typers take theirs from click)."""
+def _ended(bad: Exception) -> int:
+    """What Typer ends a command with, and its usage errors, told by what they can do (older Typers
+    take theirs from click)."""
+    from coordinator.cli.app import complain
+
+    name = type(bad).__name__
+    if name == "Exit" and isinstance(code := getattr(bad, "exit_code", None), int):
+        return code
+    if name == "Abort":
+        complain("coord: interrupted")
+        return Exit.INTERRUPTED
     tell = getattr(bad, "format_message", None)
     if tell is None:
         return _bug(bad)
@@ -122,6 +150,8 @@ def _bug(bad: Exception) -> int:
     """Ours to mend: the traceback goes to a file, a sentence to the person."""
     import tempfile
     import traceback
+
+    from coordinator.cli.app import fail
 
     handle, path = tempfile.mkstemp(prefix="coord-bug-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from coordinator.cli.app import app
+from coordinator.cli.definition import typer
 
 
 @app.command("mcp")

@@ -12,10 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from coordinator.cli.app import AsJson, app, fail, print_json, say
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
 

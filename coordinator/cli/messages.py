@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from coordinator.cli.app import (
     AgentName,
     AsJson,
@@ -14,6 +12,7 @@ from coordinator.cli.app import (
     app,
     carry_out,
 )
+from coordinator.cli.definition import typer
 from coordinator.commands import messages as bodies
 
 MessageId = Annotated[str | None, typer.Option("--reply", "-r", help="What it answers: M-4.")]

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from coordinator.cli.app import (
     AgentName,
     AsJson,
@@ -21,6 +19,7 @@ from coordinator.cli.app import (
     print_json,
     say,
 )
+from coordinator.cli.definition import typer
 from coordinator.commands import agents as bodies
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

@@ -14,8 +14,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from coordinator.cli.app import (
     AgentName,
     AsJson,
@@ -26,6 +24,7 @@ from coordinator.cli.app import (
     say,
     width,
 )
+from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import columns, wrapped
 from coordinator.files.content import BINARY_PROBE_BYTES

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.cells import cell_len
 from rich.text import Text
 
 from coordinator.cli.app import AsJson, app, ask, out, print_json, say, width
+from coordinator.cli.definition import typer
 from coordinator.cli.report_page import page
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import in_line, middle, span

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from coordinator.cli.app import (
     AgentName,
     AsJson,
@@ -15,7 +13,7 @@ from coordinator.cli.app import (
     app,
     carry_out,
 )
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.commands import requests as bodies
 
 request_app = typer.Typer(

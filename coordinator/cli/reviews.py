@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from coordinator.cli import opening, paging, review_pages
 from coordinator.cli.app import (
     AsJson,
@@ -28,7 +26,7 @@ from coordinator.cli.app import (
     say,
     width,
 )
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.commands import agents
 from coordinator.commands import reviews as bodies
 from coordinator.commands.lists import in_line, path

@@ -11,10 +11,9 @@ import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import typer
-
 from coordinator import profiles
 from coordinator.cli.app import app, complain
+from coordinator.cli.definition import typer
 from coordinator.client.client import Client
 from coordinator.client.locating import locate_root
 from coordinator.files.roots import is_prepared

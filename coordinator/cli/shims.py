@@ -6,10 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
 from coordinator.cli.app import AsJson, app, print_json, say
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.client.locating import locate_root
 from coordinator.namespaces import kernel
 from coordinator.profiles import Profile, is_packaged, profiles

@@ -9,7 +9,6 @@ import sys
 from typing import Annotated, Any
 
 import msgspec
-import typer
 
 from coordinator.cli.app import (
     AgentName,
@@ -26,7 +25,7 @@ from coordinator.cli.app import (
     seconds,
     tell,
 )
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.client.owner import ChangeRefused, Owner
 from coordinator.commands import state as bodies
 from coordinator.commands.state import STATES

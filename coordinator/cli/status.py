@@ -13,13 +13,13 @@ import tty
 from collections.abc import Callable, Iterator
 from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
 from coordinator.cli.app import AsJson, Short, app, carry_out, client, complain, out
+from coordinator.cli.definition import typer
 from coordinator.commands import dashboard as bodies
 from coordinator.words import requests as rq
 from coordinator.words import texts

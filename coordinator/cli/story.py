@@ -6,7 +6,6 @@ import sys
 from typing import Annotated
 
 import msgspec
-import typer
 
 from coordinator.cli.app import (
     AgentName,
@@ -20,7 +19,7 @@ from coordinator.cli.app import (
     print_json,
     say,
 )
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.commands import story as bodies
 from coordinator.commands.lists import in_line
 from coordinator.words import requests as rq

@@ -13,9 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-import typer
-
 from coordinator.cli.app import AsJson, ask, complain, one_of, print_json, say
+from coordinator.cli.definition import typer
 from coordinator.cli.screens import tools
 from coordinator.cli.tasks import Form, TaskId, task_app
 from coordinator.service.backlog import task_fields, text_formats

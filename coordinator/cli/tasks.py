@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-import typer
-
 from coordinator.cli.app import (
     AgentName,
     AsJson,
@@ -23,7 +21,7 @@ from coordinator.cli.app import (
     print_json,
     say,
 )
-from coordinator.cli.command_groups import Listed
+from coordinator.cli.definition import Listed, typer
 from coordinator.commands import backlog as bodies
 from coordinator.words import requests as rq
 from coordinator.words import texts

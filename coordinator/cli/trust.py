@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 
 from coordinator import profiles, settings
 from coordinator.cli.app import AsJson, agent_around, app, print_json, say
+from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import printable
 from coordinator.files import trusted

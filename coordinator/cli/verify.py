@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from coordinator.cli.app import (
@@ -23,6 +22,7 @@ from coordinator.cli.app import (
     say,
     width,
 )
+from coordinator.cli.definition import typer
 from coordinator.commands.lists import ago, in_line, printable, wrapped
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 
 from coordinator.cli.app import app, complain, say
+from coordinator.cli.definition import typer
 from coordinator.cli.trust import heed
 from coordinator.client.locating import connect, locate_root
 from coordinator.client.starting import start

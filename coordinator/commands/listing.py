@@ -5,7 +5,8 @@ Their options are told by the program itself (`coordinator.cli`); `options.json`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from coordinator.commands import (
     agents,
@@ -22,7 +23,9 @@ from coordinator.commands import (
     state,
     story,
 )
+from coordinator.commands.parsing import values
 from coordinator.commands.shell import Asking
+from coordinator.commands.tables import table
 
 #: What a command is carried out by: it is given a `Shell`, and its parameters by name.
 Body = Callable[..., Asking]
@@ -78,3 +81,30 @@ COMMANDS: dict[str, Body] = {
     "archive show": story.section,
     "__complete": completion.complete,
 }
+#: Of each of them what may be typed (`parsing.values`).
+TABLE = table("options.json")
+#: Commands that read a value from standard input where it is typed as `-`: only the program can.
+READ_INPUT = frozenset({"state put", "state patch", "state done"})
+
+
+class Typed(NamedTuple):
+    """A command that was understood: its name, and its parameters."""
+
+    name: str
+    values: dict[str, Any]
+
+
+def parsed(words: Sequence[str]) -> Typed | None:
+    """What these words say; None: not understood."""
+    if not words:
+        return None
+    if words[0] == "__complete":  # (the words of another command line, as far as it was typed)
+        return Typed("__complete", {"words": list(words[1:]) or [""]})
+    for count in (2, 1):
+        name = " ".join(words[:count])
+        if len(words) >= count and name in TABLE:
+            if name in READ_INPUT and "-" in words[count:]:
+                return None
+            given = values(TABLE[name], words[count:])
+            return Typed(name, given) if given is not None else None
+    return None

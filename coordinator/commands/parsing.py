@@ -1,50 +1,24 @@
-"""The words of a command, as the table of its options says. What is not understood is nobody's
-here: the `coord` program then parses the words itself, and says what is wrong with them.
+"""The words of a command, as a table of its options says. What is not understood is nobody's here:
+the `coord` program then parses the words itself, and says what is wrong with them.
 
-The table is made from the program's own definition (`options.json`, by `make docs`); this only
-follows it.
+The tables are made from the program's own definition (by `make docs`); this only follows them. Of a
+command a table has: its arguments (name, whether many, whether needed), its options (name, kind,
+and `one`, `many` or what a flag means), those that are required, and all defaults.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from coordinator.commands.tables import table
-
-#: Of each command: its arguments (name, whether many, whether needed), its options (name, kind,
-#: and `one`, `many` or what a flag means), those that are required, and all defaults.
-TABLE = table("options.json")
 #: Words of one command; more are left to the program.
 WORDS_MAX = 10_000
-#: Commands that read a value from standard input where it is typed as `-`: only the program can.
-READ_INPUT = frozenset({"state put", "state patch", "state done"})
 
 
-class Typed(NamedTuple):
-    """A command that was understood: its name, and its parameters."""
-
-    name: str
-    values: dict[str, Any]
-
-
-def parsed(words: Sequence[str]) -> Typed | None:
-    """What these words say; None: not understood."""
-    if not words or len(words) > WORDS_MAX:
+def values(command: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any] | None:
+    """The parameters that these words give a command; None: not understood."""
+    if len(words) > WORDS_MAX:
         return None
-    if words[0] == "__complete":  # (the words of another command line, as far as it was typed)
-        return Typed("__complete", {"words": list(words[1:]) or [""]})
-    for count in (2, 1):
-        name = " ".join(words[:count])
-        if len(words) >= count and name in TABLE:
-            if name in READ_INPUT and "-" in words[count:]:
-                return None
-            values = _values(TABLE[name], words[count:])
-            return Typed(name, values) if values is not None else None
-    return None
-
-
-def _values(command: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any] | None:
     options: Mapping[str, tuple[str, str, Any]] = command["options"]
     given: dict[str, Any] = {}
     rest: list[str] = []

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from typing import Any
 
 
 def table(name: str) -> dict[str, dict[str, Any]]:
     """The file of this name: a command or group a line."""
-    made: dict[str, dict[str, Any]] = json.loads(
-        files("coordinator.commands").joinpath(name).read_text("utf-8"))
+    with open(__file__.rpartition("/")[0] + "/" + name, encoding="utf-8") as file:  # noqa: PTH123
+        made: dict[str, dict[str, Any]] = json.load(file)
     return made

@@ -19,8 +19,7 @@ from typing import Any
 import msgspec
 
 from coordinator import _command
-from coordinator.commands.listing import COMMANDS
-from coordinator.commands.parsing import Typed, parsed
+from coordinator.commands.listing import COMMANDS, Typed, parsed
 from coordinator.commands.shell import Asking, Shell
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.hook_protocol import Answer

@@ -14,7 +14,7 @@ from coordinator.cli import daemon, main
 
 
 def test_while_the_program_is_read_in_it_just_ends(tmp_path: Path) -> None:
-    (tmp_path / "typer.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n")
+    (tmp_path / "msgspec.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n")
     done = subprocess.run([sys.executable, "-P", "-m", "coordinator.cli.main", "up"], capture_output=True, text=True, cwd=tmp_path,
                           timeout=30, check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)},
                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # however these tests were started

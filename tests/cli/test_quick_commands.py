@@ -4,6 +4,7 @@ would print; what is not served so, the program does."""
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
 import signal
@@ -18,9 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator import _command
-from coordinator.cli import command_table, main
-from coordinator.commands.listing import COMMANDS
-from coordinator.commands.parsing import TABLE, parsed
+from coordinator.cli import command_table, main, typed_words
+from coordinator.commands.listing import COMMANDS, TABLE, parsed
 from coordinator.daemon.command_lines import FIELDS
 from coordinator.words import requests as rq
 from tests.conftest import Repo
@@ -104,10 +104,13 @@ _ROOT = command_table.program()
 _LEAVES = dict(command_table.leaves(_ROOT))
 
 
+_PROGRAM_TABLE = json.loads(command_table.program_table())
+
+
 @st.composite
-def lines(draw: st.DrawFn) -> tuple[str, list[str]]:
-    name = draw(st.sampled_from(sorted(TABLE)))
-    options = sorted(TABLE[name]["options"])
+def lines(draw: st.DrawFn, table: dict[str, Any] = TABLE) -> tuple[str, list[str]]:
+    name = draw(st.sampled_from(sorted(table)))
+    options = sorted(table[name]["options"]) or ["--json"]
     value = st.sampled_from(["a.py", "3", "-1", "1.5", "T-1", "", "--", "-", "--json", "x=y", "key:a:b", "10s", "-x"])
     word = st.one_of(value, st.sampled_from(options), st.builds(lambda o, v: f"{o}={v}", st.sampled_from(options), value), st.just("--help"),
                      st.builds(lambda o, v: o + v, st.sampled_from(options), value))
@@ -125,6 +128,31 @@ def test_words_mean_what_they_mean_to_the_program(line: tuple[str, list[str]]) -
     theirs = {key: list(value) if isinstance(value, tuple) else value for key, value in context.params.items()}  # older Typers
     for key, value in got.values.items():
         assert value == theirs[key] or (value is None and not theirs[key]), (key, value, theirs)
+
+
+@given(lines(_PROGRAM_TABLE))
+def test_words_mean_to_the_program_what_they_mean_to_typer(line: tuple[str, list[str]]) -> None:
+    """Where it does without Typer, its functions get what Typer would give them."""
+    name, words = line
+    got = typed_words.understood([*name.split(), *words])
+    if got is None:
+        return  # left to Typer
+    command = _LEAVES[name]
+    function = inspect.unwrap(command.callback)
+    assert (function.__module__, function.__name__) == (f"coordinator.cli.{got.module}", got.function)
+    theirs = command.make_context(name, list(words)).params
+    taken = inspect.signature(function).bind(**got.values)
+    taken.apply_defaults()
+    for key, value in taken.arguments.items():
+        there = list(theirs[key]) if isinstance(theirs[key], tuple) else theirs[key]
+        assert value == there or (value is None and not there) or (not value and there is None), (key, value, theirs)
+
+
+def test_a_line_that_is_not_understood_is_typers() -> None:
+    for line in ("", "nonsense", "task", "task nonsense", "doctor --bogus", "task show", "up extra", "ps --json=1", "bench replay a b",
+                 "run claude -- --json", "help lock", "doctor --help", "-h"):
+        assert typed_words.understood(line.split()) is None, line
+    assert typed_words.understood(["ps", "--json"]) == ("coordinators", "ps", {"as_json": True})
 
 
 def test_help_is_the_programs_own(repo: Repo) -> None:

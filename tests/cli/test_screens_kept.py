@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from coordinator.commands import dashboard
-from coordinator.commands.listing import COMMANDS
+from coordinator.commands.listing import COMMANDS, TABLE, parsed
 from coordinator.commands.lists import columns
-from coordinator.commands.parsing import TABLE, parsed
 from coordinator.commands.shell import Shell
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
