@@ -6,6 +6,7 @@ Owns no connection; `Client` and `AsyncClient` do.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from abc import ABC, abstractmethod
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
 
 R = TypeVar("R")
 #: What takes its time where much has to be done (seconds).
@@ -22,6 +24,28 @@ SLOW_S: dict[type[rq.Request[Any]], float] = {
 }
 #: What may be asked twice without harm, should the connection break while it is answered.
 _REPEATABLE = (rq.Acquire, rq.Renew, rq.Heartbeat, rq.Join, rq.Sweep)
+_encode = msgspec.json.Encoder().encode
+
+
+def encoded(request: rq.Request[Any]) -> bytes:
+    """A request as it goes over the wire.
+
+    Raises:
+        Refusal: INVALID: JSON has no such value. (Infinity would go as null: as nothing said.)
+    """
+    for field in request.__struct_fields__:
+        value = getattr(request, field)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Refusal(Code.INVALID, f"{request.op}: `{field}` must be a number, not {value}. "
+                          "Nothing was done.", next=f"Repeat it with another `{field}`.",
+                          field=field)
+    try:
+        return _encode(request)
+    except UnicodeEncodeError as bad:
+        said = bad.object[:200].encode("ascii", "backslashreplace").decode()
+        raise Refusal(Code.INVALID, f"{request.op}: '{said}' cannot be sent: it is not Unicode "
+                      "text. Nothing was done.",
+                      next="Give the file a name that is UTF-8, or leave it out.") from None
 
 
 def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, str | None]:

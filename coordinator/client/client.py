@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import msgspec
 
-from coordinator.client.asking import how_asked
+from coordinator.client.asking import encoded, how_asked
 from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
 from coordinator.client.held import GONE, HeldLeases, LeaseLost
@@ -33,7 +33,6 @@ from coordinator.words.refusals import Refusal
 __all__ = ["Client", "Held", "LeaseLost"]
 
 R = TypeVar("R")
-_encode = msgspec.json.Encoder().encode
 #: Connections beside the first that are kept for the next question.
 IDLE_MAX = 4
 
@@ -120,11 +119,12 @@ class Client(Operations):
             Refusal: with its code and facts.
         """
         kind = type(request)
+        params = encoded(request)
         wait_s, repeatable, key = how_asked(request, key)
         with self._connection() as wire:
             wire.prepares = self._prepares or kind.writes
             raw = wire.ask(
-                kind.op, _encode(request), REPLY_TIMEOUT_S + wait_s, repeatable=repeatable,
+                kind.op, params, REPLY_TIMEOUT_S + wait_s, repeatable=repeatable,
                 key=key,
             )
         return msgspec.json.decode(raw, type=request.reply_shape())

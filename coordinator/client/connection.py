@@ -19,6 +19,7 @@ from coordinator.client.locating import connect, peer
 from coordinator.client.starting import start
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import REQUEST_BYTES_MAX
 
 PROTOCOL = 1
 #: A reply that takes longer than this (beyond a request's own wait) means that the daemon hangs.
@@ -153,8 +154,11 @@ class Wire:
         a request that may have been carried out is sent again only if `repeatable`, or under the
         idempotency `key` that it had: then it takes effect once.
 
+        Whoever is interrupted (Ctrl-C, a signal handler of the program's own) has hung up: nothing
+        is granted to who does not hear of it.
+
         Raises:
-            Refusal: what the daemon refused; DAEMON_DOWN.
+            Refusal: what the daemon refused; DAEMON_DOWN; LIMIT: it is too long to be sent.
         """
         deadline = time.monotonic() + RECONNECT_S
         while True:
@@ -172,6 +176,9 @@ class Wire:
                 if key is not None:
                     head["key"] = key
                 line = _encode(head)[:-1] + b',"params":' + params + b"}\n"
+                if len(line) > REQUEST_BYTES_MAX:
+                    raise Refusal(Code.LIMIT, f"A request over {REQUEST_BYTES_MAX:,} bytes. "
+                                  "Nothing was done.")
                 self._sock.sendall(line)
                 sent = True
                 return self._receive(self._number)
@@ -201,6 +208,9 @@ class Wire:
                         "known.", next="`coord status` shows what is so.",
                     ) from None
                 time.sleep(0.02)  # a daemon that was killed takes a moment to be gone
+            except BaseException:
+                self.close()
+                raise
 
     def _receive(self, number: int) -> bytes:
         while True:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -22,6 +23,10 @@ class LeaseLost(Exception):
     def __init__(self, resources: Sequence[str], why: str) -> None:
         super().__init__(f"The lease on {', '.join(resources)} was lost: {why}")
         self.resources = list(resources)
+        self._why = why
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.resources, self._why)
 
 
 class HeldLeases:

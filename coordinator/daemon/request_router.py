@@ -339,7 +339,8 @@ class RequestRouter:
         held.over = True
 
         def job(tx: Tx) -> Any:
-            return waiting_line.stop_holding(self.service, tx, acquisition, held.stay)
+            stay = held.stay and not held.gone()
+            return waiting_line.stop_holding(self.service, tx, acquisition, stay)
 
         self.engine.task(engine.decide(self.engine, self.service, job),
                   lambda value: self._answer_held(acquisition, value))

@@ -252,6 +252,9 @@ class Refusal(Exception):
         self.next = next or CATALOGUE[code].next
         self.facts = facts
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Refusal.from_body, (self.body(),)
+
     def body(self) -> dict[str, Any]:
         """The wire form: `{"code", "message", "retryable", "next", …facts}`."""
         row = CATALOGUE[self.code]

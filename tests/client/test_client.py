@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
+import multiprocessing
 import os
+import pickle
 import signal
+import socket
 import threading
 import time
+from collections.abc import Callable
 
 import psutil
 import pytest
@@ -171,6 +177,99 @@ def test_hanging_up_ends_every_question_and_closing_leaves_no_connection(repo: R
     ann.close()
     bob.close()
     until(lambda: connections(repo) == 0)
+
+
+class Alarm(Exception):
+    """What a program's own signal handler raises."""
+
+
+@pytest.mark.parametrize("take", [
+    lambda ann: ann.acquire("a.py", wait=60),
+    lambda ann: ann.acquire("a.py", wait=60, retry=False),
+    lambda ann: ann.lease("a.py", wait=60).__enter__(),
+], ids=["acquire", "no retry", "lease"])
+def test_who_is_interrupted_in_line_leaves_it(repo: Repo, take: Callable[[Client], object]) -> None:
+    def interrupt(*_: object) -> None:
+        raise Alarm
+
+    def when_waiting() -> None:
+        until(lambda: bob.call(rq.Locks()).waiters)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    ann, bob = repo.client("ann"), repo.client("bob")
+    bob.acquire("a.py")
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    watching = threading.Thread(target=when_waiting)
+    try:
+        watching.start()
+        with pytest.raises(Alarm):
+            take(ann)
+    finally:
+        watching.join()
+        signal.signal(signal.SIGUSR1, before)
+    until(lambda: not bob.call(rq.Locks()).waiters)
+    bob.release("a.py")
+    assert held_by(repo) == []
+    assert ann.acquire("a.py").leases  # it can be used on
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_who_hangs_up_in_line_leaves_it(repo: Repo, retry: bool) -> None:
+    bob = repo.client("bob")
+    bob.acquire("a.py")
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.connect(str(repo.state.socket()))
+        wire.sendall(json.dumps({"id": 1, "op": "acquire", "params": {
+            "agent": "ann", "resources": ["a.py"], "wait_s": 60, "retry": retry}}).encode() + b"\n")
+        until(lambda: bob.call(rq.Locks()).waiters)
+    until(lambda: not bob.call(rq.Locks()).waiters)
+    bob.release("a.py")
+    assert held_by(repo) == []
+
+
+def test_what_is_too_long_is_refused_before_it_is_sent(repo: Repo) -> None:
+    with repo.client("ann") as ann:
+        began = time.monotonic()
+        with pytest.raises(Refusal) as no:
+            ann.task_add("long", prompt="x" * 9_000_000)
+        assert no.value.code is Code.LIMIT
+        assert time.monotonic() - began < connection.RECONNECT_S
+        assert ann.task_list().items == []
+
+
+@pytest.mark.parametrize("wrong", [math.inf, -math.inf, math.nan])
+def test_a_number_that_json_does_not_have_is_refused(repo: Repo, wrong: float) -> None:
+    with repo.client("ann") as ann:
+        with pytest.raises(Refusal, match="`wait_s`") as no:
+            ann.acquire("a.py", wait=wrong)
+        assert no.value.code is Code.INVALID
+        with pytest.raises(Refusal, match="`ttl_s`"), ann.lease("a.py", ttl=wrong):
+            raise AssertionError("entered")
+        assert held_by(repo) == []
+
+
+def test_a_name_that_is_no_text_is_refused(repo: Repo) -> None:
+    with repo.client("ann") as ann, pytest.raises(Refusal, match=r"\\udcff") as no:
+        ann.acquire("caf\udcff.py")  # as os.listdir gives what is not UTF-8
+    assert no.value.code is Code.INVALID
+
+
+def test_refusals_pass_between_processes(repo: Repo) -> None:
+    repo.client("bob").acquire("a.py")
+    with pytest.raises(Refusal) as no:
+        repo.client("ann").acquire("a.py", retry=False)
+    copy = pickle.loads(pickle.dumps(no.value))
+    assert copy.body() == no.value.body() and str(copy) == str(no.value)
+    lost = pickle.loads(pickle.dumps(LeaseLost(["a.py", "b.py"], "it lapsed")))
+    assert str(lost) == "The lease on a.py, b.py was lost: it lapsed"
+    assert lost.resources == ["a.py", "b.py"]
+    with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(Refusal) as over:
+        pool.apply(_take_a, (str(repo.root),))
+    assert over.value.code is Code.LOCKED and over.value.facts["conflicts"][0]["holder"] == "bob"
+
+
+def _take_a(root: str) -> None:
+    Client(root, agent="cyd").acquire("a.py", retry=False)
 
 
 def connections(repo: Repo) -> int:
