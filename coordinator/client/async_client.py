@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from coordinator.client.asking import how_asked
+from coordinator.client.asking import encoded, how_asked
 from coordinator.client.async_connection import AsyncWire
 from coordinator.client.asynchronous import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S
@@ -38,7 +38,6 @@ from coordinator.words.refusals import Refusal
 __all__ = ["AsyncClient", "AsyncHeld"]
 
 R = TypeVar("R")
-_encode = msgspec.json.Encoder().encode
 
 
 class AsyncClient(Operations):
@@ -91,27 +90,29 @@ class AsyncClient(Operations):
         Raises:
             Refusal: with its code and facts.
 
-        Who is cancelled while it acquires leaves the line, and has given back what it was granted
-        in that moment, before the cancellation goes on.
+        Who is cancelled while it acquires, or claims a task, leaves the line, and has given back
+        what it was granted in that moment, before the cancellation goes on.
         """
+        params = encoded(request)
         wait_s, repeatable, key = how_asked(request, key)
-        asked = (type(request).op, _encode(request), REPLY_TIMEOUT_S + wait_s)
+        asked = (type(request).op, params, REPLY_TIMEOUT_S + wait_s)
         again = repeatable or key is not None
+        at = iso(time.time_ns() // 1_000_000)
         if wait_s > 0:
-            wire, at = self._wire.another(), iso(time.time_ns() // 1_000_000)
+            wire = self._wire.another()
             try:
                 raw = await wire.ask(*asked, again=again, key=key)
             except asyncio.CancelledError:
-                await _to_the_end(self._call_off(wire, request, at))
+                await _to_the_end(self._call_off(wire, request, at, key))
                 raise
             finally:
                 wire.abort()  # nothing is awaited here: who is cancelled now would lose a grant
-        elif isinstance(request, rq.Acquire):
+        elif isinstance(request, (rq.Acquire, rq.TaskClaim)):
             asking = asyncio.ensure_future(self._wire.ask(*asked, again=again, key=key))
             try:
                 raw = await asyncio.shield(asking)
             except asyncio.CancelledError:
-                await _to_the_end(self._give_back(request, asking))
+                await _to_the_end(self._give_back(request, asking, at))
                 raise
         else:
             raw = await self._wire.ask(*asked, again=again, key=key)
@@ -119,11 +120,21 @@ class AsyncClient(Operations):
         if isinstance(answer, rq.Acquired):
             self._known.add(answer.acquisition_id)
             self._known.update(lease.acquisition_id for lease in answer.leases)
+        elif isinstance(answer, rq.Claimed):
+            self._known.add(_claim(answer))
         return answer
 
-    async def _call_off(self, wire: AsyncWire, request: rq.Request[Any], at: str) -> None:
+    async def _call_off(self, wire: AsyncWire, request: rq.Request[Any], at: str,
+                        key: str | None) -> None:
         """Nobody waits for this any more: it leaves the line, and nothing of it is held."""
         late = await wire.close()
+        if isinstance(request, rq.TaskClaim):
+            # Asked again without waiting, under the key that it had: the answer that was on its
+            # way, or a claim of now.
+            again = msgspec.structs.replace(request, wait_s=0.0)
+            params = encoded(again)
+            await self._give_back(again, asyncio.ensure_future(self._wire.ask(
+                type(request).op, params, again=True, key=key)), at)
         if not isinstance(request, rq.Acquire):
             return
         known = set(self._known)  # the answer to what follows adds to it
@@ -137,8 +148,17 @@ class AsyncClient(Operations):
             await self._release_new(request.agent, got, lambda lease: (
                 lease.acquisition_id not in known and lease.locked_at >= at))
 
-    async def _give_back(self, request: rq.Acquire, asking: asyncio.Future[bytes]) -> None:
+    async def _give_back(self, request: rq.Acquire | rq.TaskClaim, asking: asyncio.Future[bytes],
+                         at: str) -> None:
         """What comes of a question that nobody waits for any more, and that is answered at once."""
+        if isinstance(request, rq.TaskClaim):
+            with contextlib.suppress(Refusal):
+                claim = msgspec.json.decode(await asking, type=rq.Claimed)
+                if _claim(claim) not in self._known and (claim.task.claimed_at or "") >= at:
+                    await self.call(rq.TaskFail(
+                        agent=request.agent, task=claim.task.task, model_error=True,
+                        reason="whoever asked for it was cancelled in that moment"))
+            return
         try:
             got = msgspec.json.decode(await asking, type=rq.Acquired)
             await self._release_new(request.agent, got, lambda lease: False)
@@ -263,6 +283,11 @@ class AsyncHeld(HeldLeases):
         except Refusal as refusal:
             if refusal.code in GONE:
                 self._lost = refusal.message
+
+
+def _claim(got: rq.Claimed) -> str:
+    """What tells a claim from a later one on the same task."""
+    return f"{got.task.task} {got.task.claimed_at}"
 
 
 async def _to_the_end(work: Coroutine[Any, Any, Any]) -> None:

@@ -89,6 +89,7 @@ class AsyncWire:
         self.token = token
         self.autostart = autostart
         self._talk: _Conversation | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._number = 0
         self._closed = False
@@ -104,7 +105,13 @@ class AsyncWire:
 
         Raises:
             Refusal: DAEMON_DOWN, or why it could not start.
+            RuntimeError: in another event loop than before: what it waits for comes to that one.
         """
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            raise RuntimeError("This AsyncClient was used in another event loop; make one for each "
+                               "event loop (each `asyncio.run`).")
+        self._loop = loop
         async with self._opening:
             if self._closed:
                 raise Refusal(Code.DAEMON_DOWN, "This client was closed.", next="Make another.")
@@ -118,7 +125,7 @@ class AsyncWire:
                     sock = await _connect(self.state.socket())
                 if sock is None:
                     raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
-                _, self._talk = await asyncio.get_running_loop().create_unix_connection(
+                _, self._talk = await loop.create_unix_connection(
                     _Conversation, sock=sock)
             return self._talk
 
@@ -165,7 +172,8 @@ class AsyncWire:
                 head["key"] = key
             line = _encode(head)[:-1] + b',"params":' + params + b"}\n"
             if len(line) > REQUEST_BYTES_MAX:
-                raise Refusal(Code.LIMIT, f"A request over {REQUEST_BYTES_MAX} bytes.")
+                raise Refusal(Code.LIMIT, f"A request over {REQUEST_BYTES_MAX:,} bytes. "
+                              "Nothing was done.")
             answer: asyncio.Future[bytes] = loop.create_future()
             answer.add_done_callback(lambda one: one.cancelled() or one.exception())  # looked at
             talk.waiting[self._number] = answer

@@ -34,7 +34,7 @@ _TOO_LONG = b""
 
 class Once(msgspec.Struct, frozen=True):
     """A request that is to take effect once. `key`: whoever asks has made it up. `digest`: of what
-    is asked."""
+    is asked, however long its answer is waited for."""
 
     key: str
     op: str
@@ -52,6 +52,8 @@ def once(svc: Service, key: str, op: str, request: Any) -> Once:
             Code.INVALID, "An idempotency key has 1 to 200 printable ASCII characters without "
             "spaces. Nothing was done.", next="Make up one, like a UUID, for each request.",
         )
+    if getattr(request, "wait_s", 0.0):
+        request = msgspec.structs.replace(request, wait_s=0.0)
     seal = hashlib.blake2b(msgspec.json.encode(request), key=svc.secret[:64], digest_size=16)
     return Once(key, op, seal.hexdigest())
 

@@ -138,6 +138,57 @@ def test_who_is_cancelled_before_the_answer_holds_nothing(repo: Repo) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("wait", [0, 60])
+def test_who_is_cancelled_while_it_claims_has_no_task(repo: Repo, wait: float) -> None:
+    """Whenever in those moments: before it is sent, decided or answered."""
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root) as boss:
+            await ann.name()
+            for turn in range(examples(24)):
+                await boss.task_add(f"{turn}", resources=["a.py"])
+                claiming = asyncio.create_task(ann.task_claim(wait=wait))
+                for _ in range(turn % 6):
+                    await asyncio.sleep(0)
+                if turn >= 6:
+                    await asyncio.sleep(0.0004 * (turn - 6))
+                claiming.cancel()
+                await asyncio.wait([claiming])
+                if not claiming.cancelled():
+                    await ann.done(claiming.result().task.task)
+                left = (await boss.task_list()).items
+                assert {(one.state, one.attempts) for one in left} <= {("ready", 0), ("done", 1)}
+                assert await held_by(boss) == []
+                for one in left:
+                    if one.state == "ready":
+                        await ann.task_claim(one.task)
+                        await ann.done(one.task)
+
+    asyncio.run(work())
+
+
+def test_a_claim_that_it_had_before_outlives_a_cancelled_one(repo: Repo) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann:
+            task = (await ann.task_add("one", resources=["a.py"])).task
+            await ann.task_claim(task)
+            for wait in (0, 60):
+                again = asyncio.create_task(ann.task_claim(task, wait=wait))
+                await asyncio.sleep(0)
+                again.cancel()
+                await asyncio.wait([again])
+                assert (await ann.task_show(task)).claimed_by == "ann"
+            assert await held_by(ann) == ["ann"]
+
+    asyncio.run(work())
+
+
+def test_in_another_event_loop_it_says_so(repo: Repo) -> None:
+    ann = AsyncClient(repo.root, agent="ann")
+    asyncio.run(ann.name())
+    with pytest.raises(RuntimeError, match="make one for each"):
+        asyncio.run(ann.locks())
+
+
 def test_a_cancelled_body_gives_back_first(repo: Repo) -> None:
     async def work() -> None:
         async with AsyncClient(repo.root, agent="ann") as ann:

@@ -46,6 +46,14 @@ def test_asked_again_under_its_key_it_is_answered_as_before(repo: Repo) -> None:
     assert titles(boss) == ["one", "one"]
 
 
+def test_how_long_one_waits_is_no_part_of_what_is_asked(repo: Repo) -> None:
+    boss, ann = repo.client(), repo.client("ann")
+    boss.task_add("one")
+    first = ann.call(rq.TaskClaim(agent=ann.name(), wait_s=30), key="k")
+    again = ann.call(rq.TaskClaim(agent=ann.name()), key="k")
+    assert again == first and first.task.task == "T-1"
+
+
 def test_a_refusal_is_not_kept(repo: Repo) -> None:
     boss, ann = repo.client(), repo.client("ann")
     ann.acquire("key:a:1")
