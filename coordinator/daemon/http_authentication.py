@@ -81,12 +81,15 @@ class HttpAuthentication:
         Raises:
             Refusal: UNAUTHORIZED.
         """
-        host = request.headers.get("host", "")
+        host = request.headers.get("host", "").lower()
+        here = f"http://127.0.0.1:{self._port()}"
         if not re.fullmatch(rf"(127\.0\.0\.1|localhost|\[::1\]):{self._port()}", host):
-            raise Refusal(Code.UNAUTHORIZED, f"Host {host[:80]!r} is not this machine's own name.")
+            raise Refusal(Code.UNAUTHORIZED, f"Host {host[:80]!r} is not this machine's own name.",
+                          next=f"Ask at {here}; a proxy before it must send that as the host.")
         origin = request.headers.get("origin")
         if origin is not None and origin != f"http://{host}":
-            raise Refusal(Code.UNAUTHORIZED, "Web pages of other origins are not served.")
+            raise Refusal(Code.UNAUTHORIZED, "Web pages of other origins are not served.",
+                          next=f"Ask by a program, or from a page of {here}.")
 
     def _admit(self, request: Request) -> str | None:
         """The agent's token, or None for the operator.
@@ -95,6 +98,7 @@ class HttpAuthentication:
             Refusal: UNAUTHORIZED.
         """
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        given = given.strip()
         if scheme.lower() != "bearer" or not given:
             raise Refusal(
                 Code.UNAUTHORIZED, "Send `Authorization: Bearer TOKEN`.",
@@ -103,6 +107,9 @@ class HttpAuthentication:
         token = None if hmac.compare_digest(given.encode(), self._bearer) else given
         actor = self._resolve(token)
         if isinstance(actor, Refusal):
+            if actor.code is Code.UNAUTHORIZED:
+                actor.next = (f"The operator's token is in {self._where}; POST /v1/agents gives an "
+                              "agent its own.")
             raise actor
         return token
 

@@ -164,6 +164,10 @@ class HttpServer:
         self._router.hung_up()
 
     async def _stream(self, request: Request) -> Response:
+        twice = _twice(request)
+        if twice:
+            raise Refusal(Code.INVALID, f"The stream's `{twice}` is given twice.",
+                          next="Give it once.")
         after = request.headers.get("last-event-id") or request.query_params.get("after")
         try:
             begin = msgspec.convert(after, Whole | None, strict=False)
@@ -174,10 +178,10 @@ class HttpServer:
         if unknown:  # nobody gets all events who asked for some
             raise Refusal(Code.INVALID, f"The stream has no field `{unknown[0][:60]}`.",
                           next="It takes `after`; GET /v1/events can be narrowed.")
-        return StreamingResponse(
-            self._events(begin), media_type="text/event-stream",
-            headers={"cache-control": "no-store"},
-        )
+        kind, headers = "text/event-stream", {"cache-control": "no-store"}
+        if request.method == "HEAD":
+            return Response(media_type=kind, headers=headers)
+        return StreamingResponse(self._events(begin), media_type=kind, headers=headers)
 
     async def _events(self, after: int | None) -> AsyncIterator[bytes]:
         """Server-sent events from `after` on; a comment each 15 s keeps the connection."""
@@ -246,15 +250,23 @@ async def _params(request: Request, operation: Operation, further: HttpPath | No
     """The request's JSON: its body, with what stands in the path and the query put in."""
     extra: dict[str, Any] = {k: _name(v) for k, v in request.path_params.items()}
     method, _ = operation.request.http
+    name = operation.name
     if further is not None:
         method, extra = further.method, further.fields(extra)
     if method in ("GET", "DELETE"):
+        if twice := _twice(request):
+            raise Refusal(Code.INVALID, f"{name}: `{twice}` is given twice. Nothing was done.",
+                          next=f"Give `{twice}` once.", field=twice)
         extra = {**request.query_params, **extra}
         try:
             typed = msgspec.convert(extra, operation.request, strict=False)
         except msgspec.ValidationError as bad:
-            raise malformed.refusal(operation.name, operation.request, bad) from None
+            raise malformed.refusal(name, operation.request, bad) from None
         return _JSON.encode(typed)
+    if stray := next(iter(request.query_params), ""):
+        raise Refusal(Code.INVALID, f"{name}: `{stray[:60]}` stands in the address, where {method} "
+                      "takes no field. Nothing was done.",
+                      next="Send it in the body, a JSON object.", field=stray[:60])
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -265,8 +277,14 @@ async def _params(request: Request, operation: Operation, further: HttpPath | No
     try:
         given = msgspec.json.decode(body or b"{}", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-        raise Refusal(Code.INVALID, f"{operation.name}: not a JSON object: {bad}.") from None
+        raise malformed.no_json(name, bad) from None
     return _JSON.encode({**given, **extra})
+
+
+def _twice(request: Request) -> str:
+    """A field that a query has more than once: of two values one would be overlooked."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    return next((name[:60] for name in names if names.count(name) > 1), "")
 
 
 def _answering(serve: Any) -> Any:

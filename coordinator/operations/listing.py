@@ -209,7 +209,7 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
     except msgspec.ValidationError as bad:
         raise malformed.refusal(operation.name, operation.request, bad) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-        raise Refusal(Code.INVALID, f"{operation.name}: not JSON: {bad}.") from None
+        raise malformed.no_json(operation.name, bad) from None
 
 
 def _check_nul(value: Any, where: str) -> None:

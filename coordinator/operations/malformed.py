@@ -27,7 +27,19 @@ def refusal(operation: str, request: type[Any], bad: Exception) -> Refusal:
     next_ = f"Repeat it with another `{field}`." if field else (
         f"`{operation}` takes: {fields}." if fields else f"`{operation}` takes no field.")
     return Refusal(Code.INVALID, f"{operation}: {said} Nothing was done.",
-                   next=next_, field=field or None)
+                   next=next_, field=_meant(field, str(bad)) or None)
+
+
+def _meant(field: str, said: str) -> str:
+    """The field that is wrong, also where it is one that lacks, or that there is not."""
+    found = re.match(r"Object (?:missing required|contains unknown) field `(.+?)`", said)
+    return ".".join(filter(None, (field, found[1]))) if found is not None else field
+
+
+def no_json(operation: str, bad: Exception) -> Refusal:
+    """INVALID for what is no JSON object at all."""
+    return Refusal(Code.INVALID, f"{operation}: not JSON: {bad}. Nothing was done.",
+                   next="Send one JSON object, as UTF-8 and not compressed.")
 
 
 def sentence(bad: Exception) -> tuple[str, str]:

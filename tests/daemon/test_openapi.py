@@ -145,3 +145,72 @@ def test_a_wrong_field_of_a_query_is_named_as_in_a_body(repo: Repo) -> None:
         error = json.loads(answer.read())["error"]
         link.close()
         assert (answer.status, error["message"]) == (400, said) and error["next"].startswith(then)
+
+
+def test_what_would_be_overlooked_in_an_address_is_refused(repo: Repo) -> None:
+    """Fields of a body that stand in the address, and those that stand there twice."""
+    repo.coord("up", "--http", "0")
+    for method, path, said in (
+        ("POST", "/v1/locks?ttl_s=5", "acquire: `ttl_s` stands in the address, where POST takes no field. Nothing was done."),
+        ("POST", "/v1/tasks/claim?agent=ann", "task_claim: `agent` stands in the address, where POST takes no field. Nothing was done."),
+        ("GET", "/v1/tasks?state=ready&state=done", "tasks: `state` is given twice. Nothing was done."),
+        ("GET", "/v1/events/stream?after=1&after=2", "The stream's `after` is given twice."),
+    ):
+        status, error = asked(repo, method, path, b'{"agent": "ann", "resources": ["a.py"]}' if method == "POST" else None)
+        assert (status, error["code"], error["message"]) == (400, "INVALID", said)
+    assert repo.client().locks().items == []
+
+
+def test_a_body_that_is_no_json_is_told_what_it_should_be(repo: Repo) -> None:
+    repo.coord("up", "--http", "0")
+    for path in ("/v1/locks", "/v1/tasks/T-1/done"):
+        for body in (b"agent=ann", b"\xff", b"\x1f\x8b\x08\x00", b'{"agent": NaN}'):
+            status, error = asked(repo, "POST", path, body)
+            assert status == 400 and error["next"] == "Send one JSON object, as UTF-8 and not compressed."
+
+
+@pytest.mark.parametrize(("headers", "then"), [
+    ({"Authorization": "Bearer wrong"}, "The operator's token is in {bearer}; POST /v1/agents gives an agent its own."),
+    ({"Host": "evil.example"}, "Ask at {base}; a proxy before it must send that as the host."),
+    ({"Origin": "http://evil.example"}, "Ask by a program, or from a page of {base}."),
+])
+def test_who_is_kept_out_is_told_what_helps(repo: Repo, headers: dict[str, str], then: str) -> None:
+    repo.coord("up", "--http", "0")
+    status, error = asked(repo, "GET", "/v1/locks", None, **headers)
+    base = repo.state.http.read_text().strip()
+    assert status == 401 and error["next"] == then.format(bearer=repo.state.bearer, base=base)
+
+
+def test_names_of_hosts_have_no_case_and_tokens_no_spaces(repo: Repo) -> None:
+    repo.coord("up", "--http", "0")
+    host = repo.state.http.read_text().strip().removeprefix("http://127.0.0.1")
+    token = repo.state.bearer.read_text().strip()
+    assert asked(repo, "GET", "/v1/locks", None, Host=f"LocalHost{host}", Authorization=f"BEARER  {token} ")[0] == 200
+    assert asked(repo, "GET", "/v1/locks", None, Host=f"LocalHost{host}", Origin=f"http://localhost{host}")[0] == 200
+
+
+def test_asked_for_its_head_a_stream_ends(repo: Repo) -> None:
+    repo.coord("up", "--http", "0")
+    to = urlsplit(repo.state.http.read_text().strip())
+    link = http.client.HTTPConnection(to.hostname or "", to.port, timeout=20)
+    bearer = {"Authorization": f"Bearer {repo.state.bearer.read_text().strip()}"}
+    for method, path, status in (("HEAD", "/v1/events/stream", 200), ("HEAD", "/v1/events/stream?after=x", 400), ("GET", "/v1/health", 200)):
+        link.request(method, path, headers=bearer)  # over one connection: each is answered to its end
+        answer = link.getresponse()
+        answer.read()
+        assert answer.status == status
+    link.close()
+
+
+def asked(repo: Repo, method: str, path: str, body: bytes | None, **headers: str) -> tuple[int, dict[str, Any]]:
+    """(status, error) of one request by the operator, unless the headers say otherwise."""
+    to = urlsplit(repo.state.http.read_text().strip())
+    link = http.client.HTTPConnection(to.hostname or "", to.port, timeout=20)
+    bearer = {"Authorization": f"Bearer {repo.state.bearer.read_text().strip()}"}
+    try:
+        link.request(method, path, body=body, headers=bearer | headers)
+        answer = link.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text).get("error", {}) if text else {}
+    finally:
+        link.close()
