@@ -34,12 +34,14 @@ class HttpAuthentication:
         resolve: what a token speaks for; a `Refusal` is a value.
         alive: raises a `Refusal` where the coordinator does not serve; for `/health`, the one path
             that needs no token, and tells no more than that.
+        counted: told of each refusal of its own, to be counted.
         where: where the operator's token lies, for the refusal's next step.
     """
 
     def __init__(
         self, app: ASGIApp, bearer: str, port: Callable[[], int],
         resolve: Callable[[str | None], Any], where: str, alive: Callable[[], None],
+        counted: Callable[[Refusal], None],
     ) -> None:
         self._app = app
         self._bearer = bearer.encode()
@@ -47,6 +49,7 @@ class HttpAuthentication:
         self._resolve = resolve
         self._where = where
         self._alive = alive
+        self._counted = counted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,6 +62,7 @@ class HttpAuthentication:
                 return
             token = self._admit(request)
         except Refusal as refusal:
+            self._counted(refusal)
             answer = refused(refusal)
             answer.headers["WWW-Authenticate"] = "Bearer"
             await answer(scope, receive, send)

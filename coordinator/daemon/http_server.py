@@ -113,23 +113,52 @@ class HttpServer:
             return self._router.look(lambda view: who(view, token))
 
         return HttpAuthentication(_with_slashes(self._app()), self._bearer, lambda: self._port,
-                                  resolve, str(self._state.bearer), self._router.check_alive)
+                                  resolve, str(self._state.bearer), self._router.check_alive,
+                                  self._router.counts.refusal)
+
+    def _answering(self, serve: Any) -> Any:
+        """An endpoint whose own refusals are answers, and are counted as the router's are."""
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                answer: Response = await serve(request)
+                return answer
+            except Refusal as refusal:
+                self._router.counts.refusal(refusal)
+                return refused(refusal)
+
+        return endpoint
+
+    async def _no_route(self, request: Request, bad: Exception) -> Response:
+        """Nothing is served there, or not by this method: in the form of every refusal."""
+        status = getattr(bad, "status_code", 404)
+        refusal = Refusal(
+            Code.INVALID, f"{request.method} {request.url.path[:200]!r} is not served here.",
+            next="GET /openapi.json lists what is.",
+        )
+        self._router.counts.refusal(refusal)
+        answer = refused(refusal)
+        answer.status_code = status
+        if status == 405:
+            answer.headers["allow"] = ", ".join(_methods(request))
+        return answer
 
     def _app(self) -> Starlette:
         routes = [
-            Route("/openapi.json", _answering(self._openapi)),
-            Route("/v1/events/stream", _answering(self._stream)),
-            Route("/metrics", _answering(self._metrics)),
+            Route("/openapi.json", self._answering(self._openapi)),
+            Route("/v1/events/stream", self._answering(self._stream)),
+            Route("/metrics", self._answering(self._metrics)),
             Route("/mcp", self._mcp),
         ]
         # a fixed path goes before one with a placeholder that would swallow it
         for operation in sorted(OPERATIONS.values(), key=lambda o: "{" in o.request.http[1]):
             method, path = operation.request.http
-            routes.append(Route(path, _answering(self._endpoint(operation)), methods=[method]))
+            routes.append(Route(path, self._answering(self._endpoint(operation)), methods=[method]))
         for one in sorted(HTTP_PATHS, key=lambda o: -len(o.path)):
             serve = self._endpoint(OPERATIONS[one.op], one)
-            routes.append(Route(one.path, _answering(serve), methods=[one.method]))
-        app = Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
+            routes.append(Route(one.path, self._answering(serve), methods=[one.method]))
+        app = Starlette(
+            routes=routes, exception_handlers=dict.fromkeys((404, 405), self._no_route))
         app.router.redirect_slashes = False  # every answer is one that is described, or a refusal
         return app
 
@@ -285,32 +314,6 @@ def _twice(request: Request) -> str:
     """A field that a query has more than once: of two values one would be overlooked."""
     names = [name for name, _ in request.query_params.multi_items()]
     return next((name[:60] for name in names if names.count(name) > 1), "")
-
-
-def _answering(serve: Any) -> Any:
-    """An endpoint whose refusals are answers."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            answer: Response = await serve(request)
-            return answer
-        except Refusal as refusal:
-            return refused(refusal)
-
-    return endpoint
-
-
-async def _no_route(request: Request, bad: Exception) -> Response:
-    """Nothing is served there, or not by this method: in the form of every refusal."""
-    status = getattr(bad, "status_code", 404)
-    answer = refused(Refusal(
-        Code.INVALID, f"{request.method} {request.url.path[:200]!r} is not served here.",
-        next="GET /openapi.json lists what is.",
-    ))
-    answer.status_code = status
-    if status == 405:
-        answer.headers["allow"] = ", ".join(_methods(request))
-    return answer
 
 
 def _methods(request: Request) -> list[str]:

@@ -68,6 +68,17 @@ def test_metrics_tell_what_is_so_and_what_was(repo: Repo) -> None:
     assert all(later[name] >= value for name, value in told.items() if name[0].endswith(("_total", "_count", "_bucket")))
 
 
+def test_what_the_http_door_itself_refuses_is_counted_too(repo: Repo) -> None:
+    repo.coord("up", "--http", "0")
+    token = repo.state.bearer.read_text().strip()
+    for path, given in (("/v1/locks", None), ("/v1/locks", "wrong"), ("/v1/locks?limit=0", token), ("/v1/nothing", token),
+                        ("/v1/events/stream?after=x", token)):
+        assert ask(repo, path, given)[0] >= 400
+    ask(repo, "/v1/locks", token, method="POST")  # the router's: once
+    told = scrape(repo)
+    assert told["coord_refusals_total", "UNAUTHORIZED"] == 2 and told["coord_refusals_total", "INVALID"] == 4
+
+
 def test_metrics_need_a_token_and_the_probe_none(repo: Repo) -> None:
     repo.coord("up", "--http", "0")
     status, _, body = ask(repo, "/metrics")
