@@ -60,8 +60,9 @@ def _of(run: str | None, everything: bool) -> tuple[str, str | None, str | None]
         known = [one for one in known if one[1].run.startswith(run)]
         if len({record.run for _, record in known}) != 1:
             names = ", ".join(record.run for _, record in known[:5])
+            several = f"{len(known)} launches are" if known else "No launch is"
             raise Refusal(
-                Code.INVALID, f"{len(known)} launches are called {in_line(run)[:60]!r}"
+                Code.INVALID, f"{several} called {in_line(run)[:60]!r}"
                 + (f": {names}." if names else "."),
                 next="`coord report --all`, or a name of `ls .coord/runs`.")
     if not known:

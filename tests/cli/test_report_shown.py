@@ -40,6 +40,7 @@ def test_json_is_the_answer_itself(worked: Repo) -> None:
     told = json.loads(worked.coord("report", "--json").stdout)
     assert told["waited"][0]["holder"] == "ann" and told["refusals"] == [{"code": "LOCKED", "count": 1}]
     assert worked.coord("report", "-n", "0").returncode == 2
+    assert "No launch is called 'R-99'." in worked.coord("report", "R-99").stderr
 
 
 class Page(HTMLParser):
