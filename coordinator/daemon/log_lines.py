@@ -6,6 +6,7 @@ its own in either form, nor steer a terminal.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import logging.handlers
@@ -25,6 +26,9 @@ def log_to(path: Path, form: LogFormat) -> None:
     handler = logging.handlers.RotatingFileHandler(
         path, maxBytes=LOG_BYTES_MAX, backupCount=LOGS_KEPT, encoding="utf-8"
     )
+    with contextlib.suppress(OSError):
+        if (begins := path.open("rb").read(1)) and (begins == b"{") != (form == "json"):
+            handler.doRollover()  # whoever reads a file of one form finds no line of the other
     handler.setFormatter(_JsonLines() if form == "json" else
                          _Lines("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

@@ -29,6 +29,7 @@ from coordinator.daemon.waiting_requests import Held, WaitingRequest
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Looker
+from coordinator.operations import malformed
 from coordinator.operations.listing import (
     OPERATIONS,
     NeedsOf,
@@ -119,7 +120,7 @@ class RequestRouter:
         answer = partial(self._tell, answer)
         try:
             if op not in self._ways:
-                raise Refusal(Code.INVALID, f"There is no operation called {op[:60]!r}.")
+                raise malformed.no_operation(op, self._ways)
             operation, way = self._ways[op]
             request = decode(operation, params)
             if self.closing and op not in ("health", "status"):

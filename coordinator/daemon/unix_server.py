@@ -26,6 +26,7 @@ from coordinator.daemon.command_lines import CommandLines
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.files import ownership
+from coordinator.operations import malformed
 from coordinator.operations.listing import OPERATIONS
 from coordinator.service.views.story import event_reply
 from coordinator.store.rows import LogRow
@@ -242,7 +243,7 @@ class Conversation(asyncio.Protocol):
         try:
             asked = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-            self._reply(None, Refusal(Code.INVALID, f"Not a request line: {bad}."))
+            self._reply(None, malformed.no_request(bad))
             return
         if asked.v != PROTOCOL:
             self._reply(asked.id, Refusal(

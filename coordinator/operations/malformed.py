@@ -6,6 +6,8 @@ Translates what the decoder says; decides nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -34,6 +36,22 @@ def _meant(field: str, said: str) -> str:
     """The field that is wrong, also where it is one that lacks, or that there is not."""
     found = re.match(r"Object (?:missing required|contains unknown) field `(.+?)`", said)
     return ".".join(filter(None, (field, found[1]))) if found is not None else field
+
+
+def no_operation(name: str, known: Iterable[str]) -> Refusal:
+    """INVALID for an operation that there is not."""
+    near = get_close_matches(name[:60], list(known), 1)
+    return Refusal(
+        Code.INVALID, f"There is no operation called {name[:60]!r}.",
+        next=(f"Did you mean `{near[0]}`? " if near else "") + "Over HTTP GET /openapi.json lists "
+        "them; the documents do under operations.")
+
+
+def no_request(bad: Exception) -> Refusal:
+    """INVALID for a line on the socket that is no request."""
+    said = sentence(bad)[1] if isinstance(bad, msgspec.ValidationError) else f"{bad}."
+    return Refusal(Code.INVALID, f"Not a request line: {said}", next=(
+        'Send one JSON object a line, like {"id": 1, "op": "locks", "params": {}}.'))
 
 
 def no_json(operation: str, bad: Exception) -> Refusal:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import socket
 from typing import Any
 
 import msgspec
@@ -9,6 +11,7 @@ import pytest
 
 from coordinator.operations.listing import OPERATIONS, decode
 from coordinator.words.refusals import Code, Refusal
+from tests.conftest import Repo
 
 WRONG: list[tuple[str, Any, str, str]] = [
     ("locks", {"limit": 0}, "`limit` must be at least 1.", "limit"), ("locks", {"limit": "x"}, "`limit` must be a whole number, not a text.", "limit"),
@@ -36,3 +39,26 @@ def test_what_is_wrong_is_said(operation: str, params: Any, said: str, field: st
     if " field " in said:
         field = ""
     assert refusal.next == f"Repeat it with another `{field}`." if field else refusal.next.startswith(f"`{operation}` takes: agent, resources")
+
+
+LINES: list[tuple[bytes, str, str]] = [
+    (b"not json", "Not a request line: JSON is malformed: invalid character (byte 4).", "Send one JSON object a line"),
+    (b"[]", "Not a request line: the request must be an object with fields, not a list.", "Send one JSON object a line"),
+    (b"{}", "Not a request line: it lacks the field `op`.", "Send one JSON object a line"),
+    (b'{"id":[1],"op":"locks"}', "Not a request line: `id` must be a whole number or a text or null, not a list.", "Send one JSON object a line"),
+    (b'{"op":"locks","parms":{}}', "Not a request line: it has no field `parms`.", "Send one JSON object a line"),
+    (b'{"op":"lock"}', "There is no operation called 'lock'.", "Did you mean `locks`? "),
+    (b'{"op":"qqq"}', "There is no operation called 'qqq'.", "Over HTTP GET /openapi.json lists them"),
+]
+
+
+def test_a_line_that_is_no_request_is_told_what_one_is(repo: Repo) -> None:
+    repo.coord("up")
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.connect(str(repo.state.socket()))
+        answers = wire.makefile("rb")
+        for line, said, then in LINES:
+            wire.sendall(line + b"\n")
+            error = json.loads(answers.readline())["error"]
+            assert (error["code"], error["message"]) == ("INVALID", said)
+            assert error["next"].startswith(then), error

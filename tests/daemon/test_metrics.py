@@ -107,6 +107,17 @@ def test_the_log_as_json_lines(make_repo: object, by: str) -> None:
     assert lines[-1]["message"] == "stopped"
 
 
+def test_a_log_has_one_form_from_its_first_line_to_its_last(repo: Repo) -> None:
+    for form in ("text", "json", "json", "text"):
+        repo.coord("up", "--log-format", form)
+        repo.down()
+        for line in repo.state.log.read_text().splitlines():
+            assert line.startswith("{") == (form == "json")
+    assert len(repo.state.log.read_text().splitlines()) >= 2
+    older = repo.state.log.with_name("daemon.log.1").read_text().splitlines()
+    assert sum(json.loads(line)["message"] == "stopped" for line in older) == 2
+
+
 def test_the_log_as_text_stays_the_default(repo: Repo) -> None:
     repo.coord("up")
     assert repo.state.log.read_text().splitlines()[0].split()[2] == "INFO"
