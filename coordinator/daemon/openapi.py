@@ -326,12 +326,14 @@ def _more_paths() -> dict[str, Any]:
     refused = {str(status): {"$ref": f"#/components/responses/Refused{status}"}
                for status in (400, 401, 403, 503, 507)}
 
-    def path(name: str, said: str, media: str, schema: Schema, **more: Any) -> dict[str, Any]:
+    def path(name: str, said: str, media: str, schema: Schema, example: Any,
+             **more: Any) -> dict[str, Any]:
         return {"get": {
             "operationId": name, "tags": ["watching"], "summary": said.split(". ")[0].rstrip("."),
             "description": said, "parameters": [], **more,
             "responses": {"200": {"description": "As described.",
-                                  "content": {media: {"schema": schema}}}, **refused},
+                                  "content": {media: {"schema": schema, "example": example}}},
+                          **refused},
         }}
 
     text = {"type": "string"}
@@ -339,16 +341,25 @@ def _more_paths() -> dict[str, Any]:
         "/v1/events/stream": path(
             "events_stream", "Events as they happen, as server-sent events. A connection that "
             "broke goes on with `Last-Event-ID`.", "text/event-stream", text,
-            parameters=[{"name": "after", "in": "query", "required": False,
-                         "description": "Only events after this number; default: from now on.",
-                         "schema": {"type": "integer"}}]),
+            "id: 41\nevent: task_added\ndata: "
+            + msgspec.json.encode(example_of(rq.EventRow)).decode() + "\n\n",
+            parameters=[
+                {"name": "after", "in": "query", "required": False,
+                 "description": "Only events after this number; default: from now on.",
+                 "schema": {"type": "integer"}},
+                {"name": "Last-Event-ID", "in": "header", "required": False,
+                 "description": "The last event that came before the connection broke; it counts "
+                                "in place of `after`.", "schema": {"type": "string"}}]),
         "/metrics": path("metrics", "Metrics in Prometheus' text format. Give Prometheus the "
-                         "token's file as `credentials_file`.", "text/plain", text),
+                         "token's file as `credentials_file`.", "text/plain", text,
+                         "# HELP coord_waiters Acquisitions that stand in line.\n"
+                         "# TYPE coord_waiters gauge\ncoord_waiters 0\n"),
         "/health": path(
             "alive", "Whether the coordinator serves, for a probe: needs no token, tells no more. "
             "503 or 507 where it does not.", _JSON,
             {"type": "object", "title": "AliveReply", "required": ["status"],
              "properties": {"status": {"type": "string", "enum": ["ok"],
                                        "description": "`ok`: it serves."}}},
+            {"status": "ok"},
             security=[]),
     }

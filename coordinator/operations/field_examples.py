@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 _AT = "2026-11-21T14:32:00.000Z"
+_LATER = "2026-11-21T15:02:00.000Z"
 
 #: Optional fields that an example of a request has, too.
 SHOWN = frozenset({
@@ -22,6 +23,7 @@ SHOWN_ONLY: dict[str, tuple[str, ...]] = {
 }
 
 EXAMPLES: dict[str, Any] = {
+    "expires_at": _LATER,
     "agent": "ann", "holder": "ann", "locked_by": "ann", "claimed_by": "ann", "sender": "ann",
     "requested_by": "bob", "asked_by": "bob", "by": "Maria", "to": "bob", "written_by": "ann",
     "parent": None, "profile": "claude-code",

@@ -102,6 +102,19 @@ def test_examples_are_what_they_are_examples_of(op: str) -> None:
     msgspec.json.decode(msgspec.json.encode(example_of(reply)), type=reply)
 
 
+def test_what_ends_in_an_example_has_not_ended_where_it_began() -> None:
+    lease = example_of(rq.Acquired)["leases"][0]
+    assert lease["locked_at"] < lease["expires_at"]
+
+
+def test_all_that_is_described_has_an_example_and_the_stream_its_header() -> None:
+    stream = DESCRIBED["paths"]["/v1/events/stream"]["get"]
+    assert {one["name"]: one["in"] for one in stream["parameters"]} == {"after": "query", "Last-Event-ID": "header"}
+    for path, _, one in ROUTES:
+        (media,) = one["responses"]["200"]["content"].values()
+        assert "example" in media, path
+
+
 def test_what_is_not_served_is_refused_in_the_same_shape(repo: Repo) -> None:
     repo.coord("up", "--http", "0")
     to = urlsplit(repo.state.http.read_text().strip())
