@@ -154,8 +154,8 @@ class Wire:
         a request that may have been carried out is sent again only if `repeatable`, or under the
         idempotency `key` that it had: then it takes effect once.
 
-        Whoever is interrupted (Ctrl-C, a signal handler of the program's own) has hung up: nothing
-        is granted to who does not hear of it.
+        Whoever is interrupted (Ctrl-C, a signal handler of the program's own) has hung up: it
+        counts as gone, and is granted nothing as if it listened.
 
         Raises:
             Refusal: what the daemon refused; DAEMON_DOWN; LIMIT: it is too long to be sent.

@@ -340,8 +340,7 @@ class RequestRouter:
         held.over = True
 
         def job(tx: Tx) -> Any:
-            stay = held.stay and not held.gone()
-            return waiting_line.stop_holding(self.service, tx, acquisition, stay)
+            return waiting_line.stop_holding(self.service, tx, acquisition, held.stay)
 
         self.engine.task(engine.decide(self.engine, self.service, job),
                   lambda value: self._answer_held(acquisition, value))

@@ -13,13 +13,14 @@ import threading
 import time
 from collections.abc import Callable
 
+import apsw
 import psutil
 import pytest
 
 from coordinator import Client, Code, LeaseLost, Refusal
 from coordinator.client import connection
 from coordinator.words import requests as rq
-from coordinator.words.clock import iso
+from coordinator.words.clock import from_iso, iso
 from tests.conftest import Repo
 from tests.waiting import until
 
@@ -183,12 +184,15 @@ class Alarm(Exception):
     """What a program's own signal handler raises."""
 
 
-@pytest.mark.parametrize("take", [
-    lambda ann: ann.acquire("a.py", wait=60),
-    lambda ann: ann.acquire("a.py", wait=60, retry=False),
-    lambda ann: ann.lease("a.py", wait=60).__enter__(),
+@pytest.mark.parametrize(("take", "stays"), [
+    (lambda ann: ann.acquire("a.py", wait=60), True),
+    (lambda ann: ann.acquire("a.py", wait=60, retry=False), False),
+    (lambda ann: ann.lease("a.py", wait=60).__enter__(), False),
 ], ids=["acquire", "no retry", "lease"])
-def test_who_is_interrupted_in_line_leaves_it(repo: Repo, take: Callable[[Client], object]) -> None:
+def test_who_is_interrupted_in_line_is_granted_nothing_as_if_it_listened(
+    repo: Repo, take: Callable[[Client], object], stays: bool,
+) -> None:
+    """With `retry` it is offered the file for a while, as whoever was refused; else it has left."""
     def interrupt(*_: object) -> None:
         raise Alarm
 
@@ -207,14 +211,36 @@ def test_who_is_interrupted_in_line_leaves_it(repo: Repo, take: Callable[[Client
     finally:
         watching.join()
         signal.signal(signal.SIGUSR1, before)
-    until(lambda: not bob.call(rq.Locks()).waiters)
+    gone_from_line(repo, stays)
     bob.release("a.py")
-    assert held_by(repo) == []
+    if stays:
+        until(lambda: held_by(repo) == ["ann"])
+    offers(repo, stays)
     assert ann.acquire("a.py").leases  # it can be used on
 
 
+def gone_from_line(repo: Repo, stays: bool) -> None:
+    """Nobody is taken to listen any more; with `stays` the place in line is kept."""
+    def place() -> list[int]:
+        db = apsw.Connection(str(repo.state.database), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            return [int(held) for (held,) in db.execute("SELECT held FROM waiters")]
+        finally:
+            db.close()
+
+    until(lambda: place() == ([0] if stays else []))
+
+
+def offers(repo: Repo, stays: bool) -> None:
+    """What is held is an offer, for `leases.offered_ttl_s`."""
+    items = repo.client().call(rq.Locks()).items
+    assert [one.locked_by for one in items] == (["ann"] if stays else [])
+    for one in items:
+        assert from_iso(one.expires_at) - from_iso(one.locked_at) == 120_000
+
+
 @pytest.mark.parametrize("retry", [True, False])
-def test_who_hangs_up_in_line_leaves_it(repo: Repo, retry: bool) -> None:
+def test_who_hangs_up_in_line_is_granted_nothing_as_if_it_listened(repo: Repo, retry: bool) -> None:
     bob = repo.client("bob")
     bob.acquire("a.py")
     with socket.socket(socket.AF_UNIX) as wire:
@@ -222,9 +248,11 @@ def test_who_hangs_up_in_line_leaves_it(repo: Repo, retry: bool) -> None:
         wire.sendall(json.dumps({"id": 1, "op": "acquire", "params": {
             "agent": "ann", "resources": ["a.py"], "wait_s": 60, "retry": retry}}).encode() + b"\n")
         until(lambda: bob.call(rq.Locks()).waiters)
-    until(lambda: not bob.call(rq.Locks()).waiters)
+    gone_from_line(repo, retry)
     bob.release("a.py")
-    assert held_by(repo) == []
+    if retry:
+        until(lambda: held_by(repo) == ["ann"])
+    offers(repo, retry)
 
 
 def test_what_is_too_long_is_refused_before_it_is_sent(repo: Repo) -> None:
