@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from coordinator.client.locating import connect, peer
-from coordinator.client.starting import start
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
@@ -38,6 +37,13 @@ class Answered(msgspec.Struct):
 
 decode = msgspec.json.Decoder(Answered).decode
 _encode = msgspec.json.Encoder().encode
+
+
+def start(state: StateDir) -> None:
+    """As `coordinator.client.starting.start`, which seldom has to be read in."""
+    from coordinator.client import starting
+
+    starting.start(state)
 
 
 #: Connections that came with a fork: they are the parent's, and nothing of them is closed here

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len, set_cell_size
-
 from coordinator.words import file_names, texts
 from coordinator.words.clock import from_iso
 
@@ -37,14 +35,32 @@ def span(seconds: float) -> str:
     return f"{hours}h{rest // 60:02d}m" if rest >= 60 else f"{hours}h"
 
 
+def cell_len(text: str) -> int:
+    """How many columns of a terminal a text takes: signs of East Asia take two."""
+    if text.isascii() and text.isprintable():
+        return len(text)
+    from rich import cells  # its tables take ms to read
+
+    return cells.cell_len(text)
+
+
+def _cut(text: str, width: int) -> str:
+    """As much of a text as has room, and blanks up to there."""
+    if text.isascii() and text.isprintable():
+        return text[:width].ljust(width)
+    from rich import cells
+
+    return cells.set_cell_size(text, width)
+
+
 def middle(text: str, width: int) -> str:
     """`text` in at most `width` columns: what is cut is cut in the middle, for a path tells most at
     its ends."""
     if cell_len(text) <= width:
         return text
     if width < 3:
-        return set_cell_size(text, width)
-    head = set_cell_size(text, (width - 1) // 3).rstrip()
+        return _cut(text, width)
+    head = _cut(text, (width - 1) // 3).rstrip()
     room, at = width - 1 - cell_len(head), len(text)
     while room >= (wide := cell_len(text[at - 1])):
         at, room = at - 1, room - wide
@@ -70,7 +86,7 @@ def columns(
             if kind == "/" and cell_len(cell) > most:
                 cell = middle(cell, most)
             elif cell_len(cell) > most:
-                cell = set_cell_size(cell, most - 1).rstrip() + "…"
+                cell = _cut(cell, most - 1).rstrip() + "…"
             cells.append(cell + " " * (most - cell_len(cell)))
         out.append("  ".join(cells).rstrip())
     return out
@@ -135,7 +151,7 @@ def wrapped(text: str, width: int | None, indent: int) -> list[str]:
     for word in text.split(" "):
         while cell_len(word) > max(10, width - indent):  # no blank to fold at
             room = max(10, width - indent) - (cell_len(line) + 1 if line else 0)
-            part = set_cell_size(word, max(1, room)).rstrip()
+            part = _cut(word, max(1, room)).rstrip()
             out.append(before + f"{line} {part}".lstrip())
             line, word = "", word[len(part) :]
         if line and indent + cell_len(line) + 1 + cell_len(word) > width:

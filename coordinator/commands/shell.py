@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -22,13 +21,13 @@ R = TypeVar("R")
 #: Asks by yielding; is sent the reply, or a `Refusal` is raised in it.
 Asking = Generator[rq.Request[Any], Any, None]
 #: What a terminal is told for a style (ECMA-48, SGR).
-STYLES = {"title": "1;36", "bold": "1", "dim": "2", "yellow": "33", "magenta": "35"}
+STYLES = {"title": "1;36", "bold": "1", "dim": "2", "yellow": "33", "magenta": "35",
+          "cyan": "36"}
 #: What `coord` is followed by where a person or an agent is told to type it.
 _TYPED = re.compile(r"(`|next: )coord ")
 
 
-@dataclass(slots=True)
-class Shell:
+class Shell(msgspec.Struct):
     """Where a command was typed.
 
     Attributes:
@@ -54,15 +53,21 @@ class Shell:
     colour: bool = False
     terminal: bool = False
     command: str = ""
-    _lines: list[tuple[bool, str]] = field(default_factory=list)
+    _lines: list[tuple[bool, str]] = msgspec.field(default_factory=list)
 
     def say(self, text: str, style: str = "") -> None:
         """One line of plain text on standard output, never wrapped. `style`: a name in `STYLES`,
         for a terminal that shows colours."""
-        plain = texts.harmless(self._as_typed(text))
-        if self.colour and style and plain:
-            plain = f"\x1b[{STYLES[style]}m{plain}\x1b[0m"
-        self._lines.append((True, plain + "\n"))
+        self.say_parts((text, style))
+
+    def say_parts(self, *parts: tuple[str, str]) -> None:
+        """One line of texts, each with its style."""
+        told = (self._styled(texts.harmless(self._as_typed(text)), style) for text, style in parts)
+        self._lines.append((True, "".join(told) + "\n"))
+
+    def _styled(self, plain: str, style: str) -> str:
+        return (f"\x1b[{STYLES[style]}m{plain}\x1b[0m" if self.colour and style and plain
+                else plain)
 
     def complain(self, text: str) -> None:
         """One line on standard error."""

@@ -174,7 +174,12 @@ def temporary_folder() -> Path:
         import tempfile
 
         base = tempfile.gettempdir()
-    return Path(base) / f"coord-{user()}"
+    return Path(base) / temporary_name()
+
+
+def temporary_name() -> str:
+    """What that folder is called, wherever it is."""
+    return f"coord-{user()}"
 
 
 def home_folder() -> Path:
@@ -218,8 +223,9 @@ def _seal(data: bytes, key: bytes) -> bytes:
     return hashlib.blake2b(data, key=key, digest_size=KEY_BYTES, person=b"coord-state").digest()
 
 
-def _places() -> list[tuple[Path, int]]:
-    return [(home_folder(), OTHERS_WRITE), (temporary_folder(), OTHERS)]
+def _places() -> Iterator[tuple[Path, int]]:
+    yield home_folder(), OTHERS_WRITE
+    yield temporary_folder(), OTHERS
 
 
 def _keys() -> Iterator[bytes]:
@@ -243,7 +249,7 @@ def _new_key() -> bytes:
             continue
         if (found := next(_keys(), None)) is not None:
             return found
-    raise refused or OSError(errno.EINVAL, "the key is damaged", str(_places()[0][0] / "key"))
+    raise refused or OSError(errno.EINVAL, "the key is damaged", str(home_folder() / "key"))
 
 
 def name_of(uid: int) -> str:
