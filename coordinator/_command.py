@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: The exit code of an answer that says: do it yourself.
 NOT_SERVED = 250
+#: The exit code of an answer that says: I am ending; ask the next one, under the same key.
+ENDING = 251
 #: How long an answer is waited for (seconds); a command with `--wait` waits as long as it takes.
 PATIENCE_S = 130.0
 #: Words by which it is known at once that the coordinator is not asked.
@@ -66,6 +68,8 @@ def main() -> int:
         return itself(key)
     if code == NOT_SERVED:
         return itself()
+    if code == ENDING:
+        return itself(key)
     say(1, out)
     say(2, err)
     return code
