@@ -12,12 +12,16 @@ of every repository. Owns that key, and the checks. Decides nothing about what i
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+
+try:
+    from _blake2 import blake2b
+except ImportError:  # another Python; here it is had without OpenSSL, which takes ms to read
+    from hashlib import blake2b
 
 from coordinator.words.refusals import Code, Refusal
 
@@ -219,8 +223,13 @@ def unsealed(raw: bytes) -> bytes | None:
     return data if data and any(_seal(data, key) == seal for key in _keys()) else None
 
 
+def seal(data: bytes, key: bytes, size: int) -> bytes:
+    """A seal of so many bytes (at most 64) that only who has the key can make (BLAKE2b, keyed)."""
+    return blake2b(data, key=key, digest_size=size, person=b"coord-state").digest()
+
+
 def _seal(data: bytes, key: bytes) -> bytes:
-    return hashlib.blake2b(data, key=key, digest_size=KEY_BYTES, person=b"coord-state").digest()
+    return seal(data, key, KEY_BYTES)
 
 
 def _places() -> Iterator[tuple[Path, int]]:

@@ -297,8 +297,7 @@ def check_socket(path: Path) -> None:
 
 def database_seal(secret: bytes) -> str:
     """What the database of the state with this secret says of itself."""
-    seal = hashlib.blake2b(b"database", key=secret, digest_size=16, person=b"coord-state")
-    return seal.hexdigest()
+    return ownership.seal(b"database", secret, 16).hex()
 
 
 def _bits(socket: Path) -> int:
