@@ -14,8 +14,8 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
+from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
-from coordinator.words import texts
 from coordinator.words.refusals import CATALOGUE, HELD, Code, Refusal
 
 R = TypeVar("R")
@@ -59,14 +59,15 @@ class Shell:
     def say(self, text: str, style: str = "") -> None:
         """One line of plain text on standard output, never wrapped. `style`: a name in `STYLES`,
         for a terminal that shows colours."""
-        plain = texts.harmless(self._as_typed(text))
+        plain = texts.harmless(file_names.shown(self._as_typed(text)))
         if self.colour and style and plain:
             plain = f"\x1b[{STYLES[style]}m{plain}\x1b[0m"
         self._lines.append((True, plain + "\n"))
 
     def complain(self, text: str) -> None:
         """One line on standard error."""
-        self._lines.append((False, texts.harmless(self._as_typed(text)) + "\n"))
+        said = texts.harmless(file_names.shown(self._as_typed(text)))
+        self._lines.append((False, said + "\n"))
 
     def json(self, value: Any) -> None:
         """A reply as indented JSON; what could deceive on a terminal is escaped."""
