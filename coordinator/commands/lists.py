@@ -22,8 +22,11 @@ def ago(at: str, now_ms: int) -> str:
 
 
 def span(seconds: float) -> str:
-    """A duration in at most two units."""
+    """A duration in at most two units. Ten minutes and more are rounded: a lease for half an hour
+    has `30m` left a second later, not `29m`."""
     whole = int(seconds)
+    if whole >= 600:
+        whole = (whole + 30) // 60 * 60
     if whole < 1:
         return "<1s"
     if whole < 60:
