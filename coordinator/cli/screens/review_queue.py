@@ -289,15 +289,19 @@ class ReviewQueue(SessionApp[None]):
         name = os.fsdecode(file_names.to_bytes(file.path))
         place = Path(file.worktree or self.session.root) / name
         before = _stamp(place)
-        try:
-            with self.suspend():
+        refused = None
+        with self.suspend():
+            try:  # in here: what leaves this block on its own leaves the screen suspended
                 code = run(place, file)
-        except Refusal as refusal:
-            self.say(f"{refusal.message} {refusal.next}")
-            return
+            except Refusal as refusal:
+                refused = refusal
         self.refresh()
+        if refused is not None:
+            self.say(f"{refused.message} {refused.next}")
+            return
         if code:
-            self.say(f"it ended with exit code {code}; {path(file.path)} "
+            how = f"it ended with exit code {code}" if code > 0 else f"signal {-code} ended it"
+            self.say(f"{how}; {path(file.path)} "
                      + ("is as it was" if _stamp(place) == before else "was written all the same"))
         elif _stamp(place) != before:
             self.say(f"{path(file.path)} was written; above is what the agent left")

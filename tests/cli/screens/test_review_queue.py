@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,7 +19,7 @@ from coordinator.cli.screens.review_queue import ReviewQueue
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from tests.conftest import Repo
-from tests.terminal import Terminal, at_a_terminal
+from tests.terminal import CTRL_C, Terminal, at_a_terminal
 from tests.waiting import until
 
 LINES = [f"line {n} = {n}\n" for n in range(60)]
@@ -235,6 +236,18 @@ def test_how_a_program_ended_stays_in_sight(
         assert told in said(app)
 
     worked(busy, keys)
+
+
+@pytest.mark.parametrize(("key", "editor", "typed", "told"), [
+    ("m", "true", {}, "git has no merge tool here"),
+    ("e", "sh -c 'echo RUNS; exec sleep 60'", {"RUNS": CTRL_C}, "signal 2 ended it"),
+])
+def test_the_screen_comes_back_whatever_the_program_did(
+    busy: Repo, key: str, editor: str, typed: dict[str, str], told: str
+) -> None:
+    env = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_EDITOR": "", "VISUAL": editor}
+    code, shown = at_a_terminal(busy.root, "review", env=env, at={"verdict on all": key, told: "q", **typed})
+    assert code == 0 and told in shown, shown[-3000:]
 
 
 def test_ages_in_the_list_grow_while_it_is_open(busy: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
