@@ -54,6 +54,32 @@ def middle(text: str, width: int) -> str:
     return head + "…" + text[at:]
 
 
+def cut(text: str, width: int) -> str:
+    """A sentence in at most `width` columns: it ends earlier, and a path that its end would fall in
+    is cut in the middle, so that the file's name is seen."""
+    if cell_len(text) <= width:
+        return text
+    used, whole = 0, cell_len(text)
+    for word in text.split(" "):
+        ends = used + cell_len(word)
+        if ends > width - 1:
+            more = "…" if ends < whole else ""
+            room = width - len(more) - used
+            if "/" in word and room >= PATH_MIN:
+                return text[: _signs(text, used)] + middle(word, room) + more
+            break
+        used = ends + 1
+    return set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def _signs(text: str, width: int) -> int:
+    """How many signs at the beginning of `text` are so wide."""
+    at = wide = 0
+    while wide < width:
+        wide, at = wide + cell_len(text[at]), at + 1
+    return at
+
+
 def columns(
     heads: Sequence[str], rows: Sequence[Sequence[str]], kinds: str, width: int | None
 ) -> list[str]:
@@ -70,10 +96,7 @@ def columns(
         for cell, most, kind in zip(row, wide, kinds, strict=True):
             if most == 0:
                 continue
-            if kind == "/" and cell_len(cell) > most:
-                cell = middle(cell, most)
-            elif cell_len(cell) > most:
-                cell = set_cell_size(cell, most - 1).rstrip() + "…"
+            cell = middle(cell, most) if kind == "/" else cut(cell, most)
             cells.append(cell + " " * (most - cell_len(cell)))
         out.append("  ".join(cells).rstrip())
     return out
