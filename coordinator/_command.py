@@ -251,6 +251,11 @@ def say(descriptor: int, text: bytes) -> None:
 
 def run() -> None:
     """`coord …`; never returns."""
+    for descriptor in (0, 1, 2):
+        try:
+            system.fstat(descriptor)
+        except OSError:  # closed: it must not be what is opened next, the coordinator's socket
+            system.open("/dev/null", system.O_RDWR)
     try:
         code = main()
     except KeyboardInterrupt:
@@ -258,6 +263,13 @@ def run() -> None:
         say(2, b"coord: interrupted\n")
     except BrokenPipeError:
         code = 141
+    except OSError as bad:  # of writing: all other is left to the program itself
+        code = 9
+        try:  # noqa: SIM105 - built-in modules only
+            say(2, b"coord: STORAGE: It was carried out, and what came of it could not be written "
+                   b"out: %b.\n" % str(bad.strerror).encode())
+        except OSError:
+            pass
     system._exit(code)
 
 

@@ -16,8 +16,8 @@ import msgspec
 
 from coordinator.cli.definition import Listed, typer
 from coordinator.commands.shell import Shell, one_of, seconds
+from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
-from coordinator.words import texts
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Refusal
 
@@ -116,12 +116,12 @@ def _columns_given() -> int | None:
 
 def say(text: str) -> None:
     """One line of plain text, never wrapped: for people and for pipes."""
-    sys.stdout.write(texts.harmless(as_typed(text)) + "\n")
+    sys.stdout.write(texts.harmless(file_names.shown(as_typed(text))) + "\n")
 
 
 def complain(text: str) -> None:
     """One line on standard error."""
-    sys.stderr.write(texts.harmless(as_typed(text)) + "\n")
+    sys.stderr.write(texts.harmless(file_names.shown(as_typed(text))) + "\n")
 
 
 def as_typed(text: str) -> str:
@@ -160,6 +160,11 @@ def ask(request: rq.Request[R]) -> R:
     """One question to the coordinator, on a connection of its own."""
     with client() as session:
         return session.call(request)
+
+
+def as_text(typed: str) -> str:
+    """A word as the coordinator takes it: a byte in it that is no UTF-8 as it stands in names."""
+    return typed if typed.isascii() else file_names.from_bytes(os.fsencode(typed))
 
 
 def agent_or_refuse(agent: str | None) -> str:
@@ -226,7 +231,7 @@ def _typed() -> str:
 def here() -> Shell:
     """The shell that this program was typed in."""
     return Shell(
-        cwd=os.getcwd(), now_ms=SystemClock().now_ms(),  # noqa: PTH109
+        cwd=as_text(os.getcwd()), now_ms=SystemClock().now_ms(),  # noqa: PTH109
         agent=os.environ.get("COORD_AGENT"), pid=os.getpid(), user=person(), width=width(),
         program=_program(),
         colour=(sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -248,6 +253,11 @@ def carry_out(body: Body, **values: Any) -> None:
         Refusal: what the coordinator, or the command itself, has against it.
     """
     shell = here()
+    for name, value in values.items():
+        if isinstance(value, str):
+            values[name] = as_text(value)
+        elif isinstance(value, list):
+            values[name] = [as_text(one) if isinstance(one, str) else one for one in value]
     asking = body(shell, **values)
     key = os.environ.pop("COORD_IDEMPOTENCY_KEY", None)  # it was asked before, and nobody answered
     try:

@@ -211,6 +211,7 @@ def up(http: HttpPort = None, log_format: LogForm = None, as_json: AsJson = Fals
         say(f"HTTP at {health.http}; bearer token in {state.bearer}")
     elif already and http is not None:
         complain("coord: it was started without the HTTP door; `coord down` first.")
+        raise typer.Exit(Exit.INCOMPLETE)
 
 
 @app.command("serve")

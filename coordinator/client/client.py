@@ -28,7 +28,8 @@ from coordinator.client.held import GONE, HeldLeases, LeaseLost
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
+from coordinator.words import texts
+from coordinator.words.refusals import Code, Refusal
 
 __all__ = ["Client", "Held", "LeaseLost"]
 
@@ -124,7 +125,7 @@ class Client(Operations):
         with self._connection() as wire:
             wire.prepares = self._prepares or kind.writes
             raw = wire.ask(
-                kind.op, _encode(request), REPLY_TIMEOUT_S + wait_s, repeatable=repeatable,
+                kind.op, _encoded(request), REPLY_TIMEOUT_S + wait_s, repeatable=repeatable,
                 key=key,
             )
         return msgspec.json.decode(raw, type=request.reply_shape())
@@ -286,3 +287,14 @@ class Held(HeldLeases):
         except Refusal as refusal:
             if refusal.code in GONE:
                 self._lost = refusal.message
+
+
+def _encoded(request: rq.Request[R]) -> bytes:
+    try:
+        return _encode(request)
+    except UnicodeEncodeError as bad:  # a word of the command line, say, with such a byte in it
+        shown = texts.harmless(bad.object[max(0, bad.start - 100) : bad.start + 100])
+        raise Refusal(
+            Code.INVALID, f"{shown!r} is not valid UTF-8. Nothing was done.",
+            next="Repeat it in UTF-8.",
+        ) from None

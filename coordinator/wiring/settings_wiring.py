@@ -81,8 +81,10 @@ class Wirer:
         """
         if not profile.wire:
             raise Refusal(
-                Code.INVALID, f"The profile {profile.name} has nothing to be wired.",
-                next="`coord agents profiles` shows which have.",
+                Code.INVALID, f"The profile {profile.name} has no settings to be wired. Nothing "
+                "was written.",
+                next=f"`coord launch --agent {profile.name}` runs it as it is; `coord agents "
+                "profiles` shows which can be wired.",
             )
         return list(self._changes(profile, profile.wire))
 
