@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: The exit code of an answer that says: do it yourself.
 NOT_SERVED = 250
+#: The exit code of an answer that says: I am ending; ask the next one, under the same key.
+ENDING = 251
 #: How long an answer is waited for (seconds); a command with `--wait` waits as long as it takes.
 PATIENCE_S = 130.0
 #: Words by which it is known at once that the coordinator is not asked.
@@ -66,6 +68,8 @@ def main() -> int:
         return itself(key)
     if code == NOT_SERVED:
         return itself()
+    if code == ENDING:
+        return itself(key)
     say(1, out)
     say(2, err)
     return code
@@ -247,6 +251,11 @@ def say(descriptor: int, text: bytes) -> None:
 
 def run() -> None:
     """`coord …`; never returns."""
+    for descriptor in (0, 1, 2):
+        try:
+            system.fstat(descriptor)
+        except OSError:  # closed: it must not be what is opened next, the coordinator's socket
+            system.open("/dev/null", system.O_RDWR)
     try:
         code = main()
     except KeyboardInterrupt:
@@ -254,6 +263,13 @@ def run() -> None:
         say(2, b"coord: interrupted\n")
     except BrokenPipeError:
         code = 141
+    except OSError as bad:  # of writing: all other is left to the program itself
+        code = 9
+        try:  # noqa: SIM105 - built-in modules only
+            say(2, b"coord: STORAGE: It was carried out, and what came of it could not be written "
+                   b"out: %b.\n" % str(bad.strerror).encode())
+        except OSError:
+            pass
     system._exit(code)
 
 

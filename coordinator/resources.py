@@ -4,15 +4,14 @@ In a wheel they lie in `coordinator/_data/`; in a checkout (and an editable inst
 repository root. Nothing else may guess their place.
 """
 
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 
-def packaged(name: str) -> Traversable:
+def packaged(name: str) -> Path:
     """The packaged file or folder called `name` (`"schema.sql"`, `"agents"`)."""
-    data = files("coordinator") / "_data"
-    return (data if data.is_dir() else Path(__file__).resolve().parent.parent) / name
+    package = Path(__file__).resolve().parent
+    data = package / "_data"
+    return (data if data.is_dir() else package.parent) / name
 
 
 def program_version() -> str:

@@ -2,7 +2,7 @@
 
 *One command*: whole processes, in turns, each beside a bare interpreter (`python -I -S -c pass`)
 just before it; the median of these ratios. Beside coord's: the same command by the whole program,
-without the coordinator's help, and `agent-lease` from PyPI, where it is installed.
+without the coordinator's help, and those of two peers from PyPI, where they are installed.
 
 *A fleet*: agents that each take tasks, lock a file of their own, think, and unlock, all by
 commands; the wall time over that of the thinking alone.
@@ -35,8 +35,15 @@ PROGRAM = (sys.executable, "-P", "-m", "coordinator.cli.main")
 COMMANDS = ("lock a.py --agent ann", "unlock a.py --agent ann", "locks", "task list",
             "task claim --agent ann", "task done T-1 --agent ann --force", "task add another",
             "status", "events", "explain a.py", "review list", "request list", "lock --help",
-            "--help", "doctor", "ps")
+            "--help", "__complete task show T",
+            "ps", "up", "init", "doctor", "trust", "agents profiles", "guard check", "regions a.py",
+            "impact a.py", "report", "replay", "task template", "task export",
+            "merge-driver install", "completion bash", "--version")
 WHOLE = ("locks", "status")
+#: What the peers' own users type for a lock: who asks is said by these variables.
+PEERS = {"agent-lease-mcp": ("claim a.py --purpose bench", "release a.py"),
+         "claude-agent-sync": ("lock a.py --reason bench", "unlock a.py", "status")}
+ACTING = {"AGENT_NAME": "bench", "AGENT_SYNC_ID": "bench"}
 
 
 class Cost(msgspec.Struct):
@@ -53,6 +60,7 @@ class Report(msgspec.Struct):
 
     bare_ms: float
     costs: list[Cost]
+    missing: list[str]
     agents: int
     wall_s: float
     ideal_s: float
@@ -68,6 +76,7 @@ def run(rounds: int, agents: int, think_s: float, tasks: int,
     with own_daemon(folder) as daemon:
         for name in ("a.py", *(f"m{n}.py" for n in range(agents))):
             (daemon.root / name).write_text("x = 1\n")
+        subprocess.run(["git", "init", "-q"], cwd=daemon.root, check=True)
         with Client(daemon.root) as boss:
             for n in range(rounds + 20):
                 boss.call(rq.TaskAdd(title=f"Task {n}"))
@@ -76,12 +85,14 @@ def run(rounds: int, agents: int, think_s: float, tasks: int,
         ways += [("coord, as an agent's shell has it", one, (*QUICK, *one.split()))
                  for one in ("lock a.py --agent ann", "locks")]
         ways += [("the whole program", one, (*PROGRAM, *one.split())) for one in WHOLE]
-        peer = pypi_peers.program("agent-lease-mcp")
-        if peer.exists():
-            ways.append(("agent-lease", "--help", (str(peer), "--help")))
+        for peer, lines in PEERS.items():
+            if pypi_peers.missing(peer) is None:
+                program = str(pypi_peers.program(peer))
+                ways += [(peer, one, (program, *one.split())) for one in lines]
         costs, bare = _costs(daemon.root, ways, rounds)
         wall_s = _fleet(daemon.root, script, agents, think_s, tasks)
-    return Report(bare * 1000, costs, agents, wall_s, think_s * tasks / agents)
+    absent = [why for why in map(pypi_peers.missing, PEERS) if why is not None]
+    return Report(bare * 1000, costs, absent, agents, wall_s, think_s * tasks / agents)
 
 
 def installed() -> tuple[str, ...]:
@@ -110,7 +121,7 @@ def _timed(root: Path, words: Sequence[str]) -> float:
 
 
 def _environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith("COORD_")}
+    return {k: v for k, v in os.environ.items() if not k.startswith("COORD_")} | ACTING
 
 
 def _fleet(root: Path, script: Sequence[str], agents: int, think_s: float, tasks: int) -> float:

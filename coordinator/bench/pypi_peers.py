@@ -1,7 +1,8 @@
-"""Two lock servers for agents from PyPI, each in a virtual environment of its own.
+"""Lock servers for agents from PyPI, each in a virtual environment of its own.
 
 `coord-mcp-server` (its console script is also called `coord`) is asked over HTTP;
 `agent-lease-mcp` through its command, one process a request, which is how its hook uses it.
+`claude-agent-sync` is a command only.
 Installed only when asked for, into the user's cache; otherwise reported missing in words.
 """
 
@@ -22,7 +23,8 @@ from coordinator.bench.load import Pair, pairs
 from coordinator.bench.measure import Slice
 
 Turn = Callable[[int], Awaitable[Slice]]
-PEERS = {"coord-mcp-server": "coord-api", "agent-lease-mcp": "agent-lease"}
+PEERS = {"coord-mcp-server": "coord-api", "agent-lease-mcp": "agent-lease",
+         "claude-agent-sync": "agent-sync"}
 SLICE_S = 2.0
 
 
@@ -38,7 +40,7 @@ def program(name: str) -> Path:
 
 
 def install() -> None:
-    """Install both with pip.
+    """Install them with pip.
 
     Raises:
         subprocess.CalledProcessError: pip failed.
@@ -53,7 +55,7 @@ def missing(name: str) -> str | None:
     """Why a peer cannot take part; None if it can."""
     if program(name).exists():
         return None
-    return f"{name}: not installed (`coord bench locks --install-peers` does)"
+    return f"{name}: not installed (`--install-peers` does)"
 
 
 async def open_peers(

@@ -8,11 +8,7 @@ traceback reaches a user.
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
-import re
-import shlex
-import shutil
 import sys
 from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -20,9 +16,8 @@ import msgspec
 
 from coordinator.cli.definition import Listed, typer
 from coordinator.commands.shell import Shell, one_of, seconds
-from coordinator.resources import program_version
+from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
-from coordinator.words import texts
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Refusal
 
@@ -51,6 +46,8 @@ app = typer.Typer(
 
 def _told(asked: bool) -> None:
     if asked:
+        from coordinator.resources import program_version
+
         say(f"coord {program_version()}")
         raise typer.Exit
 
@@ -89,7 +86,7 @@ def out(file: IO[str] | None = None) -> Console:
     piped = not sys.stdout.isatty()
     width = _columns_given()
     if file is not None and not piped and width is None:
-        width = shutil.get_terminal_size().columns
+        width = _terminal_columns()
     return HarmlessConsole(
         width=(width or PIPE_COLUMNS) if piped else width, highlight=False, soft_wrap=False,
         emoji=False, markup=False, file=file,
@@ -102,7 +99,14 @@ def width() -> int | None:
     given = _columns_given()
     if not sys.stdout.isatty():
         return given
-    return given or shutil.get_terminal_size().columns
+    return given or _terminal_columns()
+
+
+def _terminal_columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def _columns_given() -> int | None:
@@ -112,21 +116,34 @@ def _columns_given() -> int | None:
 
 def say(text: str) -> None:
     """One line of plain text, never wrapped: for people and for pipes."""
-    sys.stdout.write(texts.harmless(as_typed(text)) + "\n")
+    sys.stdout.write(texts.harmless(file_names.shown(as_typed(text))) + "\n")
 
 
 def complain(text: str) -> None:
     """One line on standard error."""
-    sys.stderr.write(texts.harmless(as_typed(text)) + "\n")
+    sys.stderr.write(texts.harmless(file_names.shown(as_typed(text))) + "\n")
 
 
 def as_typed(text: str) -> str:
     """With what to type next as it can be typed here: an agent's shell may have no `coord` on its
     PATH, only the program that it was told of (daemon/coord_command.py)."""
-    program = os.environ.get("COORD_PROGRAM")
-    if not program or shutil.which("coord"):
+    program = _program()
+    if program is None:
         return text
+    import re
+    import shlex
+
     return re.sub(r"(`|next: )coord ", lambda found: f"{found[1]}{shlex.quote(program)} ", text)
+
+
+def _program() -> str | None:
+    """What to type in place of `coord`, where that is not on PATH."""
+    program = os.environ.get("COORD_PROGRAM")
+    if not program:
+        return None
+    import shutil
+
+    return None if shutil.which("coord") else program
 
 
 def client() -> Client:
@@ -143,6 +160,11 @@ def ask(request: rq.Request[R]) -> R:
     """One question to the coordinator, on a connection of its own."""
     with client() as session:
         return session.call(request)
+
+
+def as_text(typed: str) -> str:
+    """A word as the coordinator takes it: a byte in it that is no UTF-8 as it stands in names."""
+    return typed if typed.isascii() else file_names.from_bytes(os.fsencode(typed))
 
 
 def agent_or_refuse(agent: str | None) -> str:
@@ -173,6 +195,8 @@ def agent_around() -> str | None:
 
 def person() -> str:
     """The human at the keyboard, for the record of verdicts and overrides."""
+    import getpass
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -206,11 +230,10 @@ def _typed() -> str:
 
 def here() -> Shell:
     """The shell that this program was typed in."""
-    program = os.environ.get("COORD_PROGRAM")
     return Shell(
-        cwd=os.getcwd(), now_ms=SystemClock().now_ms(),  # noqa: PTH109
+        cwd=as_text(os.getcwd()), now_ms=SystemClock().now_ms(),  # noqa: PTH109
         agent=os.environ.get("COORD_AGENT"), pid=os.getpid(), user=person(), width=width(),
-        program=program if program and not shutil.which("coord") else None,
+        program=_program(),
         colour=(sys.stdout.isatty() and not os.environ.get("NO_COLOR")
                 and os.environ.get("TERM", "") not in ("", "dumb")),
         terminal=sys.stdout.isatty(),
@@ -230,6 +253,11 @@ def carry_out(body: Body, **values: Any) -> None:
         Refusal: what the coordinator, or the command itself, has against it.
     """
     shell = here()
+    for name, value in values.items():
+        if isinstance(value, str):
+            values[name] = as_text(value)
+        elif isinstance(value, list):
+            values[name] = [as_text(one) if isinstance(one, str) else one for one in value]
     asking = body(shell, **values)
     key = os.environ.pop("COORD_IDEMPOTENCY_KEY", None)  # it was asked before, and nobody answered
     try:

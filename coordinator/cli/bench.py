@@ -306,10 +306,13 @@ def cli(
     agents: Annotated[int, typer.Option(min=1, max=200, help="Of the fleet.")] = 30,
     think: Annotated[float, typer.Option(min=0.1, help="Each thinks so long (s).")] = 5.0,
     tasks: Annotated[int, typer.Option(min=1, help="Of all of them.")] = 120,
+    install_peers: InstallPeers = False,
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """What commands cost, in bare interpreters; and a fleet that types them."""
+    if install_peers:
+        pypi_peers.install()
     report = commands_bench.run(rounds, agents, think, tasks, folder)
     if as_json:
         print_json(report)
@@ -317,6 +320,8 @@ def cli(
     say(f"A bare interpreter takes {report.bare_ms:.1f} ms. A command takes so many of them:")
     for one in report.costs:
         say(f"{one.command:36} {one.by:34} {one.ratio:7.2f} {one.ms:8.1f} ms")
+    for why in report.missing:
+        say(f"missing: {why}")
     say(f"{report.agents} agents that think and type: {report.wall_s:.1f} s, of which they think "
         f"{report.ideal_s:.1f} s ({report.wall_s / report.ideal_s:.2f} times)")
 

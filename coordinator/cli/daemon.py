@@ -87,12 +87,14 @@ def init(
     writes, and git's hooks so that a commit does (`coord guard`); which files that changes is
     told first, with --diff all of it. --remove takes out exactly that.
     """
-    from coordinator.cli import restoring, separating, wiring
     from coordinator.cli import shims as shims_command
+    from coordinator.cli import wiring
     from coordinator.wiring import exclude, session_wiring
 
-    root, around = separating.separate(Path.cwd()) if apart else (locate_root(), None)
+    root, around = _apart() if apart else (locate_root(), None)
     if adopt:
+        from coordinator.cli import restoring
+
         restoring.adopt(StateDir(root))
     if remove:
         StateDir(root).check_ours()
@@ -139,6 +141,12 @@ def init(
     else:
         say("next: coord init --agent claude-code wires an agent; "
             "coord agents profiles lists which there are")
+
+
+def _apart() -> tuple[Path, Path]:
+    from coordinator.cli import separating  # it reads the database, which takes as long as the rest
+
+    return separating.separate(Path.cwd())
 
 
 def _whose(root: Path, around: Path | None) -> list[str]:
@@ -203,6 +211,7 @@ def up(http: HttpPort = None, log_format: LogForm = None, as_json: AsJson = Fals
         say(f"HTTP at {health.http}; bearer token in {state.bearer}")
     elif already and http is not None:
         complain("coord: it was started without the HTTP door; `coord down` first.")
+        raise typer.Exit(Exit.INCOMPLETE)
 
 
 @app.command("serve")

@@ -187,7 +187,7 @@ def _or(text: str | None, default: float) -> float:
     value = seconds(text)
     if value is not None and not 0 < value < 1e7:
         raise Refusal(Code.INVALID, f"{text!r} is not a possible duration here.",
-                      next="Write 45, 45s, 30m or 2h.")
+                      next="Write 45, 45s, 30m, 2h or 1h30m.")
     return default if value is None else value
 
 

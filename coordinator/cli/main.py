@@ -9,13 +9,18 @@ if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 _READ_IN = signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # (`coordinator._command` does, too)
 
+import errno
 import importlib
 import os
 import sys
 from typing import Any
 
+from coordinator.cli import lazy_imports
+
+lazy_imports.begin()
 from coordinator.cli import definition
 from coordinator.cli.typed_words import Typed, understood
+from coordinator.resources import program_version
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
@@ -56,9 +61,15 @@ COMMANDS = {
     "completion": ("completion", "__complete"),
 }
 
+#: What a disk says that takes no more.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
 
 def run() -> None:
     """`coord …`; never returns."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
     if understood(sys.argv[1:]) is not None:
         definition.forget()
     sys.exit(main(sys.argv[1:]))
@@ -67,6 +78,9 @@ def run() -> None:
 def main(arguments: list[str]) -> int:
     """The exit code of `coord` with these arguments."""
     word = arguments[0] if arguments else ""
+    if arguments in (["--version"], ["-V"]):
+        sys.stdout.write(f"coord {program_version()}\n")
+        return 0
     typed = understood(arguments)
     if typed is not None:
         importlib.import_module(f"coordinator.cli.{typed.module}")
@@ -82,6 +96,7 @@ def main(arguments: list[str]) -> int:
         if not arguments and _dashboard():
             return 0
         done = _carried_out(typed) if typed is not None else _parsed(arguments)
+        sys.stdout.flush()
         if done == Exit.INTERRUPTED and word != "run":  # Typer has caught it (`run`: the agent's)
             complain("coord: interrupted")
         return done if isinstance(done, int) else 0
@@ -135,6 +150,14 @@ def _ended(bad: Exception) -> int:
     if name == "Abort":
         complain("coord: interrupted")
         return Exit.INTERRUPTED
+    if isinstance(bad, OSError) and bad.errno in FULL:
+        from coordinator.cli.app import fail
+
+        if bad.filename is None:  # the output: what is left of it is not tried again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        what = f"{bad.filename} could not be written" if bad.filename else "The output stopped"
+        return fail(Refusal(Code.STORAGE, f"{what}: {bad.strerror}.",
+                            next="Make room there, and look what has been done before you repeat."))
     tell = getattr(bad, "format_message", None)
     if tell is None:
         return _bug(bad)

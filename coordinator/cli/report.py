@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from rich.cells import cell_len
-from rich.text import Text
-
-from coordinator.cli.app import AsJson, app, ask, out, print_json, say, width
+from coordinator.cli.app import AsJson, app, ask, here, print_json, say, tell, width
 from coordinator.cli.definition import typer
 from coordinator.cli.report_page import page
 from coordinator.client.locating import locate_root
-from coordinator.commands.lists import in_line, middle, span
+from coordinator.commands.lists import cell_len, in_line, middle, span
+from coordinator.commands.shell import Shell
 from coordinator.files.state import StateDir
 from coordinator.launch import runs
 from coordinator.words import requests as rq
@@ -114,12 +112,17 @@ def _times(count: int) -> str:
 def _chart(title: str, rows: Sequence[tuple[str, float, str]], columns: int) -> None:
     """A bar for each row, beside its name and what it says; no line is longer than the terminal
     is wide, and no number is cut."""
-    say("")
-    console = out()
-    console.print(Text(title, style="bold"))
+    shell = here()
+    shell.say("")
+    shell.say(title, "bold")
     if not rows:
-        say("  nothing")
-        return
+        shell.say("  nothing")
+    else:
+        _bars(shell, rows, columns)
+    tell(shell)
+
+
+def _bars(shell: Shell, rows: Sequence[tuple[str, float, str]], columns: int) -> None:
     most = max(size for _, size, _ in rows) or 1.0
     told = max(cell_len(said) for _, _, said in rows)
     longest = max(cell_len(in_line(name)) for name, _, _ in rows)
@@ -129,7 +132,5 @@ def _chart(title: str, rows: Sequence[tuple[str, float, str]], columns: int) -> 
     wide = max(cell_len(name) for name in names)
     for name, (_, size, said) in zip(names, rows, strict=True):
         full = round(bar * size / most)
-        line = Text("  " + name + " " * (wide - cell_len(name)) + "  ")
-        line.append("█" * full, style="cyan")
-        line.append(" " * (bar - full) + "  " + said)
-        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+        shell.say_parts(("  " + name + " " * (wide - cell_len(name)) + "  ", ""),
+                        ("█" * full, "cyan"), (" " * (bar - full) + "  " + said, ""))

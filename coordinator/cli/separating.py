@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from coordinator.cli.coordinators import stop
+from coordinator.client.locating import sayable
 from coordinator.client.starting import unwritable
 from coordinator.daemon.lock import take_lock
 from coordinator.files import ownership
@@ -48,7 +49,7 @@ def separate(start: Path) -> tuple[Path, Path]:
     root = Path(found.top) if found is not None and Path(found.top) != around else here
     if root == around:
         return root, _already(root)
-    state, upper = StateDir(root), StateDir(around)
+    state, upper = StateDir(sayable(root)), StateDir(around)
     try:
         with _standing_still(upper) if is_prepared(str(around)) else nullcontext():
             name = str(root.relative_to(around))

@@ -188,7 +188,8 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
             Code.INVALID, f"{file} is a directory.", next="Name a .yaml, .jsonl or .md file."
         ) from None
     except UnicodeDecodeError as bad:
-        raise Refusal(Code.INVALID, f"{file} is not UTF-8 (byte {bad.start}).") from None
+        raise Refusal(Code.INVALID, f"{file} is not UTF-8 (byte {bad.start}). Nothing was "
+                      "added.", next="Save it as UTF-8.") from None
     except OSError as bad:
         raise Refusal(Code.STORAGE, f"{file} cannot be read: {bad.strerror}.") from None
     return rq.TaskImport(text=text, format=chosen, cwd=os.getcwd())  # noqa: PTH109

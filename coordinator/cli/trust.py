@@ -22,7 +22,7 @@ from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import printable
 from coordinator.files import trusted
-from coordinator.git_guard.commit_check import Committer
+from coordinator.git_guard.committer import Committer
 from coordinator.words.clock import SystemClock, iso
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal

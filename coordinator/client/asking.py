@@ -15,15 +15,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from coordinator.words import requests as rq
+from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 
 R = TypeVar("R")
-#: What takes its time where much has to be done (seconds).
-SLOW_S: dict[type[rq.Request[Any]], float] = {
-    rq.Compact: 3600.0, rq.ReviewDecide: 600.0, rq.ReviewUndo: 600.0,
-}
-#: What may be asked twice without harm, should the connection break while it is answered.
-_REPEATABLE = (rq.Acquire, rq.Renew, rq.Heartbeat, rq.Join, rq.Sweep)
+#: Operations that take their time where much has to be done (seconds).
+SLOW_S = {"compact": 3600.0, "review_decide": 600.0, "review_undo": 600.0}
+#: Those that may be asked twice without harm, should the connection break while it is answered.
+REPEATABLE = frozenset({"acquire", "renew", "heartbeat", "join", "sweep"})
 _encode = msgspec.json.Encoder().encode
 
 
@@ -41,19 +40,20 @@ def encoded(request: rq.Request[Any]) -> bytes:
                           field=field)
     try:
         return _encode(request)
-    except UnicodeEncodeError as bad:
-        said = bad.object[:200].encode("ascii", "backslashreplace").decode()
-        raise Refusal(Code.INVALID, f"{request.op}: '{said}' cannot be sent: it is not Unicode "
-                      "text. Nothing was done.",
-                      next="Give the file a name that is UTF-8, or leave it out.") from None
+    except UnicodeEncodeError as bad:  # a word of the command line, say, with such a byte in it
+        shown = texts.harmless(bad.object[max(0, bad.start - 100) : bad.start + 100])
+        raise Refusal(
+            Code.INVALID, f"{shown!r} is not valid UTF-8. Nothing was done.",
+            next="Repeat it in UTF-8.",
+        ) from None
 
 
 def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, str | None]:
     """(how long its answer may take beyond a plain one's (seconds), whether it may be asked twice
     without harm, the idempotency key that it is asked under)."""
     kind = type(request)
-    wait_s = float(getattr(request, "wait_s", 0.0) or 0.0) + SLOW_S.get(kind, 0.0)
-    repeatable = not kind.writes or isinstance(request, _REPEATABLE)
+    wait_s = float(getattr(request, "wait_s", 0.0) or 0.0) + SLOW_S.get(kind.op, 0.0)
+    repeatable = not kind.writes or kind.op in REPEATABLE
     if key is None and not repeatable:
         # The time comes first, so that the coordinator keeps keys of one moment side by side.
         key = f"{time.time_ns() // 1_000_000:012x}{os.urandom(8).hex()}"

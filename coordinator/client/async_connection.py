@@ -20,7 +20,14 @@ from typing import Any
 
 import msgspec
 
-from coordinator.client.connection import PROTOCOL, RECONNECT_S, REPLY_TIMEOUT_S, Answered, decode
+from coordinator.client.connection import (
+    PROTOCOL,
+    RECONNECT_S,
+    REPLY_TIMEOUT_S,
+    Answered,
+    decode,
+    ends_before,
+)
 from coordinator.client.locating import check_peer, unreachable
 from coordinator.files.state import StateDir, check_socket
 from coordinator.words.refusals import Code, Refusal
@@ -188,8 +195,8 @@ class AsyncWire:
                 self._unheard = [*(one for one in self._unheard if not one.done()), answer]
                 raise
             except Refusal as refusal:
-                # A coordinator that ends has not begun it; the next one will.
-                if refusal.facts.get("begun") is not False or not self.autostart or (
+                # A coordinator that ends; the next one will do it, or knows that it was done.
+                if not ends_before(refusal, again) or not self.autostart or (
                         loop.time() > deadline):
                     raise
                 await asyncio.sleep(0.05)

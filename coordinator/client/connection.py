@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from coordinator.client.locating import connect, peer
-from coordinator.client.starting import start
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import REQUEST_BYTES_MAX
@@ -39,6 +38,20 @@ class Answered(msgspec.Struct):
 
 decode = msgspec.json.Decoder(Answered).decode
 _encode = msgspec.json.Encoder().encode
+
+
+def ends_before(refusal: Refusal, once: bool) -> bool:
+    """Whether a coordinator that ends has refused this, and the next one can be asked the same.
+    `once`: it takes effect once, however often it is asked."""
+    begun = refusal.facts.get("begun")
+    return refusal.code is Code.SHUTTING_DOWN and (begun is False or (begun is True and once))
+
+
+def start(state: StateDir) -> None:
+    """As `coordinator.client.starting.start`, which seldom has to be read in."""
+    from coordinator.client import starting
+
+    starting.start(state)
 
 
 #: Connections that came with a fork: they are the parent's, and nothing of them is closed here
@@ -183,8 +196,9 @@ class Wire:
                 sent = True
                 return self._receive(self._number)
             except Refusal as refusal:
-                # A coordinator that ends has not begun it; the next one will.
-                if refusal.facts.get("begun") is not False or not self.autostart:
+                # A coordinator that ends; the next one will do it, or knows that it was done.
+                again = ends_before(refusal, repeatable or key is not None)
+                if not again or not self.autostart:
                     raise
                 self.close()
                 if time.monotonic() > deadline:

@@ -13,6 +13,7 @@ from pathlib import Path
 from coordinator.files import ownership
 from coordinator.files.roots import find_root
 from coordinator.files.state import StateDir, check_socket
+from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -20,7 +21,8 @@ def locate_root(start: Path | None = None) -> Path:
     """The repository that a command means: `COORD_ROOT`, else found from the working directory.
 
     Raises:
-        Refusal: INVALID: what is named is not there. (What lies above it is another place.)
+        Refusal: INVALID: what is named is not there (what lies above it is another place), or its
+            path is no text.
     """
     given = os.environ.get("COORD_ROOT")
     if given and not Path(given).is_dir():
@@ -32,10 +34,26 @@ def locate_root(start: Path | None = None) -> Path:
         raise Refusal(Code.INVALID, f"{start} does not exist. Nothing was done.",
                       next="Name a path in the repository.")
     try:
-        return find_root(Path(given) if given else (start or Path.cwd()))
+        return sayable(find_root(Path(given) if given else (start or Path.cwd())))
     except FileNotFoundError:
         raise Refusal(Code.INVALID, "The working directory was removed. Nothing was done.",
                       next="Go to a directory that exists.") from None
+
+
+def sayable(root: Path) -> Path:
+    """The same root.
+
+    Raises:
+        Refusal: INVALID: a byte of its path is no UTF-8: no database could be opened there.
+    """
+    path = str(root)
+    if not path.isascii() and any("\udc80" <= sign <= "\udcff" for sign in path):
+        shown = file_names.shown(file_names.from_bytes(os.fsencode(path)))
+        raise Refusal(
+            Code.INVALID, f"The path of this repository, {shown}, holds a byte that is no UTF-8. "
+            "Nothing was done.", next="Rename that directory.",
+        )
+    return root
 
 
 def connect(state: StateDir, timeout_s: float = 5.0) -> socket.socket | None:

@@ -16,7 +16,9 @@ def listing(
     shell: Shell, *, kind: str | None, limit: int, quiet: bool, short: bool, as_json: bool
 ) -> Asking:
     """Tasks, changes of keys and steps that were given up, the newest first."""
-    which = kind and one_of(kind, KINDS, f"No dead letter is ever of the kind {kind!r}")
+    which = kind
+    if kind is not None:
+        which = one_of(kind, KINDS, f"No dead letter is ever of the kind {kind!r}")
     found = yield from ask(rq.Dead(kind=which, limit=limit))
     ids = [one.id for one in found.items]
     if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):

@@ -12,24 +12,23 @@ import msgspec
 
 from coordinator.commands.lists import columns
 from coordinator.commands.shell import Shell
-from coordinator.words import requests as rq
 
-#: What a caller acts on: of each of these, the fields of its short form. Of everything else all
-#: fields are kept. Fields without a value are always left out.
-ACTED_ON: dict[type[Any], tuple[str, ...]] = {
-    rq.Lease: ("resource", "locked_by", "expires_at", "task", "description", "agreed_as"),
-    rq.Waiter: ("acquisition_id", "agent", "resources", "position", "held_by"),
-    rq.Task: ("task", "state", "title", "prompt", "priority", "resources", "after", "claimed_by",
-              "claim_until", "partial", "result", "explanation"),
-    rq.Unlock: ("request", "status", "requested_by", "holder", "resource", "reason", "answer"),
-    rq.Message: ("message", "sender", "to", "task", "reply_to", "text"),
-    rq.Review: ("review", "state", "agent", "task", "summary", "files", "part_of", "under_way"),
-    rq.ReviewFile: ("path", "change", "note"),
-    rq.AgentRow: ("agent", "state", "progress", "leases", "tasks", "waiting_for", "rests_until"),
-    rq.EventRow: ("seq", "at", "text"),
-    rq.DeadLetter: ("id", "kind", "what", "agent", "why"),
-    rq.Signal: ("subject", "name", "strength", "agent", "note"),
-    rq.StatusReply: ("agents", "leases", "waiters", "tasks", "reviews", "requests", "messages"),
+#: What a caller acts on: of each of these shapes (`words.requests`), the fields of its short form.
+#: Of everything else all fields are kept. Fields without a value are always left out.
+ACTED_ON: dict[str, tuple[str, ...]] = {
+    "Lease": ("resource", "locked_by", "expires_at", "task", "description", "agreed_as"),
+    "Waiter": ("acquisition_id", "agent", "resources", "position", "held_by"),
+    "Task": ("task", "state", "title", "prompt", "priority", "resources", "after", "claimed_by",
+             "claim_until", "partial", "result", "explanation"),
+    "Unlock": ("request", "status", "requested_by", "holder", "resource", "reason", "answer"),
+    "Message": ("message", "sender", "to", "task", "reply_to", "text"),
+    "Review": ("review", "state", "agent", "task", "summary", "files", "part_of", "under_way"),
+    "ReviewFile": ("path", "change", "note"),
+    "AgentRow": ("agent", "state", "progress", "leases", "tasks", "waiting_for", "rests_until"),
+    "EventRow": ("seq", "at", "text"),
+    "DeadLetter": ("id", "kind", "what", "agent", "why"),
+    "Signal": ("subject", "name", "strength", "agent", "note"),
+    "StatusReply": ("agents", "leases", "waiters", "tasks", "reviews", "requests", "messages"),
 }
 
 
@@ -52,7 +51,7 @@ def printed(
 def in_short(value: Any) -> Any:
     """What a caller acts on, of a reply: plain lists, dicts and values."""
     if isinstance(value, msgspec.Struct):
-        names = ACTED_ON.get(type(value)) or value.__struct_fields__
+        names = ACTED_ON.get(type(value).__name__) or value.__struct_fields__
         found = ((name, in_short(getattr(value, name))) for name in names)
         return {name: one for name, one in found if one not in (None, "", [], {}, False)}
     if isinstance(value, list | tuple):

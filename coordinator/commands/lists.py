@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len, set_cell_size
-
 from coordinator.words import file_names, texts
 from coordinator.words.clock import from_iso
 
@@ -22,8 +20,11 @@ def ago(at: str, now_ms: int) -> str:
 
 
 def span(seconds: float) -> str:
-    """A duration in at most two units."""
+    """A duration in at most two units. Ten minutes and more are rounded: a lease for half an hour
+    has `30m` left a second later, not `29m`."""
     whole = int(seconds)
+    if whole >= 600:
+        whole = (whole + 30) // 60 * 60
     if whole < 1:
         return "<1s"
     if whole < 60:
@@ -37,18 +38,62 @@ def span(seconds: float) -> str:
     return f"{hours}h{rest // 60:02d}m" if rest >= 60 else f"{hours}h"
 
 
+def cell_len(text: str) -> int:
+    """How many columns of a terminal a text takes: signs of East Asia take two."""
+    if text.isascii() and text.isprintable():
+        return len(text)
+    from rich import cells  # its tables take ms to read
+
+    return cells.cell_len(text)
+
+
+def _head(text: str, width: int) -> str:
+    """As much of a text as has room, and blanks up to there."""
+    if text.isascii() and text.isprintable():
+        return text[:width].ljust(width)
+    from rich import cells
+
+    return cells.set_cell_size(text, width)
+
+
 def middle(text: str, width: int) -> str:
     """`text` in at most `width` columns: what is cut is cut in the middle, for a path tells most at
     its ends."""
     if cell_len(text) <= width:
         return text
     if width < 3:
-        return set_cell_size(text, width)
-    head = set_cell_size(text, (width - 1) // 3).rstrip()
+        return _head(text, width)
+    head = _head(text, (width - 1) // 3).rstrip()
     room, at = width - 1 - cell_len(head), len(text)
     while room >= (wide := cell_len(text[at - 1])):
         at, room = at - 1, room - wide
     return head + "…" + text[at:]
+
+
+def cut(text: str, width: int) -> str:
+    """A sentence in at most `width` columns: it ends earlier, and a path that its end would fall in
+    is cut in the middle, so that the file's name is seen."""
+    if cell_len(text) <= width:
+        return text
+    used, whole = 0, cell_len(text)
+    for word in text.split(" "):
+        ends = used + cell_len(word)
+        if ends > width - 1:
+            more = "…" if ends < whole else ""
+            room = width - len(more) - used
+            if "/" in word and room >= PATH_MIN:
+                return text[: _signs(text, used)] + middle(word, room) + more
+            break
+        used = ends + 1
+    return _head(text, width - 1).rstrip() + "…"
+
+
+def _signs(text: str, width: int) -> int:
+    """How many signs at the beginning of `text` are so wide."""
+    at = wide = 0
+    while wide < width:
+        wide, at = wide + cell_len(text[at]), at + 1
+    return at
 
 
 def columns(
@@ -67,10 +112,7 @@ def columns(
         for cell, most, kind in zip(row, wide, kinds, strict=True):
             if most == 0:
                 continue
-            if kind == "/" and cell_len(cell) > most:
-                cell = middle(cell, most)
-            elif cell_len(cell) > most:
-                cell = set_cell_size(cell, most - 1).rstrip() + "…"
+            cell = middle(cell, most) if kind == "/" else cut(cell, most)
             cells.append(cell + " " * (most - cell_len(cell)))
         out.append("  ".join(cells).rstrip())
     return out
@@ -135,7 +177,7 @@ def wrapped(text: str, width: int | None, indent: int) -> list[str]:
     for word in text.split(" "):
         while cell_len(word) > max(10, width - indent):  # no blank to fold at
             room = max(10, width - indent) - (cell_len(line) + 1 if line else 0)
-            part = set_cell_size(word, max(1, room)).rstrip()
+            part = _head(word, max(1, room)).rstrip()
             out.append(before + f"{line} {part}".lstrip())
             line, word = "", word[len(part) :]
         if line and indent + cell_len(line) + 1 + cell_len(word) > width:

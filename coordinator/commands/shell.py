@@ -6,29 +6,31 @@ was said. Knows no terminal and no connection.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import re
 import shlex
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
+from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
-from coordinator.words import texts
 from coordinator.words.refusals import CATALOGUE, HELD, Code, Refusal
 
 R = TypeVar("R")
 #: Asks by yielding; is sent the reply, or a `Refusal` is raised in it.
 Asking = Generator[rq.Request[Any], Any, None]
 #: What a terminal is told for a style (ECMA-48, SGR).
-STYLES = {"title": "1;36", "bold": "1", "dim": "2", "yellow": "33", "magenta": "35"}
+STYLES = {"title": "1;36", "bold": "1", "dim": "2", "yellow": "33", "magenta": "35",
+          "cyan": "36"}
 #: What `coord` is followed by where a person or an agent is told to type it.
 _TYPED = re.compile(r"(`|next: )coord ")
+_SEVERAL = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
-@dataclass(slots=True)
-class Shell:
+class Shell(msgspec.Struct):
     """Where a command was typed.
 
     Attributes:
@@ -54,19 +56,27 @@ class Shell:
     colour: bool = False
     terminal: bool = False
     command: str = ""
-    _lines: list[tuple[bool, str]] = field(default_factory=list)
+    _lines: list[tuple[bool, str]] = msgspec.field(default_factory=list)
 
     def say(self, text: str, style: str = "") -> None:
         """One line of plain text on standard output, never wrapped. `style`: a name in `STYLES`,
         for a terminal that shows colours."""
-        plain = texts.harmless(self._as_typed(text))
-        if self.colour and style and plain:
-            plain = f"\x1b[{STYLES[style]}m{plain}\x1b[0m"
-        self._lines.append((True, plain + "\n"))
+        self.say_parts((text, style))
+
+    def say_parts(self, *parts: tuple[str, str]) -> None:
+        """One line of texts, each with its style."""
+        told = "".join(self._styled(text, style) for text, style in parts)
+        self._lines.append((True, told + "\n"))
+
+    def _styled(self, text: str, style: str) -> str:
+        plain = texts.harmless(file_names.shown(self._as_typed(text)))
+        return (f"\x1b[{STYLES[style]}m{plain}\x1b[0m" if self.colour and style and plain
+                else plain)
 
     def complain(self, text: str) -> None:
         """One line on standard error."""
-        self._lines.append((False, texts.harmless(self._as_typed(text)) + "\n"))
+        said = texts.harmless(file_names.shown(self._as_typed(text)))
+        self._lines.append((False, said + "\n"))
 
     def json(self, value: Any) -> None:
         """A reply as indented JSON; what could deceive on a terminal is escaped."""
@@ -144,8 +154,8 @@ def ask(request: rq.Request[R]) -> Generator[rq.Request[Any], Any, R]:
 
 
 def seconds(text: str | None, of: str = "") -> float | None:
-    """`30m`, `45`, `1.5h`, `250ms` as seconds; None stays None. `of`: the option that it was given
-    for.
+    """`30m`, `45`, `1.5h`, `250ms`, `1h30m` (as lists show them) as seconds; None stays None. `of`:
+    the option that it was given for.
 
     Raises:
         Refusal: INVALID.
@@ -154,20 +164,24 @@ def seconds(text: str | None, of: str = "") -> float | None:
         return None
     units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
     bare = text.strip().lower()
+    several = _SEVERAL.fullmatch(bare)
+    if several is not None and any(several.groups()):
+        return sum(float(number) * units[unit] for number, unit in
+                   zip(several.groups(), "dhms", strict=True) if number)
     for unit in ("ms", "s", "m", "h", "d"):
         if bare.endswith(unit):
             number, factor = bare[: -len(unit)], units[unit]
             break
     else:
         number, factor = bare, 1.0
-    try:
-        return float(number) * factor
-    except ValueError:
-        raise Refusal(
-            Code.INVALID,
-            f"{of}{': ' if of else ''}{text!r} is not a duration. Nothing was done.",
-            next="Write 45, 45s, 30m or 2h.",
-        ) from None
+    with contextlib.suppress(ValueError):
+        if math.isfinite(value := float(number) * factor):
+            return value
+    raise Refusal(
+        Code.INVALID,
+        f"{of}{': ' if of else ''}{text!r} is not a duration. Nothing was done.",
+        next="Write 45, 45s, 30m, 2h or 1h30m.",
+    )
 
 
 def choices(request: type[Any], field: str) -> tuple[str, ...]:

@@ -95,6 +95,9 @@ class _Run:
 
     def _replied(self, request: rq.Request[Any], value: Any) -> None:
         if isinstance(value, Refusal):
+            if value.code is Code.SHUTTING_DOWN:
+                self._answer(Answer(_command.ENDING))
+                return
             # A copy: what is raised carries a traceback.
             self._step(partial(self._asking.throw, Refusal(
                 value.code, value.message, next=value.next, **value.facts)))

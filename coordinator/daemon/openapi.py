@@ -304,7 +304,8 @@ def _bare(hint: Any) -> Any:
 
 
 def _structs() -> dict[str, type[Any]]:
-    return {name: one for name, one in vars(rq).items()
+    known = ((name, getattr(rq, name)) for name in dir(rq))
+    return {name: one for name, one in known
             if isinstance(one, type) and issubclass(one, msgspec.Struct)}
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -60,8 +59,7 @@ class StreamTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     must_end: bool = False
 
 
-@dataclass(slots=True)
-class Told:
+class Told(msgspec.Struct):
     """What was told so far."""
 
     session: str = ""

@@ -6,7 +6,6 @@ command stands. What is in none of the lists is unknown: policy decides about it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -71,8 +70,7 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     trust: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One tool call, as far as it concerns leases."""
 
     kind: CallKind

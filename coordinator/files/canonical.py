@@ -37,7 +37,7 @@ from coordinator.files.roots import (
 )
 from coordinator.files.separate_folders import check_ours, separate, separate_trees
 from coordinator.rules import globs
-from coordinator.words import resource_names
+from coordinator.words import file_names, resource_names
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource
 
@@ -164,6 +164,8 @@ class Tree:
         self, text: str, cwd: str | None, seen: set[str] | None = None
     ) -> Located:
         start = self._base if cwd is None else self._start(cwd)
+        if not start.isascii() and text[0] != "/":
+            resource_names.check_bytes((self.relative(start) or "") + text)
         plain = None if self.fold_case else _plainly(text, start, self._bases, self._base)
         found = self._resolve_plain(plain, seen) if plain is not None else None
         return found or self._resolve_real(text if text[0] == "/" else start + text, text)
@@ -224,6 +226,8 @@ class Tree:
                 real, found = real_path(base + spelled, text)
                 name = self._inside(real, text)
         check_parts(name)
+        if not name.isascii():  # (it may have led through a link)
+            resource_names.check_bytes(file_names.from_bytes(os.fsencode(name)))
         self._check_private(name)
         is_dir = found is not None and stat.S_ISDIR(found.st_mode)
         is_dir = is_dir or name == "" or path.endswith(("/", "/.", "/.."))

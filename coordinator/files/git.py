@@ -12,10 +12,10 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
+
+import msgspec
 
 from coordinator.words.refusals import Code, Refusal
 
@@ -67,8 +67,7 @@ class GitError(Exception):
                        next="Look at what git said; `git fsck` and `git worktree list` help.")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A path that differs between two trees: git's modes (`000000`: absent there) and ids."""
 
     path: str
@@ -200,6 +199,8 @@ class Git:
         """
         def one(asked: tuple[str, str]) -> T:
             return self._stream(take, "cat-file", "--filters", f"--path={asked[1]}", asked[0])
+
+        from concurrent.futures import ThreadPoolExecutor  # seldom wanted
 
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return dict(zip((path for _, path in files), pool.map(one, files), strict=True))

@@ -12,12 +12,16 @@ of every repository. Owns that key, and the checks. Decides nothing about what i
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+
+try:
+    from _blake2 import blake2b
+except ImportError:  # another Python; here it is had without OpenSSL, which takes ms to read
+    from hashlib import blake2b
 
 from coordinator.words.refusals import Code, Refusal
 
@@ -174,7 +178,12 @@ def temporary_folder() -> Path:
         import tempfile
 
         base = tempfile.gettempdir()
-    return Path(base) / f"coord-{user()}"
+    return Path(base) / temporary_name()
+
+
+def temporary_name() -> str:
+    """What that folder is called, wherever it is."""
+    return f"coord-{user()}"
 
 
 def home_folder() -> Path:
@@ -214,12 +223,18 @@ def unsealed(raw: bytes) -> bytes | None:
     return data if data and any(_seal(data, key) == seal for key in _keys()) else None
 
 
+def seal(data: bytes, key: bytes, size: int) -> bytes:
+    """A seal of so many bytes (at most 64) that only who has the key can make (BLAKE2b, keyed)."""
+    return blake2b(data, key=key, digest_size=size, person=b"coord-state").digest()
+
+
 def _seal(data: bytes, key: bytes) -> bytes:
-    return hashlib.blake2b(data, key=key, digest_size=KEY_BYTES, person=b"coord-state").digest()
+    return seal(data, key, KEY_BYTES)
 
 
-def _places() -> list[tuple[Path, int]]:
-    return [(home_folder(), OTHERS_WRITE), (temporary_folder(), OTHERS)]
+def _places() -> Iterator[tuple[Path, int]]:
+    yield home_folder(), OTHERS_WRITE
+    yield temporary_folder(), OTHERS
 
 
 def _keys() -> Iterator[bytes]:
@@ -243,7 +258,7 @@ def _new_key() -> bytes:
             continue
         if (found := next(_keys(), None)) is not None:
             return found
-    raise refused or OSError(errno.EINVAL, "the key is damaged", str(_places()[0][0] / "key"))
+    raise refused or OSError(errno.EINVAL, "the key is damaged", str(home_folder() / "key"))
 
 
 def name_of(uid: int) -> str:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from coordinator.files import ownership
 from coordinator.files.roots import STATE_DIR, is_everybodys, prepared_above
@@ -25,8 +26,7 @@ SECRET_BYTES = 32
 SOCKET_PATH_MAX = 100
 
 
-@dataclass(frozen=True, slots=True)
-class StateDir:
+class StateDir(msgspec.Struct, frozen=True):
     """The files of one repository's coordinator."""
 
     root: Path
@@ -297,14 +297,13 @@ def check_socket(path: Path) -> None:
 
 def database_seal(secret: bytes) -> str:
     """What the database of the state with this secret says of itself."""
-    seal = hashlib.blake2b(b"database", key=secret, digest_size=16, person=b"coord-state")
-    return seal.hexdigest()
+    return ownership.seal(b"database", secret, 16).hex()
 
 
 def _bits(socket: Path) -> int:
     """What others may not have of the folder of a socket. One that a person has named need not be
     closed to them."""
-    named = socket.parent.name != ownership.temporary_folder().name
+    named = socket.parent.name != ownership.temporary_name()
     return ownership.OTHERS_WRITE if named else ownership.OTHERS
 
 

@@ -17,7 +17,9 @@ import platform
 import signal
 import stat
 import struct
+import sys
 from contextlib import suppress
+from functools import cache
 
 AT_FDCWD = -100
 _O_PATH = getattr(os, "O_PATH", 0)
@@ -36,9 +38,14 @@ UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPE
 #: A lookup that was disturbed by a rename elsewhere is tried so often.
 _AGAIN_MAX = 32
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_linux = platform.system() == "Linux"
+_linux = sys.platform == "linux"
 _has_openat2 = _linux
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    """Read in when it is first called: most commands never do."""
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def open_beneath(place: int, path: bytes, flags: int) -> int:
@@ -80,7 +87,7 @@ def _openat2(place: int, path: bytes, flags: int, resolve: int) -> int:
     # Without O_NOFOLLOW a link at the end is refused as such, and not as "no directory".
     how = struct.pack("QQQ", (flags | os.O_CLOEXEC) & ~os.O_NOFOLLOW, 0, resolve)
     for _ in range(_AGAIN_MAX):
-        fd: int = _libc.syscall(_OPENAT2, place, path, how, ctypes.c_size_t(len(how)))
+        fd: int = _libc().syscall(_OPENAT2, place, path, how, ctypes.c_size_t(len(how)))
         if fd >= 0:
             return fd
         code = ctypes.get_errno()
@@ -147,10 +154,10 @@ def rename_new(place: int, one: bytes, other: bytes) -> None:
 
 def _rename(place: int, one: bytes, other: bytes, flags: int) -> None:
     number = _RENAMEAT2.get(platform.machine())
-    if hasattr(_libc, "renameat2"):
-        done = _libc.renameat2(place, one, place, other, flags)
+    if hasattr(_libc(), "renameat2"):
+        done = _libc().renameat2(place, one, place, other, flags)
     elif _linux and number is not None:
-        done = _libc.syscall(number, place, one, place, other, flags)
+        done = _libc().syscall(number, place, one, place, other, flags)
     else:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), one)
     if done != 0:
@@ -174,11 +181,11 @@ def write_out(fd: int, start: int, length: int) -> None:
     Raises:
         OSError: the disk refused.
     """
-    if not hasattr(_libc, "sync_file_range"):
+    if not hasattr(_libc(), "sync_file_range"):
         os.fdatasync(fd)
         return
     whole = _WAIT_BEFORE | _WRITE | _WAIT_AFTER
-    if _libc.sync_file_range(fd, ctypes.c_int64(start), ctypes.c_int64(length), whole) != 0:
+    if _libc().sync_file_range(fd, ctypes.c_int64(start), ctypes.c_int64(length), whole) != 0:
         code = ctypes.get_errno()
         if code not in UNSUPPORTED and code != errno.ESPIPE:
             raise OSError(code, os.strerror(code))

@@ -14,14 +14,13 @@ import os
 import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from coordinator.client.client import Client
 from coordinator.files.roots import STATE_DIR, find_root
 from coordinator.git_guard import repository
+from coordinator.git_guard.committer import Committer
 from coordinator.git_guard.repository import Push
-from coordinator.looking.file_regions import FileRegions
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
@@ -32,34 +31,6 @@ from coordinator.words.texts import quoted
 SWITCH, OFF = "COORD_GUARD", "off"
 #: Files asked for at once, and held ones that are listed in words.
 PORTION, LISTED_MAX = 500, 20
-
-
-@dataclass(frozen=True, slots=True)
-class Committer:
-    """Who commits: an agent (by its token, its name or its session), or a person."""
-
-    agent: str | None = None
-    token: str | None = None
-    profile: str = ""
-    session: str = ""
-
-    @property
-    def person(self) -> bool:
-        """Nobody but a person is known."""
-        return not (self.agent or self.token or self.session)
-
-    @classmethod
-    def of(cls, environment: Mapping[str, str], root: Path) -> Committer:
-        """Who that is, by what a coordinated agent's commands find in their environment."""
-        token, agent = environment.get("COORD_AGENT_TOKEN"), environment.get("COORD_AGENT")
-        if token or agent:
-            return cls(agent=agent or None, token=token or None)
-        from coordinator.profiles import profiles  # git waits: only where it is needed
-
-        for profile in profiles(root):
-            if profile.session_env and environment.get(profile.session_env):
-                return cls(profile=profile.name, session=environment[profile.session_env])
-        return cls()
 
 
 class CommitCheck:
@@ -169,6 +140,8 @@ class CommitCheck:
         if not any("::" in item.resource for item in held):
             return list(held)
         differ: dict[str, list[str] | None] = {}
+        from coordinator.looking.file_regions import FileRegions  # where a region is held
+
         with contextlib.closing(FileRegions()) as regions:
             for path in {item.path for item in held if "::" in item.resource}:
                 before = repository.content(self._top, f"HEAD:{path}")

@@ -15,9 +15,10 @@ import shlex
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from coordinator.files.content import write_atomic
 from coordinator.git_guard import repository
@@ -37,8 +38,7 @@ _SHELLS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(msgspec.Struct, frozen=True):
     """One hook file, there or not."""
 
     path: Path

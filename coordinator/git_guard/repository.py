@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from coordinator.files.beneath import snapshot_real
 from coordinator.files.git import ANSWERS, clean_environment
@@ -23,8 +24,7 @@ TIMEOUT_S = 120.0
 _NOTHING = frozenset("0")
 
 
-@dataclass(frozen=True, slots=True)
-class Push:
+class Push(msgspec.Struct, frozen=True):
     """One line of what a pre-push hook is told: a ref, what it will be and what it was there."""
 
     ref: str

@@ -24,6 +24,8 @@ from coordinator.words.texts import counted
 
 #: Between two tries to reach a coordinator that restarts (seconds).
 RETRY_S = 0.2
+#: Leases that are named when nothing can start.
+HOLDERS_MAX = 3
 
 
 class LaunchState:
@@ -51,6 +53,7 @@ class LaunchState:
         self.last_at = time.monotonic()
         self._expects_verdicts = expects_verdicts
         self._numbers: dict[str, int] = {}
+        self._waits_for = ""
         self._lock = threading.Lock()
         self.operator = Client(root)
 
@@ -77,11 +80,33 @@ class LaunchState:
             return False
         if counts.get("review") or counts.get("ready"):
             if self._expects_verdicts():
+                self._say_what_it_waits_for(client)
                 return False
             if counts.get("ready") and not self._barred(client):
+                self._say_what_it_waits_for(client)
                 return False
         self.over.set()
         return True
+
+    def _say_what_it_waits_for(self, client: Client) -> None:
+        """Nobody of this launch works, and nothing can start: why so, once. It may last for hours,
+        and whoever looks at a launch that says nothing takes it for hung."""
+        held = client.call(rq.Locks(limit=HOLDERS_MAX)).items
+        open_ = [] if held else client.call(rq.Reviews(limit=1)).items
+        if held:
+            names = ", ".join(f"{one.resource} ({one.locked_by}, until {one.expires_at[11:16]}Z)"
+                              for one in held)
+            where = f"others hold {names}: `coord locks`"
+            key = ", ".join(f"{one.resource} {one.locked_by}" for one in held)
+        elif open_:
+            where = key = "reviews wait for your verdict: `coord review`"
+        else:
+            return
+        with self._lock:
+            if key == self._waits_for:
+                return
+            self._waits_for = key
+        self.say(f"No task can start now; {where}. The launch waits.")
 
     def _barred(self, client: Client) -> bool:
         """Ready tasks that nobody may start though nobody holds anything: reviews bar them."""

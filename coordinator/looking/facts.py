@@ -12,7 +12,6 @@ meets the refusal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -179,8 +178,7 @@ class Parts(msgspec.Struct, frozen=True, gc=False):
 Fact = Located | Bytes | Listing | Parts | str | bool | list[str] | Refusal | None
 
 
-@dataclass(frozen=True, slots=True)
-class Lapsed:
+class Lapsed(msgspec.Struct, frozen=True):
     """One holder's leases of one task (or of none) that have ended and were not closed yet."""
 
     holder: str

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import msgspec
 
 from coordinator.regions.languages import language_of, languages
 
+_HERE = Path(__file__).parent
 _PYTHON = (".py", ".pyi")
 
 
@@ -38,7 +39,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def query_text(self) -> str:
         """Its queries, one after the other."""
-        folder = files("coordinator.meaning") / "queries"
+        folder = _HERE / "queries"
         return "\n".join((folder / one).read_text("utf-8") for one in self.queries)
 
     def patterns(self) -> tuple[str, ...]:
@@ -49,7 +50,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def rows() -> dict[str, Row]:
     """All rows by their names."""
-    text = (files("coordinator.meaning") / "languages.toml").read_text("utf-8")
+    text = (_HERE / "languages.toml").read_text("utf-8")
     return {row.name: row for row in msgspec.convert(tomllib.loads(text)["language"], list[Row])}
 
 

@@ -12,6 +12,7 @@ import os
 import struct
 import sys
 from collections.abc import Iterator
+from functools import cache
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
@@ -33,13 +34,15 @@ IN_MOVED_TO, IN_CREATE, IN_IGNORED, IN_Q_OVERFLOW = 0x80, 0x100, 0x8000, 0x4000
 #: Names that come into a directory, and the end of the directory itself.
 _IN_NAMES = IN_MOVED_TO | IN_CREATE | 0x400 | 0x800 | 0x01000000  # …DELETE_SELF, MOVE_SELF, ONLYDIR
 
-_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+@cache
+def _libc() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 def available() -> bool:
     """Whether this system could have such namespaces at all; whether this user may make one is
     known when it is tried."""
-    if _libc is None:
+    if _libc() is None:
         return False
     try:  # nothing is done: this is no descriptor
         _call(_MOUNT_SETATTR, -1, b"", 0, None, 0)
@@ -214,9 +217,10 @@ def seen(inotify: int) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _lib() -> ctypes.CDLL:
-    if _libc is None:
+    found = _libc()
+    if found is None:
         raise OSError(errno.ENOSYS, "there are no namespaces here")
-    return _libc
+    return found
 
 
 def _call(number: int, *given: int | bytes | None) -> int:

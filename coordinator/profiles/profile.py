@@ -15,7 +15,6 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Literal
 
@@ -269,7 +268,7 @@ def _counts(name: str, root: Path, data: bytes) -> bool:
             or trusted.is_trusted(root, f"{OWN}/{name}.toml", data))
 
 
-def _bytes(file: Traversable) -> bytes | None:
+def _bytes(file: Path) -> bytes | None:
     """What a profile's file holds; None: there is none.
 
     Raises:
@@ -311,7 +310,7 @@ def names(root: Path) -> list[str]:
     return sorted(name for name in found if _NAME.fullmatch(name))
 
 
-def folders(root: Path) -> Iterator[Traversable]:
+def folders(root: Path) -> Iterator[Path]:
     """Where profiles are looked for, in order."""
     yield root / OWN
     config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
@@ -363,7 +362,7 @@ def _check_take_over(profile: Profile) -> None:
             raise _bad(profile.source, f"take_over, but {what}", step)
 
 
-def _parsed(data: bytes, file: Traversable, name: str) -> Profile:
+def _parsed(data: bytes, file: Path, name: str) -> Profile:
     try:
         raw = tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:

@@ -9,10 +9,11 @@ import re
 import tomllib
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import msgspec
 
+_HERE = Path(__file__).parent
 _SHEBANG = re.compile(rb"#![^\n]*?([A-Za-z][A-Za-z_+-]*)[0-9.]*(?:[ \t][^\n]*)?\r?(?:\n|\Z)")
 _ENV = re.compile(rb"#![^\n]*/env[ \t]+(?:-\S+[ \t]+)*([A-Za-z][A-Za-z_+-]*)")
 
@@ -29,13 +30,13 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def query_text(self) -> str:
         """Its query file."""
-        return (files("coordinator.regions") / "queries" / self.query).read_text("utf-8")
+        return (_HERE / "queries" / self.query).read_text("utf-8")
 
 
 @cache
 def languages() -> dict[str, Language]:
     """All rows by their names, in the table's order."""
-    text = (files("coordinator.regions") / "languages.toml").read_text("utf-8")
+    text = (_HERE / "languages.toml").read_text("utf-8")
     rows = msgspec.convert(tomllib.loads(text)["language"], list[Language])
     return {row.name: row for row in rows}
 

@@ -34,7 +34,6 @@ import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
@@ -101,8 +100,7 @@ class Outline(msgspec.Struct, frozen=True, gc=False):
         return [region.name for region in self.regions]
 
 
-@dataclass(slots=True)
-class Mark:
+class Mark(msgspec.Struct):
     """A definition that a query has found: its bytes, its kind, the parts of its name.
 
     `line_at` is the byte that its name is at. `around` tells where that ends which it stands in, by
@@ -115,7 +113,7 @@ class Mark:
     parts: list[str]
     line_at: int
     around: Callable[[], int]
-    members: list[Mark] = field(default_factory=list)
+    members: list[Mark] = msgspec.field(default_factory=list)
     depth: int = 1
     nested: bool = False
     first: int = 0

@@ -7,11 +7,12 @@ are asked for with `many`.
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
+_HERE = Path(__file__).parent
 _TEXT = "\n".join(
     one.read_text("utf-8")
-    for one in sorted((files("coordinator.store") / "queries").iterdir(), key=lambda one: one.name)
+    for one in sorted((_HERE / "queries").iterdir(), key=lambda one: one.name)
     if one.name.endswith(".sql"))
 STATEMENTS: dict[str, str] = {
     name: body.strip().rstrip(";")

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 _BLANK = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _SCALAR = re.compile(r"[^\s,\]}/]+")
@@ -22,15 +23,14 @@ class BadJson(ValueError):
     """The text is not JSON with comments; says where (line and column, from 1)."""
 
 
-@dataclass(slots=True)
-class Span:
+class Span(msgspec.Struct):
     """One value and where it stands in the text."""
 
     start: int
     end: int
     value: Any
-    members: dict[str, Span] = field(default_factory=dict)
-    items: list[Span] = field(default_factory=list)
+    members: dict[str, Span] = msgspec.field(default_factory=dict)
+    items: list[Span] = msgspec.field(default_factory=list)
     key_start: int = -1
     """For a member: where its key begins."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from os.path import normpath
 from pathlib import Path
+
+import msgspec
 
 from coordinator.files.content import write_atomic
 from coordinator.files.state import StateDir
@@ -23,12 +24,11 @@ from coordinator.words.refusals import Code, Refusal
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Brought:
+class Brought(msgspec.Struct, frozen=True):
     """What the program is started with besides what a person typed."""
 
-    arguments: list[str] = field(default_factory=list)
-    environment: dict[str, str] = field(default_factory=dict)
+    arguments: list[str] = msgspec.field(default_factory=list)
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def bring(

@@ -13,9 +13,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +35,7 @@ _PLACE = re.compile(
     r"\{(guard|notice|begin|python|root|socket|profile|plugins|prefix)(?::([A-Za-z]+))?\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One file before and after (None: it is not there)."""
 
     path: Path
@@ -75,31 +73,28 @@ class Wirer:
         self._state, self._home, self._user = state, home, user
         self._record = state.path / "wired.json"
 
-    def plan(self, profile: Profile, *, needed: bool = False) -> list[Change]:
+    def plan(self, profile: Profile) -> list[Change]:
         """What wiring this profile would change; empty if it is wired already.
-
-        Args:
-            needed: only what has to be there; not what may stay out (`Piece.yields_to`).
 
         Raises:
             Refusal: INVALID: nothing to wire, or a settings file with a syntax error.
         """
         if not profile.wire:
             raise Refusal(
-                Code.INVALID, f"The profile {profile.name} has nothing to be wired.",
-                next="`coord agents profiles` shows which have.",
+                Code.INVALID, f"The profile {profile.name} has no settings to be wired. Nothing "
+                "was written.",
+                next=f"`coord launch --agent {profile.name}` runs it as it is; `coord agents "
+                "profiles` shows which can be wired.",
             )
-        out = []
-        for entry in profile.wire:
+        return list(self._changes(profile, profile.wire))
+
+    def _changes(self, profile: Profile, wanted: Sequence[Entry]) -> Iterator[Change]:
+        for entry in wanted:
             path = self._path(entry)
             before = _read(path)
-            if needed:
-                kept = tuple(piece for piece in entry.set if not piece.yields_to)
-                entry = msgspec.structs.replace(entry, set=kept)
             after = self._wired_text(profile, entry, path, before)
             if after != before:
-                out.append(Change(path, before, after))
-        return out
+                yield Change(path, before, after)
 
     def apply(self, profile: Profile, changes: Sequence[Change]) -> None:
         """Write what was planned, and remember it.
@@ -169,13 +164,19 @@ class Wirer:
     def is_wired(self, profile: Profile) -> bool:
         """Whether every file has what this profile wants, in the project or for the user."""
         both = (Wirer(self._state, self._home), Wirer(self._state, self._home, user=True))
-        for one in both:
-            try:
-                if profile.wire and not one.plan(profile, needed=True):
-                    return True
-            except Refusal:
-                continue
-        return False
+        return any(one._has_needed(profile) for one in both)
+
+    def _has_needed(self, profile: Profile) -> bool:
+        """Whether all is there that has to be; not what may stay out (`Piece.yields_to`)."""
+        needed = [msgspec.structs.replace(
+            entry, set=tuple(piece for piece in entry.set if not piece.yields_to))
+            for entry in profile.wire]
+        try:
+            if any(_read(self._path(entry)) is None for entry in needed):
+                return False
+            return bool(needed) and next(self._changes(profile, needed), None) is None
+        except Refusal:
+            return False
 
     def was_wired(self, profile: Profile) -> bool:
         """Whether coord put anything into its settings, and did not take it out again."""

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import tomlkit
-from tomlkit.container import Container
-from tomlkit.items import InlineTable, Table
 
 #: Stands beside a value that coord has put in.
 MARK = "put in by coord init"
@@ -51,7 +49,7 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
         if not isinstance(inside, dict):
             raise BadToml(f"`{'.'.join(path)}` cannot be put in: `{key}` is no table")
     made = tomlkit.item(value)
-    if not isinstance(value, dict) and not isinstance(around, InlineTable):
+    if not isinstance(value, dict) and not isinstance(around, tomlkit.items.InlineTable):
         made.comment(MARK)
     around[path[-1]] = made
     inside[path[-1]] = value
@@ -78,11 +76,13 @@ def stripped(text: str, marks: Sequence[str]) -> str | None:
     return said if said.strip() else None
 
 
-def _strip(around: Container, before: dict[str, Any], marks: Sequence[str]) -> None:
+def _strip(
+    around: tomlkit.container.Container, before: dict[str, Any], marks: Sequence[str]
+) -> None:
     """Take out tables whose command is coord's, and those that are empty now and were not."""
     for key in list(around):
         child = around.item(key)
-        if not isinstance(child, Table | InlineTable):
+        if not isinstance(child, tomlkit.items.Table | tomlkit.items.InlineTable):
             continue
         said = " ".join(str(child.get(name, "")) for name in ("command", "args"))
         if any(mark in said for mark in marks):

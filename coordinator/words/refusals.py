@@ -8,9 +8,8 @@ refusal; the two that a client can meet are listed last.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Code(StrEnum):
@@ -58,8 +57,7 @@ class Code(StrEnum):
     INTERNAL = "INTERNAL"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One line of the catalogue."""
 
     http: int

@@ -137,6 +137,20 @@ def parse(text: str) -> tuple[Kind, str, str]:
     return kind, text, ""
 
 
+def check_bytes(text: str) -> None:
+    """Refuse a name with a byte that is no UTF-8, as `file_names.from_bytes` gives it.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    if sign := file_names.hides_bytes(text):
+        raise _invalid(
+            file_names.shown(text),
+            f"{file_names.shown(sign)} in it is a byte that is no UTF-8. A file with such a name "
+            "is leased with its directory",
+        )
+
+
 def check_text(text: str) -> None:
     """Refuse text that can name nothing, whatever its kind.
 
@@ -162,12 +176,7 @@ def check_text(text: str) -> None:
             raise _invalid(text, "it is not valid UTF-8") from None
         if size > NAME_BYTES_MAX:
             raise _invalid(text[:80] + "…", f"it is longer than {NAME_BYTES_MAX} bytes")
-        if sign := file_names.hides_bytes(text):
-            raise _invalid(
-                file_names.shown(text),
-                f"U+{ord(sign):04X} in it stands for a byte that is no UTF-8. A file with such a "
-                "name is leased with its directory",
-            )
+        check_bytes(text)
 
 
 def resource(name: str, kind: Kind, *, fold_case: bool = False) -> Resource:

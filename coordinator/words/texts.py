@@ -8,7 +8,6 @@ said it. Texts are kept as they were written; only what is shown is changed.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Annotated
 
@@ -64,6 +63,8 @@ def in_json(text: str) -> str:
     is so already.)"""
     if text.isascii():
         return text
+    import json  # seldom needed
+
     return _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 

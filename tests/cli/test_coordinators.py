@@ -198,3 +198,9 @@ def test_watching_does_not_start_what_somebody_stopped(repo: Repo) -> None:
     assert "watching ended" in shown and repo.pid() == pid, "no other has been started"
     assert repo.coord("down").stdout == "No coordinator was running.\n"
     assert repo.client().call(rq.Health()).pid != pid
+
+
+def test_a_door_that_is_not_opened_is_no_success(repo: Repo) -> None:
+    assert repo.coord("up").returncode == 0
+    done = repo.coord("up", "--http", "0")
+    assert done.returncode == 1 and "without the HTTP door" in done.stderr, done

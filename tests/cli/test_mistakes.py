@@ -21,7 +21,7 @@ MISTAKES = [
     ("locks --limit 0", 2, "limit"), ("task ad x", 2, "ad"), ("task add", 2, "title"), ("task add ''", 2, "title"), ("task add x --after T-99", 7, "T-99"), ("task add x --priority 1.5", 2, "1.5"),
     ("task add x --attempts 0", 2, "attempts"), ("task add x --file ../y", 2, "../y"), ("task show", 2, "task"), ("task show 99", 7, "99"), ("task show xyz", 7, "xyz"), ("task claim T-99 --agent bob", 7, "T-99"),
     ("task done T-99 --agent bob", 7, "T-99"), ("task done T-1 --agent bob", 8, "T-1"), ("task fail T-1 --agent bob", 8, "T-1"), ("task retry T-1", 8, "T-1"), ("task list --state open", 2, "'open'"),
-    ("task list --limit -1", 2, "limit"), ("task list --limit 1e3", 2, "1e3"), ("task import nofile.yaml", 2, "nofile.yaml"), ("task import bad.yaml", 2, "line 2"), ("request file a.py", 2, "--reason"),
+    ("task list --limit -1", 2, "limit"), ("task list --state ''", 2, "''"), ("dead list --kind ''", 2, "''"), ("lock a.py --agent bob --ttl nan", 2, "nan"), ("lock a.py --agent bob --ttl inf", 2, "inf"), ("task list --limit 1e3", 2, "1e3"), ("task import nofile.yaml", 2, "nofile.yaml"), ("task import bad.yaml", 2, "line 2"), ("request file a.py", 2, "--reason"),
     ("request file b.py -m x --agent bob", 7, "b.py"), ("request approve U-9 --agent ann", 7, "U-9"), ("request list --state open", 2, "'open'"), ("review show R-9", 7, "R-9"), ("review keep", 2, "REVIEW"),
     ("review keep R-9", 7, "R-9"), ("review list --state done", 2, "'done'"), ("review revert R-9 --hunk x", 2, "'x'"), ("archive show 9.9", 2, "9.9"), ("archive search", 2, "words"), ("events --limit 0", 2, "limit"),
     ("status --events -1", 2, "-1"), ("tell bob", 2, "text"), ("tell nobody hi --agent ann", 7, "nobody"), ("messages --since soon", 2, "--since: 'soon'"), ("limit --for x --agent ann", 2, "--for: 'x'"),
@@ -68,3 +68,10 @@ def _state(boss: object) -> object:
     call = boss.call  # type: ignore[attr-defined]
     return ([(one.resource, one.locked_by) for one in call(rq.Locks()).items], [(one.task, one.state) for one in call(rq.Tasks()).items],
             call(rq.StateKeys()).items, call(rq.Signals()).items and [one.name for one in call(rq.Signals()).items if one.agent])
+
+
+def test_a_duration_is_typed_as_lists_show_it(there: Repo) -> None:
+    done = there.coord("lock", "b.py", "--agent", "dora", "--ttl", "1h30m")
+    assert done.stdout.startswith("b.py  exclusive  dora  for 1h30m") and done.returncode == 0, done
+    assert "  1h30m  " in there.coord("locks").stdout
+    assert there.coord("unlock", "b.py", "--agent", "dora").returncode == 0

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from coordinator.commands import completion, dashboard
+from coordinator.commands.lists import cut
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.terminal import CTRL_C, at_a_terminal
@@ -227,3 +229,13 @@ def test_a_review_of_many_files_says_how_many_where_there_is_little_room(repo: R
     shown = "\n".join(text for text, _ in dashboard.lines(reply, 60, None))
     assert "many/0.txt and 4 more" in shown, shown
     assert "many/0.txt, many/1.txt, many/2.txt" in "\n".join(text for text, _ in dashboard.lines(reply, None, None))
+
+
+@pytest.mark.parametrize("width", range(4, 90))
+def test_a_sentence_is_cut_so_that_the_names_of_files_stay(width: int) -> None:
+    said = "ann got src/main/java/org/spring/DataSourceProperties.java (exclusive) until 18:06Z"
+    short = cut(said, width)
+    assert short == said if width >= len(said) else cell_len(short) <= width and short.endswith("…"), short
+    assert width < 19 or ".java" in short, short
+    assert width < 50 or "DataSourceProperties.java" in short, short
+    assert cell_len(cut("日本語 " * 6 + "aa/日本語/ファイル.py", width)) <= width

@@ -167,3 +167,31 @@ def test_an_editor_that_removes_the_file_changes_nothing(task: Repo) -> None:
     done = edit(task, 'rm "$1"')
     assert done.returncode == 2 and "cannot be read" in done.stderr and "Nothing was changed" in done.stderr and "bug" not in done.stderr
     assert left(task) == []
+
+
+@pytest.mark.parametrize(("fields", "code", "names"), [
+    ("priority: 5000", 2, ["`priority` is 5000", "-1000 and 1000"]), ("attempts_max: 0", 2, ["`attempts_max` is 0"]),
+    ("resources: [../../etc/passwd]", 2, ["/etc/passwd", "not inside"]), ("resources: ['shared:']", 2, ["is empty"]), ("after: nope", 7, ["'nope'"]),
+])
+def test_a_refusal_names_the_task_the_value_and_what_was_left(repo: Repo, fields: str, code: int, names: list[str]) -> None:
+    repo.write("t.yaml", f"- title: Sound\n- title: Odd one\n  {fields}\n")
+    done = repo.coord("task", "import", "t.yaml")
+    assert done.returncode == code and done.stdout == "", done
+    for name in ['task 2 ("Odd one"): ', *names, "Nothing was added."]:
+        assert name in done.stderr, done.stderr
+    assert done.stderr.count("Nothing was") == 1
+    assert repo.client().task_list().items == []
+
+
+def test_a_title_is_one_line_everywhere(repo: Repo) -> None:
+    repo.write("t.yaml", '- title: "two\\n  lines"\n')
+    assert repo.coord("task", "import", "t.yaml").stdout == "T-1 ready: two lines\n"
+    assert repo.coord("task", "add", "and\r\nmore").stdout == "T-2 ready: and more\n"
+    assert [row.title for row in repo.client().task_list().items] == ["two lines", "and more"]
+
+
+def test_text_that_looks_like_markdown_and_is_read_as_yaml_says_so(repo: Repo) -> None:
+    repo.write("t.txt", "- [ ] One\n")
+    for words, text in ((("t.txt",), None), (("-",), "# Plan\n\n- [ ] One\n- [x] Two\n")):
+        done = repo.coord("task", "import", *words, text=text)
+        assert done.returncode == 2 and "--format markdown" in done.stderr, done

@@ -6,10 +6,12 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
+from coordinator import _command
 from coordinator.client.client import Client
 from coordinator.client.locating import connect
 from coordinator.client.starting import start
@@ -131,11 +133,15 @@ def test_down_and_the_next_command_work(repo: Repo, lose: Loss) -> None:
 
 
 @losses
-def test_the_next_command_alone_works(repo: Repo, lose: Loss) -> None:
+@pytest.mark.parametrize("quick", [False, True], ids=["program", "quick"])
+def test_the_next_command_alone_works(repo: Repo, lose: Loss, quick: bool) -> None:
+    """Whether it meets the old coordinator before, or in the middle of, the end of it."""
     assert repo.coord("lock", "f", "--agent", "one").returncode == 0
     lose(repo)
-    again = repo.coord("lock", "g", "--agent", "two")
-    assert again.returncode == 0, again.stderr
+    words = ["lock", "g", "--agent", "two"]
+    again = (subprocess.run([sys.executable, "-I", "-S", _command.__file__, *words], cwd=repo.root, text=True, capture_output=True, timeout=60)
+             if quick else repo.coord(*words))
+    assert again.returncode == 0 and again.stdout.count("two") == 1, again
     assert repo.coord("down").stdout == "The coordinator has stopped.\n"
 
 

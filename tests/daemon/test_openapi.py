@@ -23,7 +23,7 @@ from tests.conftest import Repo
 DESCRIBED = openapi()
 COMPONENTS = DESCRIBED["components"]["schemas"]
 ROUTES = [(path, method, one) for path, methods in DESCRIBED["paths"].items() for method, one in methods.items()]
-STRUCTS = [one for one in vars(rq).values() if isinstance(one, type) and issubclass(one, msgspec.Struct)
+STRUCTS = [one for one in (getattr(rq, name) for name in dir(rq)) if isinstance(one, type) and issubclass(one, msgspec.Struct)
            and one not in (rq.Request, rq.Reply)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib
 import re
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import apsw
 import pytest
 
 from coordinator.cli.documents import stale
+from coordinator.client import asking
+from coordinator.commands.forms import ACTED_ON
 from coordinator.operations.listing import OPERATIONS
 from coordinator.resources import packaged
 from coordinator.service.views.story import SENTENCES
@@ -24,6 +27,7 @@ from coordinator.store.ledger import COUNTERS
 from coordinator.store.projections import APPLY
 from coordinator.store.rows import LeaseRow, LogRow
 from coordinator.store.statements import STATEMENTS, TERMS_MAX, many
+from coordinator.words import requests as rq
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = sorted((ROOT / "coordinator").rglob("*.py"))
@@ -161,6 +165,24 @@ def test_operations_have_a_meaning_and_a_path_of_their_own() -> None:
     paths = [operation.request.http for operation in OPERATIONS.values()]
     assert len(set(paths)) == len(paths)
     assert all(operation.meaning for operation in OPERATIONS.values())
+
+
+def test_what_is_asked_in_another_way_is_there() -> None:
+    assert set(asking.SLOW_S) | asking.REPEATABLE <= set(OPERATIONS)
+
+
+def test_a_shape_is_read_in_from_the_room_that_has_it() -> None:
+    """`words.requests` tells type checkers by imports, and Python by a table: the same."""
+    told: dict[str, set[str]] = {}
+    for node in ast.walk(ast.parse(Path(rq.__file__).read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(rq.__name__):
+            told[node.module.rpartition(".")[2]] = {one.name for one in node.names}  # type: ignore[union-attr]
+    assert told == {room: set(names.split(" ")) for room, names in rq.ROOMS.items()}
+    for room, names in told.items():
+        there = importlib.import_module(f"{rq.__name__}.{room}")
+        assert all(getattr(rq, name) is getattr(there, name) for name in names), room
+    for name, fields in ACTED_ON.items():
+        assert set(fields) <= set(getattr(rq, name).__struct_fields__), name
 
 
 def test_changes_that_no_test_notices_are_of_code_that_there_is() -> None:

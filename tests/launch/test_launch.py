@@ -456,3 +456,14 @@ def test_without_sessions_a_launch_goes_on_and_says_so(repo: Repo, launch: Start
     going = launch("echo done", ("one", ["f1"]), n=1, env={"XDG_STATE_HOME": str(tmp_path / "state")})
     assert [one["outcome"] for one in going.report()["attempts"]] == ["done"]
     assert "only seen afterwards" in going.said()
+
+
+def test_what_a_launch_waits_for_is_said_once(repo: Repo, launch: Start) -> None:
+    with repo.client("stranger") as stranger:
+        stranger.acquire("held.txt")
+        going = launch("true", ("one", ["held.txt"]))
+        said = until(lambda: [line for line in going.said().splitlines() if "No task can start" in line])
+        assert "held.txt (stranger, until " in said[0] and "`coord locks`" in said[0]
+        stranger.release("held.txt")
+    assert going.report()["tasks"] == {"done": 1}
+    assert going.said().count("No task can start") == 1

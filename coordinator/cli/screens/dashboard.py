@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -21,7 +22,7 @@ from coordinator.cli.app import client, person
 from coordinator.cli.screens.pages import KEYS_OF_DASHBOARD, LogPage, Page
 from coordinator.cli.screens.session_app import SessionApp
 from coordinator.client.client import Client
-from coordinator.commands.lists import ago, in_line, left, middle, path
+from coordinator.commands.lists import ago, cut, in_line, left, middle, path
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 
@@ -46,7 +47,7 @@ class Pending(NamedTuple):
 
 
 #: The lists, in the order of their number keys, and their columns. The last column has the rest of
-#: the width; a column that begins with `/` has names that are cut in the middle.
+#: the width; a column that begins with `/` has paths, and more room than others.
 LISTS: dict[str, tuple[str, ...]] = {
     "agents": ("agent", "state", "seen", "holds", "doing"),
     "leases": ("/resource", "holder", "left", "waiting", "for"),
@@ -163,7 +164,7 @@ class Dashboard(SessionApp[str | None]):
         line, scroll = table.cursor_row, table.scroll_y
         heads = LISTS[self.chosen]
         table.clear(columns=True)
-        wide = [max([len(head.lstrip("/")), *(len(row.cells[n]) for row in self.rows)])
+        wide = [max([len(head.lstrip("/")), *(cell_len(row.cells[n]) for row in self.rows)])
                 for n, head in enumerate(heads)]
         most = max(10, (self.size.width - 2) * 2 // 5)
         wide = [min(w, most if head.startswith("/") else 24)
@@ -172,10 +173,9 @@ class Dashboard(SessionApp[str | None]):
         for head, w in zip(heads, wide, strict=True):
             table.add_column(head.lstrip("/"), width=w)
         for row in self.rows:
-            cells = [Text(middle(cell, w) if head.startswith("/") else cell, no_wrap=True,
-                          overflow="ellipsis")
-                     for cell, w, head in zip(row.cells, wide, heads, strict=True)]
-            table.add_row(*cells)
+            *names, last = zip(row.cells, wide, strict=True)
+            table.add_row(*(Text(middle(cell, w), no_wrap=True) for cell, w in names),
+                          Text(cut(*last), no_wrap=True, overflow="ellipsis"))
         keys = [row.key for row in self.rows]
         if self.rows:
             line = keys.index(at.key) if at is not None and at.key in keys else line

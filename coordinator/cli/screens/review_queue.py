@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
@@ -25,6 +26,7 @@ from coordinator.cli.screens.pages import KEYS_OF_QUEUE, Page, story
 from coordinator.cli.screens.session_app import SessionApp
 from coordinator.client.client import Client
 from coordinator.commands.lists import ago, in_line, path
+from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Refusal
@@ -109,11 +111,7 @@ class ReviewQueue(SessionApp[None]):
         listed = self.query_one("#reviews", OptionList)
         listed.clear_options()
         for row in self.rows:
-            task = f"{row.task}  " if row.task else ""
-            line = Text(f"{row.review:<6} {ago(row.opened_at, now):<12} ", no_wrap=True,
-                        overflow="ellipsis")
-            line.append(f"{task}{in_line(row.summary)}")
-            listed.add_option(Option(line, id=row.review))
+            listed.add_option(Option(_line(row, now), id=row.review))
         names = [row.review for row in self.rows]
         listed.highlighted = names.index(name) if name in names else None
 
@@ -288,16 +286,27 @@ class ReviewQueue(SessionApp[None]):
         if row is None:
             return
         file = row.files[self.file]
-        place = Path(file.worktree or self.session.root) / file.path
-        try:
-            with self.suspend():
+        name = os.fsdecode(file_names.to_bytes(file.path))
+        place = Path(file.worktree or self.session.root) / name
+        before = _stamp(place)
+        refused = None
+        with self.suspend():
+            try:  # in here: what leaves this block on its own leaves the screen suspended
                 code = run(place, file)
-        except Refusal as refusal:
-            self.say(f"{refusal.message} {refusal.next}")
-            return
+            except Refusal as refusal:
+                refused = refusal
         self.refresh()
-        self.say("" if code == 0 else f"it ended with exit code {code}")
-        self._say_choice()
+        if refused is not None:
+            self.say(f"{refused.message} {refused.next}")
+            return
+        if code:
+            how = f"it ended with exit code {code}" if code > 0 else f"signal {-code} ended it"
+            self.say(f"{how}; {path(file.path)} "
+                     + ("is as it was" if _stamp(place) == before else "was written all the same"))
+        elif _stamp(place) != before:
+            self.say(f"{path(file.path)} was written; above is what the agent left")
+        else:
+            self._say_choice()
 
     async def action_story(self) -> None:
         """The agent's task, what happened, and what it said last."""
@@ -331,6 +340,32 @@ class ReviewQueue(SessionApp[None]):
         elif names != [row.review for row in self.rows]:
             self.rows = found.items
             self._list(self.shown.review)
+        else:
+            self._age()
+
+    def _age(self) -> None:
+        """How long each has waited by now."""
+        now, listed = SystemClock().now_ms(), self.query_one("#reviews", OptionList)
+        for at, row in enumerate(self.rows[: listed.option_count]):
+            line = _line(row, now)
+            if listed.get_option_at_index(at).prompt != line:
+                listed.replace_option_prompt_at_index(at, line)
+
+
+def _line(row: rq.Review, now_ms: int) -> Text:
+    """A review in the list."""
+    task = f"{row.task}  " if row.task else ""
+    line = Text(f"{row.review:<6} {ago(row.opened_at, now_ms):<12} ", no_wrap=True,
+                overflow="ellipsis")
+    return line.append(f"{task}{in_line(row.summary)}")
+
+
+def _stamp(place: Path) -> tuple[int, int, int] | None:
+    try:
+        found = place.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _data(text: str | None) -> bytes | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -62,11 +63,15 @@ def mergetool(place: Path, before: bytes | None, after: bytes | None) -> int:
 
 
 def _run(words: list[str], where: Path, env: dict[str, str] | None = None) -> int:
+    # Ctrl-C is for the program. (Not ignored: it would be in the program, too.)
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         return subprocess.run(words, cwd=where, env=env, check=False).returncode
     except OSError as bad:
         raise Refusal(Code.INVALID, f"{words[0]} cannot be started: {bad.strerror}. Nothing was "
                       "changed.", next="Set $VISUAL, or install git.") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _said(*words: str, at: Path) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,10 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import quoted
+
+NOTHING = "Nothing was added."
+_LINE_ENDS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
 
 
 @dataclass(slots=True)
@@ -35,6 +40,8 @@ class Draft:
     after: list[str] = field(default_factory=list)
     attempts_max: int | None = None
     ref: str | None = None
+    where: str = ""
+    """Which task of a file it is, for refusals; empty: it came alone."""
 
 
 def add(svc: Service, tx: Tx, actor: Actor, req: rq.TaskAdd) -> rq.Task:
@@ -55,8 +62,9 @@ def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Im
             title=item.title, prompt=item.prompt, resources=item.resources, priority=item.priority,
             after=[name for name in item.after if name not in closed],
             attempts_max=item.attempts_max, ref=item.id,
+            where=f"task {n} ({quoted(item.title, 40)})",
         )
-        for item in read.items
+        for n, item in enumerate(read.items, 1)
         if not item.done
     ]
     left = len(read.items) - len(drafts)
@@ -151,10 +159,17 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None) -> 
 def _draft_event(
     svc: Service, tx: Tx, draft: Draft, task_id: str, n: int, ids: dict[str, str], cwd: str | None
 ) -> ev.TaskAdded:
-    title, attempts, resources = checked(svc, tx, draft, cwd, "Nothing was added.")
     after = []
-    for name in draft.after:
-        after.append(ids[name] if name in ids else tasks.find(tx, name).task_id)
+    try:
+        title, attempts, resources = checked(svc, tx, draft, cwd, NOTHING)
+        for name in draft.after:
+            after.append(ids[name] if name in ids else tasks.find(tx, name).task_id)
+    except Refusal as refusal:
+        if not draft.where:
+            raise
+        said = refusal.message.removesuffix(" Nothing was done.").removesuffix(f" {NOTHING}")
+        raise Refusal(refusal.code, f"{draft.where}: {said} {NOTHING}", next=refusal.next,
+                      **refusal.facts) from None
     return ev.TaskAdded(
         task=task_id, n=n, title=title, prompt=draft.prompt, priority=draft.priority,
         state="pending", attempts_max=attempts, resources=resources,
@@ -171,23 +186,29 @@ def checked(
         Refusal: INVALID, LIMIT, OUTSIDE_REPO.
         Unready: the resources were not looked at.
     """
-    title = draft.title.strip()
+    title = _LINE_ENDS.sub(" ", draft.title.strip())
     if not title or len(title) > TITLE_CHARS_MAX or "\0" in title:
         raise Refusal(
             Code.INVALID, f"A task needs a title of 1 to {TITLE_CHARS_MAX} characters "
             f"(got {title[:60]!r}). {nothing}",
         )
     if len(draft.prompt) > PROMPT_CHARS_MAX:
-        raise Refusal(Code.LIMIT, f"The prompt of {title[:60]!r} is over {PROMPT_CHARS_MAX}.")
+        raise Refusal(Code.LIMIT, f"The prompt of {title[:60]!r} has {len(draft.prompt)} "
+                      f"characters; at most {PROMPT_CHARS_MAX} are taken. {nothing}")
     if not -PRIORITY_MAX <= draft.priority <= PRIORITY_MAX:
         raise Refusal(
-            Code.INVALID, f"`priority` must be between {-PRIORITY_MAX} and {PRIORITY_MAX}.")
+            Code.INVALID, f"`priority` is {draft.priority}; it must be between {-PRIORITY_MAX} and "
+            f"{PRIORITY_MAX}. {nothing}")
     usual = svc.settings.backlog.attempts_max
     attempts = usual if draft.attempts_max is None else draft.attempts_max
     if not 1 <= attempts <= ATTEMPTS_MAX:
-        raise Refusal(Code.INVALID, f"`attempts_max` must be between 1 and {ATTEMPTS_MAX}.")
+        raise Refusal(
+            Code.INVALID, f"`attempts_max` is {attempts}; it must be between 1 and {ATTEMPTS_MAX}. "
+            f"{nothing}")
     if len(draft.resources) > svc.settings.leases.resources_max:
-        raise Refusal(Code.LIMIT, f"{title[:60]!r} names {len(draft.resources)} resources.")
+        raise Refusal(Code.LIMIT, f"{title[:60]!r} names {len(draft.resources)} resources; at "
+                      f"most {svc.settings.leases.resources_max} are taken "
+                      f"(leases.resources_max). {nothing}")
     tx.looked.require(places(draft, cwd))
     wanted = once_wanted(
         (tx.looked.place(_named(text), cwd),

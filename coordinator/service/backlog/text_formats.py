@@ -111,6 +111,9 @@ def _loader() -> type[yaml.SafeLoader]:
     return Loader
 
 
+_BOX = re.compile(r"^\s*[-*+] \[[ xX]\] \S", re.MULTILINE)
+
+
 def _yaml(text: str, warn: Warn) -> list[Item]:
     import yaml
 
@@ -125,7 +128,8 @@ def _yaml(text: str, warn: Warn) -> list[Item]:
             Code.INVALID, f"The YAML is malformed at {where}: "
             f"{task_mistakes.yaml_problem(bad.problem)}. Nothing was added.",
             line=mark.line + 1 if mark else None, column=mark.column + 1 if mark else None,
-            next=task_mistakes.yaml_hint(bad.problem),
+            next="This looks like Markdown: repeat it with `--format markdown`."
+            if _BOX.search(text) else task_mistakes.yaml_hint(bad.problem),
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as bad:
         raise Refusal(Code.INVALID, f"The YAML cannot be read: {bad}. Nothing was added.") from None

@@ -68,7 +68,7 @@ def test_each_list_fits_and_keeps_ids_and_file_names(busy: Repo, size: tuple[int
     async def keys(pilot: Pilot[str | None], app: Dashboard) -> None:
         for key, words in (("1", ["worker", "active", "T-1"]), ("2", ["Properties.java", "holder", "asker"]),
                            ("3", ["T-1", "claimed", "T-2", "ready"]), ("4", ["R-1", "left"]),
-                           ("5", ["U-1", "asker", "holder"]), ("6", ["R-1 was opened"])):
+                           ("5", ["U-1", "asker", "holder"]), ("6", ["R-1 was opened", "Properties.java"])):
             await press(pilot, key)
             lines = drawn(app)
             assert len(lines) == size[1] and all(len(line) <= size[0] for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -16,8 +17,9 @@ from textual.widgets._footer import FooterKey
 from coordinator.cli.screens.hunk_pane import HunkPane
 from coordinator.cli.screens.review_queue import ReviewQueue
 from coordinator.words import requests as rq
+from coordinator.words.clock import SystemClock
 from tests.conftest import Repo
-from tests.terminal import Terminal, at_a_terminal
+from tests.terminal import CTRL_C, Terminal, at_a_terminal
 from tests.waiting import until
 
 LINES = [f"line {n} = {n}\n" for n in range(60)]
@@ -208,10 +210,55 @@ def test_the_editor_and_gits_tools_get_the_file(
         await press(pilot, "f", "f", "f", "h", "h", "e")
         assert note.read_text() == f"+51 {busy.root / 'two.py'}\n"
         assert (busy.root / "two.py").read_text().endswith("edited\n")
+        assert said(app) == "two.py was written; above is what the agent left"
         await press(pilot, "n", "d")
         assert note.read_text() == "z = 1\nz = 2\n"
         await press(pilot, "m")
         assert note.read_text() == "z = 2\nz = 1\n" and (busy.root / "z.py").read_text() == "merged\n"
+
+    worked(busy, keys)
+
+
+@pytest.mark.parametrize(("editor", "told"), [
+    ("false", "it ended with exit code 1; new.py is as it was"), ("/no/such/editor", "it ended with exit code 127; new.py is as it was"),
+    ("sh -c 'echo x >> $0; exit 3'", "it ended with exit code 3; new.py was written all the same"), ("true", "verdict on all of R-1"),
+])
+def test_how_a_program_ended_stays_in_sight(
+    busy: Repo, monkeypatch: pytest.MonkeyPatch, editor: str, told: str
+) -> None:
+    monkeypatch.delenv("GIT_EDITOR", raising=False)
+    monkeypatch.setenv("VISUAL", editor)
+    (busy.root / "gone.py").write_text("again\n")
+
+    async def keys(pilot: Pilot[None], app: ReviewQueue) -> None:
+        monkeypatch.setattr(type(app), "suspend", lambda self: __import__("contextlib").nullcontext())
+        await press(pilot, "f", "f", "w", "e")
+        assert told in said(app)
+
+    worked(busy, keys)
+
+
+@pytest.mark.parametrize(("key", "editor", "typed", "told"), [
+    ("m", "true", {}, "git has no merge tool here"),
+    ("e", "sh -c 'echo RUNS; exec sleep 60'", {"RUNS": CTRL_C}, "signal 2 ended it"),
+])
+def test_the_screen_comes_back_whatever_the_program_did(
+    busy: Repo, key: str, editor: str, typed: dict[str, str], told: str
+) -> None:
+    env = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_EDITOR": "", "VISUAL": editor}
+    code, shown = at_a_terminal(busy.root, "review", env=env, at={"verdict on all": key, told: "q", **typed})
+    assert code == 0 and told in shown, shown[-3000:]
+
+
+def test_ages_in_the_list_grow_while_it_is_open(busy: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def keys(pilot: Pilot[None], app: ReviewQueue) -> None:
+        later = SystemClock().now_ms() + 7_200_000
+        monkeypatch.setattr(SystemClock, "now_ms", lambda self: later)
+        await app._look_again()
+        await settled(pilot)
+        listed = app.query_one("#reviews", OptionList)
+        assert "2h ago" in str(listed.get_option_at_index(0).prompt) and listed.highlighted == 0
+        assert any("2h ago" in line for line in drawn(app))
 
     worked(busy, keys)
 

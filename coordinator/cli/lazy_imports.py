@@ -1,0 +1,87 @@
+"""Modules of others that a short command names and seldom uses: each is read in when
+something of it is asked for.
+
+Half of a command's time went into them. Owns which modules these are, and how they are read in
+later (PEP 451's way; the library's own `LazyLoader` reads a module in when it is imported a second
+time). Never changes what a module is once it has been read.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import RLock
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+
+#: Named by ours, or by what these import, at the head of a file.
+SELDOM = frozenset({
+    "ctypes", "difflib", "getpass", "hashlib", "inspect", "ipaddress", "json", "locale", "logging",
+    "random", "selectors", "shlex", "shutil", "subprocess", "tempfile", "textwrap", "tomlkit",
+    "tomllib", "traceback",
+})
+#: What msgspec does without where it is not installed: it takes the same from `typing` then.
+WITHOUT = "typing_extensions"
+_reading = RLock()
+
+
+class Unread(ModuleType):
+    """A module of which nothing but its name was asked for."""
+
+    def __getattribute__(self, name: str) -> Any:
+        """Anything else reads it in."""
+        if name == "__spec__":  # a second `import` asks for this
+            return ModuleType.__getattribute__(self, name)
+        with _reading:
+            spec = ModuleType.__getattribute__(self, "__spec__")
+            if isinstance(spec.loader, Later):  # and nobody, here or in another thread, is at it
+                spec.loader = spec.loader.loader
+                ModuleType.__setattr__(self, "__loader__", spec.loader)
+                spec.loader.exec_module(self)
+                ModuleType.__setattr__(self, "__class__", ModuleType)
+        return ModuleType.__getattribute__(self, name)
+
+
+class Later:
+    """Reads a module in when it is wanted. `loader`: how."""
+
+    def __init__(self, loader: Loader) -> None:
+        self.loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """As it would be made anyway."""
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Not now."""
+        module.__class__ = Unread
+
+
+class Finder:
+    """Finds these modules, and no others; for `sys.meta_path`."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Where it is, and that it is read in later."""
+        spec = PathFinder.find_spec(name, path, target) if name in SELDOM else None
+        if spec is None or spec.loader is None:
+            return None
+        spec.loader = cast("Loader", Later(spec.loader))
+        return spec
+
+
+def begin() -> None:
+    """From now on, in this process."""
+    sys.meta_path.insert(0, Finder)
+    if WITHOUT not in sys.modules:
+        sys.modules[WITHOUT] = None  # type: ignore[assignment]  # as where it is not installed
+        try:
+            import msgspec  # noqa: F401
+        finally:
+            del sys.modules[WITHOUT]
