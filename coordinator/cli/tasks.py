@@ -210,9 +210,14 @@ def outcome(
 @task_app.command("export")
 def export(
     form: Annotated[str, typer.Option("--format", help="yaml, jsonl or markdown.")] = "yaml",
+    as_json: AsJson = False,
 ) -> None:
     """The backlog as text that `task import` reads."""
-    text = ask(rq.TaskExport(format=_form(form))).text
+    told = ask(rq.TaskExport(format=_form(form)))
+    if as_json:
+        print_json(told)
+        return
+    text = told.text
     sys.stdout.write(texts.harmless(text) if sys.stdout.isatty() else text)
 
 
