@@ -44,11 +44,16 @@ app = typer.Typer(
 
 
 
+def version() -> None:
+    """`coord --version`."""
+    from coordinator.resources import program_version
+
+    say(f"coord {program_version()}")
+
+
 def _told(asked: bool) -> None:
     if asked:
-        from coordinator.resources import program_version
-
-        say(f"coord {program_version()}")
+        version()
         raise typer.Exit
 
 

@@ -20,7 +20,6 @@ from coordinator.cli import lazy_imports
 lazy_imports.begin()
 from coordinator.cli import definition
 from coordinator.cli.typed_words import Typed, understood
-from coordinator.resources import program_version
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
@@ -78,9 +77,6 @@ def run() -> None:
 def main(arguments: list[str]) -> int:
     """The exit code of `coord` with these arguments."""
     word = arguments[0] if arguments else ""
-    if arguments in (["--version"], ["-V"]):
-        sys.stdout.write(f"coord {program_version()}\n")
-        return 0
     typed = understood(arguments)
     if typed is not None:
         importlib.import_module(f"coordinator.cli.{typed.module}")

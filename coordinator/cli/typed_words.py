@@ -29,6 +29,8 @@ def understood(words: Sequence[str]) -> Typed | None:
     """What these words say; None: not understood."""
     if not words or words[-1] in ("--help", "-h"):
         return None
+    if list(words) in (["--version"], ["-V"]):
+        return Typed("app", "version", {})
     if words[0] == "__complete":  # (the words of another command line, as far as it was typed)
         return Typed("completion", "complete", {"words": list(words[1:])})
     for count in (2, 1):
