@@ -26,7 +26,9 @@ from coordinator.words.refusals import Code, Refusal
 #: Where the commands are, and which: each module adds its own to `app` when imported.
 COMMANDS = {
     "trust": ("trust",),
-    "daemon": ("init", "up", "serve", "doctor", "compact"),
+    "init": ("init",),
+    "doctor": ("doctor",),
+    "daemon": ("up", "serve", "compact"),
     "help": ("help",),
     "coordinators": ("ps", "down"),
     "locks": ("lock", "unlock", "renew", "locks"),

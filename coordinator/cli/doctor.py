@@ -1,0 +1,169 @@
+"""`coord doctor`: whether all is well, what is in force, and from where."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import apsw
+
+from coordinator.cli.app import AsJson, app, ask, print_json, say
+from coordinator.cli.definition import typer
+from coordinator.cli.trust import untrusted
+from coordinator.cli.wiring import live
+from coordinator.client.locating import locate_root
+from coordinator.files.state import StateDir
+from coordinator.launch import recovery
+from coordinator.namespaces import kernel
+from coordinator.profiles import profiles
+from coordinator.settings import FILE
+from coordinator.wiring import session_wiring, shims
+from coordinator.wiring.hook_trust import trusted
+from coordinator.wiring.settings_wiring import Wirer
+from coordinator.words import requests as rq
+from coordinator.words.exit_codes import Exit
+from coordinator.words.refusals import Refusal
+
+
+@app.command("doctor")
+def doctor(
+    restore: Annotated[
+        bool, typer.Option(
+            "--restore", help="Make the database anew from a backup and what can be read."
+        )
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Check the database, the watcher, the settings; say what is in force and from where."""
+    root = locate_root()
+    state = StateDir(root)
+    if restore:
+        from coordinator.cli.restoring import restore as put_back
+
+        return put_back(state, as_json)
+    try:
+        state.check_ours()
+    except Refusal as refusal:
+        return _doctor_ends(root, refusal, as_json)
+    problems: list[str] = []
+    facts: dict[str, object] = {"root": str(root), "python": sys.version.split()[0],
+                                "sqlite": apsw.sqlite_lib_version(), "socket": str(state.socket())}
+    try:
+        health = ask(rq.Health(integrity=True))
+        facts["health"] = health
+        problems += health.warnings
+        problems += [f"{one.what} {one.subject} is set aside since {one.since}: {one.reason}"
+                     for one in health.aside]
+        if health.integrity != "ok":
+            problems.append(f"the database is damaged: {health.integrity}")
+    except Refusal as refusal:
+        problems.append(f"{refusal.code.value}: {refusal.message} {refusal.next}")
+        health = None
+    interrupted = recovery.cut_off(state)
+    if interrupted is not None:
+        problems.append(interrupted)
+    with suppress(Refusal):  # what cannot be read is told of already
+        problems += [f"{one.what} of this repository is not trusted, so it is not used. "
+                     "`coord trust` shows it." for one in untrusted(root)
+                     if one.what != FILE or health is None]
+    wiring = _wiring(root, problems) if health is not None else {}
+    facts["wiring"] = wiring
+    facts["sessions"] = sessions = kernel.refused()
+    facts["shims"] = made_shims = shims.installed()
+    problems += [f"{one} has a shim that is not what is typed: {shims.folder()} is not first on "
+                 "PATH. `coord shims install` says what to add." for one in made_shims
+                 if shims.real(one) and not shims.hides(one)]
+    facts["problems"] = problems
+    if as_json:
+        print_json(facts)
+        return Exit.INCOMPLETE if problems else Exit.OK
+    say(f"repository   {root}")
+    say(f"socket       {state.socket()}")
+    say(f"python       {facts['python']}, SQLite {facts['sqlite']}")
+    if health is not None:
+        say(f"coordinator  {health.version}, pid {health.pid}, "
+            f"{health.resident_bytes / 1e6:.0f} MB resident")
+        say(f"database     {state.database}: {health.db_bytes / 1e6:.1f} MB, "
+            f"{health.events} events, integrity {health.integrity}")
+        say(f"watcher      {health.watcher.get('mode')}: {health.watcher.get('detail')}")
+        say(f"http         {health.http or 'off'}")
+        say("sessions     " + (f"none can be had: {sessions}" if sessions else
+            "`coord run` and `coord launch` keep agents from writing what others hold"))
+        say("shims        " + (", ".join(made_shims) or
+            "none; `coord shims install` lets agents be typed as always and run in sessions"))
+        for name, said in wiring.items():
+            say(f"{name:<12} {said}")
+        say("settings")
+        sources = health.config["sources"]
+        for section, values in health.config["settings"].items():
+            for key, value in values.items():
+                name = f"{section}.{key}"
+                say(f"  {name:<28}{value!s:<24}{sources.get(name, 'default')}")
+    for problem in problems:
+        say(f"problem: {problem}")
+    if not problems:
+        say("No problem was found.")
+    return Exit.INCOMPLETE if problems else Exit.OK
+
+
+def _doctor_ends(root: Path, refusal: Refusal, as_json: bool) -> int:
+    """What lies there is not to be touched: nothing more can be told of it."""
+    said = f"{refusal.code.value}: {refusal.message} {refusal.next}"
+    if as_json:
+        print_json({"root": str(root), "problems": [said]})
+    else:
+        say(f"repository   {root}")
+        say(f"problem: {said}")
+    return Exit.INCOMPLETE
+
+
+def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
+    """Each wired agent CLI, and whether its hooks reach the coordinator."""
+    wirer = Wirer(StateDir(root), Path.home())
+    out: dict[str, str] = {}
+    try:
+        known = profiles(root)
+        sessions = ask(rq.Agents(all=True)).items
+    except Refusal as refusal:
+        problems.append(refusal.message)
+        return {}
+    for profile in known:
+        if profile.hooks is None or not profile.wire:
+            continue
+        if not wirer.is_wired(profile):
+            if wirer.was_wired(profile):
+                out[profile.name] = "wired once; its settings were changed since"
+                problems.append(
+                    f"{profile.name}: its settings are not as coord wrote them (changed by hand, "
+                    "or by another version), so its writes may be unguarded. "
+                    f"`coord init --agent {profile.name}` shows the difference and puts it right.")
+            continue
+        bad = live(root, profile)
+        seen = max((one.seen_at for one in sessions
+                    if one.profile == profile.name and one.hooked_at), default=None)
+        said = "" if bad else "wired; a test call came back; " + (
+            f"its sessions report in (last {seen})" if seen is not None else
+            f"no session of it has reported in yet ({profile.hooks.trust or 'start it once'})"
+        )
+        if not bad and (told := session_wiring.told(profile, StateDir(root), Path.home())):
+            said += f"; {told}"
+        if profile.trust is not None and not bad:
+            heard = partial(_heard, profile.name)
+            yes, how = trusted(profile.trust, root, Path.home(), heard)
+            said += f"; {how}"
+            if yes is False:
+                problems.append(
+                    f"{profile.name} will pass over its hooks without a word: {how}. "
+                    f"{(profile.hooks.trust or 'Trust it').capitalize()}. "
+                    "(`coord launch` sees to it by itself.)")
+        out[profile.name] = bad or said
+        if bad:
+            problems.append(f"{profile.name}: {bad}")
+    return out
+
+
+def _heard(profile: str) -> str | None:
+    return ask(rq.Health()).heard.get(profile)

@@ -1,0 +1,173 @@
+"""`coord init`: a repository is prepared, and agents' settings and git's hooks are wired."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from coordinator.cli import shims as shims_command
+from coordinator.cli import wiring
+from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.cli.definition import typer
+from coordinator.client.locating import locate_root
+from coordinator.client.starting import unwritable
+from coordinator.files.roots import checkout
+from coordinator.files.state import StateDir
+from coordinator.files.tracked_state import check_untracked
+from coordinator.profiles import profiles
+from coordinator.settings import load
+from coordinator.wiring import exclude
+
+CONFIG = """\
+# coord's settings for this repository; `coord doctor` lists every key with its value.
+# [leases]
+# ttl_s = 1800
+# [review]
+# quarantine = false
+"""
+
+
+@app.command("init")
+def init(
+    agent: Annotated[
+        list[str] | None, typer.Option("--agent", "-a", help="Wire this agent CLI's hooks.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Wire every agent CLI that is installed.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take out of the settings what coord put in.")
+    ] = False,
+    user: Annotated[
+        bool, typer.Option("--user", help="Your own settings, for all repositories.")
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show all that would change, line by line.")
+    ] = False,
+    no_guard: Annotated[
+        bool, typer.Option("--no-guard", help="Leave git's commit and push hooks alone.")
+    ] = False,
+    with_shims: Annotated[
+        bool | None, typer.Option(
+            "--shims/--no-shims", help="Let the agents be typed as always and run in sessions "
+            "(`coord shims`); default: asked."
+        )
+    ] = None,
+    apart: Annotated[
+        bool, typer.Option(
+            "--separate", help="Give this repository a coordinator of its own, apart from the one "
+            "that the folders above have."
+        )
+    ] = False,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Take over a `.coord/` from elsewhere: it is your own.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Prepare this folder: `.coord/`, `coord.toml`, `context_archive/`; keeps what exists.
+
+    With --agent (or --all) the agent's settings are changed so that it asks coord before it
+    writes, and git's hooks so that a commit does (`coord guard`); which files that changes is
+    told first, with --diff all of it. --remove takes out exactly that.
+    """
+    root, around = _apart() if apart else (locate_root(), None)
+    if adopt:
+        from coordinator.cli import restoring
+
+        restoring.adopt(StateDir(root))
+    if remove:
+        StateDir(root).check_ours()
+        names = agent or []
+        wanted = (wiring.chosen(root, names, False) if names
+                  else [p for p in profiles(root) if p.wire])
+        gone = wiring.wire(root, wanted, yes=yes, remove=True, user=user, diff=diff)
+        exclude.take_out(root, gone)
+        if not no_guard:
+            wiring.guard_out(root, yes=yes, diff=diff)
+        return
+    wanted = wiring.chosen(root, agent or [], everything)
+    git = checkout(str(root)) is not None
+    made: list[str] = []
+    notes: list[str] = []
+    if not wanted:
+        made = _prepare(root)
+        notes += _whose(root, around)
+    else:
+        from coordinator.wiring import session_wiring
+
+        plans = wiring.agreed(root, wanted, yes=yes, user=user, diff=diff)
+        if plans is None:
+            say("Nothing was written.")
+            return
+        made = _prepare(root)
+        notes += _whose(root, around)
+        changed = wiring.apply(root, plans, user=user)
+        notes += wiring.keep_out_of_commits(root, changed) if git else []
+        notes += [told for one in wanted
+                  if (told := session_wiring.told(one, StateDir(root), Path.home()))]
+        notes += wiring.guard_in(root, yes=yes, diff=diff) if git and not no_guard else []
+        notes += shims_command.offer(wanted, wanted=with_shims,
+                                     asks=not yes and not as_json and sys.stdin.isatty())
+    if as_json:
+        print_json({"root": str(root), "made": made, "git": git, "notes": notes})
+        return
+    say(f"{root} is ready" + (f" (made {', '.join(made)})" if made else " (it was already)"))
+    if not git:
+        say("note: this is not a git repository; coord works, but git cannot show what changed"
+            + (", and there are no commits to guard" if wanted else ""))
+    for note in notes:
+        say(f"note: {note}")
+    if wanted:
+        say("next: coord doctor proves the wiring; then start your agents as you always do")
+    else:
+        say("next: coord init --agent claude-code wires an agent; "
+            "coord agents profiles lists which there are")
+
+
+def _apart() -> tuple[Path, Path]:
+    from coordinator.cli import separating  # it reads the database, which takes as long as the rest
+
+    return separating.separate(Path.cwd())
+
+
+def _whose(root: Path, around: Path | None) -> list[str]:
+    """What a person should know where repositories lie in each other."""
+    if around is not None:
+        return [f"{root} has a coordinator of its own now: that of {around} covers nothing in it"]
+    here = checkout(str(Path.cwd()))
+    if here is None or here.linked or Path(here.top) == root:
+        return []
+    if not Path(here.top).is_relative_to(root):
+        return []
+    return [f"{here.top} lies in {root} and shares its coordinator; `coord init --separate` there "
+            "gives it one of its own"]
+
+
+def _prepare(root: Path) -> list[str]:
+    """Make what is not there yet; what was made."""
+    state = StateDir(root)
+    made = []
+    try:
+        if not state.path.is_dir():
+            made.append(str(state.path.relative_to(root)) + "/")
+        check_untracked(root)
+        state.create()
+        config = root / "coord.toml"
+        if not config.exists():
+            config.write_text(CONFIG, "utf-8")
+            made.append("coord.toml")
+        archive = root / "context_archive"
+        if not archive.exists():
+            archive.mkdir()
+            (archive / "README.md").write_text(
+                "# Context archive\n\nMarkdown here explains the code to agents: when one is "
+                "refused a file, coord quotes\nthe sections that name it. Write `path/to/file.py` "
+                "in a section to tie it to that file.\n", "utf-8",
+            )
+            made.append("context_archive/")
+    except OSError as bad:
+        raise unwritable(state, bad) from None
+    load(root)
+    return made
