@@ -95,7 +95,7 @@ def relay(repo: Repo) -> Iterator[str]:
 @pytest.mark.parametrize(
     "scenario", ["server-initialize", "ping", "tools-list", "dns-rebinding-protection"]
 )
-def test_it_passes_the_protocols_own_suite(relay: str, scenario: str, tmp_path: Path) -> None:
+def test_it_passes_the_protocols_own_suite(repo: Repo, relay: str, scenario: str, tmp_path: Path) -> None:
     need("conformance")
     reason = tmp_path / "reason.cjs"
     reason.write_text(REASON)
@@ -114,5 +114,5 @@ def test_it_passes_the_protocols_own_suite(relay: str, scenario: str, tmp_path: 
     code, told = run()
     if code and not Relay.seen:  # it gave up before it had asked anything: that is no answer of ours
         code, told = run()
-    assert code == 0, "\n".join([told, *Relay.seen])
+    assert code == 0, "\n".join([told, *Relay.seen, "the coordinator's log:", repo.state.log.read_text()])
     assert " 0 failed, 0 warnings" in told and "Passed: 0/" not in told
