@@ -213,8 +213,16 @@ class Daemon:
         self._heard = guard.heard
         self._gits.on_end = guard.comparison.git_had_its_turn
         await self.namespaces.resume()
+        # First: whoever started this coordinator is told as soon as the local door is open, and
+        # takes it that all is well.
+        self._http = await self._open_http()
         self._door = door = UnixServer(self.router, guard, self.state.socket(), self._ground)
-        await door.open()
+        try:
+            await door.open()
+        except Refusal:
+            if self._http is not None:
+                await self._http.close()
+            raise
         self.state.failure.unlink(missing_ok=True)
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._stop.set)
@@ -231,7 +239,6 @@ class Daemon:
         self._backups = Backups(self._loop, self.state, self.settings.database, self._ground,
                                 self._clock, self._last_seq())
         self._needed_at = self._loop.time()
-        self._http = await self._open_http()
         coordinators.tidy(self._clock.now_ms() / 1000)
         self._note_down()
         self._sweep()

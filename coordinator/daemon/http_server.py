@@ -43,6 +43,8 @@ from coordinator.words.texts import REQUEST_BYTES_MAX
 
 #: Largest request body, in bytes.
 BODY_BYTES_MAX = REQUEST_BYTES_MAX
+#: How many ports are tried where any will do; connections that wait to be taken.
+PORTS_TRIED, BACKLOG = 5, 2048
 _JSON = msgspec.json.Encoder()
 
 
@@ -63,18 +65,9 @@ class HttpServer:
         """Listen; the base address.
 
         Raises:
-            Refusal: INVALID when the port is taken.
+            Refusal: INVALID when the port is taken; or it cannot serve there.
         """
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind(("127.0.0.1", self._port))
-        except OSError as bad:
-            sock.close()
-            raise Refusal(
-                Code.INVALID, f"Port {self._port} cannot be used: {bad.strerror}.",
-                next="Choose another with --http PORT (0: any).",
-            ) from None
+        sock = _listening(self._port)
         self._port = sock.getsockname()[1]
         config = uvicorn.Config(
             self._entry(), log_level="warning", access_log=False, lifespan="off", loop="none",
@@ -84,6 +77,11 @@ class HttpServer:
         self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[sock]))
         while not self._server.started and not self._task.done():
             await asyncio.sleep(0.005)
+        if not self._server.started:  # a door that is told of is open
+            why = None if self._task.cancelled() else self._task.exception()
+            sock.close()
+            raise Refusal(Code.INVALID, f"The HTTP door cannot be opened: {why!r}.",
+                          next="Choose another port with --http PORT (0: any).")
         address = f"http://127.0.0.1:{self._port}"
         ownership.write(self._state.http, address.encode() + b"\n")
         return address
@@ -246,6 +244,30 @@ class HttpServer:
 
     async def _openapi(self, request: Request) -> Response:
         return Response(_described(), media_type="application/json")
+
+
+def _listening(port: int) -> socket.socket:
+    """A socket that listens. Two that may be bound to one port at the same moment are told apart
+    only when they listen: where any port will do, the later one takes another.
+
+    Raises:
+        Refusal: INVALID: the port is taken.
+    """
+    for left in range(PORTS_TRIED if port == 0 else 1, 0, -1):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(("127.0.0.1", port))
+            sock.listen(BACKLOG)
+            return sock
+        except OSError as bad:
+            sock.close()
+            if left == 1:
+                raise Refusal(
+                    Code.INVALID, f"Port {port} cannot be used: {bad.strerror}.",
+                    next="Choose another with --http PORT (0: any).",
+                ) from None
+    raise AssertionError("at least one is tried")
 
 
 class _Quiet(uvicorn.Server):

@@ -79,7 +79,9 @@ globalThis.fetch = (...wanted) => fetched(...wanted).catch(
 
 
 @pytest.fixture
-def relay(repo: Repo) -> Iterator[str]:
+def relay(from_nothing: None, repo: Repo) -> Iterator[str]:
+    """From nothing: other tests cut this process off from the network (`loopback`), and a server of forks that was
+    started before has its daemons in the network outside."""
     repo.coord("init")
     repo.coord("up", "--http", "0")
     Relay.door = repo.state.http.read_text().strip()

@@ -1,0 +1,49 @@
+"""The port of the HTTP door: one that is told of is open."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from coordinator.daemon import http_server
+from coordinator.words.refusals import Code, Refusal
+from tests.conftest import Repo
+
+
+def test_a_port_that_another_is_bound_to_and_listens_at_is_refused(repo: Repo) -> None:
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(Refusal) as no:
+            http_server._listening(port)
+        assert no.value.code is Code.INVALID and str(port) in no.value.message
+        done = repo.coord("up", "--http", str(port))
+        assert done.returncode == 2 and f"Port {port} cannot be used" in done.stderr
+
+
+def test_of_two_that_are_bound_to_one_port_the_first_to_listen_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system may give a port out twice until somebody listens at it: where any will do, the next one is taken."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken, asked = other.getsockname()[1], []
+
+        class Given(socket.socket):
+            def bind(self, address: object) -> None:
+                asked.append(address)
+                super().bind(("127.0.0.1", taken if len(asked) == 1 else 0))
+
+        monkeypatch.setattr(http_server.socket, "socket", Given)
+        with http_server._listening(0) as got:
+            assert len(asked) == 2 and got.getsockname()[1] != taken
+
+
+def test_what_is_told_of_listens(repo: Repo) -> None:
+    repo.coord("up", "--http", "0")
+    door = repo.state.http.read_text().strip()
+    with socket.create_connection(("127.0.0.1", int(door.rpartition(":")[2])), timeout=5):
+        pass
