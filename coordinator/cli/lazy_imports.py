@@ -38,10 +38,15 @@ class Unread(ModuleType):
             return ModuleType.__getattribute__(self, name)
         with _reading:
             spec = ModuleType.__getattribute__(self, "__spec__")
-            if isinstance(spec.loader, Later):  # and nobody, here or in another thread, is at it
-                spec.loader = spec.loader.loader
+            later = spec.loader
+            if isinstance(later, Later):  # and nobody, here or in another thread, is at it
+                spec.loader = later.loader
                 ModuleType.__setattr__(self, "__loader__", spec.loader)
-                spec.loader.exec_module(self)
+                try:
+                    spec.loader.exec_module(self)
+                except BaseException:  # whoever asks next is told the same, and meets no half of it
+                    spec.loader = later
+                    raise
                 ModuleType.__setattr__(self, "__class__", ModuleType)
         return ModuleType.__getattribute__(self, name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +66,21 @@ threads = [threading.Thread(target=use, args=two) for two in all_of]
 [one.start() for one in threads]; [one.join() for one in threads]
 print(bad)
 ''').strip() == "[]"
+
+
+def test_one_that_cannot_be_read_says_so_each_time(tmp_path: Path) -> None:
+    (tmp_path / "broken_in_the_middle.py").write_text("first = 1\nraise ImportError('no such library')\n")
+    assert run(f'''
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+from coordinator.cli import lazy_imports as lazy
+lazy.SELDOM |= {{"broken_in_the_middle"}}
+lazy.begin()
+import broken_in_the_middle as broken
+for _ in range(2):
+    try: broken.first
+    except ImportError as no: print(no)
+''').splitlines() == ["no such library"] * 2
 
 
 def test_one_that_cannot_be_had_says_so_as_ever() -> None:
