@@ -34,6 +34,7 @@ def test_two_agents_end_at_130_and_without_coord_they_do_not(tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_five_agents_a_kill_of_the_daemon_and_one_of_an_agent(tmp_path: Path) -> None:
     report = billing.run([5], 0.2, kills=1, folder=tmp_path)
     assert report.kept, report.figures

@@ -7,6 +7,7 @@ import pytest
 from coordinator.bench import stall
 
 
+@pytest.mark.slow
 def test_every_act_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stall, "REST_S", 0.1)
     monkeypatch.setattr(stall, "ACT_S", 0.05)

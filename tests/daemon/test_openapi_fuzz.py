@@ -219,6 +219,7 @@ def check(door: Door, method: str, path: str, described: Schema, of: Schema,
     return code
 
 
+@pytest.mark.slow
 def test_every_route_answers_what_it_describes_or_refuses(repo: Repo) -> None:
     repo.write("src/a.py", "def f():\n    return 1\n")
     repo.write("src/b.py", "x = 1\n")

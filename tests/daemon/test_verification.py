@@ -155,6 +155,7 @@ def test_only_whole_tasks_are_in_the_tree(made: Callable[..., Repo]) -> None:
     assert "def b():\n    HALF" in repo.read("src/m.py")
 
 
+@pytest.mark.slow
 def test_deletions_and_files_that_several_changed(made: Callable[..., Repo]) -> None:
     repo = made("test ! -e src/base.txt && test \"$(cat src/s.txt)\" = three")
     base(repo)
@@ -167,6 +168,7 @@ def test_deletions_and_files_that_several_changed(made: Callable[..., Repo]) -> 
     assert found["state"] == "broken" and found["tasks"] == ["T-4"]
 
 
+@pytest.mark.slow
 def test_who_lies_on_top_of_broken_work_waits_for_its_repair(made: Callable[..., Repo]) -> None:
     repo = made()
     base(repo)
@@ -182,6 +184,7 @@ def test_who_lies_on_top_of_broken_work_waits_for_its_repair(made: Callable[...,
     assert verified_file(repo, "src/a.txt") == "mended\nmore\n" and verified_file(repo, "src/b.txt") == "b\n"
 
 
+@pytest.mark.slow
 def test_what_others_made_of_broken_work_stands_over_it(made: Callable[..., Repo]) -> None:
     """The repair brings the earlier work along, and not over what was verified since."""
     repo = made()
@@ -199,6 +202,7 @@ def test_what_others_made_of_broken_work_stands_over_it(made: Callable[..., Repo
     assert (verified_file(repo, "src/a.txt"), verified_file(repo, "src/b.txt")) == ("mended\n", "b\n")
 
 
+@pytest.mark.slow
 def test_broken_work_that_somebody_commits_is_still_its_tasks(made: Callable[..., Repo]) -> None:
     """People and agents commit all that lies in the tree."""
     repo = made()
@@ -268,6 +272,7 @@ def test_what_could_not_be_kept_is_said(made: Callable[..., Repo]) -> None:
     assert repo.coord("verify", "--afresh").returncode == 0 and left(repo) == []
 
 
+@pytest.mark.slow
 def test_it_does_not_go_on_for_ever(made: Callable[..., Repo]) -> None:
     repo = made()
     base(repo)
@@ -283,6 +288,7 @@ def test_it_does_not_go_on_for_ever(made: Callable[..., Repo]) -> None:
     assert "no attempt left" in repo.coord("events", "--task", "T-1").stdout + repo.coord("explain", "ann").stdout
 
 
+@pytest.mark.slow
 def test_one_that_hangs_is_stopped_and_its_task_found(made: Callable[..., Repo]) -> None:
     repo = made("if test -e src/hang; then sleep 600 & echo $! > ../bg; wait; fi", "seconds_max = 1.5")
     base(repo)
@@ -294,6 +300,7 @@ def test_one_that_hangs_is_stopped_and_its_task_found(made: Callable[..., Repo])
     assert not alive(pid_in(repo.state.path / "verify/bg"))
 
 
+@pytest.mark.slow
 def test_one_that_changes_files_changes_only_its_own_tree(made: Callable[..., Repo]) -> None:
     """And each run begins with the right content, whatever the one before has left."""
     command = ("test -e src/base.txt && test \"$(cat src/base.txt)\" = base && test ! -e src/made && ! grep -q BROKEN src/f*.txt || exit 1;"
@@ -341,6 +348,7 @@ def test_a_base_that_fails_blames_nobody_until_it_is_mended(made: Callable[..., 
     assert left(repo) == [("T-2", "broken")] and "warning" not in repo.coord("status").stdout
 
 
+@pytest.mark.slow
 def test_what_people_commit_is_in_the_tree_and_puts_no_blame_on_tasks(made: Callable[..., Repo]) -> None:
     repo = made()
     base(repo)
@@ -358,6 +366,7 @@ def test_what_people_commit_is_in_the_tree_and_puts_no_blame_on_tasks(made: Call
     assert verified_file(repo, "src/by-hand.txt") == "fine\n"
 
 
+@pytest.mark.slow
 def test_a_task_that_commits_its_own_work_is_told_from_the_base(made: Callable[..., Repo]) -> None:
     repo = made()
     base(repo)
@@ -397,6 +406,7 @@ def test_it_runs_by_itself_after_so_many_tasks_or_when_it_is_quiet(made: Callabl
     until(lambda: left(repo) == [])
 
 
+@pytest.mark.slow
 def test_when_it_is_quiet(made: Callable[..., Repo]) -> None:
     repo = made("test ! -e ../fail", quiet=0.3)
     base(repo)
@@ -514,6 +524,7 @@ def test_one_that_is_stopped_in_order_is_gone_on_with_too(made: Callable[..., Re
     assert verified(repo)["verification"] == "V-1" and left(repo) == []
 
 
+@pytest.mark.slow
 def test_without_git_commits_or_a_repository_it_says_so(make_repo: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, with_git, said in (("none", False, "no git repository"), ("empty", True, "no commit yet")):
         repo = make_repo(name, git=with_git, config=settings("true"))
@@ -528,6 +539,7 @@ def test_without_git_commits_or_a_repository_it_says_so(make_repo: Make, monkeyp
             assert left(repo) == []
 
 
+@pytest.mark.slow
 def test_submodules(made: Callable[..., Repo], make_repo: Make) -> None:
     repo = made("test -e src/base.txt")
     other = make_repo("other")

@@ -56,6 +56,7 @@ OF_HEAD = (
     "git branch -M other", "git branch -m trunk other", "git fetch -q -u . topic:trunk", "echo 'reset refs/heads/trunk' | git fast-import --quiet")
 
 
+@pytest.mark.slow
 def test_nothing_changes_the_tree_while_others_are_at_work(repo: Stand) -> None:
     agent = repo.agent()
     repo.coord("lock", "a.py", "--agent", "ann", "--description", "rewriting it")
@@ -120,6 +121,7 @@ def test_what_is_not_plain_is_weighed(repo: Stand) -> None:
     assert agent.does("git rm -q --cached b.py && git reset -q -- b.py && git -C inner add x.py") == 0, agent.said
 
 
+@pytest.mark.slow
 @ONCE
 def test_the_branch_that_all_work_on_stays_where_it_is(repo: Stand) -> None:
     """By whatever plumbing; what leaves it there passes."""
@@ -136,6 +138,7 @@ def test_the_branch_that_all_work_on_stays_where_it_is(repo: Stand) -> None:
         assert agent.does(f"({command}) 2>&1") == 0, (command, agent.said)
 
 
+@pytest.mark.slow
 @ONCE
 def test_what_others_hold_is_not_committed_whatever_hooks_are_left_out(repo: Stand) -> None:
     agent = repo.agent()
