@@ -233,6 +233,12 @@ def here(key: bytes) -> None:
             import site
 
             site.main()
+        import gc
+
+        from coordinator.cli import lazy_imports
+
+        gc.set_threshold(50_000, 20, 20)  # what is read in stays: to look through it finds nothing
+        lazy_imports.begin(short=True)
         from coordinator.cli.main import run as begin
     except ImportError:
         return
@@ -240,7 +246,7 @@ def here(key: bytes) -> None:
         import os
 
         os.environ["COORD_IDEMPOTENCY_KEY"] = key.decode()
-    begin()
+    begin(short=True)
 
 
 def say(descriptor: int, text: bytes) -> None:

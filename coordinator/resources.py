@@ -4,9 +4,11 @@ In a wheel they lie in `coordinator/_data/`; in a checkout (and an editable inst
 repository root. Nothing else may guess their place.
 """
 
+from functools import cache
 from pathlib import Path
 
 
+@cache
 def packaged(name: str) -> Path:
     """The packaged file or folder called `name` (`"schema.sql"`, `"agents"`)."""
     package = Path(__file__).resolve().parent

@@ -365,7 +365,10 @@ def read(path: Path) -> dict[str, Any]:
         Refusal: INVALID, STORAGE.
     """
     try:
-        return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+        text = path.read_text("utf-8") if path.is_file() else ""
+        # As `coord init` writes it, it says nothing: no parser has to be read in for that.
+        says = any(line.strip() and line.lstrip()[0] != "#" for line in text.splitlines())
+        return tomllib.loads(text) if says else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise Refusal(
             Code.INVALID, f"{path} is not valid TOML: {bad}.", next=f"Correct {path}."

@@ -43,6 +43,7 @@ WHOLE = ("locks", "status")
 #: What the peers' own users type for a lock: who asks is said by these variables.
 PEERS = {"agent-lease-mcp": ("claim a.py --purpose bench", "release a.py"),
          "claude-agent-sync": ("lock a.py --reason bench", "unlock a.py", "status")}
+NAMED = ("-c", "user.name=Bench", "-c", "user.email=bench@example.invalid")
 ACTING = {"AGENT_NAME": "bench", "AGENT_SYNC_ID": "bench"}
 
 
@@ -76,7 +77,8 @@ def run(rounds: int, agents: int, think_s: float, tasks: int,
     with own_daemon(folder) as daemon:
         for name in ("a.py", *(f"m{n}.py" for n in range(agents))):
             (daemon.root / name).write_text("x = 1\n")
-        subprocess.run(["git", "init", "-q"], cwd=daemon.root, check=True)
+        for words in (["init", "-q"], ["add", "."], [*NAMED, "commit", "-q", "-m", "Begin"]):
+            subprocess.run(["git", *words], cwd=daemon.root, check=True)
         with Client(daemon.root) as boss:
             for n in range(rounds + 20):
                 boss.call(rq.TaskAdd(title=f"Task {n}"))

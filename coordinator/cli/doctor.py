@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import apsw
-
 from coordinator.cli.app import AsJson, app, ask, print_json, say
 from coordinator.cli.definition import typer
 from coordinator.cli.trust import untrusted
@@ -50,10 +48,11 @@ def doctor(
         return _doctor_ends(root, refusal, as_json)
     problems: list[str] = []
     facts: dict[str, object] = {"root": str(root), "python": sys.version.split()[0],
-                                "sqlite": apsw.sqlite_lib_version(), "socket": str(state.socket())}
+                                "sqlite": None, "socket": str(state.socket())}
+    no_sessions = kernel.asked()
     try:
         health = ask(rq.Health(integrity=True))
-        facts["health"] = health
+        facts["health"], facts["sqlite"] = health, health.sqlite or _sqlite()
         problems += health.warnings
         problems += [f"{one.what} {one.subject} is set aside since {one.since}: {one.reason}"
                      for one in health.aside]
@@ -61,9 +60,8 @@ def doctor(
             problems.append(f"the database is damaged: {health.integrity}")
     except Refusal as refusal:
         problems.append(f"{refusal.code.value}: {refusal.message} {refusal.next}")
-        health = None
-    interrupted = recovery.cut_off(state)
-    if interrupted is not None:
+        health, facts["sqlite"] = None, _sqlite()
+    if state.landing.exists() and (interrupted := recovery.cut_off(state)) is not None:
         problems.append(interrupted)
     with suppress(Refusal):  # what cannot be read is told of already
         problems += [f"{one.what} of this repository is not trusted, so it is not used. "
@@ -71,7 +69,7 @@ def doctor(
                      if one.what != FILE or health is None]
     wiring = _wiring(root, problems) if health is not None else {}
     facts["wiring"] = wiring
-    facts["sessions"] = sessions = kernel.refused()
+    facts["sessions"] = sessions = no_sessions()
     facts["shims"] = made_shims = shims.installed()
     problems += [f"{one} has a shim that is not what is typed: {shims.folder()} is not first on "
                  "PATH. `coord shims install` says what to add." for one in made_shims
@@ -109,6 +107,13 @@ def doctor(
     return Exit.INCOMPLETE if problems else Exit.OK
 
 
+def _sqlite() -> str:
+    """What a coordinator would keep its database with."""
+    import apsw  # ms, and the coordinator tells as a rule
+
+    return apsw.sqlite_lib_version()
+
+
 def _doctor_ends(root: Path, refusal: Refusal, as_json: bool) -> int:
     """What lies there is not to be touched: nothing more can be told of it."""
     said = f"{refusal.code.value}: {refusal.message} {refusal.next}"
@@ -126,7 +131,6 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
     out: dict[str, str] = {}
     try:
         known = profiles(root)
-        sessions = ask(rq.Agents(all=True)).items
     except Refusal as refusal:
         problems.append(refusal.message)
         return {}
@@ -142,6 +146,7 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
                     f"`coord init --agent {profile.name}` shows the difference and puts it right.")
             continue
         bad = live(root, profile)
+        sessions = _sessions(problems)
         seen = max((one.seen_at for one in sessions
                     if one.profile == profile.name and one.hooked_at), default=None)
         said = "" if bad else "wired; a test call came back; " + (
@@ -163,6 +168,14 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
         if bad:
             problems.append(f"{profile.name}: {bad}")
     return out
+
+
+def _sessions(problems: list[str]) -> list[rq.AgentRow]:
+    try:
+        return ask(rq.Agents(all=True)).items
+    except Refusal as refusal:
+        problems.append(refusal.message)
+        return []
 
 
 def _heard(profile: str) -> str | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from coordinator import toml_tables
 from coordinator.cli import client_methods, command_table, reference_pages
 from coordinator.cli.task_files import schema_text
 from coordinator.operations.listing import OPERATIONS
@@ -153,6 +154,7 @@ def made() -> dict[Path, str]:
         FOLDER.parent / "docs" / "schemas" / "tasks.schema.json": schema_text(),
         **{package / "client" / name: text for name, text in client_methods.sources().items()},
         **{package / name: make() for name, make in command_table.FILES.items()},
+        package / toml_tables.FILE: toml_tables.made(),
     }
 
 

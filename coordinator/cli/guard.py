@@ -10,6 +10,7 @@ from coordinator.cli.definition import Listed, typer
 from coordinator.client.locating import locate_root
 from coordinator.git_guard import hooks, repository
 from coordinator.git_guard.commit_check import CommitCheck
+from coordinator.git_guard.repository import WorkTree
 from coordinator.words.exit_codes import Exit
 
 guard = typer.Typer(
@@ -46,9 +47,10 @@ def install(as_json: AsJson = False) -> None:
 def check(as_json: AsJson = False) -> int:
     """Whether the hooks are in place, and whether what is staged now may be committed."""
     place = Path.cwd()
-    found = hooks.found(place)
-    top = repository.top(place)
-    said = CommitCheck(top, os.environ).commit() if top is not None else ""
+    tree = WorkTree.of(place)
+    found = hooks.found(place, tree)
+    top, own = (tree.top, tree.own) if tree is not None else (repository.top(place), None)
+    said = CommitCheck(top, os.environ).commit(own) if top is not None else ""
     missing = [hook for hook in found if hook.state() != "guarded"]
     if as_json:
         print_json({"items": [_item(hook) for hook in found], "next": None, "refused": said})

@@ -27,7 +27,7 @@ from coordinator.words.refusals import Code, Refusal
 
 if TYPE_CHECKING:
     from coordinator.meaning.outcomes import Outcome
-    from coordinator.meaning.process import Progress
+    from coordinator.meaning.process import Meaning, Progress
 
 #: In a list for people, so many places are named.
 SHOWN_MAX = 50
@@ -49,32 +49,46 @@ def impact(
     if against is not None and git is not None:
         raise Refusal(Code.INVALID, "A file has one past: give --against or --git.",
                       next="`coord impact FILE --against OLDFILE`")
-    from coordinator.meaning.languages import is_known  # not for each start of `coord`
+    from coordinator.meaning.process import Meaning  # not for each start of `coord`
 
     path, name, root = placed(file, "impact")
-    if not is_known(name):
-        raise Refusal(Code.INVALID, f"{file_names.shown(file)} is in no language of which coord "
-                      "knows what a change breaks (Python, JavaScript, TypeScript, Go, Java).",
-                      next=f"`coord regions {shlex.quote(file)}`")
-    new = text_of(path, file, "impact") if os.path.lexists(path) else None
-    if against is not None:
-        old: bytes | None = text_of(os.path.realpath(against), against, "impact")
-        past = file_names.shown(against)
-    else:
-        past = git or "HEAD"
-        old = _committed(path, file, past)
-    if new is None and old is None:
-        raise Refusal(Code.INVALID, f"There is no file {file_names.shown(file)}, now or in {past}.",
-                      next="`ls` shows what is here.")
-    found = _judged(root, name, old, new, quiet=as_json)
+    with Meaning(root, _index_of(root), forks=True) as meaning:
+        meaning.begin()  # it reads its own in while git is asked
+        _check_known(file, name)
+        new = text_of(path, file, "impact") if os.path.lexists(path) else None
+        if against is not None:
+            old: bytes | None = text_of(os.path.realpath(against), against, "impact")
+            past = file_names.shown(against)
+        else:
+            past = git or "HEAD"
+            old = _committed(path, file, past)
+        if new is None and old is None:
+            raise Refusal(
+                Code.INVALID, f"There is no file {file_names.shown(file)}, now or in {past}.",
+                next="`ls` shows what is here.")
+        found = _judged(meaning, name, old, new, quiet=as_json)
     if as_json:
         print_json({**msgspec.to_builtins(found), "against": past})
         return
     _tell(found, past)
 
 
-def _judged(root: str, name: str, old: bytes | None, new: bytes | None, *, quiet: bool) -> Outcome:
-    from coordinator.meaning.process import Meaning, MeaningError  # not for each start of `coord`
+def _check_known(typed: str, name: str) -> None:
+    """
+    Raises:
+        Refusal: INVALID.
+    """
+    from coordinator.meaning.languages import is_known
+
+    if not is_known(name):
+        raise Refusal(Code.INVALID, f"{file_names.shown(typed)} is in no language of which coord "
+                      "knows what a change breaks (Python, JavaScript, TypeScript, Go, Java).",
+                      next=f"`coord regions {shlex.quote(typed)}`")
+
+
+def _judged(meaning: Meaning, name: str, old: bytes | None, new: bytes | None, *,
+            quiet: bool) -> Outcome:
+    from coordinator.meaning.process import MeaningError
 
     shows = sys.stderr.isatty() and not quiet
 
@@ -82,14 +96,13 @@ def _judged(root: str, name: str, old: bytes | None, new: bytes | None, *, quiet
         if shows and now.read:
             sys.stderr.write(f"\rreading {now.done:,} of {now.files:,} files ")
 
-    with Meaning(root, _index_of(root)) as meaning:
-        try:
-            done = meaning.read_all(told)
-        except MeaningError as bad:
-            raise Refusal(Code.STORAGE, f"The files could not be read ({bad}).") from None
-        if shows and done.read:
-            sys.stderr.write("\r\x1b[K")
-        return meaning.judge(name, old, new)
+    try:
+        done = meaning.read_all(told)
+    except MeaningError as bad:
+        raise Refusal(Code.STORAGE, f"The files could not be read ({bad}).") from None
+    if shows and done.read:
+        sys.stderr.write("\r\x1b[K")
+    return meaning.judge(name, old, new)
 
 
 def _index_of(root: str) -> str:
@@ -112,19 +125,15 @@ def _committed(path: str, typed: str, commit: str) -> bytes | None:
     while not folder.is_dir():
         folder = folder.parent
     git = Git(folder)
-    try:
-        if commit.startswith("-"):
-            raise GitError(["rev-parse"], 128, "")
-        known = git.text("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}").strip()
-    except GitError:
+    known = f"{commit}^{{commit}}"
+    with contextlib.suppress(GitError):
+        return git.blob(f"{known}:./{os.path.relpath(path, folder)}")
+    if commit.startswith("-") or git.maybe("rev-parse", "--verify", "--quiet", known) is None:
         raise Refusal(
             Code.INVALID, f"git knows no commit {commit!r} here.",
             next=f"`coord impact {shlex.quote(typed)} --against OLDFILE` compares with a file.",
-        ) from None
-    try:
-        return git.blob(f"{known}:./{os.path.relpath(path, folder)}")
-    except GitError:
-        return None
+        )
+    return None
 
 
 def _tell(found: Outcome, past: str) -> None:

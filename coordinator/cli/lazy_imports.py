@@ -1,4 +1,4 @@
-"""Modules of others that a short command names and seldom uses: each is read in when
+"""Modules that a short command names and seldom uses: each is read in when
 something of it is asked for.
 
 Half of a command's time went into them. Owns which modules these are, and how they are read in
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 from _thread import RLock
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -20,12 +21,21 @@ if TYPE_CHECKING:
 
 #: Named by ours, or by what these import, at the head of a file.
 SELDOM = frozenset({
-    "ctypes", "difflib", "getpass", "hashlib", "inspect", "ipaddress", "json", "locale", "logging",
-    "random", "selectors", "shlex", "shutil", "subprocess", "tempfile", "textwrap", "tomlkit",
-    "tomllib", "traceback",
+    "coordinator.git_guard.hooks", "coordinator.git_guard.repository",
+    "coordinator.launch.recovery", "ctypes", "difflib", "getpass", "hashlib", "inspect",
+    "ipaddress", "json", "locale", "logging", "msgspec.inspect", "random", "selectors", "shlex",
+    "shutil", "signal", "socket", "subprocess", "tempfile", "textwrap", "tomlkit", "tomllib",
+    "traceback",
 })
 #: What msgspec does without where it is not installed: it takes the same from `typing` then.
 WITHOUT = "typing_extensions"
+#: Types that msgspec knows, and that no message and no setting of ours has. Their modules take a
+#: fifth of the time in which a short command reads all of its own.
+STRANGERS: dict[str, dict[str, dict[str, object]]] = {
+    "uuid": {"UUID": {}, "SafeUUID": {"unknown": None}}, "decimal": {"Decimal": {}},
+}
+#: What `pathlib` wants for `Path.as_uri` alone, and when it is read in (until Python 3.13).
+LINKS = ("urllib.parse", "quote_from_bytes")
 _reading = RLock()
 
 
@@ -81,12 +91,49 @@ class Finder:
         return spec
 
 
-def begin() -> None:
-    """From now on, in this process."""
+def begin(*, short: bool = False) -> None:
+    """From now on, in this process.
+
+    Args:
+        short: it runs one command and ends: msgspec need not know `STRANGERS` in it.
+    """
     sys.meta_path.insert(0, Finder)
-    if WITHOUT not in sys.modules:
-        sys.modules[WITHOUT] = None  # type: ignore[assignment]  # as where it is not installed
+    if short and not {"pathlib", LINKS[0]} & set(sys.modules):
+        _read_pathlib()
+    if "msgspec" in sys.modules:
+        return
+    for stand_in in (True, False) if short else (False,):
+        hidden = _hidden(STRANGERS if stand_in else {})
         try:
             import msgspec  # noqa: F401
+        except (AttributeError, ImportError):  # it wants more of them: it shall have them
+            if not stand_in:
+                raise
+        else:
+            return
         finally:
-            del sys.modules[WITHOUT]
+            for name in hidden:
+                sys.modules.pop(name, None)
+
+
+def _read_pathlib() -> None:
+    module, function = LINKS
+    sys.modules[module] = stand_in = ModuleType(module)
+    setattr(stand_in, function, lambda *of: getattr(import_module(module), function)(*of))
+    try:
+        import pathlib  # noqa: F401
+    finally:
+        del sys.modules[module]
+    sys.modules.pop("urllib", None)  # its attribute `parse` is the stand-in
+
+
+def _hidden(strangers: Mapping[str, Mapping[str, dict[str, object]]]) -> list[str]:
+    """What nobody has read in yet, and is not to be had for a moment, or has empty types only."""
+    hidden = [name for name in (WITHOUT, *strangers) if name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = None  # type: ignore[assignment]  # as where it is not installed
+        if name in strangers:
+            sys.modules[name] = stand_in = ModuleType(name)
+            for kind, members in strangers[name].items():
+                setattr(stand_in, kind, type(kind, (), dict(members)))
+    return hidden

@@ -150,7 +150,7 @@ def _text(source: str) -> str:
 def _asking() -> Outlines:
     from coordinator.regions.process import Outlines  # each start of `coord` would pay for it
 
-    return Outlines()
+    return Outlines(forks=True)
 
 
 def _outline(outlines: Outlines, name: str, data: bytes, *, nested: bool) -> Outline:

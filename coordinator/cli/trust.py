@@ -122,8 +122,7 @@ def untrusted(root: Path) -> Iterator[Subject]:
         yield Subject(what=f"{profiles.OWN}/{name}.toml", data=data, says=_profile_says(name),
                       text=data.decode("utf-8", "backslashreplace"))
     weak = settings.weakening(settings.read(root / settings.FILE))
-    data = settings.as_shown(weak)
-    if weak and not trusted.is_trusted(root, settings.FILE, data):
+    if weak and not trusted.is_trusted(root, settings.FILE, data := settings.as_shown(weak)):
         yield Subject(
             what=settings.FILE, data=data,
             says=[f"{key}: {settings.WEAKENING[key][1]}." for key in weak],

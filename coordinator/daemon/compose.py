@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+import apsw
 import msgspec
 
 from coordinator.archive.index import ArchiveIndex
@@ -427,7 +428,8 @@ class Daemon:
         wal = self.state.database.with_name(self.state.database.name + "-wal")
         found = integrity(self._reader) if req.integrity else None
         return rq.HealthReply(
-            version=program_version(), root=str(self.state.root), pid=os.getpid(),
+            version=program_version(), sqlite=apsw.sqlite_lib_version(),
+            root=str(self.state.root), pid=os.getpid(),
             started_at=self._started_at, schema_version=SCHEMA_VERSION,
             db_bytes=_size(self.state.database), wal_bytes=_size(wal),
             resident_bytes=_resident_bytes(),

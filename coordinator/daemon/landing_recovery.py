@@ -34,7 +34,7 @@ class LandingRecovery:
 
     def look(self) -> None:
         """Look for one that was cut off; if there is one, have it brought to its end."""
-        if self._busy or not (self._state.path / "landing.json").exists() or not self._cut_off():
+        if self._busy or not self._state.landing.exists() or not self._cut_off():
             return
         self._busy = True
         self._loop.run_in_executor(None, self._mend).add_done_callback(self._mended)

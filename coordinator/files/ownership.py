@@ -18,11 +18,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-try:
-    from _blake2 import blake2b
-except ImportError:  # another Python; here it is had without OpenSSL, which takes ms to read
-    from hashlib import blake2b
-
+from coordinator.words.hashing import blake2b
 from coordinator.words.refusals import Code, Refusal
 
 KEY_BYTES = 32

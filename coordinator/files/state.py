@@ -123,6 +123,11 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.path / "runs"
 
     @property
+    def landing(self) -> Path:
+        """Tells of a landing from before the branch moves until its task is done."""
+        return self.path / "landing.json"
+
+    @property
     def guarded(self) -> Path:
         """The git hooks that `coord init` has put its guard into."""
         return self.path / "guarded.json"

@@ -13,7 +13,6 @@ import ctypes
 import errno
 import fcntl
 import os
-import platform
 import signal
 import stat
 import struct
@@ -153,7 +152,7 @@ def rename_new(place: int, one: bytes, other: bytes) -> None:
 
 
 def _rename(place: int, one: bytes, other: bytes, flags: int) -> None:
-    number = _RENAMEAT2.get(platform.machine())
+    number = _RENAMEAT2.get(os.uname().machine)
     if hasattr(_libc(), "renameat2"):
         done = _libc().renameat2(place, one, place, other, flags)
     elif _linux and number is not None:

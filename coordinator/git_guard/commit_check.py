@@ -46,15 +46,18 @@ class CommitCheck:
         """Whether this repository uses coord: where it does not, nobody holds anything."""
         return (self.root / STATE_DIR).is_dir()
 
-    def commit(self) -> str:
+    def commit(self, own: Path | None = None) -> str:
         """Why the commit may not happen; empty if it may.
+
+        Args:
+            own: where git keeps what is of this working tree alone, if that is known.
 
         Raises:
             Refusal: nobody can tell.
         """
         if not self.used:
             return ""
-        return self.commit_of(repository.staged(self._top))
+        return self.commit_of(repository.staged(self._top, own))
 
     def commit_of(self, paths: Sequence[str], saved: Collection[str] = ()) -> str:
         """The same for a commit of these files; of those that are `saved` as they are in the

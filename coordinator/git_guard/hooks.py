@@ -14,7 +14,7 @@ import re
 import shlex
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +22,7 @@ import msgspec
 
 from coordinator.files.content import write_atomic
 from coordinator.git_guard import repository
+from coordinator.git_guard.repository import WorkTree
 from coordinator.words.refusals import Code, Refusal
 
 HOOKS = ("pre-commit", "pre-push")
@@ -180,32 +181,55 @@ class Hook(msgspec.Struct, frozen=True):
         return "\n".join(lines).encode() + b"\n" + _END
 
 
-def found(place: Path) -> list[Hook]:
+def found(place: Path, here: WorkTree | None = None) -> list[Hook]:
     """The hooks of the repository at `place`, where git itself looks for them. One that each
     worktree has of its own (a relative `core.hooksPath`) counts once for each that has the folder.
+
+    Args:
+        here: the working tree around `place`, where it is known.
 
     Raises:
         Refusal: INVALID: no git repository, or hooks are switched off.
     """
+    here = here or WorkTree.of(place)
+    if here is not None and here.own == here.common and not _holds(here.common / "worktrees"):
+        return _in([here.hooks])  # it is the only one: git need not be asked for more
     if repository.maybe("rev-parse", "--git-dir", cwd=place) is None:
         raise Refusal(
             Code.INVALID, f"{place} is not in a git repository, so there are no commits to guard.",
             next="`git init`, or go to the repository.",
         )
-    folders: dict[Path, None] = {}
-    here = repository.top(place) or place
-    for tree in dict.fromkeys([here, *_worktrees(place)]):
+    folders: list[Path] = []
+    top = repository.top(place) or place
+    for tree in dict.fromkeys([top, *_worktrees(place)]):
         said = repository.maybe("rev-parse", "--git-path", "hooks", cwd=tree)
         folder = Path(os.path.realpath(tree / said)) if said else None
-        if folder is None or not (tree == here or folder.is_dir()):
-            continue
+        if folder is not None and (tree == top or folder.is_dir()):
+            folders.append(folder)
+    return _in(folders)
+
+
+def _in(folders: Iterable[Path]) -> list[Hook]:
+    """
+    Raises:
+        Refusal: INVALID: one is no folder.
+    """
+    once = dict.fromkeys(folders)
+    for folder in once:
         if folder.exists() and not folder.is_dir():
             raise Refusal(
                 Code.INVALID, f"git's hooks are switched off: core.hooksPath is {folder}.",
                 next="`git config --show-origin core.hooksPath` shows where that is set.",
             )
-        folders.setdefault(folder)
-    return [Hook(folder / name) for folder in folders for name in HOOKS]
+    return [Hook(folder / name) for folder in once for name in HOOKS]
+
+
+def _holds(folder: Path) -> bool:
+    """Whether anything is in it."""
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        return False
 
 
 def shared(place: Path, hooks: list[Hook]) -> str:

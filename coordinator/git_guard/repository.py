@@ -10,10 +10,10 @@ import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from coordinator.files.beneath import snapshot_real
 from coordinator.files.git import ANSWERS, clean_environment
 from coordinator.regions.questions import FILE_BYTES_MAX
 from coordinator.rules import git_listings
@@ -61,21 +61,61 @@ def maybe(*args: str, cwd: Path | None = None) -> str | None:
         return None
 
 
+class WorkTree(NamedTuple):
+    """A working tree and what belongs to it, as git tells it (`of`).
+
+    Attributes:
+        top: its uppermost folder.
+        own: where git keeps what is of this working tree alone (MERGE_HEAD, the index).
+        common: where git keeps what all working trees of the repository share.
+        hooks: where git looks for hooks.
+    """
+
+    top: Path
+    own: Path
+    common: Path
+    hooks: Path
+
+    @staticmethod
+    def of(place: Path) -> WorkTree | None:
+        """The working tree around `place`; None outside of one, or where its name cannot be told
+        from the next (it has a line's end in it)."""
+        said = maybe("rev-parse", "--show-toplevel", "--git-dir", "--git-common-dir", "--git-path",
+                     "hooks", cwd=place)
+        parts = said.split("\n") if said else []
+        if len(parts) != 4:
+            return None
+        top, own, common, hooks = (Path(os.path.realpath(place / part)) for part in parts)
+        if top != Path(os.path.realpath(place)):
+            # A relative `core.hooksPath` is told as it stands there, and meant from the top.
+            again = maybe("rev-parse", "--git-path", "hooks", cwd=top)
+            if again is None:
+                return None
+            hooks = Path(os.path.realpath(top / again))
+        return WorkTree(top, own, common, hooks)
+
+
 def top(cwd: Path | None = None) -> Path | None:
     """The top of the working tree; None outside of one."""
     found = maybe("rev-parse", "--show-toplevel", cwd=cwd)
     return Path(found) if found else None
 
 
-def staged(place: Path) -> list[str]:
+def staged(place: Path, own: Path | None = None) -> list[str]:
     """Files that the commit would change, delete or rename (both names).
 
     Of a merge only what differs from every parent: what a branch brings was committed there.
+
+    Args:
+        own: `WorkTree.own`, where it is known: git need not be asked whether this is a merge.
     """
     found = git_listings.staged(git("diff", "--cached", "--raw", "-z", "--no-renames",
                                     "--ignore-submodules=none", cwd=place))
-    merged = maybe("rev-parse", "-q", "--verify", "MERGE_HEAD", cwd=place)
-    if merged is None:
+    if own is not None:
+        merges = (own / "MERGE_HEAD").is_file()
+    else:
+        merges = maybe("rev-parse", "-q", "--verify", "MERGE_HEAD", cwd=place) is not None
+    if not merges:
         return found
     other = _names(git("diff", "--cached", "--name-only", "-z", "--no-renames", "MERGE_HEAD",
                        cwd=place))
@@ -92,6 +132,8 @@ def content(place: Path, name: str) -> bytes | None:
 
 def saved(place: Path, path: str) -> bytes | None:
     """The file in the working tree; None where there is none that can be read."""
+    from coordinator.files.beneath import snapshot_real  # only `git commit FILE` asks for it
+
     try:
         return snapshot_real(str(place), path, FILE_BYTES_MAX).data
     except OSError:

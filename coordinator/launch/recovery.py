@@ -60,10 +60,6 @@ def turn(state: StateDir) -> Iterator[None]:
         yield
 
 
-def _path(state: StateDir) -> Path:
-    return state.path / "landing.json"
-
-
 def note(state: StateDir, begun: Note) -> None:
     """Note a landing, on disk before this returns.
 
@@ -71,21 +67,21 @@ def note(state: StateDir, begun: Note) -> None:
         Refusal: STORAGE.
     """
     try:
-        write_atomic(_path(state), msgspec.json.encode(begun), 0o600)
+        write_atomic(state.landing, msgspec.json.encode(begun), 0o600)
     except OSError as bad:
-        raise Refusal(Code.STORAGE, f"{_path(state)} cannot be written: {bad.strerror}. Nothing "
+        raise Refusal(Code.STORAGE, f"{state.landing} cannot be written: {bad.strerror}. Nothing "
                       "landed.") from None
 
 
 def forget(state: StateDir) -> None:
     """It has come to its end, or did not happen."""
-    _path(state).unlink(missing_ok=True)
+    state.landing.unlink(missing_ok=True)
 
 
 def unfinished(state: StateDir) -> Note | None:
     """The landing that has begun and not ended: now going on, or cut off by a crash."""
     try:
-        return msgspec.json.decode(_path(state).read_bytes(), type=Note)
+        return msgspec.json.decode(state.landing.read_bytes(), type=Note)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return None
 

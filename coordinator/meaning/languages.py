@@ -5,12 +5,12 @@ Owns that table. Loads no grammar.
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
+from coordinator import toml_tables
 from coordinator.regions.languages import language_of, languages
 
 _HERE = Path(__file__).parent
@@ -50,8 +50,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def rows() -> dict[str, Row]:
     """All rows by their names."""
-    text = (_HERE / "languages.toml").read_text("utf-8")
-    return {row.name: row for row in msgspec.convert(tomllib.loads(text)["language"], list[Row])}
+    said = toml_tables.read((_HERE / "languages.toml").read_bytes())
+    return {row.name: row for row in msgspec.convert(said["language"], list[Row])}
 
 
 def row_of(path: str) -> Row | None:

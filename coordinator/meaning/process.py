@@ -71,13 +71,14 @@ class Meaning:
         root: the real path of its working tree.
         index: where the index is kept (a cache: it may be deleted while nobody uses it), or
             `:memory:`: it lasts as long as the worker.
+        forks: `WorkerProcess.forks`.
     """
 
     def __init__(self, root: str, index: str, seconds: float = SECONDS_MAX,
-                 command: Sequence[str] | None = None) -> None:
+                 command: Sequence[str] | None = None, *, forks: bool = False) -> None:
         self._seconds = seconds
         self._worker = WorkerProcess(command or (
-            sys.executable, "-P", "-m", "coordinator.meaning.worker", root, index))
+            sys.executable, "-P", "-m", "coordinator.meaning.worker", root, index), forks=forks)
         self._stop = Event()
         self._thread: Thread | None = None
         self._progress = Progress()
@@ -90,6 +91,10 @@ class Meaning:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def begin(self) -> None:
+        """Start the process, if it does not run: the first question need not wait for it."""
+        self._worker.begin()
 
     def start(self) -> None:
         """Begin to read the repository, in a thread; `progress` tells how far it is. What has not

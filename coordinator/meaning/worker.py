@@ -7,7 +7,6 @@ writes the index alone.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import time
@@ -39,6 +38,7 @@ from coordinator.meaning.index import Index
 from coordinator.meaning.judging import judge
 from coordinator.meaning.languages import is_known
 from coordinator.meaning.merged import misfits
+from coordinator.words.hashing import blake2b
 from coordinator.words.resource_names import resource
 from coordinator.workers import serving
 
@@ -112,7 +112,7 @@ class Worker:
         if content.data is None:
             self._index.put(path, b"", Facts(note=f"larger than {FILE_BYTES_MAX:,} bytes"))
             return True
-        name = hashlib.blake2b(content.data, digest_size=16).digest()
+        name = blake2b(content.data, digest_size=16).digest()
         if known is not None and known[0] == name:
             self._index.restamp(path, stamp or "")
             return False

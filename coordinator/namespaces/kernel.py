@@ -11,7 +11,7 @@ import errno
 import os
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 CLONE_NEWNS = 0x00020000
@@ -53,8 +53,13 @@ def available() -> bool:
 
 def refused() -> str:
     """Why this user can have no such namespace here; nothing if they can. A child tries it."""
+    return asked()()
+
+
+def asked() -> Callable[[], str]:
+    """Let a child try it: what is returned waits for it and gives the answer of `refused`."""
     if not available():
-        return "this system has no namespaces with read-only mounts (Linux 5.12 has them)"
+        return lambda: "this system has no namespaces with read-only mounts (Linux 5.12 has them)"
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -67,6 +72,10 @@ def refused() -> str:
         finally:
             os._exit(0)
     os.close(writing)
+    return lambda: _answer(reading, child)
+
+
+def _answer(reading: int, child: int) -> str:
     try:
         return os.read(reading, 500).decode()
     finally:

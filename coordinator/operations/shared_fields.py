@@ -265,6 +265,7 @@ SHARED: dict[str, str] = {
     "claimed": "Tasks that somebody is at.",
     "waiters": "Who stands in line for what.",
     "health": "How the daemon is, as `health` tells.",
+    "sqlite": "Version of the SQLite library in which the database is kept.",
     "schema_version": "Of the database.",
     "db_bytes": "Size of the database's file (bytes).",
     "wal_bytes": "Size of its write-ahead log (bytes).",

@@ -20,6 +20,7 @@ from typing import Literal
 
 import msgspec
 
+from coordinator import toml_tables
 from coordinator.dialects.limits import LimitTable
 from coordinator.dialects.stream import StreamTable
 from coordinator.dialects.table import HookTable
@@ -364,7 +365,7 @@ def _check_take_over(profile: Profile) -> None:
 
 def _parsed(data: bytes, file: Path, name: str) -> Profile:
     try:
-        raw = tomllib.loads(data.decode("utf-8"))
+        raw = toml_tables.read(data)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise _bad(str(file), str(bad)) from None
     raw.setdefault("name", name)

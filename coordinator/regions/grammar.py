@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, partial
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from types import ModuleType
+from typing import NamedTuple
 
 from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
 
@@ -35,8 +38,25 @@ def load(language: str) -> tuple[Parser, Query]:
     """
     row = languages()[language]
     module, _, function = row.grammar.partition(":")
-    grammar = Language(getattr(importlib.import_module(module), function)())
+    grammar = Language(getattr(_native(module), function)())
     return Parser(grammar), Query(grammar, row.query_text())
+
+
+def _native(package: str) -> ModuleType:
+    """The native half of a grammar's package. The other half reads in much of Python's library,
+    for queries that nobody here asks it for.
+
+    Raises:
+        ImportError
+    """
+    found = PathFinder.find_spec(package)
+    folders = found.submodule_search_locations if found is not None else None
+    binding = PathFinder.find_spec(f"{package}._binding", folders) if folders else None
+    if binding is None or binding.loader is None:  # it is built in another way
+        return importlib.import_module(package)
+    module = module_from_spec(binding)
+    binding.loader.exec_module(module)
+    return module
 
 
 def parse(data: bytes, language: str) -> Tree:
@@ -44,8 +64,7 @@ def parse(data: bytes, language: str) -> Tree:
     return load(language)[0].parse(data)
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """A file's outline, and what it was made from; None and nothing where it was not divided."""
 
     outline: Outline

@@ -6,12 +6,13 @@ Owns reading the table. Loads no grammar: that is `grammar`'s business, in a pro
 from __future__ import annotations
 
 import re
-import tomllib
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
 import msgspec
+
+from coordinator import toml_tables
 
 _HERE = Path(__file__).parent
 _SHEBANG = re.compile(rb"#![^\n]*?([A-Za-z][A-Za-z_+-]*)[0-9.]*(?:[ \t][^\n]*)?\r?(?:\n|\Z)")
@@ -36,8 +37,8 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def languages() -> dict[str, Language]:
     """All rows by their names, in the table's order."""
-    text = (_HERE / "languages.toml").read_text("utf-8")
-    rows = msgspec.convert(tomllib.loads(text)["language"], list[Language])
+    said = toml_tables.read((_HERE / "languages.toml").read_bytes())
+    rows = msgspec.convert(said["language"], list[Language])
     return {row.name: row for row in rows}
 
 

@@ -30,7 +30,6 @@ A file that cannot be divided is one region of kind `file` without a name: the f
 
 from __future__ import annotations
 
-import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -39,6 +38,7 @@ from typing import Literal
 import msgspec
 
 from coordinator.regions.names import Ids
+from coordinator.words.hashing import sha256
 from coordinator.words.resource_names import HEADER
 
 Kind = Literal[
@@ -152,7 +152,7 @@ def divide(
 
 def digest(pieces: Sequence[bytes]) -> str:
     """The name of these bytes, as `files.content` names a plain file's."""
-    made = hashlib.sha256()
+    made = sha256()
     for piece in pieces:
         made.update(piece)
     return "sha256:" + made.hexdigest()

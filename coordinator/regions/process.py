@@ -29,11 +29,17 @@ _COMMAND = (sys.executable, "-P", "-m", "coordinator.regions.worker")
 
 
 class Outlines:
-    """One worker process, started with the first question, ended with `close` or the `with`."""
+    """One worker process, started with the first question, ended with `close` or the `with`.
 
-    def __init__(self, seconds: float = SECONDS_MAX, command: Sequence[str] = _COMMAND) -> None:
+    Args:
+        seconds: an answer is waited for so long.
+        forks: `WorkerProcess.forks`.
+    """
+
+    def __init__(self, seconds: float = SECONDS_MAX, command: Sequence[str] = _COMMAND, *,
+                 forks: bool = False) -> None:
         self._seconds = seconds
-        self._worker = WorkerProcess(command)
+        self._worker = WorkerProcess(command, forks=forks)
 
     def __enter__(self) -> Outlines:
         return self

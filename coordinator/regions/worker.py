@@ -12,7 +12,6 @@ import msgspec
 
 from coordinator.regions.grammar import outline
 from coordinator.regions.questions import Question
-from coordinator.regions.reader import read
 from coordinator.workers import serving
 
 #: Memory that it may take (bytes): a tree takes some hundred times its text at worst.
@@ -23,10 +22,11 @@ def answer(body: bytes) -> bytes:
     """What this question comes to."""
     asked = msgspec.msgpack.decode(body, type=Question)
     serving.within(asked.seconds)
-    return msgspec.msgpack.encode(
-        read(asked.data, asked.language) if asked.merging
-        else outline(asked.data, asked.language, nested=asked.nested)
-    )
+    if not asked.merging:
+        return msgspec.msgpack.encode(outline(asked.data, asked.language, nested=asked.nested))
+    from coordinator.regions.reader import read  # what only a merge asks for takes ms to read
+
+    return msgspec.msgpack.encode(read(asked.data, asked.language))
 
 
 def main() -> None:

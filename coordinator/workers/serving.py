@@ -3,10 +3,10 @@ ends. What hangs is ended by a timer, also when nobody waits for it any more."""
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]  # (`signal` takes ms to load)
 import contextlib
 import gc
 import resource
-import signal
 import sys
 from collections.abc import Callable
 from typing import BinaryIO

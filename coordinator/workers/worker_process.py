@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from threading import Lock
 
+from coordinator.workers.forked_process import ForkedProcess
 from coordinator.workers.frames import HEAD, frame
 
 
@@ -27,12 +28,14 @@ class WorkerProcess:
 
     Args:
         command: what starts it; it reads frames from its input and answers each with one.
+        forks: it is a fork of this process, which saves the start of an interpreter: for a command
+            that runs no thread, and with a `command` of `python -m MODULE …` (`ForkedProcess`).
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self._command = command
+    def __init__(self, command: Sequence[str], *, forks: bool = False) -> None:
+        self._command, self._forks = command, forks
         self._lock = Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._closed = False
 
     @property
@@ -71,6 +74,12 @@ class WorkerProcess:
                 self._end()  # half an answer may still be in the pipe
                 raise
 
+    def begin(self) -> None:
+        """Start the process, if there is none. Where it cannot be had, the first question says so.
+        """
+        with self._lock, contextlib.suppress(OSError, EOFError):
+            self._started()
+
     def end(self) -> None:
         """End the process, once it has answered; the next question starts another."""
         with self._lock:
@@ -85,14 +94,13 @@ class WorkerProcess:
         with self._lock:
             self._end()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self) -> subprocess.Popen[bytes] | ForkedProcess:
         process = self._process
         if process is None or process.poll() is not None:
             self._end()
-            process = self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, bufsize=0,
-            )
+            process = self._process = ForkedProcess(self._command) if self._forks else (
+                subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL, bufsize=0))
         if self._closed:  # asked last: `close` ends what it finds
             raise EOFError("it was closed")
         return process
@@ -109,7 +117,9 @@ class WorkerProcess:
                     pipe.close()
 
 
-def _exchange(process: subprocess.Popen[bytes], question: bytes, until: float) -> bytes:
+def _exchange(
+    process: subprocess.Popen[bytes] | ForkedProcess, question: bytes, until: float
+) -> bytes:
     assert process.stdin is not None and process.stdout is not None
     os.set_blocking(process.stdin.fileno(), False)
     _send(process.stdin.fileno(), question, until)

@@ -1,4 +1,4 @@
-"""Methods of `AsyncClient`: the log, status, health and the archive."""
+"""Methods of `AsyncClient`: the log, status, health, the archive."""
 
 # Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
@@ -8,7 +8,7 @@ from coordinator.words import requests as rq
 
 
 class Watching(AsyncAsking):
-    """Asking about the log, status, health and the archive."""
+    """Asking about the log, status, health, the archive."""
 
     async def status(self, *, events: int = 10) -> rq.StatusReply:
         """Everything that the dashboard shows, read in one snapshot.

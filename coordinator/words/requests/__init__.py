@@ -93,6 +93,15 @@ if TYPE_CHECKING:
         TaskWorktree as TaskWorktree,
         WorkedIn as WorkedIn,
     )
+    from coordinator.words.requests.health import (
+        Aside as Aside,
+        Compact as Compact,
+        Compacted as Compacted,
+        Health as Health,
+        HealthReply as HealthReply,
+        Shutdown as Shutdown,
+        Stopping as Stopping,
+    )
     from coordinator.words.requests.leases import (
         Acquire as Acquire,
         Acquired as Acquired,
@@ -204,21 +213,14 @@ if TYPE_CHECKING:
         Steps as Steps,
     )
     from coordinator.words.requests.story import (
-        Aside as Aside,
-        Compact as Compact,
-        Compacted as Compacted,
         EventList as EventList,
         EventRow as EventRow,
         Events as Events,
         Explain as Explain,
-        Health as Health,
-        HealthReply as HealthReply,
         Replay as Replay,
         ReplayResult as ReplayResult,
-        Shutdown as Shutdown,
         Status as Status,
         StatusReply as StatusReply,
-        Stopping as Stopping,
         Story as Story,
     )
     from coordinator.words.requests.verification import (
@@ -248,6 +250,8 @@ ROOMS = {
         "GitTurn GitTurnTaken GuardCheck GuardHeld GuardHeldList GuardOverride",
     "landing":
         "Land LandBack LandChange LandCheck LandRight Landed Lawful TaskWorktree WorkedIn",
+    "health":
+        "Aside Compact Compacted Health HealthReply Shutdown Stopping",
     "leases":
         "Acquire Acquired ChangedSince Lease LockList Locks Release Released Renew Renewed Waiter "
         "Withdraw Withdrawn",
@@ -274,8 +278,7 @@ ROOMS = {
         "Dead DeadDrop DeadLetter DeadList DeadRetry DeadShow Step StepAdd StepDone StepFail "
         "StepList StepNext Steps",
     "story":
-        "Aside Compact Compacted EventList EventRow Events Explain Health HealthReply Replay "
-        "ReplayResult Shutdown Status StatusReply Stopping Story",
+        "EventList EventRow Events Explain Replay ReplayResult Status StatusReply Story",
     "verification":
         "FinishedWork Verification VerificationList Verifications Verify",
 }

@@ -1,0 +1,66 @@
+"""What the TOML files say that travel with coord, read before: `toml_tables.json`, made from them
+by `make docs`.
+
+Python's parser takes longer to be read in, and to read eleven profiles, than all else that a
+command does. What is looked for is found by the digest of the file's bytes, so a file that was
+changed since is read as any other.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coordinator.resources import packaged
+from coordinator.words.hashing import blake2b
+
+FILE = "toml_tables.json"
+_PACKAGE = Path(__file__).resolve().parent
+
+
+class Known(msgspec.Struct, frozen=True):
+    """One of them: which file it is, and what it says."""
+
+    file: str
+    says: msgspec.Raw
+
+
+def read(data: bytes) -> dict[str, Any]:
+    """What a TOML file says that holds `data`.
+
+    Raises:
+        tomllib.TOMLDecodeError; UnicodeDecodeError.
+    """
+    known = _known().get(_digest(data))
+    if known is not None:
+        found: dict[str, Any] = msgspec.json.decode(known.says)
+        return found
+    return tomllib.loads(data.decode("utf-8"))
+
+
+def made() -> str:
+    """The text of `toml_tables.json`, from the files themselves."""
+    lines = []
+    for file in _files():
+        data = file.read_bytes()
+        known = Known(file.name, msgspec.Raw(msgspec.json.encode(tomllib.loads(data.decode()))))
+        lines.append(f'"{_digest(data)}": {msgspec.json.encode(known).decode()}')
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _files() -> Sequence[Path]:
+    return [*sorted(packaged("agents").glob("*.toml")), *sorted(_PACKAGE.glob("*/*.toml"))]
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+@cache
+def _known() -> dict[str, Known]:
+    return msgspec.json.decode((_PACKAGE / FILE).read_bytes(), type=dict[str, Known])
