@@ -11,6 +11,8 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from coordinator.cli.unknown_command import sentence
+
 #: What a person wants to do -> the commands for it, the most wanted first.
 GROUPS = {
     "Begin": ("init", "launch", "run", "shims", "agents", "trust", "doctor"),
@@ -25,10 +27,6 @@ GROUPS = {
     "The coordinator": ("up", "down", "ps", "serve", "compact", "guard", "hook", "mcp",
                         "completion", "bench", "help"),
 }
-#: What other programs call it -> what it is called here.
-MEANT = {"rm": "cancel", "remove": "cancel", "delete": "cancel", "ls": "list", "new": "add",
-         "create": "add", "start": "up", "stop": "down", "log": "events", "uninstall": "remove"}
-
 
 class Listed(TyperGroup):
     """Commands, listed whole; on the first level by groups."""
@@ -54,12 +52,12 @@ class Listed(TyperGroup):
             yield "Others", others
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command of this name; another program's word for it is answered with ours."""
+        """The command of this name; of one that does not exist it is said what may be meant."""
         try:
             return super().resolve_command(ctx, args)
         except Exception as bad:
-            meant, said = MEANT.get(args[0]), getattr(bad, "message", "")
-            if meant in self.commands and said.endswith("."):  # and not with a name that is near
-                # Each Typer has a class of its own for this; that it has a message was asked above.
-                bad.message = f"{said[:-1]}. Did you mean {meant!r}?"  # type: ignore[attr-defined]
+            # Each Typer has a class of its own for this; its message is what they have in common.
+            if getattr(bad, "message", "").startswith("No such command"):
+                shown = [name for name, one in self.commands.items() if not one.hidden]
+                bad.message = sentence(args[0], shown)  # type: ignore[attr-defined]
             raise

@@ -72,7 +72,7 @@ def run(*, short: bool = False) -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
-    if understood(sys.argv[1:]) is not None:
+    if understood(sys.argv[1:]) is not None or _is_unknown("".join(sys.argv[1:2])):
         definition.forget()
     code = main(sys.argv[1:])
     if short:
@@ -104,6 +104,8 @@ def main(arguments: list[str]) -> int:
     if typed is not None:
         importlib.import_module(f"coordinator.cli.{typed.module}")
     else:
+        if _is_unknown(word):
+            return _unknown(word)
         here = [name for name, words in COMMANDS.items() if word in words]
         for name in here or COMMANDS:  # all of them, where it is none: for their help
             importlib.import_module(f"coordinator.cli.{name}")
@@ -131,6 +133,20 @@ def main(arguments: list[str]) -> int:
         return Exit.PIPE_CLOSED
     except Exception as bad:
         return _ended(bad)
+
+
+def _is_unknown(word: str) -> bool:
+    """Whether it is to be a command, and there is none of this name."""
+    return word[:1] not in ("", "-") and not any(word in words for words in COMMANDS.values())
+
+
+def _unknown(word: str) -> int:
+    from coordinator.cli.app import complain
+    from coordinator.cli.unknown_command import sentence
+
+    known = {one for words in COMMANDS.values() for one in words if not one.startswith("_")}
+    complain(f"coord: {sentence(word, known)}\n  next: coord --help")
+    return Exit.INVALID
 
 
 def _carried_out(typed: Typed) -> Any:

@@ -11,11 +11,11 @@ Pure text; knows no files and no grammars.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
 from heapq import nlargest
 
 from coordinator.words.resource_names import HEADER
@@ -65,8 +65,8 @@ def nearest(name: str, known: Sequence[str], count: int = 3) -> list[str]:
 
     def likeness(other: str) -> float:
         theirs = other.rpartition(".")[2].casefold().partition("#")[0]
-        whole = SequenceMatcher(None, name.casefold(), other.casefold()).ratio()
-        return (theirs == last) + max(whole, SequenceMatcher(None, last, theirs).ratio())
+        whole = difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio()
+        return (theirs == last) + max(whole, difflib.SequenceMatcher(None, last, theirs).ratio())
 
     named = [one for one in known[:2000] if one != HEADER]
     return nlargest(count, named, key=likeness) or [HEADER]

@@ -13,7 +13,7 @@ import selectors
 import subprocess
 import time
 from collections.abc import Sequence
-from threading import Lock
+from threading import Lock, active_count
 
 from coordinator.workers.forked_process import ForkedProcess
 from coordinator.workers.frames import HEAD, frame
@@ -28,8 +28,8 @@ class WorkerProcess:
 
     Args:
         command: what starts it; it reads frames from its input and answers each with one.
-        forks: it is a fork of this process, which saves the start of an interpreter: for a command
-            that runs no thread, and with a `command` of `python -m MODULE …` (`ForkedProcess`).
+        forks: it is a fork of this process where no other thread runs, which saves the start of an
+            interpreter; for a `command` of `python -m MODULE …` (`ForkedProcess`).
     """
 
     def __init__(self, command: Sequence[str], *, forks: bool = False) -> None:
@@ -98,7 +98,8 @@ class WorkerProcess:
         process = self._process
         if process is None or process.poll() is not None:
             self._end()
-            process = self._process = ForkedProcess(self._command) if self._forks else (
+            process = self._process = (
+                ForkedProcess(self._command) if self._forks and active_count() == 1 else
                 subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  stderr=subprocess.DEVNULL, bufsize=0))
         if self._closed:  # asked last: `close` ends what it finds

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.conftest import Repo
 
 #: Each takes ms to read, or (Typer, Rich, dataclasses' `inspect`) a third of all that a command may take.
 SLOW = {"typer", "rich", "pydantic", "asyncio", "inspect", "typing_extensions", "tomlkit.items", "dataclasses", "importlib.resources", "concurrent.futures",
-        "logging", "difflib", "subprocess", "tempfile", "json.decoder"}
+        "logging", "difflib", "subprocess", "tempfile", "json.decoder", "uuid", "decimal", "urllib.parse", "platform", "tomllib._parser", "apsw",
+        "tree_sitter", "coordinator.words.requests.backlog"}
 
 
 def run(code: str) -> str:
@@ -22,13 +25,17 @@ def run(code: str) -> str:
 
 
 @pytest.mark.parametrize(("line", "uses"), [
-    ("ps", {"rich"}),  # a name that is not ASCII has to be measured
-    ("task template", {"json.decoder"}), ("task schema", {"json.decoder"}), ("completion bash", set()), ("report", set()), ("logs T-1", set()),
-    ("--version", {"importlib.resources", "tempfile"}), ("trust", {"json.decoder"}), ("up", set()), ("init", {"subprocess"}),
-    ("doctor", {"json.decoder", "subprocess"}), ("agents profiles", {"rich", "json.decoder"}),
+    ("ps", {"rich", "coordinator.words.requests.backlog"}),  # a name that is not ASCII has to be measured
+    ("task template", {"json.decoder"}), ("task schema", {"json.decoder", "decimal", "uuid", "platform"}), ("completion bash", set()), ("report", set()), ("logs T-1", set()),
+    ("--version", {"importlib.resources", "tempfile", "urllib.parse"}), ("trust", set()), ("up", set()), ("init", {"subprocess"}),
+    ("doctor", {"subprocess"}), ("agents profiles", {"rich"}), ("regions a.py", set()), ("guard check", {"subprocess"}),
+    ("impact a.py", {"subprocess"}), ("nonsense", {"difflib"}),
 ])
 def test_what_it_reads_in(repo: Repo, line: str, uses: set[str]) -> None:
     repo.coord("init", "--yes")
+    repo.write("a.py", "def f():\n    return 1\n")
+    subprocess.run(["git", "add", "a.py"], cwd=repo.root, check=True)
+    subprocess.run(["git", "-c", "user.name=Pat", "-c", "user.email=pat@localhost", "commit", "-qm", "x"], cwd=repo.root, check=True)
     repo.coord("up")
     done = subprocess.run([sys.executable, "-X", "importtime", "-c", "from coordinator._command import run; run()", *line.split()], cwd=repo.root, text=True,
                           capture_output=True, timeout=60)
@@ -49,6 +56,54 @@ unread = [one for one in ("json", "subprocess", "tempfile") if type(sys.modules[
 from subprocess import PIPE
 print(unread, json.loads("[1]"), PIPE, [type(one).__name__ for one in (json, subprocess, tempfile)])
 ''').strip() == "['json', 'subprocess', 'tempfile'] [1] -1 ['module', 'module', 'Unread']"
+
+
+def test_what_no_message_has_is_as_ever_for_whoever_asks_for_it() -> None:
+    """msgspec was read in with stand-ins of them; nothing else meets these."""
+    assert run('''
+from coordinator.cli import lazy_imports as lazy
+lazy.begin(short=True)
+import sys
+left = {"uuid", "decimal", "urllib.parse", "typing_extensions"} & set(sys.modules)
+import uuid, decimal, msgspec, urllib.parse
+from pathlib import Path
+from coordinator.words import requests as rq
+print(left, uuid.UUID(int=1).hex[-1], decimal.Decimal("1.5") * 2, Path("/a b").as_uri(), urllib.parse.quote("a b"),
+      msgspec.json.decode(msgspec.json.encode(rq.TaskAdd(title="x")), type=rq.TaskAdd).title)
+''').strip() == "set() 1 3.0 file:///a%20b a%20b x"
+
+
+def test_an_msgspec_that_wants_more_of_them_has_them_all() -> None:
+    assert run('''
+from coordinator.cli import lazy_imports as lazy
+lazy.STRANGERS = {"uuid": {"UUID": {}}, "decimal": {"Decimal": {}}}
+lazy.begin(short=True)
+import msgspec, uuid
+print(msgspec.json.encode(uuid.UUID(int=1)))
+''').strip() == "b'\"00000000-0000-0000-0000-000000000001\"'"
+
+
+def test_no_message_has_a_type_that_msgspec_does_not_know_in_a_command() -> None:
+    from coordinator.operations.listing import OPERATIONS
+
+    hints = "\n".join(repr(field.type) for one in OPERATIONS.values() for field in msgspec.structs.fields(one.request))
+    assert not {"UUID", "Decimal"} & set(re.findall(r"\w+", hints))
+
+
+def test_the_end_of_a_command_is_an_interpreters_end(tmp_path: Path) -> None:
+    """What was to be done at its end is done, what was printed is there, and a thread is waited for."""
+    told = run(f'''
+import atexit, sys, threading, time
+from coordinator.cli import main
+main.main = lambda arguments: (print("printed", end=""), 7)[1]
+atexit.register(lambda: open({str(tmp_path / "at_exit")!r}, "w").close())
+def work():
+    time.sleep(0.3); open({str(tmp_path / "thread")!r}, "w").close()
+if "thread" in sys.argv: threading.Thread(target=work).start()
+try: main.run(short=True)
+except SystemExit as end: print(end.code)
+'''.replace("import atexit", "import os; end = os._exit; os._exit = lambda code: end(code - 7)\nimport atexit", 1))
+    assert told == "printed" and (tmp_path / "at_exit").exists()
 
 
 def test_threads_that_come_at_once_meet_it_whole() -> None:

@@ -531,6 +531,45 @@ def test_where_there_is_no_git_or_no_hooks(make_repo: Callable[..., Repo]) -> No
     assert done.returncode == 2 and "switched off" in done.stderr
 
 
+def test_a_path_of_hooks_that_is_meant_from_the_top_is_found_from_below(here: Guarded) -> None:
+    here.coord("guard", "remove")
+    here.git("config", "core.hooksPath", ".hooks")
+    here.coord("guard", "install", cwd=here.root / "lib")
+    assert (here.root / ".hooks/pre-commit").exists() and not (here.root / "lib/.hooks").exists()
+    assert "guarded" in here.coord("guard", "check", cwd=here.root / "lib")
+    assert "guarded" in here.coord("guard", "check")
+
+
+def test_a_check_asks_git_no_more_than_it_has_to(here: Guarded, tmp_path: Path) -> None:
+    """Each of its processes is a third of an interpreter's start."""
+    real, told = shutil.which("git"), tmp_path / "told"
+    shim = tmp_path / "bin/git"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\necho "$@" >> {told}\nexec {real} "$@"\n')
+    shim.chmod(0o755)
+    here.env["PATH"] = f"{shim.parent}:{os.environ['PATH']}"
+    here.repo.write("b.txt", "second\n")
+    here.git("add", "b.txt")
+    told.write_text("")
+    here.coord("guard", "check")
+    assert len(told.read_text().splitlines()) == 2, told.read_text()
+
+
+def test_a_check_in_the_middle_of_a_merge_looks_at_what_differs_from_both(here: Guarded) -> None:
+    here.git("checkout", "-qb", "side")
+    here.repo.write("a.txt", "theirs\n")
+    here.git("commit", "-qam", "Side")
+    here.git("checkout", "-q", "-")
+    here.repo.write("b.txt", "ours\n")
+    here.git("commit", "-qam", "Ours")
+    here.git("merge", "--no-commit", "--no-ff", "side")
+    here.hold("ann", "a.txt")
+    assert "may be committed" in here.coord("guard", "check"), "what the branch brings was committed there"
+    here.repo.write("a.txt", "neither\n")
+    here.git("add", "a.txt")
+    assert "a.txt: held by ann" in here.coord("guard", "check", code=3)
+
+
 # Agents of a person, through their hooks ---------------------------------------------------------
 
 
