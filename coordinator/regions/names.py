@@ -16,7 +16,6 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from heapq import nlargest
 
 from coordinator.words.resource_names import HEADER
 
@@ -69,7 +68,7 @@ def nearest(name: str, known: Sequence[str], count: int = 3) -> list[str]:
         return (theirs == last) + max(whole, difflib.SequenceMatcher(None, last, theirs).ratio())
 
     named = [one for one in known[:2000] if one != HEADER]
-    return nlargest(count, named, key=likeness) or [HEADER]
+    return sorted(named, key=likeness, reverse=True)[:count] or [HEADER]
 
 
 def is_known(name: str, known: Iterable[str]) -> bool:
