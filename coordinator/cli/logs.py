@@ -33,7 +33,12 @@ def logs(
 ) -> None:
     """What the launched agents of a task said and did. With --json one object a line."""
     state = StateDir(locate_root())
-    name = task.upper() if task.upper().startswith("T-") else f"T-{task}"
+    name = f"T-{task}" if task.isdecimal() else task.upper()
+    if not name.removeprefix("T-").isdecimal() or not name.startswith("T-"):
+        raise Refusal(
+            Code.INVALID, f"{task!r} names no task: one is `T-3`, or `3`. Nothing was read.",
+            next="`coord task list` names them.",
+        )
     found = run_logs.find(state, name)
     if not found and not follow:
         raise Refusal(

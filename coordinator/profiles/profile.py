@@ -330,7 +330,7 @@ def check(profile: Profile) -> None:
     unknown = [name for name in used if name not in PLACEHOLDERS]
     if unknown:
         raise _bad(
-            profile.source, f"command: there is no placeholder {{{unknown[0]}}}",
+            profile.source, f"there is no placeholder {{{unknown[0]}}} for a command",
             "Use " + _listed([f"{{{name}}}" for name in PLACEHOLDERS]) + ".",
         )
     needed = {"argument": "prompt", "file": "prompt_file"}.get(profile.prompt)

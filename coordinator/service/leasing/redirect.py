@@ -84,7 +84,9 @@ def locked(
     if circle is not None and gives_way:
         offered, step = None, circle.step  # one thing to do, and nothing beside it
     else:
-        step = offered["command"] if offered else f"Try again in {retry_after:g} s."
+        step = offered["command"] if offered else (
+            f"Wait, or ask again in {retry_after:g} s." if acquisition else
+            f"Try again in {retry_after:g} s.")
     shown = _section(tx, agent, quotes)
     message = _message(agent, conflicts_, shown, offered, acquisition, circle,
                        backlog=tx.last_number("task") > 0)

@@ -161,6 +161,9 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
     """See `requests.Explain`. The subject is the id of a task, a review, an unlock request or a
     message, an agent, or a resource."""
     subject = req.subject.strip()
+    if not subject:
+        raise Refusal(Code.INVALID, "`subject` is empty: nothing was looked up.",
+                      next="Name a task, a review, a request, a message, an agent or a file.")
     upper = subject.upper()
     if view.row("task_get", upper):
         rows = view.rows("events_of_task", upper, STORY_MAX)
