@@ -97,7 +97,7 @@ def _file(room: str, modules: tuple[str, ...], about: str, later: bool) -> str:
         lines.append(f"from typing import {', '.join(typed)}")
     if lines[-1]:
         lines.append("")
-    imported = [name for name in ("here", "json") if f"{name}(" in body]
+    imported = [name for name in ("here", "json", "listed") if f"{name}(" in body]
     base = "AsyncAsking" if later else "Asking"
     lines += [f"from coordinator.client.asking import {', '.join([base, *imported])}",
               "from coordinator.words import requests as rq", "", "",
@@ -168,7 +168,7 @@ def type_of(hint: Any, name: str) -> tuple[str, str]:
         return "Any", f"json({name})"
     if get_origin(bare) is list:
         inner, _ = type_of(get_args(bare)[0], name)
-        return f"Sequence[{inner}]", f"list({name})"
+        return f"Sequence[{inner}]", f"listed({name})"
     if isinstance(bare, types.UnionType) or get_origin(bare) is typing.Union:
         made = [type_of(part, name) for part in get_args(bare) if part is not type(None)]
         sent = f"None if {name} is None else {made[0][1]}" if made[0][1] != name else name

@@ -10,6 +10,7 @@ import math
 import os
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,6 +20,7 @@ from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 
 R = TypeVar("R")
+T = TypeVar("T")
 #: Operations that take their time where much has to be done (seconds).
 SLOW_S = {"compact": 3600.0, "review_decide": 600.0, "review_undo": 600.0}
 #: Those that may be asked twice without harm, should the connection break while it is answered.
@@ -85,8 +87,29 @@ class AsyncAsking(ABC):
 
 
 def here() -> str:
-    """The directory that relative paths begin at."""
-    return os.getcwd()  # noqa: PTH109
+    """The directory that relative paths begin at.
+
+    Raises:
+        Refusal: INVALID: it is not there any more.
+    """
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        raise Refusal(
+            Code.INVALID, "This program's working directory does not exist any more, so nobody can "
+            "tell what a relative path means. Nothing was asked.",
+            next="Change to a directory that is there.") from None
+
+
+def listed(values: Sequence[T]) -> list[T]:
+    """A list of these. A text would be one of its letters.
+
+    Raises:
+        TypeError: it is a text.
+    """
+    if isinstance(values, str | bytes):
+        raise TypeError(f"{values!r} is a text, where a list of them is meant: [{values!r}]")
+    return list(values)
 
 
 def json(value: Any) -> msgspec.Raw:

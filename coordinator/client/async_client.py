@@ -28,7 +28,7 @@ from coordinator.client.asking import encoded, how_asked
 from coordinator.client.async_connection import AsyncWire
 from coordinator.client.asynchronous import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S
-from coordinator.client.held import GONE, HeldLeases
+from coordinator.client.held import HeldLeases, Holdings
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -60,6 +60,7 @@ class AsyncClient(Operations):
         self._profile = profile
         self._wire = AsyncWire(StateDir(self.root), token=given, autostart=autostart)
         self._naming = asyncio.Lock()
+        self.holdings = Holdings()
         #: Acquisitions that were answered here.
         self._known: set[str] = set()
 
@@ -122,6 +123,8 @@ class AsyncClient(Operations):
             self._known.update(lease.acquisition_id for lease in answer.leases)
         elif isinstance(answer, rq.Claimed):
             self._known.add(_claim(answer))
+        elif isinstance(request, rq.Leave) and request.agent == self.agent:
+            self._wire.token = None  # it is nobody's any more: whoever asks next registers
         return answer
 
     async def _call_off(self, wire: AsyncWire, request: rq.Request[Any], at: str,
@@ -247,7 +250,7 @@ class AsyncHeld(HeldLeases):
 
     def __init__(self, client: AsyncClient, got: rq.Acquired, ttl_s: float,
                  stall_s: float | None) -> None:
-        super().__init__(got, ttl_s, stall_s)
+        super().__init__(client.holdings, got, ttl_s, stall_s)
         self._client = client
         self._renewing = asyncio.create_task(self._renew(), name="coord-renew")
 
@@ -258,31 +261,28 @@ class AsyncHeld(HeldLeases):
             if self._stalls(now):
                 return
             try:
-                await self._client.renew(*self.resources, ttl=self._ttl_s)
+                await self._client.call(self._renewal(str(self._client.agent)))
                 self._confirmed_at = now
             except Refusal as refusal:
                 if self._refused(refusal, now):
                     return
 
     async def end(self, *, release: bool = True) -> None:
-        """Renew no more and, with `release`, give back what was not held before.
-
-        Raises:
-            Refusal: the coordinator cannot be reached.
-        """
-        if self._process != os.getpid():
+        """Renew no more and, with `release`, give back what was not held before, as `Held.end`."""
+        if self._over or self._process != os.getpid():
             return  # a forked child leaves the body: the lease is its parent's
         self._over = True
         self._renewing.cancel()
         await asyncio.wait([self._renewing])
-        mine = self._to_release() if release else []
-        if not mine:
-            return
-        try:
-            await self._client.release(*mine)
-        except Refusal as refusal:
-            if refusal.code in GONE:
-                self._lost = refusal.message
+        ending, refused = self._ending(str(self._client.agent), release), None
+        with contextlib.suppress(StopIteration):
+            while True:
+                request = ending.send(refused)
+                try:
+                    await self._client.call(request)
+                    refused = None
+                except Refusal as no:
+                    refused = no
 
 
 def _claim(got: rq.Claimed) -> str:

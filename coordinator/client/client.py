@@ -24,7 +24,7 @@ import msgspec
 from coordinator.client.asking import encoded, how_asked
 from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
-from coordinator.client.held import GONE, HeldLeases, LeaseLost
+from coordinator.client.held import HeldLeases, Holdings, LeaseLost
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -65,6 +65,7 @@ class Client(Operations):
         given = token or (os.environ.get("COORD_AGENT_TOKEN") if agent is None else None)
         self._profile = profile
         self._prepares = prepares
+        self.holdings = Holdings()
         self._wire = Wire(StateDir(self.root), token=given, autostart=autostart,
                           starting=starting)
         #: Who asks while another thread waits for its answer does so on a connection of its own.
@@ -127,6 +128,8 @@ class Client(Operations):
                 kind.op, params, REPLY_TIMEOUT_S + wait_s, repeatable=repeatable,
                 key=key,
             )
+        if isinstance(request, rq.Leave) and request.agent == self.agent:
+            self._wire.token = None  # it is nobody's any more: whoever asks next registers
         return msgspec.json.decode(raw, type=request.reply_shape())
 
     @contextlib.contextmanager
@@ -216,8 +219,8 @@ class Client(Operations):
         """Hold `resources` while the body runs, renewed every third of `ttl` (seconds).
 
         With `stall`, renewal stops when the body has not called `progress()` for that long: a
-        hung body loses its lease. Nested leases of one client on one resource are one lease; the
-        outermost releases it.
+        hung body loses its lease. Nested leases of one client on one resource are one lease; who
+        holds it last releases it.
 
         Raises:
             Refusal: LOCKED and others, before the body runs.
@@ -245,7 +248,7 @@ class Held(HeldLeases):
 
     def __init__(self, client: Client, got: rq.Acquired, ttl_s: float,
                  stall_s: float | None) -> None:
-        super().__init__(got, ttl_s, stall_s)
+        super().__init__(client.holdings, got, ttl_s, stall_s)
         self._client = client
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="coord-renew", daemon=True)
@@ -259,30 +262,28 @@ class Held(HeldLeases):
             if self._stalls(now):
                 return
             try:
-                self._client.call(rq.Renew(
-                    agent=str(self._client.agent), resources=self.resources, ttl_s=self._ttl_s))
+                self._client.call(self._renewal(str(self._client.agent)))
                 self._confirmed_at = now
             except Refusal as refusal:
                 if self._refused(refusal, now):
                     return
 
     def end(self, *, release: bool = True) -> None:
-        """Renew no more and, with `release`, give back what was not held before. What is not given
-        back stays until it lapses. `check` tells whether all was held to the end.
-
-        Raises:
-            Refusal: the coordinator cannot be reached.
+        """Renew no more and, with `release`, give back what was not held before, once no other
+        body of this client holds it. What is not given back, also because the coordinator cannot
+        be reached, stays until it lapses. `check` tells whether all was held to the end.
         """
-        if self._process != os.getpid():
+        if self._over or self._process != os.getpid():
             return  # a forked child leaves the body: the lease is its parent's
         self._over = True
         self._done.set()
         self._thread.join()
-        mine = self._to_release() if release else []
-        if not mine:
-            return
-        try:
-            self._client.release(*mine)
-        except Refusal as refusal:
-            if refusal.code in GONE:
-                self._lost = refusal.message
+        ending, refused = self._ending(str(self._client.agent), release), None
+        with contextlib.suppress(StopIteration):
+            while True:
+                request = ending.send(refused)
+                try:
+                    self._client.call(request)
+                    refused = None
+                except Refusal as no:
+                    refused = no

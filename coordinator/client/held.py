@@ -6,15 +6,16 @@ Owns the judgement; renews nothing.
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: The lease has ended, whatever is tried.
-GONE = (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE)
+#: The lease has ended, whatever is tried (UNAUTHORIZED: with its agent's session).
+GONE = (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.UNAUTHORIZED)
 
 
 class LeaseLost(Exception):
@@ -29,6 +30,37 @@ class LeaseLost(Exception):
         return type(self), (self.resources, self._why)
 
 
+class Holdings:
+    """What the bodies of one client hold, in whatever order they begin and end: the last of those
+    who hold a resource gives it back, unless the client had it before the first of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bodies: dict[str, int] = {}
+        self._ours: set[str] = set()
+
+    def begin(self, leases: Sequence[rq.Lease]) -> None:
+        """A body holds these from now on."""
+        with self._lock:
+            for lease in leases:
+                self._bodies[lease.resource] = self._bodies.get(lease.resource, 0) + 1
+                if not lease.reentrant:
+                    self._ours.add(lease.resource)
+
+    def end(self, leases: Sequence[rq.Lease]) -> list[str]:
+        """It holds them no more; what nobody holds now, and is to be given back."""
+        out = []
+        with self._lock:
+            for lease in leases:
+                self._bodies[lease.resource] -= 1
+                if not self._bodies[lease.resource]:
+                    del self._bodies[lease.resource]
+                    if lease.resource in self._ours:
+                        self._ours.remove(lease.resource)
+                        out.append(lease.resource)
+        return out
+
+
 class HeldLeases:
     """Leases while a body runs.
 
@@ -36,8 +68,11 @@ class HeldLeases:
         leases: as they were granted, one a resource.
     """
 
-    def __init__(self, got: rq.Acquired, ttl_s: float, stall_s: float | None) -> None:
+    def __init__(self, holdings: Holdings, got: rq.Acquired, ttl_s: float,
+                 stall_s: float | None) -> None:
         self.leases = got.leases
+        self._holdings = holdings
+        holdings.begin(got.leases)
         self._ttl_s = ttl_s
         self._stall_s = stall_s
         self._moved_at = self._confirmed_at = time.monotonic()
@@ -96,7 +131,28 @@ class HeldLeases:
             self._lost = f"it could not be renewed in time: {refusal.message}"
         return self._lost is not None
 
-    def _to_release(self) -> list[str]:
-        """What is to be given back: not what was held before, nothing of what is lost."""
-        return [] if self._lost is not None else [
-            lease.resource for lease in self.leases if not lease.reentrant]
+    def _renewal(self, agent: str) -> rq.Renew:
+        """Names are from the root here, wherever the program stands: no `cwd`."""
+        return rq.Renew(agent=agent, resources=self.resources, ttl_s=self._ttl_s)
+
+    def _ending(self, agent: str, release: bool) -> Generator[rq.Request[Any], Refusal | None]:
+        """What is asked at the end, one after the other: yields it, and is sent the refusal, if
+        that was one. It learns whether all was held so long, and gives back what is to be."""
+        mine = self._holdings.end(self.leases)
+        if not release:
+            return
+        kept = [name for name in self.resources if name not in mine]
+        if kept and self._lost is None:  # others of this client go on with it: is it there?
+            self._noted((yield rq.Renew(agent=agent, resources=kept, ttl_s=self._ttl_s)))
+        if mine and self._lost is None:
+            self._noted((yield rq.Release(agent=agent, resources=mine)))
+            if self._lost is None:
+                return
+        for lease in self.leases:  # some of them is lost: each of the others by itself
+            if lease.resource in mine:
+                yield rq.Release(agent=agent, resources=[lease.resource],
+                                 lease_token=lease.lease_token)
+
+    def _noted(self, refusal: Refusal | None) -> None:
+        if refusal is not None and refusal.code in GONE:
+            self._lost = refusal.message

@@ -194,7 +194,9 @@ def _give_back(granted: _Granted, end: Callable[[], None] | None = None) -> None
         if end is not None:
             end()
         else:
-            granted.branch.release(*(one.resource for one in granted.got.leases))
+            granted.branch.call(rq.Release(  # (names from the root, wherever the program stands)
+                agent=granted.branch.name(),
+                resources=[one.resource for one in granted.got.leases]))
         sound = True
     finally:
         if sound:

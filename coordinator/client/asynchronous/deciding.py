@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from coordinator.client.asking import AsyncAsking, here
+from coordinator.client.asking import AsyncAsking, here, listed
 from coordinator.words import requests as rq
 
 
@@ -59,7 +59,8 @@ class Deciding(AsyncAsking):
             hunks: Only these changes of the one file, numbers from 1; empty: all.
         """
         return await self.call(rq.ReviewDecide(
-            review=review, verdict=verdict, note=note, by=by, files=list(files), hunks=list(hunks),
+            review=review, verdict=verdict, note=note, by=by, files=listed(files),
+            hunks=listed(hunks),
         ))
 
     async def review_undo(self, review: str, *, by: str = "") -> rq.Review:
@@ -88,7 +89,7 @@ class Deciding(AsyncAsking):
             session: The id that the agent's program gave to its session.
         """
         return await self.call(rq.GuardCheck(
-            paths=list(paths), agent=agent, profile=profile, session=session,
+            paths=listed(paths), agent=agent, profile=profile, session=session,
         ))
 
     async def guard_override(self, paths: Sequence[str], by: str, action: str) -> rq.GuardHeldList:
@@ -99,7 +100,7 @@ class Deciding(AsyncAsking):
             by: The person who does or did it.
             action: What the person was about to do, in words.
         """
-        return await self.call(rq.GuardOverride(paths=list(paths), by=by, action=action))
+        return await self.call(rq.GuardOverride(paths=listed(paths), by=by, action=action))
 
     async def git_turn(self, pid: int, top: str, command: str) -> rq.GitTurnTaken:
         """A git command is about to change a whole working tree: it may, if nobody else is at work
@@ -127,7 +128,7 @@ class Deciding(AsyncAsking):
             agent: Whom it is asked for; default: this client's own agent.
         """
         return await self.call(rq.CommitRegion(
-            agent=agent or await self.name(), regions=list(regions),
+            agent=agent or await self.name(), regions=listed(regions),
         ))
 
     async def propose(
@@ -145,7 +146,7 @@ class Deciding(AsyncAsking):
             retry: Where others hold it: keep it, and try again when that may be over.
         """
         return await self.call(rq.Propose(
-            agent=agent or await self.name(), changes=list(changes), note=note, retry=retry,
+            agent=agent or await self.name(), changes=listed(changes), note=note, retry=retry,
             cwd=here(),
         ))
 

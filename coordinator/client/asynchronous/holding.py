@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from coordinator.client.asking import AsyncAsking, here
+from coordinator.client.asking import AsyncAsking, here, listed
 from coordinator.words import requests as rq
 
 
@@ -144,7 +144,7 @@ class Holding(AsyncAsking):
             new: Regions that are not there yet, too: they are about to be added.
         """
         return await self.call(rq.Acquire(
-            agent=agent or await self.name(), resources=list(resources), mode=mode, ttl_s=ttl,
+            agent=agent or await self.name(), resources=listed(resources), mode=mode, ttl_s=ttl,
             task=task, description=description, wait_s=wait, priority=priority, retry=retry,
             new=new, cwd=here(),
         ))
@@ -165,7 +165,7 @@ class Holding(AsyncAsking):
             force: A person overrides whose it is; this is noted.
         """
         return await self.call(rq.Release(
-            agent=agent or await self.name(), resources=list(resources),
+            agent=agent or await self.name(), resources=listed(resources),
             acquisition_id=acquisition, task=task, lease_token=lease_token, force=force, cwd=here(),
         ))
 
@@ -184,7 +184,7 @@ class Holding(AsyncAsking):
             ttl: How long the lease lasts unless it is renewed (seconds); null: as the settings say.
         """
         return await self.call(rq.Renew(
-            agent=agent or await self.name(), resources=list(resources),
+            agent=agent or await self.name(), resources=listed(resources),
             acquisition_id=acquisition, lease_token=lease_token, ttl_s=ttl, cwd=here(),
         ))
 
@@ -275,7 +275,7 @@ class Holding(AsyncAsking):
             resource: The request has to be for this.
         """
         return await self.call(rq.RequestAnswer(
-            agent=agent or await self.name(), request=request, verdict=verdict, keep=list(keep),
+            agent=agent or await self.name(), request=request, verdict=verdict, keep=listed(keep),
             answer=answer, force=force, resource=resource, cwd=here(),
         ))
 

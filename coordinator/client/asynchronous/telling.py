@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from coordinator.client.asking import AsyncAsking, json
+from coordinator.client.asking import AsyncAsking, json, listed
 from coordinator.words import requests as rq
 
 
@@ -33,7 +33,7 @@ class Telling(AsyncAsking):
         """
         return await self.call(rq.StepAdd(
             agent=agent or await self.name(), name=name, arguments=json(arguments),
-            resources=list(resources), delay_s=delay, attempts_max=attempts_max, why=why,
+            resources=listed(resources), delay_s=delay, attempts_max=attempts_max, why=why,
         ))
 
     async def step_next(
@@ -49,7 +49,7 @@ class Telling(AsyncAsking):
             give: So many seconds it has for it; then another attempt is due.
         """
         return await self.call(rq.StepNext(
-            agent=agent or await self.name(), names=list(names), wait_s=wait, give_s=give,
+            agent=agent or await self.name(), names=listed(names), wait_s=wait, give_s=give,
         ))
 
     async def step_done(self, step: str, attempt: int, *, agent: str | None = None) -> rq.Step:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from coordinator.client.asking import Asking, here
+from coordinator.client.asking import Asking, here, listed
 from coordinator.words import requests as rq
 
 
@@ -59,7 +59,8 @@ class Deciding(Asking):
             hunks: Only these changes of the one file, numbers from 1; empty: all.
         """
         return self.call(rq.ReviewDecide(
-            review=review, verdict=verdict, note=note, by=by, files=list(files), hunks=list(hunks),
+            review=review, verdict=verdict, note=note, by=by, files=listed(files),
+            hunks=listed(hunks),
         ))
 
     def review_undo(self, review: str, *, by: str = "") -> rq.Review:
@@ -88,7 +89,7 @@ class Deciding(Asking):
             session: The id that the agent's program gave to its session.
         """
         return self.call(rq.GuardCheck(
-            paths=list(paths), agent=agent, profile=profile, session=session,
+            paths=listed(paths), agent=agent, profile=profile, session=session,
         ))
 
     def guard_override(self, paths: Sequence[str], by: str, action: str) -> rq.GuardHeldList:
@@ -99,7 +100,7 @@ class Deciding(Asking):
             by: The person who does or did it.
             action: What the person was about to do, in words.
         """
-        return self.call(rq.GuardOverride(paths=list(paths), by=by, action=action))
+        return self.call(rq.GuardOverride(paths=listed(paths), by=by, action=action))
 
     def git_turn(self, pid: int, top: str, command: str) -> rq.GitTurnTaken:
         """A git command is about to change a whole working tree: it may, if nobody else is at work
@@ -126,7 +127,7 @@ class Deciding(Asking):
             regions: Regions, by name or with their texts.
             agent: Whom it is asked for; default: this client's own agent.
         """
-        return self.call(rq.CommitRegion(agent=agent or self.name(), regions=list(regions)))
+        return self.call(rq.CommitRegion(agent=agent or self.name(), regions=listed(regions)))
 
     def propose(
         self, changes: Sequence[rq.ProposedChange], *, agent: str | None = None, note: str = "",
@@ -143,7 +144,7 @@ class Deciding(Asking):
             retry: Where others hold it: keep it, and try again when that may be over.
         """
         return self.call(rq.Propose(
-            agent=agent or self.name(), changes=list(changes), note=note, retry=retry, cwd=here(),
+            agent=agent or self.name(), changes=listed(changes), note=note, retry=retry, cwd=here(),
         ))
 
     def lost_writes(self, *, agent: str | None = None) -> rq.LostWriteList:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from coordinator.client.asking import Asking, here
+from coordinator.client.asking import Asking, here, listed
 from coordinator.words import requests as rq
 
 
@@ -139,9 +139,9 @@ class Holding(Asking):
             new: Regions that are not there yet, too: they are about to be added.
         """
         return self.call(rq.Acquire(
-            agent=agent or self.name(), resources=list(resources), mode=mode, ttl_s=ttl, task=task,
-            description=description, wait_s=wait, priority=priority, retry=retry, new=new,
-            cwd=here(),
+            agent=agent or self.name(), resources=listed(resources), mode=mode, ttl_s=ttl,
+            task=task, description=description, wait_s=wait, priority=priority, retry=retry,
+            new=new, cwd=here(),
         ))
 
     def release(
@@ -160,7 +160,7 @@ class Holding(Asking):
             force: A person overrides whose it is; this is noted.
         """
         return self.call(rq.Release(
-            agent=agent or self.name(), resources=list(resources), acquisition_id=acquisition,
+            agent=agent or self.name(), resources=listed(resources), acquisition_id=acquisition,
             task=task, lease_token=lease_token, force=force, cwd=here(),
         ))
 
@@ -179,7 +179,7 @@ class Holding(Asking):
             ttl: How long the lease lasts unless it is renewed (seconds); null: as the settings say.
         """
         return self.call(rq.Renew(
-            agent=agent or self.name(), resources=list(resources), acquisition_id=acquisition,
+            agent=agent or self.name(), resources=listed(resources), acquisition_id=acquisition,
             lease_token=lease_token, ttl_s=ttl, cwd=here(),
         ))
 
@@ -268,7 +268,7 @@ class Holding(Asking):
             resource: The request has to be for this.
         """
         return self.call(rq.RequestAnswer(
-            agent=agent or self.name(), request=request, verdict=verdict, keep=list(keep),
+            agent=agent or self.name(), request=request, verdict=verdict, keep=listed(keep),
             answer=answer, force=force, resource=resource, cwd=here(),
         ))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from coordinator.client.asking import Asking, here
+from coordinator.client.asking import Asking, here, listed
 from coordinator.words import requests as rq
 
 
@@ -30,8 +30,8 @@ class Working(Asking):
             attempts_max: How often it is tried at most.
         """
         return self.call(rq.TaskAdd(
-            title=title, prompt=prompt, resources=list(resources), priority=priority,
-            after=list(after), attempts_max=attempts_max, cwd=here(),
+            title=title, prompt=prompt, resources=listed(resources), priority=priority,
+            after=listed(after), attempts_max=attempts_max, cwd=here(),
         ))
 
     def task_list(
@@ -81,8 +81,8 @@ class Working(Asking):
         """
         return self.call(rq.TaskEdit(
             task=task, title=title, prompt=prompt,
-            resources=None if resources is None else list(resources), priority=priority,
-            after=None if after is None else list(after), attempts_max=attempts_max, seen=seen,
+            resources=None if resources is None else listed(resources), priority=priority,
+            after=None if after is None else listed(after), attempts_max=attempts_max, seen=seen,
             cwd=here(),
         ))
 
@@ -143,7 +143,7 @@ class Working(Asking):
             outcome: The code of what was refused, for the task's blackboard.
         """
         return self.call(rq.TaskFail(
-            agent=agent or self.name(), task=task, reason=reason, blocked=list(blocked),
+            agent=agent or self.name(), task=task, reason=reason, blocked=listed(blocked),
             log_tail=log_tail, force=force, unlanded=unlanded, model_error=model_error,
             outcome=outcome, cwd=here(),
         ))
@@ -232,9 +232,9 @@ class Working(Asking):
             target: The branch that it is to land on, for the sentence.
         """
         return self.call(rq.LandCheck(
-            agent=agent or self.name(), task=task, changes=list(changes),
-            began_with=list(began_with), moved=list(moved), misfits=list(misfits),
-            dirty=list(dirty), target=target,
+            agent=agent or self.name(), task=task, changes=listed(changes),
+            began_with=listed(began_with), moved=listed(moved), misfits=listed(misfits),
+            dirty=listed(dirty), target=target,
         ))
 
     def land(
@@ -262,9 +262,9 @@ class Working(Asking):
             dirty: Paths with uncommitted changes where the target is checked out.
         """
         return self.call(rq.Land(
-            agent=agent or self.name(), task=task, changes=list(changes), target=target,
-            before=before, after=after, began_with=list(began_with), moved=list(moved),
-            misfits=list(misfits), dirty=list(dirty),
+            agent=agent or self.name(), task=task, changes=listed(changes), target=target,
+            before=before, after=after, began_with=listed(began_with), moved=listed(moved),
+            misfits=listed(misfits), dirty=listed(dirty),
         ))
 
     def land_back(

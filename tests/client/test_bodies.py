@@ -1,0 +1,182 @@
+"""What a body of `lease` holds it holds to its end, wherever the program stands and whoever else holds it; or it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coordinator.client.async_client import AsyncClient
+from coordinator.client.client import Client, LeaseLost
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+from tests.conftest import Repo
+from tests.effort import examples
+
+Leases = Callable[..., Any]
+
+
+def held_by(repo: Repo) -> dict[str, str]:
+    with repo.client() as boss:
+        return {one.resource: one.locked_by for one in boss.call(rq.Locks()).items}
+
+
+def taken_away(repo: Repo, *resources: str, agent: str = "ann") -> None:
+    """By a person; and somebody else has it at once."""
+    with repo.client() as person:
+        person.call(rq.Release(agent=agent, resources=list(resources), force=True))
+
+
+async def in_body(repo: Repo, kind: type, resources: tuple[str, ...], do: Callable[[], object], **how: Any) -> None:
+    if kind is Client:
+        with Client(repo.root, agent="ann") as client, client.lease(*resources, **how):
+            do()
+    else:
+        async with AsyncClient(repo.root, agent="ann") as client, client.lease(*resources, **how):
+            do()
+
+
+KINDS = pytest.mark.parametrize("kind", [Client, AsyncClient])
+
+
+@KINDS
+def test_from_a_folder_below_it_gives_back_what_it_took(repo: Repo, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of grants are from the root: read from where the program stands they are others."""
+    below = repo.root / "src/src"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(repo.root / "src")
+    with Client(repo.root, agent="ann") as first:
+        first.call(rq.Acquire(agent=first.name(), resources=["src/src/z.py"]))
+        mine = f"{first.agent}"
+
+        async def run() -> None:
+            if kind is Client:
+                with first.lease("z.py", ttl=1.0):
+                    assert set(held_by(repo)) == {"src/z.py", "src/src/z.py"}
+            else:
+                async with AsyncClient(repo.root, agent=mine, token=first.token) as other, other.lease("z.py", ttl=1.0):
+                    await asyncio.sleep(0.8)  # and it is renewed
+                    assert set(held_by(repo)) == {"src/z.py", "src/src/z.py"}
+
+        asyncio.run(run())
+        assert set(held_by(repo)) == {"src/src/z.py"}
+
+
+@KINDS
+def test_whoever_moves_or_loses_its_folder_meanwhile_gives_it_back(repo: Repo, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = repo.root / "gone"
+    gone.mkdir()
+    for do in (lambda: os.chdir(gone), lambda: gone.rmdir()):
+        monkeypatch.chdir(repo.root)
+        os.chdir(gone if do.__code__.co_names == ("rmdir",) else repo.root)
+        asyncio.run(in_body(repo, kind, ("a.py",) if gone.exists() else ("key:a",), do))
+        assert held_by(repo) == {}
+    with Client(repo.root, agent="bob") as client, pytest.raises(Refusal) as no:
+        client.acquire("a.py")
+    assert no.value.code is Code.INVALID and "working directory" in no.value.message
+
+
+@KINDS
+def test_the_end_of_its_session_is_the_end_of_its_leases(repo: Repo, kind: type) -> None:
+    def leave() -> None:
+        with repo.client() as person:
+            person.call(rq.Leave(agent="ann"))
+            person.call(rq.Register(agent="bob"))
+            person.call(rq.Acquire(agent="bob", resources=["a.py"]))
+
+    with pytest.raises(LeaseLost):
+        asyncio.run(in_body(repo, kind, ("a.py",), leave))
+    assert held_by(repo) == {"a.py": "bob"}
+
+
+@KINDS
+def test_of_several_what_is_not_lost_is_given_back(repo: Repo, kind: type) -> None:
+    with pytest.raises(LeaseLost):
+        asyncio.run(in_body(repo, kind, ("a.py", "b.py", "c.py"), lambda: taken_away(repo, "b.py")))
+    assert held_by(repo) == {}
+
+
+def test_what_it_had_before_and_lost_is_told(repo: Repo) -> None:
+    with Client(repo.root, agent="ann") as client, Client(repo.root, agent="bob") as other:
+        client.acquire("a.py")
+        with pytest.raises(LeaseLost), client.lease("a.py"):
+            taken_away(repo, "a.py")
+            other.acquire("a.py")
+        assert held_by(repo) == {"a.py": "bob"}
+
+
+def test_an_inner_body_that_writes_leaves_the_outer_one_its_lease(repo: Repo) -> None:
+    with Client(repo.root, agent="ann") as client, Client(repo.root, agent="bob") as other:
+        with client.lease("a.py", mode="shared"):
+            with client.lease("a.py"):
+                pass
+            with pytest.raises(Refusal):
+                other.call(rq.Acquire(agent=other.name(), resources=["a.py"], retry=False))
+        assert held_by(repo) == {}
+
+
+def test_who_left_registers_again(repo: Repo) -> None:
+    with Client(repo.root, agent="ann") as client:
+        client.acquire("a.py")
+        client.leave()
+        client.acquire("b.py")
+        assert list(held_by(repo)) == ["b.py"]
+
+    async def again() -> None:
+        async with AsyncClient(repo.root, agent="bob") as other:
+            await other.acquire("c.py")
+            await other.leave()
+            await other.acquire("d.py")
+    asyncio.run(again())
+    assert set(held_by(repo)) == {"b.py", "d.py"}
+
+
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_in_whatever_order_bodies_begin_and_end_the_last_gives_it_back(repo: Repo, data: st.DataObject) -> None:
+    names = ("a.py", "b.py")
+    with Client(repo.root, agent="ann") as client, contextlib.ExitStack() as after:
+        after.callback(client.leave)
+        before = data.draw(st.sampled_from([(), ("a.py",)]))
+        for name in before:
+            client.acquire(name)
+        open_: list[tuple[Any, tuple[str, ...]]] = []
+        for _ in range(data.draw(st.integers(1, 8))):
+            if open_ and data.draw(st.booleans()):
+                held, _ = open_.pop(data.draw(st.integers(0, len(open_) - 1)))
+                held.end()
+                held.check()
+            else:
+                wanted = tuple(data.draw(st.sets(st.sampled_from(names), min_size=1)))
+                mode = data.draw(st.sampled_from(["exclusive", "shared"]))
+                open_.append((client.hold(client.acquire(*wanted, mode=mode)), wanted))
+                after.callback(open_[-1][0].end)
+            assert set(held_by(repo)) == {*before, *(name for _, wanted in open_ for name in wanted)}
+        for held, _ in open_:
+            held.end()
+        assert set(held_by(repo)) == set(before)
+
+
+@KINDS
+def test_a_text_is_no_list_of_letters(repo: Repo, kind: type, tmp_path: Path) -> None:
+    async def run() -> None:
+        client: Any = kind(repo.root, agent="ann")
+        for ask in (lambda: client.task_add("x", resources="a.py"), lambda: client.task_add("x", after="T-1"), lambda: client.step_next("mail")):
+            with pytest.raises(TypeError, match="a text, where a list"):
+                done = ask()
+                if kind is AsyncClient:
+                    await done
+        closed = client.close()
+        if kind is AsyncClient:
+            await closed
+
+    asyncio.run(run())
+    with repo.client() as boss:
+        assert boss.call(rq.Tasks()).items == []
