@@ -62,9 +62,8 @@ def listing(
     as_json: bool,
 ) -> Asking:
     """The backlog in order of arrival."""
-    which = state
-    if state is not None:
-        which = one_of(state, rq.TASK_STATES, f"No task is ever {state!r}")
+    which = None if state is None else one_of(
+        state, rq.TASK_STATES, f"No task is ever {state!r}")
     found = yield from ask(rq.Tasks(state=which, agent=agent, limit=limit))
     ids = [row.task for row in found.items]
     if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):

@@ -87,7 +87,7 @@ class HttpAuthentication:
         """
         host = request.headers.get("host", "").lower()
         here = f"http://127.0.0.1:{self._port()}"
-        if not re.fullmatch(rf"(127\.0\.0\.1|localhost|\[::1\]):{self._port()}", host):
+        if not re.fullmatch(rf"(127\.0\.0\.1|localhost|\[::1\])(:{self._port()})?", host):
             raise Refusal(Code.UNAUTHORIZED, f"Host {host[:80]!r} is not this machine's own name.",
                           next=f"Ask at {here}; a proxy before it must send that as the host.")
         origin = request.headers.get("origin")

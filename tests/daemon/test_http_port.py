@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 
 import pytest
@@ -47,3 +48,26 @@ def test_what_is_told_of_listens(repo: Repo) -> None:
     door = repo.state.http.read_text().strip()
     with socket.create_connection(("127.0.0.1", int(door.rpartition(":")[2])), timeout=5):
         pass
+
+
+def test_it_is_called_by_this_machines_own_names_and_no_other(repo: Repo) -> None:
+    """With its port, or without, as proxies name it; a page of a stranger's name is not served."""
+    repo.coord("up", "--http", "0")
+    port = int(repo.state.http.read_text().strip().rpartition(":")[2])
+    token = repo.state.bearer.read_text().strip()
+
+    def status(host: str) -> int:
+        link = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        link.putrequest("GET", "/v1/locks", skip_host=True)
+        link.putheader("Host", host)
+        link.putheader("Authorization", f"Bearer {token}")
+        link.endheaders()
+        answer = link.getresponse()
+        answer.read()
+        link.close()
+        return answer.status
+
+    own = [f"{name}{end}" for name in ("127.0.0.1", "localhost", "[::1]", "LOCALHOST") for end in ("", f":{port}")]
+    assert {host: status(host) for host in own} == dict.fromkeys(own, 200)
+    strangers = ["evil.example", f"evil.example:{port}", f"127.0.0.1:{port + 1}", f"localhost.evil.example:{port}", "127.0.0.1:", "", f"127.0.0.1:{port}:1"]
+    assert {host: status(host) for host in strangers} == dict.fromkeys(strangers, 401)

@@ -21,6 +21,7 @@ WRONG: list[tuple[str, Any, str, str]] = [
     ("acquire", {"agent": "ann", "resources": ["a"], "mode": "odd"}, "`mode` cannot be 'odd'.", "mode"),
     ("acquire", {"agent": "ann", "resources": ["a"], "description": "x" * 1001}, "`description` must be at most 1,000 characters long.", "description"),
     ("acquire", {"agent": "ann", "resources": ["a"], "retry": 1}, "`retry` must be true or false, not a whole number.", "retry"),
+    ("tasks", {"state": "bogus"}, "`state` cannot be 'bogus'.", "state"),
     ("acquire", [], "the request must be an object with fields, not a list.", ""),
     ("propose", {"agent": "ann", "changes": [{"content": "x"}]}, "`changes[0]` lacks the field `resource`.", "changes[0].resource"),
 ]
@@ -38,6 +39,9 @@ def test_what_is_wrong_is_said(operation: str, params: Any, said: str, field: st
         return
     if " field " in said:
         field = ""
+    if operation == "tasks":
+        assert "pending" in refusal.next or "another `state`" in refusal.next
+        return
     assert refusal.next == f"Repeat it with another `{field}`." if field else refusal.next.startswith(f"`{operation}` takes: agent, resources")
 
 

@@ -35,7 +35,8 @@ class Working(AsyncAsking):
         ))
 
     async def task_list(
-        self, *, state: str | None = None, agent: str | None = None, limit: int = 200,
+        self, *, state: Literal["pending", "ready", "claimed", "review", "failed", "dead",
+        "blocked", "done", "cancelled"] | None = None, agent: str | None = None, limit: int = 200,
         after: int = 0,
     ) -> rq.TaskList:
         """The backlog in order of arrival.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -11,8 +11,9 @@ from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Document, Name, Page, Words
 
 #: What a task can be (context_archive/task-states.md).
-TASK_STATES = ("pending", "ready", "claimed", "review", "failed", "dead", "blocked", "done",
-               "cancelled")
+TaskState = Literal["pending", "ready", "claimed", "review", "failed", "dead", "blocked", "done",
+                    "cancelled"]
+TASK_STATES: tuple[TaskState, ...] = get_args(TaskState)
 
 
 class CandidateRegion(Reply):
@@ -108,7 +109,7 @@ class Tasks(Request[TaskList]):
     op = "tasks"
     http = ("GET", "/v1/tasks")
     writes = False
-    state: Name | None = None
+    state: TaskState | None = None
     agent: Name | None = None  # only what it has claimed
     limit: Count = 200
     after: Whole = 0
