@@ -63,7 +63,9 @@ def session_of_agent(root: str) -> "tuple[str, str] | None":
         path = root + "/.coord/socket"
         if os.path.exists(root + "/.coord/socket.path"):
             with open(root + "/.coord/socket.path") as file:
-                path = file.read()
+                told = file.read()
+            if not told.endswith("/.coord/socket"):  # (a copy of the folder has the original's)
+                path = told
         link.connect(path)
         peer = link.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
         if int.from_bytes(peer[4:8], sys.byteorder) not in (os.getuid(), 0):

@@ -141,7 +141,23 @@ def find() -> "str | None":
 
 
 def _socket_of(root: str) -> str:
-    return _text(root + "/.coord/socket.path").strip() or root + "/.coord/socket"
+    """The socket of the coordinator at a root. What a copy of the folder tells is the original's
+    (`files/state.py` has the rule; one at a place of a person's own choice is believed)."""
+    own = root + "/.coord/socket"
+    told = _text(root + "/.coord/socket.path").strip()
+    if not told or told.endswith("/.coord/socket"):
+        return own
+    name = told.rpartition("/")[2]
+    if len(name) == 21 and name.endswith(".sock") and name != _short_name(root):
+        return own
+    return told
+
+
+def _short_name(root: str) -> str:
+    """What the socket of a root with a long path is called."""
+    import hashlib  # (long paths are few)
+
+    return hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16] + ".sock"
 
 
 def elsewhere(

@@ -76,7 +76,9 @@ def _socket() -> str:
     while True:
         try:
             with open(os.path.join(at, ".coord", "socket.path"), "rb") as file:
-                return os.fsdecode(file.read().strip())
+                told = os.fsdecode(file.read().strip())
+            own = os.path.join(at, ".coord", "socket")  # (a copy of the folder has the original's)
+            return own if told.endswith("/.coord/socket") else told
         except OSError:
             pass
         above = os.path.dirname(at)
