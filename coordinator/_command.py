@@ -27,6 +27,8 @@ NOT_SERVED = 250
 ENDING = 251
 #: How long an answer is waited for (seconds); a command with `--wait` waits as long as it takes.
 PATIENCE_S = 130.0
+#: After so long (seconds) a person is told that it is waited for.
+TOLD_S = 10.0
 #: Words by which it is known at once that the coordinator is not asked.
 _OWN = ("--version", "-V", "init", "up", "down", "serve", "doctor", "launch", "run", "bench", "mcp",
         "hook", "guard", "ps", "trust", "report", "logs", "regions", "impact", "merge-file")
@@ -62,6 +64,10 @@ def main() -> int:
         frame, token = said(words, key), setting(b"COORD_AGENT_TOKEN") or b"-"
         link.sendall(b"hook =cli %b %d\n%b" % (token, len(frame), frame))
         code, out, err = answered(link)
+    except TimeoutError:
+        say(2, b"coord: DAEMON_DOWN: The coordinator runs and does not answer; whether this was "
+               b"done is not known.\n  next: `coord ps` shows its process.\n")
+        return 5
     except (OSError, ValueError):
         # Nobody is there, or it was killed in the middle: the same is asked again under the same
         # key, and takes effect once.
@@ -124,7 +130,7 @@ def answered(link: socket.socket) -> "tuple[int, bytes, bytes]":
     Raises:
         OSError: it did not come.
     """
-    got = b""
+    got = _first(link)
     while b"\n" not in got:
         got += _more(link)
     head, _, rest = got.partition(b"\n")
@@ -135,6 +141,20 @@ def answered(link: socket.socket) -> "tuple[int, bytes, bytes]":
         have += len(parts[-1])
     rest = b"".join(parts)
     return code, rest[:out], rest[out : out + err]
+
+
+def _first(link: socket.socket) -> bytes:
+    """The first of it; where it takes long, that is said."""
+    patience = link.gettimeout()
+    if patience is not None:
+        link.settimeout(TOLD_S)
+        try:
+            return _more(link)
+        except TimeoutError:
+            say(2, b"coord: the coordinator has not answered for 10 s; going on to wait "
+                   b"(`coord ps` shows its process)\n")
+        link.settimeout(patience - TOLD_S)
+    return _more(link)
 
 
 def _more(link: socket.socket) -> bytes:

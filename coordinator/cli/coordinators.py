@@ -27,18 +27,21 @@ from coordinator.words.refusals import Code, Refusal
 
 #: How long a coordinator may take to drain, and one without a socket to see that (seconds).
 DRAIN_S, ALONE_S = 15.0, 5.0
+#: How long one is asked how it is (seconds): it answers in ms, unless it hangs.
+ASKED_S = 5.0
 
 
 class Running(msgspec.Struct, kw_only=True):
-    """One coordinator that runs."""
+    """One coordinator that runs. One that does not answer tells nothing but its process."""
 
     root: str
     pid: int
-    since: str
-    resident_bytes: int
-    leases: int
-    agents: int
-    http: str | None
+    since: str | None = None
+    resident_bytes: int | None = None
+    leases: int | None = None
+    agents: int | None = None
+    http: str | None = None
+    answers: bool = True
 
 
 @app.command("ps")
@@ -55,12 +58,16 @@ def ps(as_json: AsJson = False) -> None:
     if not found:
         say("No coordinator runs.")
         return
-    rows = [(str(one.pid), one.since[:16].replace("T", " ") + "Z",
-             f"{one.resident_bytes / 1e6:.0f} MB", str(one.leases), str(one.agents), one.root)
+    rows = [(str(one.pid), (one.since or "")[:16].replace("T", " ") + "Z",
+             f"{(one.resident_bytes or 0) / 1e6:.0f} MB", str(one.leases), str(one.agents),
+             one.root) if one.answers else (str(one.pid), "does not answer", "", "", "", one.root)
             for one in found]
     heads = ("pid", "since", "memory", "leases", "agents", "repository")
     for line in columns(heads, rows, "=====/", width()):
         say(line)
+    for one in found:
+        if not one.answers:
+            say(f"next: {_kill(one.pid)}")
 
 
 @app.command("down")
@@ -122,8 +129,12 @@ def _stop(state: StateDir, again: Callable[[], Any], wire: Wire) -> bool:
         if _tell(wire) != pid:
             pid = 0  # its number is another one in a container, or it is not the one of just now
     except Refusal as refusal:
-        if refusal.code is not Code.DAEMON_DOWN or _answers(again):
+        if refusal.code is not Code.DAEMON_DOWN:
             raise
+        if _answers(again):
+            raise Refusal(
+                Code.DAEMON_DOWN, f"The coordinator of {state.root} runs and does not answer.",
+                next=_kill(holder(state))) from None
         return _stop_without_socket(state, again)
     finally:
         wire.close()
@@ -131,6 +142,34 @@ def _stop(state: StateDir, again: Callable[[], Any], wire: Wire) -> bool:
         raise Refusal(Code.DAEMON_DOWN, f"The coordinator of {state.root} has not ended within "
                       f"{DRAIN_S:g} s.", next=f"Look at {state.log}, or wait.")
     return True
+
+
+def hangs(state: StateDir) -> Refusal | None:
+    """What is wrong with a coordinator that runs and does not answer; None: it answers, or there is
+    none."""
+    sock = connect(state)
+    if sock is None:
+        return None
+    wire = Wire(state, autostart=False)
+    wire.take(sock)
+    began = time.monotonic()
+    try:
+        wire.ask("health", b"{}", ASKED_S)
+    except Refusal:
+        if time.monotonic() - began >= ASKED_S:
+            return Refusal(
+                Code.DAEMON_DOWN, f"The coordinator of {state.root} runs and does not answer.",
+                next=_kill(holder(state)))
+    finally:
+        wire.close()
+    return None
+
+
+def _kill(pid: int | None) -> str:
+    if not pid:  # in a container, for one
+        return "End its process; what it has acknowledged is on the disk."
+    return (f"`kill -9 {pid}` ends it; what it has acknowledged is on the disk, and the next "
+            "command starts another.")
 
 
 def _tell(wire: Wire) -> int:
@@ -228,7 +267,14 @@ def _wire(note: Note) -> Any:
 
 
 def _about(note: Note, wire: Wire) -> Running:
-    status = msgspec.json.decode(wire.ask("status", b'{"events":1}'), type=rq.StatusReply)
+    began = time.monotonic()
+    try:
+        said = wire.ask("status", b'{"events":1}', ASKED_S)
+    except Refusal:
+        if time.monotonic() - began < ASKED_S:  # whoever is there has hung up
+            raise
+        return Running(root=note.root, pid=note.pid or 0, answers=False)
+    status = msgspec.json.decode(said, type=rq.StatusReply)
     return Running(
         root=note.root, pid=note.pid or 0, since=status.health["started_at"],
         resident_bytes=status.health["resident_bytes"], leases=len(status.leases),

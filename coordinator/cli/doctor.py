@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from coordinator.cli.app import AsJson, app, ask, print_json, say
+from coordinator.cli.coordinators import hangs
 from coordinator.cli.definition import typer
 from coordinator.cli.trust import untrusted
 from coordinator.cli.wiring import live
@@ -50,6 +51,8 @@ def doctor(
     facts: dict[str, object] = {"root": str(root), "python": sys.version.split()[0],
                                 "sqlite": None, "socket": str(state.socket())}
     no_sessions = kernel.asked()
+    if (silent := hangs(state)) is not None:
+        return _doctor_ends(root, silent, as_json)
     try:
         health = ask(rq.Health(integrity=True))
         facts["health"], facts["sqlite"] = health, health.sqlite or _sqlite()

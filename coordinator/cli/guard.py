@@ -13,6 +13,7 @@ from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.git_guard.repository import WorkTree
 from coordinator.words.exit_codes import Exit
 
+STAGED = "a commit of what is staged now would be refused."
 guard = typer.Typer(
     cls=Listed, help="Let git's hooks refuse commits and pushes of what others hold.",
     no_args_is_help=True,
@@ -50,7 +51,7 @@ def check(as_json: AsJson = False) -> int:
     tree = WorkTree.of(place)
     found = hooks.found(place, tree)
     top, own = (tree.top, tree.own) if tree is not None else (repository.top(place), None)
-    said = CommitCheck(top, os.environ).commit(own) if top is not None else ""
+    said = CommitCheck(top, os.environ).commit(own, STAGED) if top is not None else ""
     missing = [hook for hook in found if hook.state() != "guarded"]
     if as_json:
         print_json({"items": [_item(hook) for hook in found], "next": None, "refused": said})

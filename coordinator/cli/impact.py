@@ -151,7 +151,8 @@ def _tell(found: Outcome, past: str) -> None:
             say(line)
     if found.breaks:
         say(f"{_count(len(found.breaks), 'place')} in "
-            f"{_count(len({one.path for one in found.breaks}), 'file')} break:")
+            f"{_count(len({one.path for one in found.breaks}), 'file')} "
+            f"break{'s' * (len(found.breaks) == 1)}:")
     for one in found.breaks[:SHOWN_MAX]:
         guess = "" if one.sure else " (taken for it by its name alone)"
         _said(f"{file_names.shown(one.path)}:{one.line}: {one.why}{guess}", 2)

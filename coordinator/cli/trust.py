@@ -71,6 +71,8 @@ def trust(
         else:
             say(f"No longer trusted: {', '.join(note.what for note in gone)}." if gone
                 else "Nothing of this repository was trusted.")
+            if settings.FILE in [note.what for note in gone]:
+                say("next: `coord down`; a coordinator that runs goes on by what it has read")
         return 0
     given = []
     open_ = list(untrusted(root))

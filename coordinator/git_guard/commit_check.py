@@ -29,6 +29,8 @@ from coordinator.words.texts import quoted
 
 #: The variable, and its value, with which a person goes on over the guard.
 SWITCH, OFF = "COORD_GUARD", "off"
+#: What has become of a commit that may not happen.
+NOT_MADE = "this commit was not made; the index is as it was."
 #: Files asked for at once, and held ones that are listed in words.
 PORTION, LISTED_MAX = 500, 20
 
@@ -46,20 +48,22 @@ class CommitCheck:
         """Whether this repository uses coord: where it does not, nobody holds anything."""
         return (self.root / STATE_DIR).is_dir()
 
-    def commit(self, own: Path | None = None) -> str:
+    def commit(self, own: Path | None = None, outcome: str = NOT_MADE) -> str:
         """Why the commit may not happen; empty if it may.
 
         Args:
             own: where git keeps what is of this working tree alone, if that is known.
+            outcome: what has become of it, in words.
 
         Raises:
             Refusal: nobody can tell.
         """
         if not self.used:
             return ""
-        return self.commit_of(repository.staged(self._top, own))
+        return self.commit_of(repository.staged(self._top, own), outcome=outcome)
 
-    def commit_of(self, paths: Sequence[str], saved: Collection[str] = ()) -> str:
+    def commit_of(self, paths: Sequence[str], saved: Collection[str] = (),
+                  outcome: str = NOT_MADE) -> str:
         """The same for a commit of these files; of those that are `saved` as they are in the
         working tree, of the others as the index has them.
 
@@ -71,7 +75,7 @@ class CommitCheck:
             return ""
         names = list(dict.fromkeys(item.path for item in held))
         return _said(
-            "this commit was not made; the index is as it was.", held,
+            outcome, held,
             f"git restore --staged -- {_quoted(names)}   (or wait: `coord locks` tells)",
             "git commit …",
         )

@@ -35,7 +35,11 @@ def edit(place: Path, line: int | None) -> int:
     """
     command = _said("git", "var", "GIT_EDITOR", at=place.parent) or (
         os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError as bad:
+        raise Refusal(Code.INVALID, f"The editor {command!r} cannot be read as a command: {bad}. "
+                      "Nothing was changed.", next="`GIT_EDITOR=nano coord …`") from None
     at = [f"+{line}"] if line and words and Path(words[0]).name in TAKES_A_LINE else []
     return _run(["sh", "-c", f'{command} "$@"', command, *at, str(place)], place.parent)
 
