@@ -8,6 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
+
+from coordinator import settings
 from coordinator.cli.app import AsJson, app, ask, print_json, say
 from coordinator.cli.coordinators import hangs
 from coordinator.cli.definition import typer
@@ -56,7 +59,9 @@ def doctor(
     try:
         health = ask(rq.Health(integrity=True))
         facts["health"], facts["sqlite"] = health, health.sqlite or _sqlite()
-        problems += health.warnings
+        newer = _newer(root, health, problems)
+        problems += [one for one in health.warnings
+                     if not any(one.startswith(f"{FILE}: {name} = ") for name in newer)]
         problems += [f"{one.what} {one.subject} is set aside since {one.since}: {one.reason}"
                      for one in health.aside]
         if health.integrity != "ok":
@@ -102,12 +107,37 @@ def doctor(
         for section, values in health.config["settings"].items():
             for key, value in values.items():
                 name = f"{section}.{key}"
-                say(f"  {name:<28}{value!s:<24}{sources.get(name, 'default')}")
+                say(f"  {name:<28}{value!s:<23} {sources.get(name, 'default')}")
     for problem in problems:
         say(f"problem: {problem}")
     if not problems:
         say("No problem was found.")
     return Exit.INCOMPLETE if problems else Exit.OK
+
+
+def _newer(root: Path, health: rq.HealthReply, problems: list[str]) -> list[str]:
+    """The settings, `section.key`, that the file says otherwise than what is in force. What the
+    environment of the coordinator, or of this command, has set is nobody's mistake."""
+    try:
+        now = settings.load(root)
+    except Refusal as refusal:
+        problems.append(f"{refusal.message} The coordinator goes on by what it has read before; "
+                        f"another one could not start. {refusal.next}")
+        return []
+    said, force = msgspec.to_builtins(now.settings), health.config["settings"]
+    out = []
+    for section, values in said.items():
+        for key, value in values.items():
+            name = f"{section}.{key}"
+            sources = (now.sources.get(name, ""), health.config["sources"].get(name, ""))
+            if value != force.get(section, {}).get(key) and not any(
+                    source.startswith("COORD_") for source in sources):
+                out.append(name)
+    if out:
+        problems.append(f"{FILE} was changed since the coordinator started, which goes on by what "
+                        f"it has read ({', '.join(out)}): `coord down`, and the next command "
+                        "starts one with it.")
+    return out
 
 
 def _sqlite() -> str:

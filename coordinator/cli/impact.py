@@ -80,6 +80,13 @@ def _check_known(typed: str, name: str) -> None:
     """
     from coordinator.meaning.languages import is_known
 
+    if os.path.isdir(typed):  # noqa: PTH112
+        raise Refusal(Code.INVALID, f"{file_names.shown(typed)} is a directory; what a change of a "
+                      "file in it breaks can be told.", next="`coord impact FILE`")
+    if "::" in typed:
+        file = typed.partition("::")[0]
+        raise Refusal(Code.INVALID, f"{file_names.shown(typed)} is a part of a file; what breaks "
+                      "is told of the whole file.", next=f"`coord impact {shlex.quote(file)}`")
     if not is_known(name):
         raise Refusal(Code.INVALID, f"{file_names.shown(typed)} is in no language of which coord "
                       "knows what a change breaks (Python, JavaScript, TypeScript, Go, Java).",

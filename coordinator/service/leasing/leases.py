@@ -11,6 +11,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 from functools import lru_cache
+from shlex import quote
 
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
@@ -46,6 +47,8 @@ from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import WHOLE, Located
 
+#: What a task's resources that are only read begin with.
+READ = "shared:"
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
 
@@ -60,6 +63,13 @@ def needs(req: rq.Acquire) -> list[AnyNeed]:
 
 def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
     """See `requests.Acquire`."""
+    for text in req.resources:
+        if text.startswith(READ):  # it would be a key of this name, and protect no file
+            name = text.removeprefix(READ)
+            raise Refusal(
+                Code.INVALID, f"`{text}` is how a task names what it only reads; a lease has a "
+                f"mode for that. Nothing was leased.",
+                next=f"`coord lock {quote(name)} --mode shared`")
     located = locate(svc, tx, req.resources, req.cwd)
     if not req.new:
         check_known(tx, located)

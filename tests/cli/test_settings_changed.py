@@ -1,0 +1,52 @@
+"""`coord.toml` as it is now, and as the coordinator has read it: doctor tells where these differ."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import Repo
+
+
+def test_what_was_changed_since_it_started_is_told(repo: Repo) -> None:
+    repo.write("coord.toml", "[leases]\nttl_s = 3000\n")
+    repo.coord("up")
+    assert repo.coord("doctor").returncode == 0
+    repo.write("coord.toml", "\ufeff[leases]\nttl_s = 2000\n")
+    done = repo.coord("doctor")
+    assert done.returncode == 1 and "leases.ttl_s" in done.stdout and "`coord down`" in done.stdout
+    repo.write("coord.toml", "[leases\n")
+    broken = repo.coord("doctor")
+    assert broken.returncode == 1 and "another one could not start" in broken.stdout
+    repo.write("coord.toml", "# nothing\n[leases]\nttl_s = 3000\n")
+    assert repo.coord("doctor").returncode == 0
+
+
+def test_what_is_trusted_now_is_not_said_to_be_untrusted(repo: Repo) -> None:
+    repo.write("coord.toml", "[notify]\ncommand = \"true\"\n")
+    repo.coord("up")
+    assert "nobody has trusted it" in repo.coord("doctor").stdout
+    assert repo.coord("trust", "--yes").returncode == 0
+    said = repo.coord("doctor").stdout
+    assert "nobody has trusted it" not in said and "notify.command" in said and "`coord down`" in said
+    repo.coord("down")
+    assert repo.coord("doctor").returncode == 0
+    assert "next: `coord down`" in repo.coord("trust", "--withdraw").stdout
+    assert "notify.command" in repo.coord("doctor").stdout
+
+
+def test_what_the_environment_has_set_is_no_change(repo: Repo) -> None:
+    repo.coord("up", env={"COORD_LEASES_TTL_S": "1234"})
+    assert repo.coord("doctor").returncode == 0
+    assert repo.coord("doctor", env={"COORD_BACKLOG_BACKOFF_S": "3"}).returncode == 0
+
+
+@pytest.mark.parametrize("editor", ["vi '", "\"", "nano \\"])
+def test_an_editor_that_is_no_command_is_told(repo: Repo, editor: str) -> None:
+    repo.coord("task", "add", "One")
+    env = {k: v for k, v in os.environ.items() if k not in ("GIT_EDITOR", "VISUAL")} | {"EDITOR": editor}
+    done = subprocess.run([sys.executable, "-m", "coordinator.cli.main", "task", "edit", "T-1"], cwd=repo.root, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "cannot be read as a command" in done.stderr and "bug" not in done.stderr, done
