@@ -126,7 +126,7 @@ def edit(
         [{name: getattr(row, name) for name in FIELDS}])
     kept = _written(row.task, before if begin is None else _text(begin))
     try:
-        code = tools.edit(kept, None)
+        code = tools.edit(kept, None, Path.cwd())
         after = _text(kept)
         if code:
             raise Refusal(

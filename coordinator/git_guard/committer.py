@@ -28,7 +28,7 @@ class Committer(NamedTuple):
             return cls(agent=agent or None, token=token or None)
         from coordinator.profiles import profiles  # git waits: only where it is needed
 
-        for profile in profiles(root):
+        for profile in profiles(root, broken=False):  # another's mistake stops nobody's commit
             if profile.session_env and environment.get(profile.session_env):
                 return cls(profile=profile.name, session=environment[profile.session_env])
         return cls()

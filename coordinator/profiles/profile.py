@@ -283,8 +283,11 @@ def _bytes(file: Path) -> bytes | None:
         raise Refusal(Code.STORAGE, f"{file} cannot be read: {bad.strerror}.") from None
 
 
-def profiles(root: Path) -> list[Profile]:
+def profiles(root: Path, *, broken: bool = True) -> list[Profile]:
     """Every profile that can be used in the repository at `root`, by name.
+
+    Args:
+        broken: one that has an error is said; without, it is passed over.
 
     Raises:
         Refusal: INVALID, naming the file that has an error.
@@ -294,7 +297,7 @@ def profiles(root: Path) -> list[Profile]:
         try:
             out.append(load(name, root))
         except Refusal as refusal:
-            if refusal.code is not Code.UNTRUSTED:
+            if broken and refusal.code is not Code.UNTRUSTED:
                 raise
     return out
 

@@ -50,3 +50,25 @@ def test_an_editor_that_is_no_command_is_told(repo: Repo, editor: str) -> None:
     env = {k: v for k, v in os.environ.items() if k not in ("GIT_EDITOR", "VISUAL")} | {"EDITOR": editor}
     done = subprocess.run([sys.executable, "-m", "coordinator.cli.main", "task", "edit", "T-1"], cwd=repo.root, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "cannot be read as a command" in done.stderr and "bug" not in done.stderr, done
+
+
+def test_it_is_the_editor_of_the_repository_and_opens_there(repo: Repo) -> None:
+    repo.coord("task", "add", "One")
+    repo.write("ed.sh", "#!/bin/sh\npwd > where\nsed -i 's/One/Two/' \"$1\"\n")
+    (repo.root / "ed.sh").chmod(0o755)
+    subprocess.run(["git", "config", "core.editor", "./ed.sh"], cwd=repo.root, check=True)
+    env = {k: v for k, v in os.environ.items() if k not in ("GIT_EDITOR", "VISUAL", "EDITOR")}
+    done = subprocess.run([sys.executable, "-m", "coordinator.cli.main", "task", "edit", "T-1"], cwd=repo.root, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done
+    assert repo.read("where").strip() == str(repo.root.resolve()) and "Two" in repo.coord("task", "show", "T-1").stdout
+
+
+def test_a_profile_with_a_mistake_stops_no_commit_and_can_be_withdrawn(repo: Repo) -> None:
+    repo.coord("init", "--yes")
+    repo.write("agents/x.toml", 'name = "x"\ncommand = ["true", "{prompt_file}"]\n')
+    assert repo.coord("trust", "--yes").returncode == 0
+    repo.write("agents/x.toml", 'name = "x"\nprogram = 5\n')
+    assert repo.coord("trust", "--yes").returncode == 0
+    assert repo.coord("guard", "check").returncode in (0, 1)
+    done = repo.coord("trust", "--withdraw")
+    assert done.returncode == 0 and "agents/x.toml" in done.stdout, done

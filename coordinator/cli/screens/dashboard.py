@@ -308,7 +308,8 @@ def _agents(app: Dashboard) -> list[Row]:
     assert status is not None
     now = from_iso(status.at)
     busy = sorted(status.agents, key=lambda a: (a.state != "active", not a.tasks, not a.leases))
-    return [Row(a.agent, [a.agent, a.state, ago(a.seen_at, now), str(a.leases), in_line(
+    return [Row(a.agent, [
+        a.agent, "rests" if a.rests_until else a.state, ago(a.seen_at, now), str(a.leases), in_line(
         "waits for " + ", ".join(a.waiting_for) if a.waiting_for
         else " ".join(p for p in (", ".join(a.tasks), a.progress) if p))], a) for a in busy]
 

@@ -27,13 +27,18 @@ if type initialize_merge_tool >/dev/null 2>&1; then initialize_merge_tool "$1" |
 run_merge_tool "$1" true"""
 
 
-def edit(place: Path, line: int | None) -> int:
+def edit(place: Path, line: int | None, where: Path | None = None) -> int:
     """Open a file in `$GIT_EDITOR`, git's `core.editor`, `$VISUAL` or `$EDITOR`; its exit code.
+
+    Args:
+        where: the directory that it is opened in, whose repository says which editor (default: the
+            file's own).
 
     Raises:
         Refusal: INVALID: none can be started.
     """
-    command = _said("git", "var", "GIT_EDITOR", at=place.parent) or (
+    where = where or place.parent
+    command = _said("git", "var", "GIT_EDITOR", at=where) or (
         os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     try:
         words = shlex.split(command)
@@ -41,7 +46,7 @@ def edit(place: Path, line: int | None) -> int:
         raise Refusal(Code.INVALID, f"The editor {command!r} cannot be read as a command: {bad}. "
                       "Nothing was changed.", next="`GIT_EDITOR=nano coord …`") from None
     at = [f"+{line}"] if line and words and Path(words[0]).name in TAKES_A_LINE else []
-    return _run(["sh", "-c", f'{command} "$@"', command, *at, str(place)], place.parent)
+    return _run(["sh", "-c", f'{command} "$@"', command, *at, str(place)], where)
 
 
 def difftool(place: Path, before: bytes | None, after: bytes | None) -> int:
