@@ -24,6 +24,8 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import CATALOGUE, Code
 
 Schema = dict[str, Any]
+#: Rooms of shapes -> the tag that generated clients know them by, where that is another.
+TAGS = {"health": "story"}
 _JSON = "application/json"
 _AT = "2026-11-21T14:32:00.000Z"
 ABOUT = """The coordinator of one repository, for programs on this machine: the same operations as \
@@ -310,7 +312,8 @@ def _structs() -> dict[str, type[Any]]:
 
 
 def _tag(request: type[Any]) -> str:
-    return request.__module__.rpartition(".")[2]
+    room = request.__module__.rpartition(".")[2]
+    return TAGS.get(room, room)
 
 
 def _tags() -> dict[str, str]:
@@ -318,7 +321,10 @@ def _tags() -> dict[str, str]:
     out = {}
     for operation in OPERATIONS.values():
         said = inspect.getdoc(sys.modules[operation.request.__module__]) or ""
-        out[_tag(operation.request)] = " ".join(said.split("\n\n")[0].split())
+        about = " ".join(said.split("\n\n")[0].split())
+        known = out.setdefault(_tag(operation.request), about)
+        if about not in known:  # two rooms under one tag
+            out[_tag(operation.request)] = f"{known} {about}"
     return {**out, "watching": "Following what happens, and whether all is well."}
 
 
