@@ -318,7 +318,7 @@ def _tag(request: type[Any]) -> str:
 
 def _tags() -> dict[str, str]:
     """Subject -> what it is about: as the module of its requests says."""
-    out = {}
+    out: dict[str, str] = {}
     for operation in OPERATIONS.values():
         said = inspect.getdoc(sys.modules[operation.request.__module__]) or ""
         about = " ".join(said.split("\n\n")[0].split())
