@@ -90,20 +90,23 @@ def test_no_message_has_a_type_that_msgspec_does_not_know_in_a_command() -> None
     assert not {"UUID", "Decimal"} & set(re.findall(r"\w+", hints))
 
 
-def test_the_end_of_a_command_is_an_interpreters_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("thread", [False, True])
+def test_the_end_of_a_command_is_an_interpreters_end(tmp_path: Path, thread: bool) -> None:
     """What was to be done at its end is done, what was printed is there, and a thread is waited for."""
-    told = run(f'''
-import atexit, sys, threading, time
+    code = f'''
+import atexit, threading
 from coordinator.cli import main
 main.main = lambda arguments: (print("printed", end=""), 7)[1]
 atexit.register(lambda: open({str(tmp_path / "at_exit")!r}, "w").close())
+go = threading.Event()
 def work():
-    time.sleep(0.3); open({str(tmp_path / "thread")!r}, "w").close()
-if "thread" in sys.argv: threading.Thread(target=work).start()
-try: main.run(short=True)
-except SystemExit as end: print(end.code)
-'''.replace("import atexit", "import os; end = os._exit; os._exit = lambda code: end(code - 7)\nimport atexit", 1))
-    assert told == "printed" and (tmp_path / "at_exit").exists()
+    go.wait(20); open({str(tmp_path / "thread")!r}, "w").close()
+if {thread}: threading.Thread(target=work).start(); threading.Timer(0.3, go.set).start()
+main.run(short=True)
+'''
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "printed", "")
+    assert (tmp_path / "at_exit").exists() and (tmp_path / "thread").exists() == thread
 
 
 def test_threads_that_come_at_once_meet_it_whole() -> None:
