@@ -65,7 +65,9 @@ def renew(
 @app.command("locks")
 def locks(
     resource: Annotated[str | None, typer.Argument(help="Only what overlaps this.")] = None,
-    agent: AgentName = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", help="Only what it holds or waits for.")
+    ] = None,
     waiting: Annotated[bool, typer.Option("--waiting", help="Only who stands in line.")] = False,
     limit: Limit = 1000, quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,

@@ -8,7 +8,6 @@ from typing import Annotated
 import msgspec
 
 from coordinator.cli.app import (
-    AgentName,
     AsJson,
     Quiet,
     Short,
@@ -36,7 +35,9 @@ app.add_typer(archive_app)
 def events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they happen.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", help="The last so many.")] = 50,
-    agent: AgentName = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", help="Only what it did.")
+    ] = None,
     task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
     resource: Annotated[str | None, typer.Option(help="Only this resource.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only this kind.")] = None,

@@ -396,3 +396,11 @@ def test_resolving_from_many_threads(tree: Tree, root: Path) -> None:
     for thread in threads:
         thread.join(20)
     assert wrong == []
+
+
+@pytest.mark.parametrize("cwd", ["src", "./src", "../x", "~"])
+def test_a_place_to_start_from_has_to_be_whole(tree: Tree, cwd: str) -> None:
+    """The coordinator stands somewhere else than whoever asks."""
+    with pytest.raises(Refusal) as no:
+        tree.resolve("api.py", cwd)
+    assert no.value.code is Code.INVALID and "absolute" in no.value.message
