@@ -45,6 +45,8 @@ HEADER = "<header>"
 TASK = "task:"
 #: What the keys of write windows begin with, which coord itself takes: `edit:PATH`.
 WINDOW = "edit:"
+#: What a task's resources that are only read begin with.
+READ = "shared:"
 #: The name of the whole repository.
 WHOLE = "./"
 

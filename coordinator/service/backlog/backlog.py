@@ -23,6 +23,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import READ
 from coordinator.words.texts import quoted
 
 NOTHING = "Nothing was added."
@@ -212,7 +213,7 @@ def checked(
     tx.looked.require(places(draft, cwd))
     wanted = once_wanted(
         (tx.looked.place(_named(text), cwd),
-         "shared" if text.startswith("shared:") else "exclusive") for text in draft.resources
+         "shared" if text.startswith(READ) else "exclusive") for text in draft.resources
     )
     return title, attempts, [
         (one.resource.name, one.resource.kind, one.resource.scope, mode) for one, mode in wanted
@@ -226,5 +227,5 @@ def places(draft: Draft, cwd: str | None) -> list[Place]:
 
 def _named(text: str) -> str:
     """The resource's own name; a space after `shared:` is no part of it."""
-    name = text.removeprefix("shared:")
+    name = text.removeprefix(READ)
     return name if name == text else name.lstrip(" ")

@@ -18,7 +18,7 @@ from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import task_resource
+from coordinator.words.resource_names import READ, task_resource
 
 
 def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed | Refusal:
@@ -149,7 +149,7 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None) 
                    for f in review.files],
             diff="\n".join(f.diff for f in review.files),
         )
-    names = [r.removeprefix("shared:") for r in reply.resources]
+    names = [r.removeprefix(READ) for r in reply.resources]
     return rq.Claimed(
         task=reply,
         acquisition_id=acquired.acquisition_id if acquired else None,

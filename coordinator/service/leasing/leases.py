@@ -45,10 +45,8 @@ from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import WHOLE, Located
+from coordinator.words.resource_names import READ, WHOLE, Located
 
-#: What a task's resources that are only read begin with.
-READ = "shared:"
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
 
