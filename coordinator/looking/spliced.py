@@ -161,12 +161,14 @@ def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:
 def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
            texts: Sequence[NewText]) -> None:
     names, broken = regions.changed(path, data, made)
-    if broken:
+    wrong = "" if broken else regions.misindented(path, data, made)
+    if broken or wrong:
         language = regions.outline(path, data).language
         raise Refusal(
             Code.PARSE_INVALID,
-            f"{shown} could not be read as {language} with this text in it. Nothing was "
-            "written.", next="Correct the text, and commit it again.", path=shown,
+            f"{shown} could not be read as {language} with this text in it"
+            f"{f' ({wrong})' if wrong else ''}. Nothing was written.",
+            next="Correct the text, and commit it again.", path=shown,
         )
     own = [one.name for one in texts]
     beyond = [HEADER] if names is None else [

@@ -17,14 +17,14 @@ import msgspec
 
 from coordinator.regions.languages import languages
 from coordinator.regions.outline import Outline, whole
-from coordinator.regions.questions import FILE_BYTES_MAX, Question
+from coordinator.regions.questions import FILE_BYTES_MAX, Kind, Question
 from coordinator.regions.reading import Reading, unread
 from coordinator.workers.worker_process import WorkerEndedError, WorkerProcess
 
 #: A file that takes longer (seconds) is not divided. A file of the largest size takes less.
 SECONDS_MAX = 10.0
 TRIES = 2
-A = TypeVar("A", Outline, Reading)
+A = TypeVar("A", Outline, Reading, str)
 _COMMAND = (sys.executable, "-P", "-m", "coordinator.regions.worker")
 
 
@@ -57,11 +57,16 @@ class Outlines:
             language: a name of the table, or None: one region of kind `file`, and nobody is asked.
             nested: also the definitions inside of functions.
         """
-        return self._ask(data, language, nested, Outline, whole)
+        return self._ask(data, language, "outline", Outline, whole, nested=nested)
 
     def read(self, data: bytes, language: str | None) -> Reading:
         """What a merge asks of these bytes (`reader.read`); never raises for what they are."""
-        return self._ask(data, language, False, Reading, unread)
+        return self._ask(data, language, "reading", Reading, unread)
+
+    def indentation(self, data: bytes, language: str | None) -> str:
+        """What is wrong with how these bytes are indented, where that decides what they mean and
+        the grammar does not tell (Python); empty: nothing, or it could not be told."""
+        return self._ask(data, language, "indentation", str, lambda *_: "")
 
     def worker_id(self) -> int | None:
         """The process id of the worker; None while there is none."""
@@ -72,8 +77,8 @@ class Outlines:
         self._worker.close()
 
     def _ask(
-        self, data: bytes, language: str | None, nested: bool, kind: type[A],
-        undivided: Callable[[bytes, str | None, str], A],
+        self, data: bytes, language: str | None, kind: Kind, answer: type[A],
+        undivided: Callable[[bytes, str | None, str], A], *, nested: bool = False,
     ) -> A:
         if language not in languages():
             return undivided(data, None, "no language of the table")
@@ -81,11 +86,11 @@ class Outlines:
         if len(data) > FILE_BYTES_MAX:
             return undivided(data, language, f"larger than {FILE_BYTES_MAX:,} bytes")
         body = msgspec.msgpack.encode(
-            Question(data, language, nested, self._seconds + 1, kind is Reading)
+            Question(data, language, nested, self._seconds + 1, kind)
         )
         for _ in range(TRIES):
             try:
-                return msgspec.msgpack.decode(self._worker.ask(body, self._seconds), type=kind)
+                return msgspec.msgpack.decode(self._worker.ask(body, self._seconds), type=answer)
             except TimeoutError:
                 return undivided(data, language, f"dividing it took over {self._seconds:g} s")
             except msgspec.MsgspecError:

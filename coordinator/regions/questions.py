@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 #: Larger files (bytes) are not divided.
 FILE_BYTES_MAX = 5_000_000
 
+Kind = Literal["outline", "reading", "indentation"]
+
 
 class Question(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One file's bytes. `seconds` bounds the answer, also when nobody waits for it any more.
-    `merging` asks for a `Reading` in place of an `Outline`."""
+    `kind`: whether an `Outline` is asked for, a `Reading` (for a merge), or what is wrong with the
+    indentation (a text; empty: nothing is)."""
 
     data: bytes
     language: str
     nested: bool
     seconds: float
-    merging: bool = False
+    kind: Kind = "outline"

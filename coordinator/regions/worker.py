@@ -2,8 +2,8 @@
 
 Started as `python -P -m coordinator.regions.worker` by `process`. A grammar is native code; a fault
 in one, or a text that it never comes to an end with, ends this process and no other. It opens no
-file and keeps nothing from one question to the next: one `Question` in, one `Outline` or `Reading`
-out.
+file and keeps nothing from one question to the next: one `Question` in, one `Outline`, `Reading`
+or text out.
 """
 
 from __future__ import annotations
@@ -22,8 +22,12 @@ def answer(body: bytes) -> bytes:
     """What this question comes to."""
     asked = msgspec.msgpack.decode(body, type=Question)
     serving.within(asked.seconds)
-    if not asked.merging:
+    if asked.kind == "outline":
         return msgspec.msgpack.encode(outline(asked.data, asked.language, nested=asked.nested))
+    if asked.kind == "indentation":
+        from coordinator.regions.indentation import misread
+
+        return msgspec.msgpack.encode(misread(asked.data) if asked.language == "python" else "")
     from coordinator.regions.reader import read  # what only a merge asks for takes ms to read
 
     return msgspec.msgpack.encode(read(asked.data, asked.language))

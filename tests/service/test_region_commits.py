@@ -65,6 +65,11 @@ def test_a_region_is_written_and_nothing_else(world: World) -> None:
     ("ann", "def other():\n    return 1\n", Code.OUT_OF_SCOPE_EDIT),
     ("ann", f(2) + "x = 1\n", Code.OUT_OF_SCOPE_EDIT),
     ("ann", 'def f():\n    return """\n', Code.PARSE_INVALID),
+    # what the grammar takes and Python does not
+    ("ann", "def f():\n", Code.PARSE_INVALID),
+    ("ann", "def f():\n    return 1\n      x = 2\n", Code.PARSE_INVALID),
+    ("ann", "def f():\n    if 1:\n    return 1\n", Code.PARSE_INVALID),
+    ("ann", "def f():\n\tif 1:\n        return 1\n", Code.PARSE_INVALID),
 ])
 def test_what_does_not_fit_is_not_written(world: World, who: str, text: str, code: Code) -> None:
     world.acquire("ann", "a.py::f")
@@ -73,6 +78,21 @@ def test_what_does_not_fit_is_not_written(world: World, who: str, text: str, cod
     assert refusal.code is code and "Nothing was written" in refusal.message
     assert read(world) == TEXT
     assert {one.resource for one in world.ask(rq.Locks()).items} == {"a.py::f", "b.py::f"}, "no window is left open"
+
+
+def test_what_was_wrongly_indented_before_may_be_written(world: World) -> None:
+    """Nobody is kept from one region by a mistake in another."""
+    world.write("a.py", TEXT.replace("        return 2", "    return 2"))
+    world.acquire("ann", "a.py::f")
+    world.ask(commit("ann", ("a.py::f", f(10))))
+    assert "return 10" in read(world)
+
+
+def test_words_of_another_version_of_the_language_are_no_mistake(world: World) -> None:
+    world.write("a.py", "print 'two'\n\n\n" + TEXT)
+    world.acquire("ann", "a.py::f")
+    world.ask(commit("ann", ("a.py::f", f(10))))
+    assert "return 10" in read(world)
 
 
 def test_rights_that_are_none(world: World) -> None:
