@@ -33,6 +33,9 @@ def started(path: str, patience: float, connected: "typing.Any") -> "socket.sock
     Raises:
         OSError: it did not come up.
     """
+    root = path.rpartition("/.coord/")[0]
+    if root and not _there(root + "/.coord"):  # the repository was moved since this was wired
+        path = find() or path
     failure = path.rpartition("/")[0] + "/start-failed.json"
     began = time.monotonic()
     until = began + min(START_S, patience * 2 / 3)

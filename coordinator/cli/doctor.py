@@ -171,7 +171,12 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
         if profile.hooks is None or not profile.wire:
             continue
         if not wirer.is_wired(profile):
-            if wirer.was_wired(profile):
+            if root_before := wirer.wired_root(profile):
+                out[profile.name] = f"wired for {root_before}"
+                problems.append(
+                    f"{profile.name}: its hooks name {root_before}: this folder was moved, or is a "
+                    f"copy. `coord init --agent {profile.name}` wires it here.")
+            elif wirer.was_wired(profile):
                 out[profile.name] = "wired once; its settings were changed since"
                 problems.append(
                     f"{profile.name}: its settings are not as coord wrote them (changed by hand, "

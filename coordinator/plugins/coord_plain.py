@@ -5,6 +5,7 @@ Imported inside their interpreters, whatever those have installed: standard libr
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
@@ -68,6 +69,14 @@ def _check_peer(link: socket.socket) -> None:
             raise PermissionError("another user serves it")
 
 
+def _is_originals(root: str, told: str) -> bool:
+    """Whether this is the socket of another root, which this one is a copy of."""
+    name = os.path.basename(told)
+    if len(name) == 21 and name.endswith(".sock"):
+        return name != hashlib.sha256(os.fsencode(root)).hexdigest()[:16] + ".sock"
+    return told.endswith("/.coord/socket")
+
+
 def _socket() -> str:
     given = os.environ.get("COORD_SOCKET")
     if given:
@@ -77,8 +86,7 @@ def _socket() -> str:
         try:
             with open(os.path.join(at, ".coord", "socket.path"), "rb") as file:
                 told = os.fsdecode(file.read().strip())
-            own = os.path.join(at, ".coord", "socket")  # (a copy of the folder has the original's)
-            return own if told.endswith("/.coord/socket") else told
+            return os.path.join(at, ".coord", "socket") if _is_originals(at, told) else told
         except OSError:
             pass
         above = os.path.dirname(at)

@@ -31,6 +31,8 @@ HOOK = PACKAGE / "_hook.py"
 #: How what coord has put in is known again.
 _PREFIX = "/coord/command-prefixes/"
 _MARKS = ("/_hook.py", "coordinator.cli.main", "COORD_PLUGIN", _PREFIX)
+#: The socket of a root, as a hook's command names it.
+_SOCKET = re.compile(rf"{re.escape(HOOK.name)}['\"]? ['\"]?(/[^'\"]*?)/\.coord/socket\b")
 _PLACE = re.compile(
     r"\{(guard|notice|begin|python|root|socket|profile|plugins|prefix)(?::([A-Za-z]+))?\}")
 
@@ -181,6 +183,16 @@ class Wirer:
     def was_wired(self, profile: Profile) -> bool:
         """Whether coord put anything into its settings, and did not take it out again."""
         return any(one.profile == profile.name for one in self._wired().values())
+
+    def wired_root(self, profile: Profile) -> str:
+        """The root that its hooks here name where it is another than this: the folder was moved, or
+        is a copy. Empty: none."""
+        for entry in profile.wire:
+            with suppress(Refusal):
+                for root in _SOCKET.findall(_read(self._path(entry)) or ""):
+                    if root != str(self._state.root):
+                        return str(root)
+        return ""
 
     def hook_command(self, profile: str, mode: str, event: str = "", patience_s: float = 30) -> str:
         """The hook as a shell command."""

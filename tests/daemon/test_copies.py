@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator import _command
+from coordinator import _command, _enter
+from coordinator.plugins import coord_plain
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 
@@ -42,3 +45,45 @@ def test_a_copy_is_on_its_own(make_repo: Callable[..., Repo], tmp_path: Path, wh
             assert here.call(rq.Tasks()).items == []
     finally:
         second.down()
+
+
+@pytest.mark.parametrize("where", ["", LONG], ids=["short", "long"])
+def test_what_finds_the_socket_by_itself_finds_a_copys_own(
+    make_repo: Callable[..., Repo], where: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The plugin for Python agents; and a command's way into its agent's session."""
+    first = make_repo(f"{where}one")
+    assert first.coord("up").returncode == 0
+    socket = str(first.state.socket())
+    copy = first.root.with_name("two")
+    shutil.copytree(first.root, copy, symlinks=True, ignore=lambda folder, names: {"socket"} & set(names))
+    monkeypatch.delenv("COORD_SOCKET", raising=False)
+    for root, found in ((first.root, socket), (copy, str(copy / ".coord/socket"))):
+        monkeypatch.chdir(root)
+        assert coord_plain._socket() == found
+        assert _enter.originals(str(root), socket) is (root == copy or not where)
+
+
+def test_a_repository_that_was_moved_is_guarded_as_before(make_repo: Callable[..., Repo]) -> None:
+    first = make_repo("one")
+    assert first.coord("init", "--agent", "claude-code", "--yes").returncode == 0
+    first.down()
+    moved = Repo(first.root.rename(first.root.with_name("moved")))
+    try:
+        assert moved.coord("lock", "f", "--agent", "ann").returncode == 0
+        settings = json.loads(moved.read(".claude/settings.local.json"))
+        command = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+        call = {"hook_event_name": "PreToolUse", "session_id": "s", "cwd": str(moved.root), "tool_name": "Write",
+                "tool_input": {"file_path": str(moved.root / "f"), "content": "x"}}
+        for again in (False, True):
+            done = subprocess.run(shlex.split(command), cwd=moved.root, input=json.dumps(call),
+                                  capture_output=True, text=True, timeout=60)
+            assert (done.returncode, "f is leased by ann" in done.stdout) == (0, True), done
+            if not again:
+                moved.down()  # it is started where it is now
+        told = moved.coord("doctor")
+        assert f"its hooks name {first.root}: this folder was moved" in told.stdout + told.stderr
+        assert moved.coord("init", "--agent", "claude-code", "--yes").returncode == 0
+        assert moved.coord("doctor").returncode == 0
+    finally:
+        moved.down()
