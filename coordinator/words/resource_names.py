@@ -49,6 +49,8 @@ WINDOW = "edit:"
 READ = "shared:"
 #: The name of the whole repository.
 WHOLE = "./"
+#: What a path begins with that is typed below the root and meant from it, as in git.
+FROM_ROOT = ":/"
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./+@~ -]*[A-Za-z0-9_+@~-]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")

@@ -94,6 +94,17 @@ def test_all_spellings_of_a_file_are_one(tree: Tree, root: Path) -> None:
     assert inside == found
 
 
+def test_a_name_can_begin_at_the_root_wherever_it_is_typed(tree: Tree, root: Path) -> None:
+    """As names are printed; the sign is git's."""
+    for text in ("a.py", "src/pay/", "src/**/*.py", "src/pay/api.py::f", "./", "key:a"):
+        meant = tree.resolve(text).resource
+        for cwd in (None, str(root), str(root / "src/pay"), str(root.parent)):
+            if not text.startswith("key:"):
+                assert tree.resolve(f":/{text}", cwd).resource == meant, (text, cwd)
+    assert tree.resolve(":/", str(root / "src")).resource.name == "./"
+    assert tree.resolve(":/a.py", literal=True).resource.name == ":/a.py"
+
+
 def test_hard_links_share_their_inode(tree: Tree, root: Path) -> None:
     os.link(root / "a.py", root / "twin.py")
     assert tree.resolve("a.py").inode == tree.resolve("twin.py").inode

@@ -150,6 +150,20 @@ def test_a_release_names_a_lease_and_not_what_lies_on_the_disk_by_now(world: Wor
     locked(world, "bob", "b.py", retry=False)
 
 
+def test_a_printed_name_can_be_typed_below_the_root(world: World) -> None:
+    """Names are printed from the root; one that is copied from there says how it is typed."""
+    below = str(world.root / "src")
+    world.acquire("ann", "a.py", "d.py", cwd=below)
+    refusal = world.refused(rq.Release(agent="ann", resources=["src/a.py"], cwd=below))
+    assert refusal.code is Code.UNKNOWN_LEASE and "`:/src/a.py`" in refusal.next
+    gone = world.ask(rq.Release(agent="ann", resources=[":/src/a.py"], cwd=below))
+    assert [lease.resource for lease in gone.released] == ["src/a.py"]
+    assert world.refused(rq.Acquire(agent="bob", resources=[":/src/d.py"], cwd=below)).code is Code.LOCKED
+    world.ask(rq.Renew(agent="ann", resources=[":/src/d.py"], cwd=str(world.root)))
+    nothing = world.refused(rq.Release(agent="ann", resources=["nothing.py"], cwd=below))
+    assert ":/" not in nothing.next
+
+
 def test_a_name_given_twice_is_released_once(world: World) -> None:
     world.acquire("ann", "a.py", "d/")
     gone = world.ask(rq.Release(agent="ann", resources=["a.py", "d/", "a.py", "./a.py"]))

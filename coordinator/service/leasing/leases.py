@@ -45,7 +45,7 @@ from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import READ, WHOLE, Located
+from coordinator.words.resource_names import FROM_ROOT, READ, WHOLE, Located
 
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
@@ -252,7 +252,7 @@ def _chosen(
         if not rows:
             raise Refusal(
                 Code.UNKNOWN_LEASE, f"Nobody holds a lease on {located.resource.name}.",
-                resource=located.resource.name,
+                next=_meant_from_root(svc, tx, resources), resource=located.resource.name,
             )
         out += own or rows[:1]
     return out
@@ -271,7 +271,7 @@ def _named_so(
     start = "" if cwd is None else _below(cwd, svc.root)
     out: dict[int, LeaseRow] = {}
     for given in resources:
-        text = given if not start else _joined(start, given)
+        text = _joined(start, given)
         scope = _scope_of(text, svc.tree.fold_case)
         if scope is None:
             return None
@@ -286,6 +286,17 @@ def _named_so(
     return list(out.values())
 
 
+def _meant_from_root(svc: Service, tx: Tx, texts: Sequence[str]) -> str | None:
+    """What to type where names were typed below the root as they are printed, which is from there;
+    None: nothing is held by these names either."""
+    for text in texts:
+        scope = _scope_of(text, svc.tree.fold_case)
+        if scope is not None and any(tx.rows("leases_at_scope", scope)):
+            return ("Names that are printed begin at the root. Typed from here: "
+                    f"`{FROM_ROOT}{text}`.")
+    return None
+
+
 def _below(cwd: str, root: str) -> str:
     """Where a working directory lies below the root, by its letters, with a slash at its end; empty
     for the root, and for one outside."""
@@ -295,7 +306,9 @@ def _below(cwd: str, root: str) -> str:
 
 def _joined(start: str, text: str) -> str:
     """A name typed in a directory below the root as one from the root, by its letters."""
-    if text.startswith("/") or resource_names.kind_of(text) not in ("file", "dir"):
+    if text.startswith(FROM_ROOT):
+        return text.removeprefix(FROM_ROOT) or WHOLE
+    if not start or text.startswith("/") or resource_names.kind_of(text) not in ("file", "dir"):
         return text
     path = posixpath.normpath(start + text)
     return path + "/" if text.endswith("/") else path
