@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from coordinator.client.locating import connect
+from coordinator.client.locating import connect, reach
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
@@ -40,10 +40,33 @@ def start(state: StateDir, http_port: int | None = None, *, asked: bool = False,
         state.create(asked=asked)
     except OSError as bad:
         raise unwritable(state, bad) from None
+    _check_place(state)
     with _turn(state) as serves:
         failed = None if serves else _start(state, http_port, log_format)
     if failed is not None:  # (another may have its turn: one is started elsewhere, perhaps)
         _explain_failure(state, *failed)
+
+
+def _check_place(state: StateDir) -> None:
+    """That none serves at another place than this environment names: a second cannot start, and
+    to wait for it is in vain.
+
+    Raises:
+        Refusal: DAEMON_DOWN.
+    """
+    given = os.environ.get("COORD_SOCKET")
+    if given is None:
+        return
+    known, found = Path(), None
+    with contextlib.suppress(OSError, Refusal):
+        known = Path(os.fsdecode(ownership.read(state.socket_path) or b""))
+        found = reach(known) if known.is_absolute() and str(known) != given else None
+    if found is not None:
+        found.close()
+        raise Refusal(
+            Code.DAEMON_DOWN, f"COORD_SOCKET names {given}, where nobody answers; the coordinator "
+            f"of {state.root} listens at {known}. Nothing was asked.",
+            next="`unset COORD_SOCKET`, and repeat; or `coord down` first, if it is to move.")
 
 
 @contextlib.contextmanager

@@ -251,3 +251,19 @@ def test_a_named_socket_must_be_in_ones_own_folder_too(repo: Repo, shared: Path)
     assert repo.coord("up", env=env).returncode == 0
     assert repo.coord("locks", env=env).returncode == 0
     assert repo.coord("down", env=env).returncode == 0
+
+
+def test_a_named_socket_where_nobody_answers_is_told_with_the_one_that_does(repo: Repo, shared: Path) -> None:
+    assert repo.coord("up").returncode == 0
+    own = shared / "own"
+    own.mkdir(mode=0o755)
+    env = {"COORD_SOCKET": str(own / "door")}
+    for line in ("locks", "up", "doctor"):
+        done = repo.coord(line, env=env)
+        said = done.stdout + done.stderr
+        assert done.returncode and str(own / "door") in said and f"listens at {repo.state.socket()}" in said, (line, said)
+        assert "unset COORD_SOCKET" in said
+    assert repo.coord("locks").returncode == 0
+    repo.coord("down")
+    assert repo.coord("locks", env=env).returncode == 0
+    assert repo.coord("down", env=env).returncode == 0
