@@ -92,12 +92,15 @@ def _told(reply: Any) -> str:
 
 def data(reply: Any) -> dict[str, Any]:
     """A reply as data, with its words as `message`, and without what stands in the words only to
-    be read: several clients give their model the data instead of the text."""
+    be read: several clients give their model the data instead of the text. A field of the reply's
+    own that is called so is `sent`."""
     plain: dict[str, Any] = _slim(msgspec.json.decode(msgspec.json.encode(reply)))
     if isinstance(reply, rq.StateValue):  # somebody's own JSON: nothing of it is ours to leave out
         plain["value"] = _shown(reply.decoded())
     elif isinstance(reply, rq.Change):
         plain["wanted"] = _shown(msgspec.json.decode(reply.wanted))
+    if "message" in plain:
+        plain["sent"] = plain.pop("message")
     return {"message": in_words(reply), **plain}
 
 

@@ -19,6 +19,7 @@ import msgspec
 from coordinator.operations import malformed
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import Line
 
 #: Longest wait of one call (seconds): well inside what the most impatient client allows a tool.
 WAIT_S_MAX = 45.0
@@ -290,7 +291,7 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
         "Say in a few words what you are doing: it keeps your leases alive. Messages for you come "
         "back.",
         rq.Heartbeat, {"progress": "What you are doing now."},
-        typed={"progress": Annotated[str, msgspec.Meta(min_length=1)]},
+        typed={"progress": Annotated[Line, msgspec.Meta(min_length=1)]},
     ),
 )}
 

@@ -79,6 +79,8 @@ def _sentence(field: str, said: str) -> str:
     bound = _BOUND.match(said)
     if bound is not None:
         what = f"{_BOUNDS[bound[2]]} {int(bound[3]):,}"
+        if bound[1] in ("array", "object"):
+            return f"{named} must have {what} {'entry' if bound[3] == '1' else 'entries'}."
         return f"{named} must be {what}{' characters long' if bound[1] == 'str' else ''}."
     wrong = _TYPE.match(said)
     if wrong is not None:

@@ -267,6 +267,12 @@ def _given(tx: Tx, actor: Actor, agent: str, step: str, attempt: int) -> Blocked
     if row.state in rule.CLOSED:
         raise Refusal(Code.BAD_TRANSITION, f"{row.step_id} is {row.state} already; it stays so.",
                       next="`coord dead list` shows what was given up.", state=row.state)
+    if attempt > row.attempts:
+        raise Refusal(
+            Code.STALE_TOKEN, f"There was no attempt {attempt} of {row.step_id}: "
+            f"{f'the last was {row.attempts}' if row.attempts else 'it was not given yet'}. "
+            "Nothing was changed.", next="Ask for the next step.",
+        )
     if row.given_to is None or row.attempts != attempt:
         raise Refusal(
             Code.STALE_TOKEN, f"Attempt {attempt} of {row.step_id} is over: its time had passed, "

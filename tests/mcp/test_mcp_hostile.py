@@ -90,6 +90,10 @@ def test_no_line_ends_the_server(line: Line, repo: Repo) -> None:
         error = result["structuredContent"]["error"]
         assert error["code"] in ("INVALID", "LIMIT", "OUTSIDE_REPO"), error
         assert len(error["message"]) < 2000 and error["next"]
+        if arguments == {"resources": []}:
+            assert "`resources` must have at least 1 entry." in error["message"]
+    long = line.call("report_progress", {"progress": "x" * 10_000})["result"]
+    assert long["structuredContent"]["error"]["message"].startswith("report_progress: `progress` must be at most ")
     assert line.call("next_task", {"wait_s": 1e9})["result"]["isError"]
     assert line.call("next_task", {"wait_s": -1})["result"]["isError"]
     assert holders(repo) == {}

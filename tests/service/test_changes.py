@@ -150,7 +150,8 @@ def test_a_failed_one_keeps_its_place_and_a_refused_one_is_over(world: World) ->
 def test_only_its_owner_answers(world: World) -> None:
     change = ask(world, 5)
     world.acquire("own", KEY)
-    assert world.refused(rq.ChangeDone(agent="bob", change=change, attempt=1, value=raw(1))).code is Code.STALE_TOKEN
+    none = world.refused(rq.ChangeDone(agent="bob", change=change, attempt=1, value=raw(1)))
+    assert none.code is Code.STALE_TOKEN and "There was no attempt 1" in none.message
     next_(world)
     assert world.refused(rq.ChangeDone(agent="bob", change=change, attempt=1, value=raw(1))).code is Code.NOT_HOLDER
     assert world.refused(rq.ChangeDone(agent="own", change="K-9", attempt=1, value=raw(1))).code is Code.UNKNOWN_CHANGE

@@ -228,6 +228,13 @@ def _given(tx: Tx, actor: Actor, agent: str, change: str, attempt: int) -> Chang
             Code.NOT_HOLDER, f"{row.change_id} is given to {row.given_to}, not to {agent}; nothing "
             "was written.", holder=row.given_to,
         )
+    if attempt > row.attempts:
+        raise Refusal(
+            Code.STALE_TOKEN, f"There was no attempt {attempt} of {row.change_id}: "
+            f"{f'the last was {row.attempts}' if row.attempts else 'it was not given yet'}. "
+            "Nothing was written.",
+            next="`coord state next` gives it.",
+        )
     if row.given_to is None or row.attempts != attempt:
         raise Refusal(
             Code.STALE_TOKEN, f"Attempt {attempt} of {row.change_id} is over: its time had passed, "
