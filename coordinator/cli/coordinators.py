@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import time
@@ -17,9 +16,9 @@ import msgspec
 from coordinator.cli.app import AsJson, app, complain, print_json, say, width
 from coordinator.cli.definition import typer
 from coordinator.client.connection import Wire
-from coordinator.client.locating import connect, locate_root, peer, reach
+from coordinator.client.locating import connect, holder, locate_root, peer, reach
 from coordinator.commands.lists import columns
-from coordinator.files import coordinators, ownership
+from coordinator.files import coordinators
 from coordinator.files.coordinators import Note
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -207,25 +206,6 @@ def _stop_without_socket(state: StateDir, again: Callable[[], Any]) -> bool:
         raise Refusal(Code.DAEMON_DOWN, f"The coordinator of {state.root} (pid {pid}) holds its "
                       "lock, answers nobody, and has not ended.", next=f"`kill {pid}`")
     return True
-
-
-def holder(state: StateDir) -> int | None:
-    """The process that holds the lock of a state directory (0: its number cannot be read); None if
-    nobody does."""
-    try:
-        descriptor = ownership.open_own(state.lock, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    except OSError:
-        return 0
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return None
-    except OSError:
-        said = os.read(descriptor, 32).strip()
-        return int(said) if said.isdigit() else 0
-    finally:
-        os.close(descriptor)
 
 
 def _until(over: Callable[[], bool], seconds: float) -> bool:

@@ -5,6 +5,7 @@ Owns finding the root and the socket, and the look at who serves there. Starts n
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import struct
@@ -112,3 +113,22 @@ def check_peer(sock: socket.socket, path: Path) -> None:
     if found is not None and found[1] not in (ownership.user(), 0):
         raise ownership.foreign(path, f"is served by another user ({ownership.name_of(found[1])})",
                           "Run coord as the user who started the coordinator.")
+
+
+def holder(state: StateDir) -> int | None:
+    """The process that holds the lock of a state directory (0: its number cannot be read); None if
+    nobody does."""
+    try:
+        descriptor = ownership.open_own(state.lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return 0
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return None
+    except OSError:
+        said = os.read(descriptor, 32).strip()
+        return int(said) if said.isdigit() else 0
+    finally:
+        os.close(descriptor)

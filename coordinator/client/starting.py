@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from coordinator.client.locating import connect, reach
+from coordinator.client.locating import connect, holder, reach
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
@@ -54,19 +54,21 @@ def _check_place(state: StateDir) -> None:
     Raises:
         Refusal: DAEMON_DOWN.
     """
-    given = os.environ.get("COORD_SOCKET")
-    if given is None:
-        return
-    known, found = Path(), None
+    here, known, found = state.socket(), Path(), None
     with contextlib.suppress(OSError, Refusal):
         known = Path(os.fsdecode(ownership.read(state.socket_path) or b""))
-        found = reach(known) if known.is_absolute() and str(known) != given else None
-    if found is not None:
-        found.close()
-        raise Refusal(
-            Code.DAEMON_DOWN, f"COORD_SOCKET names {given}, where nobody answers; the coordinator "
-            f"of {state.root} listens at {known}. Nothing was asked.",
-            next="`unset COORD_SOCKET`, and repeat; or `coord down` first, if it is to move.")
+        # (In a copy of the folder it is the original's; the lock is never a copy's.)
+        if known.is_absolute() and known != here and holder(state) is not None:
+            found = reach(known)
+    if found is None:
+        return
+    found.close()
+    given = os.environ.get("COORD_SOCKET")
+    raise Refusal(
+        Code.DAEMON_DOWN, f"Nobody answers at {here}{', which COORD_SOCKET names' if given else ''}"
+        f"; the coordinator of {state.root} listens at {known}. Nothing was asked.",
+        next="`unset COORD_SOCKET`, and repeat." if given and known.parent == state.path else
+        f"`export COORD_SOCKET={known}`, and repeat; or `coord down`, and repeat.")
 
 
 @contextlib.contextmanager

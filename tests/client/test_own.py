@@ -266,4 +266,7 @@ def test_a_named_socket_where_nobody_answers_is_told_with_the_one_that_does(repo
     assert repo.coord("locks").returncode == 0
     repo.coord("down")
     assert repo.coord("locks", env=env).returncode == 0
-    assert repo.coord("down", env=env).returncode == 0
+    done = repo.coord("locks")  # and the other way round
+    assert done.returncode and f"listens at {own / 'door'}" in done.stderr and "export COORD_SOCKET=" in done.stderr
+    assert repo.coord("down").returncode == 0
+    assert repo.coord("locks").returncode == 0
