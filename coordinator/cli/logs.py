@@ -11,12 +11,13 @@ from typing import Annotated
 import msgspec
 
 from coordinator import profiles
-from coordinator.cli.app import AsJson, app, say
+from coordinator.cli.app import AsJson, app, ask, say
 from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.launch import logs as run_logs
 from coordinator.launch import runs
+from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 #: How often a log that grows is looked at (seconds).
@@ -40,6 +41,8 @@ def logs(
             next="`coord task list` names them.",
         )
     found = run_logs.find(state, name)
+    if not found:
+        ask(rq.TaskShow(task=name))  # (there is none of a task that is not there)
     if not found and not follow:
         raise Refusal(
             Code.UNKNOWN_TASK, f"No launched agent has worked on {name} yet.",

@@ -47,6 +47,10 @@ def propose(
     as_json: AsJson = False,
 ) -> None:
     """Change a file, region or key without a lease, if nobody has changed it since you read it."""
+    if (content is not None) + (patch is not None) + delete != 1:
+        raise Refusal(
+            Code.INVALID, f"{resource}: say what it is to be by one of --from, --patch and "
+            "--delete. Nothing was written.", next="coord propose --help")
     made = ask(
         rq.Propose(
             agent=agent_or_refuse(agent), note=note, retry=retry, cwd=os.getcwd(),  # noqa: PTH109

@@ -67,7 +67,7 @@ def events(
 
 @app.command("explain")
 def explain(
-    subject: Annotated[str, typer.Argument(help="T-3, R-1, U-1, M-4, an agent, or a path.")],
+    subject: Annotated[str, typer.Argument(help="T-3, R-1, U-1, M-4, W-2, an agent, or a path.")],
     as_json: AsJson = False,
 ) -> None:
     """The story of one task, review, request, message, agent or file, in sentences."""

@@ -9,6 +9,7 @@ from coordinator.commands import forms
 from coordinator.commands.lists import ago, in_line, wrapped
 from coordinator.commands.shell import Asking, Shell, ask, seconds
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
 
 #: Whom a person speaks as, and is spoken to as.
 HUMAN = "human"
@@ -77,12 +78,20 @@ def messages(
         limit=limit,
         unread=human and not narrowed,
     )
-    found = yield from ask(request)
-    if human and not narrowed and not found.items:  # all is read: then what there was
+    try:
+        found = yield from ask(request)
+    except Refusal as refusal:
+        if agent or refusal.code is not Code.UNKNOWN_AGENT:
+            raise
+        found = rq.MessageList(items=[])  # COORD_AGENT names one that has not begun
+    new = bool(found.items)
+    if human and not narrowed and not new:  # all is read: then what there was
         found = yield from ask(rq.Messages(reader=HUMAN, limit=min(limit, NEWEST)))
     ids = [one.message for one in found.items]
     if not forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
-        _show(shell, found)
+        if human and not narrowed and found.items and not new:
+            shell.say("You have read all of these:")
+        _show(shell, found, "No message fits." if narrowed else "Nothing was said.")
         if found.next is not None and human and not narrowed:
             shell.say(f"… at most {limit} are shown, and they stay unread; `coord messages "
                       "--human` shows all, and they count as read then")
@@ -91,9 +100,9 @@ def messages(
         yield from ask(rq.MessagesSee(up_to=max(unread)))
 
 
-def _show(shell: Shell, found: rq.MessageList) -> None:
+def _show(shell: Shell, found: rq.MessageList, nothing: str) -> None:
     if not found.items:
-        shell.say("Nothing was said.")
+        shell.say(nothing)
         return
     now = shell.now_ms
     for one in found.items:

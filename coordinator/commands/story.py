@@ -72,6 +72,9 @@ def events(
             shell.compact(forms.in_short(row))
         else:
             shell.say(event_line(row, as_json))
+    narrowed = agent or task or resource or kind
+    if narrowed and not (found.items or follow or quiet or short or as_json):
+        shell.say("No event fits.")
 
 
 def event_line(row: rq.EventRow, as_json: bool) -> str:

@@ -158,6 +158,6 @@ def _str(said: dict[str, Any], key: str) -> str:
 
 def _not_understood(why: str) -> Refusal:
     return Refusal(
-        Code.INVALID, f"The hook's input is not understood ({why[:200]}); the call is stopped.",
+        Code.INVALID, f"The hook's input is not understood ({why[:200]}).",
         next="Check the hook's entry in the agent's settings: `coord doctor`.",
     )

@@ -31,7 +31,8 @@ MISTAKES = [
     ("run nonsense", 2, "nonsense"), ("init --agent nonsense", 2, "nonsense"), ("down --nonsense", 2, "--nonsense"), ("replay --until 99999", 2, "99999"), ("guard chek", 2, "chek"), ("regions nofile.py", 2, "nofile.py"),
     ("commit-region a.py::nothere --agent ann", 7, "nothere"), ("impact nofile", 2, "nofile"), ("merge-file a b c", 255, "a"), ("attach nobody", 7, "nobody"), ("logs T-9", 7, "T-9"), ("dead show T-9", 7, "T-9"),
     ("lock shared:b.py --agent bob", 2, "--mode shared"), ("impact .", 2, "directory"), ("impact a.py::x", 2, "coord impact a.py"),
-    ("explain ''", 2, "subject"), ("logs ''", 2, "names no task"), ("logs x", 2, "'x'"), ("start", 2, "'up'"), ("nonsense", 2, "nonsense"),
+    ("propose a.py --agent bob", 2, "--from"), ("propose a.py --agent bob --from b.py --delete", 2, "--from"), ("events --kind lease", 2, "lease_granted"), ("logs T-9 -f", 7, "T-9"),
+    ("limit --agent bob", 2, "--agent bob"), ("explain ''", 2, "subject"), ("logs ''", 2, "names no task"), ("logs x", 2, "'x'"), ("start", 2, "'up'"), ("nonsense", 2, "nonsense"),
     ("dead list --kind odd", 2, "odd"), ("doctor extra", 2, "extra"), ("propose a.py --from nofile --agent bob", 2, "nofile"), ("help nonsense", 2, "nonsense"), ("completion cmd", 2, "'cmd'"), ("explain", 2, "subject"),
 ]
 #: What is said of all such mistakes alike, and helps with none.

@@ -22,7 +22,7 @@ def test_an_agent_asks_a_person_and_is_answered(repo: Repo) -> None:
     assert "ann to human" in shown and "may I delete legacy/?" in shown and "new" in shown and "T-1" in shown
     assert "for you" not in repo.coord("status").stdout
     again = repo.coord("messages", "--human").stdout
-    assert "may I delete legacy/?" in again and "new" not in again
+    assert again.startswith("You have read all of these:\n") and "may I delete legacy/?" in again and "new" not in again
     said = repo.coord("tell", "ann", "no, keep it", "--reply", "1")
     assert said.stdout == "M-2  ann hears of it.\n", said.stderr
     with repo.client() as client:
@@ -55,3 +55,23 @@ def test_a_person_may_look_at_the_newest_few_and_the_others_stay_unread(repo: Re
     assert none.returncode == 2 and "`limit` must be at least 1" in none.stderr
     assert repo.coord("messages", "--human").stdout.count("question") == 5
     assert "for you" not in repo.coord("status").stdout
+
+
+def test_nothing_is_told_of_an_agent_that_has_not_begun_and_of_filters_that_fit_nothing(repo: Repo) -> None:
+    repo.coord("lock", "a.py", "--agent", "ann")
+    early = repo.coord("messages", env={"COORD_AGENT": "maria"})
+    assert (early.returncode, early.stdout) == (0, "Nothing was said.\n"), early.stderr
+    assert repo.coord("messages", "--agent", "maria").returncode == 7, "one that is named may be misspelt"
+    assert repo.coord("messages", "--search", "nowhere").stdout == "No message fits.\n"
+    assert repo.coord("events", "--agent", "maria").stdout == "No event fits.\n"
+    assert repo.coord("events", "--agent", "maria", "--json").stdout == ""
+
+
+def test_the_story_of_whatever_has_an_id_is_told(repo: Repo) -> None:
+    repo.coord("lock", "a.py", "--agent", "ann")
+    repo.coord("lock", "a.py", "--agent", "bob")
+    repo.coord("lock", "key:own", "--agent", "ann")
+    repo.coord("state", "change", "key:own", "1", "--agent", "bob")
+    assert "bob stands in line as W-1" in repo.coord("explain", "w-1").stdout
+    assert "bob asked for a change of key:own (K-1)" in repo.coord("explain", "K-1").stdout
+    assert "nothing of K-7" in repo.coord("explain", "K-7").stdout

@@ -63,7 +63,7 @@ def _until(tx: Tx, req: rq.LimitReached) -> str | None:
     """
     if (req.until is None) == (req.for_s is None):
         raise Refusal(Code.INVALID, "Say until when, or for how long: one of them. Nothing was "
-                      "done.", next="`coord limit --for 1h`")
+                      "done.", next=f"`coord limit --for 1h --agent {req.agent}`")
     if req.until is not None:
         try:
             if _ZONED.search(req.until) is None:
@@ -81,6 +81,6 @@ def _until(tx: Tx, req: rq.LimitReached) -> str | None:
     if not (math.isfinite(left_s) and 0 < left_s <= REST_MAX_S):
         raise Refusal(
             Code.INVALID, "A rest ends in the future, and within 7 days. Nothing was done.",
-            next="`coord limit --for 1h`",
+            next=f"`coord limit --for 1h --agent {req.agent}`",
         )
     return iso(tx.now_ms + ms(left_s))

@@ -233,12 +233,13 @@ def _given(tx: Tx, actor: Actor, agent: str, change: str, attempt: int) -> Chang
             Code.STALE_TOKEN, f"There was no attempt {attempt} of {row.change_id}: "
             f"{f'the last was {row.attempts}' if row.attempts else 'it was not given yet'}. "
             "Nothing was written.",
-            next="`coord state next` gives it.",
+            next=f"`coord state next {row.key} --agent {agent}` gives it.",
         )
     if row.given_to is None or row.attempts != attempt:
         raise Refusal(
             Code.STALE_TOKEN, f"Attempt {attempt} of {row.change_id} is over: its time had passed, "
-            "and it is tried anew. Nothing was written.", next="`coord state next` gives the next.",
+            "and it is tried anew. Nothing was written.",
+            next=f"`coord state next {row.key} --agent {agent}` gives the next.",
         )
     return row
 

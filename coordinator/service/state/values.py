@@ -136,7 +136,8 @@ def _write(
             Code.INVALID, f"Say which version of {key.name} you have read: without it a write of "
             "somebody else would be lost. Nothing was written.",
             next=f"`coord state get {key.name}` tells it (0: nothing is stored there yet); or "
-            f"lease it: `coord lock {key.name}`.", version=row.version if row is not None else 0,
+            f"lease it: `coord lock {key.name} --agent {req.agent}`.",
+            version=row.version if row is not None else 0,
         )
     if req.version is not None and not stands(row, req.version):
         return changed_since(tx, key, row, req.version)

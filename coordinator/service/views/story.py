@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -90,6 +92,8 @@ _QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title"), ("task
                      ("message_sent", "text"),
                      ("agent_rests", "note")})
 QUOTED_MAX = 500
+#: What else has an id: a place in line (W), a change (K), a step (S), ….
+_ID = re.compile(r"[A-Z]{1,2}-[0-9]{1,15}")
 #: Events that are told at once: on a page, and as a story.
 PAGE_MAX, STORY_MAX = 5000, 2000
 
@@ -151,7 +155,19 @@ def event_reply(row: LogRow) -> rq.EventRow:
 
 
 def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventList:
-    """See `requests.Events`."""
+    """See `requests.Events`.
+
+    Raises:
+        Refusal: INVALID: there is no such kind.
+    """
+    if req.kind is not None and req.kind not in SENTENCES:
+        near = [one for one in SENTENCES if req.kind and req.kind in one] or get_close_matches(
+            req.kind, SENTENCES, 3)
+        raise Refusal(
+            Code.INVALID, f"There is no kind of event called {one_line(req.kind[:60])!r}. Nothing "
+            "was looked up.", kinds=list(SENTENCES), next=(
+                f"The nearest: {', '.join(near[:8])}." if near else
+                "`coord events --json` shows the kind of each."))
     limit = min(req.limit, PAGE_MAX)
     name = "events_last" if req.tail else "events_after"
     rows = view.rows(name, req.after, req.agent, req.task, req.resource, req.kind, limit)
@@ -160,8 +176,8 @@ def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventLi
 
 
 def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story:
-    """See `requests.Explain`. The subject is the id of a task, a review, an unlock request or a
-    message, an agent, or a resource."""
+    """See `requests.Explain`. The subject is an agent, a resource, or an id: of a task, a review,
+    an unlock request, a message, or whatever else has one."""
     subject = req.subject.strip()
     if not subject:
         raise Refusal(Code.INVALID, "`subject` is empty: nothing was looked up.",
@@ -181,6 +197,8 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         return _story(upper, view.rows("events_of_thread", thread, STORY_MAX))
     if view.row("agent_get", subject):
         return _story(subject, view.rows("events_of_agent", subject, STORY_MAX))
+    if _ID.fullmatch(upper) and (rows := view.rows("events_of_id", f'"{upper}"', STORY_MAX)):
+        return _story(upper, rows)
     try:
         subject = view.looked.place(subject, req.cwd).resource.name
     except Refusal as refusal:

@@ -71,6 +71,13 @@ SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE kind IN ('unlock_asked', 'unlock_passed', 'unlock_answered', 'waiter_queued', 'waiter_left')
   AND (data ->> 'request' = ?1 OR data ->> 'acquisition_id' = ?1) ORDER BY seq LIMIT ?2;
 
+-- name: events_of_id
+-- All that tells of what has this id, a text of JSON's: a place in line, a change, a step, ….
+SELECT seq, at, kind, agent, task, resource, data FROM events
+WHERE instr(data, ?1) AND kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed',
+                                       'notices_delivered', 'waiter_changed')
+ORDER BY seq LIMIT ?2;
+
 -- name: events_of_thread
 -- What was said in a thread, by the number of its first message.
 SELECT seq, at, kind, agent, task, resource, data FROM events
