@@ -42,7 +42,7 @@ def logs(
         )
     found = run_logs.find(state, name)
     if not found:
-        ask(rq.TaskShow(task=name))  # (there is none of a task that is not there)
+        _check_there(name)
     if not found and not follow:
         raise Refusal(
             Code.UNKNOWN_TASK, f"No launched agent has worked on {name} yet.",
@@ -70,6 +70,18 @@ def log_of(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:
         with contextlib.suppress(Refusal):
             table = profiles.load(name, state.root).stream
     return run_logs.Follower(path, table)
+
+
+def _check_there(task: str) -> None:
+    """
+    Raises:
+        Refusal: UNKNOWN_TASK: nobody will ever work on it.
+    """
+    try:
+        ask(rq.TaskShow(task=task))
+    except Refusal as refusal:
+        if refusal.code is Code.UNKNOWN_TASK:
+            raise
 
 
 def _titled(path: Path) -> str:

@@ -200,6 +200,13 @@ class StateDir(msgspec.Struct, frozen=True):
                 f"{' by itself' if at_home else ''}; nothing was made.",
                 next="Go to your repository" + (", or `coord init` here." if at_home else "."),
             )
+        if (self.root / "HEAD").is_file() and (self.root / "objects").is_dir() and (
+                self.root / "refs").is_dir():
+            raise Refusal(
+                Code.INVALID, f"{root} is a bare git repository: no files are worked on there, so "
+                "it gets no coordinator; nothing was made.",
+                next="Go to a working tree of it: `git worktree list` names them.",
+            )
         with suppress(FileExistsError):
             self.path.mkdir(mode=0o700, parents=True)
             return True

@@ -165,6 +165,14 @@ def test_home_and_shared_folders_are_not_prepared_by_the_way(tmp_path: Path) -> 
     assert not (shared / ".coord").exists()
 
 
+def test_a_bare_git_repository_gets_none(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", tmp_path / "b.git"], check=True)
+    for words in (["init", "--yes"], ["lock", "a.py", "--agent", "ann"], ["up"]):
+        done = Repo(tmp_path / "b.git").coord(*words)
+        assert done.returncode == 2 and "is a bare git repository" in done.stderr, done
+    assert not (tmp_path / "b.git/.coord").exists() and not (tmp_path / "b.git/coord.toml").exists()
+
+
 def test_the_doctor_tells_each_problem_once(repo: Repo) -> None:
     (repo.root / ".coord").mkdir()
     repo.write("coord.toml", "[leases]\nttl_s = 'soon'\n")

@@ -17,7 +17,7 @@ from coordinator.cli.app import person
 from coordinator.client.client import Client
 from coordinator.commands.lists import in_line
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 
 R = TypeVar("R")
 #: Verdicts of one screen that can be taken back with it.
@@ -46,7 +46,10 @@ class SessionApp(App[ReturnType]):
             try:
                 return await asyncio.to_thread(self.session.call, request)
             except Refusal as refusal:
-                self.say(f"{in_line(refusal.message)} {in_line(refusal.next)}")
+                said = [in_line(refusal.message), in_line(refusal.next)]
+                if refusal.code is Code.DAEMON_DOWN:
+                    said.reverse()  # what is cut off is a path, not what to do
+                self.say(" ".join(said))
                 return None
 
     def say(self, text: str) -> None:
