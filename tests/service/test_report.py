@@ -92,6 +92,18 @@ def test_a_failed_attempt_a_lost_write_and_a_moved_file_count(world: World) -> N
     assert [one.held_s for one in found.files if one.resource == "a.py"] == [5.0]
 
 
+def test_coord_itself_is_no_agent_while_it_writes(world: World) -> None:
+    world.write("a.py", "x = 1\n")
+    world.acquire("ann", "a.py")
+    world.write("a.py", "x = 2\n")
+    world.clock.advance(3_600_000)
+    world.ask(rq.Sweep())
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    found = world.ask(rq.Report())
+    assert [one.agent for one in found.agents] == ["ann"]
+    assert [(one.resource, one.grants) for one in found.files] == [("a.py", 1)]
+
+
 def test_an_empty_log(world: World) -> None:
     found = world.ask(rq.Report())
     assert found.since is None and found.span_s == 0 and found.waited == found.files == found.agents == []

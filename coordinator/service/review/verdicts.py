@@ -39,6 +39,8 @@ from coordinator.store.rows import LeaseRow, PartRow, ReviewRow, StepRow, Verdic
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
+#: What names begin with that are no agents'.
+_OWN = "coord/"
 #: The leases of a verdict that is carried out last so long (ms), and are renewed at each sweep.
 HOLD_MS = 3_600_000
 #: Steps after which the journal is brought up to date.
@@ -139,7 +141,12 @@ class Performed:
 
 def holder(review: str) -> str:
     """Who holds the files of a verdict meanwhile. No agent can be called so."""
-    return f"coord/{review}"
+    return f"{_OWN}{review}"
+
+
+def is_own(agent: str) -> bool:
+    """Whether this is no agent, but coord while it writes."""
+    return agent.startswith(_OWN)
 
 
 def journal_of(view: View, review: str) -> Journal | None:

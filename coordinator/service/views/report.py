@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from coordinator.service.core import Actor, Service
+from coordinator.service.review import verdicts
 from coordinator.store.ledger import View
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
@@ -127,6 +128,8 @@ class _Gathered:
 
     def _lease_granted(self, data: dict[str, Any], at: str) -> None:
         agent, name = data["agent"], data["resource"]
+        if verdicts.is_own(agent):
+            return
         self.held[data["fencing_token"]] = agent, name, self.now_ms
         self.agents[agent]["grants"] += 1
         self.files[name]["grants"] += 1
