@@ -164,6 +164,14 @@ def test_a_printed_name_can_be_typed_below_the_root(world: World) -> None:
     assert ":/" not in nothing.next
 
 
+def test_braces_that_may_be_meant_as_a_pattern_are_told(world: World) -> None:
+    world.write("odd{a,b}.py", "x = 1\n")
+    for name, told in (("src/{a,b}.py", True), ("src/*.{js,ts}", True), ("src/{a,b}/", True), ("{{slug}}/a.py", False),
+                       ("odd{a,b}.py", False), ("src/*.py", False)):
+        got = world.acquire("ann", name)
+        assert any("braces stand for themselves" in one for one in got.warnings) is told, name
+
+
 def test_a_name_given_twice_is_released_once(world: World) -> None:
     world.acquire("ann", "a.py", "d/")
     gone = world.ask(rq.Release(agent="ann", resources=["a.py", "d/", "a.py", "./a.py"]))

@@ -4,6 +4,7 @@ that the holder starts from. Whether anything stands in the way is `conflicts`'s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,9 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, region_of
+
+#: What a shell's braces look like.
+_BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
 
 
 class Agreed(NamedTuple):
@@ -112,6 +116,11 @@ def grant(
             f"{listed(unkept)} cannot be kept as now (over review.kept_bytes_max, or not "
             "readable): coord could not bring that back after a change."
         )
+    warnings += [
+        f"In {located.resource.name} the braces stand for themselves; nothing was found that is "
+        "called so. Name each file or pattern by itself." for located, _ in wanted
+        if "{" in located.resource.name and _is_braced(located)
+    ]
     for located, _ in wanted if svc.tree.apart else ():
         warnings += [
             f"{located.resource.name} does not cover {name}: that folder has a coordinator of its "
@@ -120,6 +129,15 @@ def grant(
     circles.look(svc, tx, holder)
     acquisition = acquisition or leases[0].acquisition_id  # all of it was held already
     return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
+
+
+def _is_braced(located: Located) -> bool:
+    """Whether somebody who wrote this name may have meant several, as a shell's braces do."""
+    resource = located.resource
+    if resource.kind == "glob":
+        return _BRACES.search(resource.name) is not None
+    return (not located.there and resource.kind in ("file", "dir")
+            and _BRACES.search(resource.name) is not None)
 
 
 def _again(svc: Service, tx: Tx, own: LeaseRow, ttl_ms: int) -> rq.Lease:
