@@ -113,5 +113,24 @@ def listed(values: Sequence[T]) -> list[T]:
 
 
 def json(value: Any) -> msgspec.Raw:
-    """A value as it goes over the wire."""
-    return value if isinstance(value, msgspec.Raw) else msgspec.Raw(msgspec.json.encode(value))
+    """A value as it goes over the wire.
+
+    Raises:
+        Refusal: INVALID: a number in it is none of JSON's; it would be stored as null.
+    """
+    if isinstance(value, msgspec.Raw):
+        return value
+    encoded = msgspec.json.encode(value)
+    if b"null" in encoded and not _is_finite(msgspec.to_builtins(value)):
+        raise Refusal(
+            Code.INVALID, "The value holds a number that JSON does not have (nan, or an infinite "
+            "one). Nothing was asked.", next="Store None or a text in its place.")
+    return msgspec.Raw(encoded)
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    return not isinstance(value, list | tuple) or all(map(_is_finite, value))

@@ -273,6 +273,9 @@ def test_a_number_that_json_does_not_have_is_refused(repo: Repo, wrong: float) -
         assert no.value.code is Code.INVALID
         with pytest.raises(Refusal, match="`ttl_s`"), ann.lease("a.py", ttl=wrong):
             raise AssertionError("entered")
+        with pytest.raises(Refusal, match="JSON does not have"):
+            ann.state_put("key:a", {"deep": [1, (wrong,)], "none": None}, version=0)
+        assert ann.state_put("key:a", {"none": None}, version=0).version == 1
         assert held_by(repo) == []
 
 
