@@ -16,6 +16,7 @@ from coordinator.files.content import is_executable, is_link, unified
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import notices
+from coordinator.service.review.long_lines import shortened
 from coordinator.service.verifying import finished_work
 from coordinator.service.views import story
 from coordinator.store import events as ev
@@ -103,8 +104,9 @@ def _difference(view: View, file: ReviewFileRow, most: int) -> str:
 
 
 def _begun(diff: str) -> str:
-    """As many whole lines of it as are told."""
-    return diff[: diff.rfind("\n", 0, DIFF_BYTES_MAX) + 1]
+    """As many whole lines of it as are told; of long ones the part around what differs."""
+    diff = shortened(diff)
+    return diff if len(diff) <= DIFF_BYTES_MAX else diff[: diff.rfind("\n", 0, DIFF_BYTES_MAX) + 1]
 
 
 def _git_mode(name: str | None) -> str | None:

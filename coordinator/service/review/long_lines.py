@@ -1,0 +1,71 @@
+"""Lines of a difference that are too long to be shown: of each the part around what differs.
+
+For people who read; what comes out is no patch. Plain text in, plain text out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+#: A longer line (signs) is shortened.
+SHOWN_MAX = 2_000
+#: So much of it (signs) is left on both sides of what differs.
+AROUND = 120
+#: What stands for signs that were left out.
+GAP = "…"
+
+
+def shortened(diff: str) -> str:
+    """A unified difference without the middle of its long lines. Lines that were removed and lines
+    that were added in their place are taken in pairs, so that it is seen what is another."""
+    out: list[str] = []
+    removed: list[str] = []
+    added: list[str] = []
+    for line in diff.splitlines(keepends=True):
+        if line.startswith("-") and not added:
+            removed.append(line)
+        elif line.startswith("+"):
+            added.append(line)
+        elif line.startswith("\\"):  # of the line before
+            (added or removed or out).append(line)
+        else:
+            out += _pairs(removed, added)
+            removed, added = [line] if line.startswith("-") else [], []
+            if not removed:
+                out.append(_cut(line, 0, SHOWN_MAX))
+    return "".join([*out, *_pairs(removed, added)])
+
+
+def _pairs(removed: list[str], added: list[str]) -> Iterator[str]:
+    made = [_pair(old, new) for old, new in zip_longest(removed, added, fillvalue="")]
+    yield from (old for old, _ in made if old)
+    yield from (new for _, new in made if new)
+
+
+def _pair(old: str, new: str) -> tuple[str, str]:
+    if max(len(old), len(new)) <= SHOWN_MAX:
+        return old, new
+    if not old or not new:
+        return _cut(old, 0, SHOWN_MAX), _cut(new, 0, SHOWN_MAX)
+    start = 1 + _alike(old[1:], new[1:])
+    rest = _alike(old[start:][::-1], new[start:][::-1])
+    return _cut(old, start, len(old) - rest), _cut(new, start, len(new) - rest)
+
+
+def _alike(one: str, two: str) -> int:
+    """How many signs they begin with alike."""
+    return next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b),
+                min(len(one), len(two)))
+
+
+def _cut(line: str, start: int, end: int) -> str:
+    """The line's part from one place to another and something around it, with its first sign and
+    its end."""
+    body = line.rstrip("\n")
+    if len(body) <= SHOWN_MAX:
+        return line
+    start, end = max(1, start - AROUND), min(len(body), end + AROUND)
+    end = min(end, start + SHOWN_MAX)
+    return (body[0] + (GAP if start > 1 else "") + body[start:end]
+            + (GAP if end < len(body) else "") + line[len(body):])
