@@ -24,6 +24,7 @@ from coordinator.rules.versions import Watched, violated
 from coordinator.service.enforcement import git_moves, renames, shell_commands
 from coordinator.service.enforcement.git_moves import Moved
 from coordinator.service.engine import decide
+from coordinator.service.leasing.overlapping import holders_of_regions
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow
 from coordinator.words.clock import iso
@@ -206,15 +207,20 @@ class CommandComparison:
         now = file_stamps.read(one.held.path, self._router.service.settings.review.file_bytes_max)
         seen = Watched(
             before=one.hash, now=now, recorded=self._recorded(one),
-            holder_busy=any(self._calls.was_busy(holder, command.began) for holder in {
-                other.held.holder for other in command.looks if other.held.path == one.held.path
-            } | {one.held.holder}),
+            holder_busy=any(self._calls.was_busy(holder, command.began)
+                            for holder in self._holders(one.held) - {command.holder}),
         )
         before, one.stamp, one.hash = one.hash, stamp, now
         if not violated(seen) or not self._still_held(one.held):
             return None
         return shell_commands.Broken(one.held.name, one.held.holder, before, one.held.worktree,
                                      now, iso(command.began))
+
+    def _holders(self, held: shell_commands.Held) -> set[str]:
+        """Whose writing it may have been: several may hold regions of a file."""
+        said = set() if held.worktree is not None or held.name.endswith("/") else self._router.look(
+            lambda view: holders_of_regions(view, held.name, self._router.service.fold_case))
+        return {held.holder} | (said if isinstance(said, set) else set())
 
     def _still_held(self, held: shell_commands.Held) -> bool:
         """Once its lease has ended, a file is anybody's to write."""

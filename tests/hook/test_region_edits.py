@@ -100,3 +100,32 @@ def test_who_edits_while_another_does_waits_for_its_end(repo: Repo) -> None:
     repo.write("a.py", repo.read("a.py").replace(function(1, 0), function(1, 1)))
     bob._call("Edit", second, "PostToolUse", tool_response={})
     assert repo.read("a.py") == text_of([1, 1])
+
+
+def edits(repo: Repo, claude: Claude, old: str, new: str) -> None:
+    given = {"file_path": str(repo.root / "a.py"), "old_string": old, "new_string": new}
+    assert claude._call("Edit", given) == {}
+    repo.write("a.py", repo.read("a.py").replace(old, new))
+    claude._call("Edit", given, "PostToolUse", tool_response={})
+
+
+@pytest.mark.parametrize("holders", [1, 2])
+def test_what_was_edited_by_region_is_kept_when_a_command_overwrites_it(repo: Repo, holders: int) -> None:
+    repo.write("a.py", text_of([0, 0]))
+    agents, eve = [Claude(repo, f"s{n}") for n in range(holders)], Claude(repo, "eve")
+    for one in (*agents, eve):
+        one.hook("SessionStart", source="startup")
+    for n, one in enumerate(agents):
+        edits(repo, one, function(n, 0), function(n, 1))
+    before = repo.read("a.py")
+    eve.shell("printf 'gone\\n' > $(echo a).py")
+    with repo.client() as client:
+        (review,) = client.call(rq.Reviews()).items
+        for one in agents:
+            told = "".join(notice.text for notice in client.call(rq.Heartbeat(agent=one.name)).notices)
+            assert "changed a.py, which you hold. Both contents are kept" in told, (one.name, told)
+            assert one.name in review.summary
+        for one in agents:
+            one.hook("SessionEnd")
+        client.call(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert repo.read("a.py") == before

@@ -132,13 +132,14 @@ def _text(source: object) -> str:
 
 
 def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
-    """The agent has written regions of these files. What else is in them it knows as far as it
-    has read it: what others have changed since, it has not seen by that.
+    """The agent has written regions of these files, whose bytes are kept. What else is in them it
+    knows as far as it has read it: what others have changed since, it has not seen by that.
 
     Raises:
         Unready: they were not looked at.
     """
-    tx.looked.require(Ignored(one.name) for one in edits)
+    tx.looked.require([*(Ignored(one.name) for one in edits),
+                       *(Content(one.path) for one in edits)])
     versions: list[tuple[str, str | None, str | None]] = []
     whole: list[tuple[str, str | None]] = []
     partly: list[tuple[str, str | None]] = []
@@ -146,6 +147,9 @@ def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
         now = one.parts.hash
         if now == one.before or tx.looked.ignored(one.name):
             continue
+        content = tx.looked.content(one.path)
+        if content.hash == now:
+            tx.keep_found(content)
         last = tx.row("version_get", one.name)
         if last is None or last[0] != now or last[2] != agent:
             versions.append((one.name, now, agent))

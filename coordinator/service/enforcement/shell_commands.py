@@ -22,7 +22,7 @@ from coordinator.service.enforcement import git_turns, read_versions
 from coordinator.service.holders import notices
 from coordinator.service.leasing import agreements, grant, partial_work
 from coordinator.service.leasing.git_turn import family
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import holders_of_regions, near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -210,7 +210,8 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
             flagged_hash=content.hash,
         ))
         tx.record(ev.UnleasedWrite(resource=name, hash=content.hash, agent=agent))
-    holders = sorted({one.holder for one in broken})
+    held = _holders(svc, tx, agent, broken)
+    holders = sorted({holder for those in held for holder in those})
     names = listed([one.name for one in broken])
     review, _ = partial_work.flag(
         tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
@@ -222,19 +223,27 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     if seen:
         tx.record(ev.VersionsSeen(versions=seen))
     for holder in holders:
-        theirs = listed([one.name for one in broken if one.holder == holder])
-        whole = all(file.kept for one, file in zip(broken, files, strict=True)
-                    if one.holder == holder)
+        theirs = [(one, file) for one, file, those in zip(broken, files, held, strict=True)
+                  if holder in those]
+        kept = ("Both contents are kept in" if all(file.kept for _, file in theirs)
+                else "Not all contents could be kept for")
         notices.post(
             tx, holder, "violated",
-            f"A command of {agent} changed {theirs}, which you hold. "
-            f"{'Both contents are kept in' if whole else 'Not all contents could be kept for'} "
-            f"{review}. Look at the file before you write it again.", review=review,
+            f"A command of {agent} changed {listed([one.name for one, _ in theirs])}, which you "
+            f"hold. {kept} {review}. Look at the file before you write it again.", review=review,
         )
     return [
         f"[coord] Your last command changed {names}, held by {listed(holders)}, without a lease. "
         f"A person will look at it ({review}). Do not write there; do not undo it by yourself."
     ]
+
+
+def _holders(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[set[str]]:
+    """Who holds each of these: whoever is named, and all who hold regions of it."""
+    mine = family(tx, agent)
+    return [{one.holder} | (
+        holders_of_regions(tx, one.name, svc.fold_case) - mine
+        if one.worktree is None and not one.name.endswith("/") else set()) for one in broken]
 
 
 def _without_what_is_around(broken: Sequence[Broken]) -> list[Broken]:

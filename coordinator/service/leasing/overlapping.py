@@ -10,7 +10,7 @@ from coordinator.rules import leases as rule
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.store.statements import many
-from coordinator.words.resource_names import Kind, Resource, reach
+from coordinator.words.resource_names import Kind, Resource, reach, resource
 
 #: Sentences on holders in one answer.
 HOLDERS_TOLD_MAX = 20
@@ -35,6 +35,14 @@ def near(tx: View, statement: str, asked: Resource) -> list[tuple[Any, ...]]:
     """All of `one_by_one`, read before anything is changed."""
     text, scopes = _where(statement, asked.kind, asked.scope)
     return tx.cursor.execute(text, scopes).fetchall()
+
+
+def holders_of_regions(view: View, name: str, fold_case: bool) -> set[str]:
+    """Who holds a region of this file, in the main working tree."""
+    rows = (LeaseRow(*raw) for raw in near(
+        view, "rivals", resource(name, "file", fold_case=fold_case)))
+    return {row.locked_by for row in rows if row.kind == "region" and row.expires_at > view.now
+            and row.worktree is None}
 
 
 def holders_of(view: View, holder: str, wanted: Sequence[tuple[Resource, str]]) -> list[str]:
