@@ -131,6 +131,7 @@ def claim(
             task=task,
             ttl_s=seconds(ttl, "--ttl"),
             wait_s=seconds(wait, "--wait") or 0.0,
+            cwd=shell.cwd,
         )
     )
     if as_json:

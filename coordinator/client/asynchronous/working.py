@@ -100,7 +100,7 @@ class Working(AsyncAsking):
             wait: How long to wait for it at most (seconds); 0: not at all.
         """
         return await self.call(rq.TaskClaim(
-            agent=agent or await self.name(), task=task, ttl_s=ttl, wait_s=wait,
+            agent=agent or await self.name(), task=task, ttl_s=ttl, wait_s=wait, cwd=here(),
         ))
 
     async def task_done(

@@ -100,7 +100,7 @@ class Working(Asking):
             wait: How long to wait for it at most (seconds); 0: not at all.
         """
         return self.call(rq.TaskClaim(
-            agent=agent or self.name(), task=task, ttl_s=ttl, wait_s=wait,
+            agent=agent or self.name(), task=task, ttl_s=ttl, wait_s=wait, cwd=here(),
         ))
 
     def task_done(

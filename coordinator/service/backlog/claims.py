@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.looking.facts import AnyNeed, Lapsed, Unready
+from coordinator.looking.facts import AnyNeed, Lapsed, Place, Unready
 from coordinator.rules.recovery import REMEDIES
 from coordinator.service import landing, signals, unserved
 from coordinator.service.backlog import blackboard, dispatch, limits, tasks
@@ -30,8 +30,9 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         )
     named = tasks.find(tx, req.task) if req.task is not None else None
     agents.may_act(tx, actor, req.agent)
+    worktree = _worktree(tx, req.cwd)
     if named is None:
-        chosen = dispatch.choose(svc, tx, req.agent)
+        chosen = dispatch.choose(svc, tx, req.agent, worktree=worktree)
         agents.acting(tx, actor, req.agent)
         if chosen is None:
             return _nothing(tx, req.agent)
@@ -53,7 +54,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
             f"{named.task_id} is {named.state}" + (f": it {why}." if why else "."),
             state=named.state,
         )
-    wanted = dispatch.wanted_by(svc, tx, named.task_id)
+    wanted = dispatch.wanted_by(svc, tx, named.task_id, worktree)
     obstacles = weigh(svc, tx, req.agent, task_locks.with_itself(tx, named.task_id, wanted),
                       task=named.task_id)
     other = None
@@ -82,7 +83,22 @@ def _close_if_lapsed(tx: Tx, task: TaskRow) -> None:
 
 def claim_needs(svc: Service, view: View, req: rq.TaskClaim) -> list[AnyNeed]:
     """What to look at before a claim is decided."""
-    return dispatch.needs(view, req.task)
+    here = [Place(req.cwd, None, True)] if req.cwd is not None else []
+    return [*here, *dispatch.needs(view, req.task)]
+
+
+def _worktree(tx: Tx, cwd: str | None) -> str | None:
+    """The linked worktree that this directory lies in; None: the main one, or none at all.
+
+    Raises:
+        Unready: it was not looked at.
+    """
+    if cwd is None:
+        return None
+    try:
+        return tx.looked.place(cwd, literal=True).worktree
+    except Refusal:
+        return None
 
 
 def _nothing(tx: Tx, agent: str) -> Refusal:

@@ -26,38 +26,39 @@ OWN_MAX = 32
 AHEAD, AHEAD_MAX = 8, 256
 
 
-def wanted_by(svc: Service, tx: Tx, task_id: str) -> list[Wanted]:
-    """The task's resources as they are on disk now, with the mode each is needed in; not those that
-    are leased at their write only, or never.
+def wanted_by(svc: Service, tx: Tx, task_id: str, worktree: str | None = None) -> list[Wanted]:
+    """The task's resources as they are on disk now, in this linked worktree or the main one, with
+    the mode each is needed in; not those that are leased at their write only, or never.
 
     Raises:
         Refusal: one lies outside of the repository by now.
         Unready: they were not looked at.
     """
     rows = tx.rows("task_resources_of", task_id)
-    tx.looked.require(_places(tx, task_id))
+    tx.looked.require(_places(tx, task_id, worktree))
     return strategies.claimed(svc, once_wanted(
-        (lies(tx, name, kind, scope), mode) for name, kind, scope, mode in rows))
+        (lies(tx, name, kind, scope, worktree), mode) for name, kind, scope, mode in rows))
 
 
-def _places(view: View, task_id: str) -> list[AnyNeed]:
-    return [place(name, kind) for name, kind, _, _ in view.rows("task_resources_of", task_id)]
+def _places(view: View, task_id: str, worktree: str | None = None) -> list[AnyNeed]:
+    return [place(name, kind, worktree)
+            for name, kind, _, _ in view.rows("task_resources_of", task_id)]
 
 
 def needs(view: View, task_id: str | None) -> list[AnyNeed]:
-    """Where the files of one task lie, or of the next candidates."""
+    """Where the files of one task lie, or of the next candidates, in the main working tree."""
     names = [task_id] if task_id is not None else [
         str(raw[0]) for raw in view.rows("ready_next", AHEAD)]
     return [need for name in names for need in _places(view, name)]
 
 
 def choose(
-    svc: Service, tx: Tx, agent: str, *, beside: bool = False
+    svc: Service, tx: Tx, agent: str, *, beside: bool = False, worktree: str | None = None
 ) -> tuple[TaskRow, list[Wanted], Obstacles] | None:
     """The best task that `agent` could start now, with what it wants; None when there is none.
 
     `beside`: it is in the middle of something, so nothing that touches what it holds is offered:
-    its own reads would go stale under it.
+    its own reads would go stale under it. `worktree`: the linked one that it works in.
 
     Raises:
         Unready: files have to be looked at, or lapsed leases to be closed before.
@@ -79,7 +80,7 @@ def choose(
             break
         task_id = str(best[0])
         try:
-            wanted = wanted_by(svc, tx, task_id)
+            wanted = wanted_by(svc, tx, task_id, worktree)
             obstacles = weigh(svc, tx, agent, task_locks.with_itself(tx, task_id, wanted),
                               task=task_id)
             touches_own = beside and bool(obstacles.mine)
@@ -88,7 +89,7 @@ def choose(
                     check_looked(svc, tx, wanted, obstacles)
                 return tasks.find(tx, task_id), wanted, obstacles
         except Unready as unready:
-            ahead = _ahead(tx, task_id, max(AHEAD, min(AHEAD * len(seen), AHEAD_MAX)))
+            ahead = _ahead(tx, task_id, max(AHEAD, min(AHEAD * len(seen), AHEAD_MAX)), worktree)
             raise Unready([*unready.needs, *ahead], unready.lapsed) from None
         except Refusal as refusal:
             unserved.put(tx, "task", task_id, refusal.message, task=task_id)
@@ -101,11 +102,11 @@ def choose(
     return None
 
 
-def _ahead(tx: Tx, chosen: str, count: int) -> list[AnyNeed]:
+def _ahead(tx: Tx, chosen: str, count: int, worktree: str | None) -> list[AnyNeed]:
     """Where the resources of the next candidates lie: looked at with those of the first, for it may
     turn out to be blocked. `count` grows with those that were, so that a thousand blocked ones do
     not take more looks than a decision is given."""
     return [
         need for raw in tx.rows("ready_next", count) if raw[0] != chosen
-        for need in _places(tx, str(raw[0])) if not tx.looked.has(need)
+        for need in _places(tx, str(raw[0]), worktree) if not tx.looked.has(need)
     ]

@@ -225,12 +225,12 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     for holder in holders:
         theirs = [(one, file) for one, file, those in zip(broken, files, held, strict=True)
                   if holder in those]
-        kept = ("Both contents are kept in" if all(file.kept for _, file in theirs)
+        told = ("Both contents are kept in" if all(file.kept for _, file in theirs)
                 else "Not all contents could be kept for")
         notices.post(
             tx, holder, "violated",
             f"A command of {agent} changed {listed([one.name for one, _ in theirs])}, which you "
-            f"hold. {kept} {review}. Look at the file before you write it again.", review=review,
+            f"hold. {told} {review}. Look at the file before you write it again.", review=review,
         )
     return [
         f"[coord] Your last command changed {names}, held by {listed(holders)}, without a lease. "

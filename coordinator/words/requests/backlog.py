@@ -150,6 +150,7 @@ class TaskClaim(Request[Claimed]):
     task: Name | None = None
     ttl_s: Number | None = None
     wait_s: Number = 0.0
+    cwd: Name | None = None  # in which working tree it is worked on
 
 
 class TaskDone(Request[Task]):

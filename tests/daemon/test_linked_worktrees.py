@@ -1,0 +1,61 @@
+"""Commands that are typed in a linked worktree are about the files there."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+
+
+def git(root: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-c", "user.name=P", "-c", "user.email=p@x", *words], cwd=root, check=True,
+                          capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def linked(repo: Repo) -> Path:
+    """A linked worktree with a branch of its own, on which `feat.py` was committed."""
+    git(repo.root, "init", "-q", "-b", "main")
+    repo.write("a.py", "a\n")
+    repo.write("d/b.py", "b\n")
+    repo.write(".gitignore", ".coord/\n")
+    git(repo.root, "add", "-A")
+    git(repo.root, "commit", "-qm", "one")
+    there = repo.root.with_name("linked")
+    git(repo.root, "worktree", "add", "-q", "-b", "feature", str(there))
+    (there / "feat.py").write_text("f\n")
+    git(there, "add", "-A")
+    git(there, "commit", "-qm", "two")
+    return there
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_partial_work_on_a_task_that_was_claimed_there_is_kept(repo: Repo, linked: Path, named: bool) -> None:
+    repo.coord("task", "add", "one", "--resource", "a.py", "--resource", "d/", "--resource", "feat.py")
+    assert repo.coord("task", "claim", *(["T-1"] if named else []), "--agent", "ann", cwd=linked / "d").returncode == 0
+    for name in ("a.py", "d/b.py", "feat.py"):
+        (linked / name).write_text("half\n")
+    assert repo.coord("task", "fail", "T-1", "--agent", "ann", "--reason", "tired", cwd=linked).returncode == 0
+    with repo.client() as client:
+        (review,) = client.call(rq.Reviews()).items
+        assert {(file.path, file.worktree, file.change) for file in review.files} == {
+            (name, str(linked), "modified") for name in ("a.py", "d/b.py", "feat.py")}
+        client.call(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert [(linked / name).read_text() for name in ("a.py", "d/b.py", "feat.py")] == ["a\n", "b\n", "f\n"]
+    assert git(linked, "status", "--short") == git(repo.root, "status", "--short").replace("?? coord.toml", "") == ""
+
+
+def test_a_task_claimed_there_by_a_program_too(repo: Repo, linked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(linked)
+    with repo.client("ann") as ann:
+        ann.task_add("one", resources=["a.py"])
+        ann.task_claim()
+        (linked / "a.py").write_text("half\n")
+        ann.task_fail("T-1", "tired")
+        assert [file.worktree for one in ann.call(rq.Reviews()).items for file in one.files] == [str(linked)]
