@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from coordinator.client.starting import unwritable
 from coordinator.files.roots import checkout
 from coordinator.files.state import StateDir
 from coordinator.files.tracked_state import check_untracked
-from coordinator.profiles import profiles
+from coordinator.profiles import Profile, profiles
 from coordinator.settings import load
 from coordinator.wiring import exclude
 
@@ -107,6 +108,7 @@ def init(
         notes += wiring.keep_out_of_commits(root, changed) if git else []
         notes += [told for one in wanted
                   if (told := session_wiring.told(one, StateDir(root), Path.home()))]
+        notes += [] if user else _elsewhere(root, wanted)
         notes += wiring.guard_in(root, yes=yes, diff=diff) if git and not no_guard else []
         notes += shims_command.offer(wanted, wanted=with_shims,
                                      asks=not yes and not as_json and sys.stdin.isatty())
@@ -143,6 +145,17 @@ def _whose(root: Path, around: Path | None) -> list[str]:
         return []
     return [f"{here.top} lies in {root} and shares its coordinator; `coord init --separate` there "
             "gives it one of its own"]
+
+
+def _elsewhere(root: Path, wired: Sequence[Profile]) -> list[str]:
+    """What a person should know who wires agents in a linked worktree."""
+    here = checkout(str(Path.cwd()))
+    if here is None or not here.linked or Path(here.top) == root:
+        return []
+    names = " ".join(f"--agent {one.name}" for one in wired)
+    return [f"{here.top} is a linked worktree, and these settings are in {root}: an agent that is "
+            f"started here does not read them. `coord init {names} --user` wires it for all "
+            "repositories and worktrees"]
 
 
 def _prepare(root: Path) -> list[str]:

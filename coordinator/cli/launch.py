@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import signal
 import sys
 import time
@@ -24,6 +25,7 @@ from coordinator.cli.definition import typer
 from coordinator.cli.trust import heed
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import bar, in_line, span
+from coordinator.files.roots import checkout
 from coordinator.launch.attempt import Limits
 from coordinator.launch.launcher import AGENTS_MAX, Launcher
 from coordinator.launch.report import IN_STATE, Report
@@ -99,6 +101,7 @@ def launch(
             next="Add tasks instead (`coord task add`): the launch that runs you takes them up.",
         )
     root = locate_root()
+    _check_place(root)
     if not agent and command is None:
         raise Refusal(
             Code.INVALID, "It is not said which agents are to work. Nothing was started.",
@@ -139,6 +142,19 @@ def launch(
     else:
         _tell(made)
     return Exit.OK if made.complete else Exit.INCOMPLETE
+
+
+def _check_place(root: Path) -> None:
+    """
+    Raises:
+        Refusal: INVALID: it is typed in a linked worktree; agents would work on another branch.
+    """
+    here = checkout(str(Path.cwd()))
+    if here is not None and here.linked and Path(here.top) != root:
+        raise Refusal(
+            Code.INVALID, f"{here.top} is a linked worktree, and a launch works in the main one, "
+            f"{root}, on the branch there. Nothing was started.",
+            next=f"`cd {shlex.quote(str(root))}`, and repeat; `coord run` starts one agent here.")
 
 
 def _wanted(given: list[str], number: int | None) -> dict[str, int]:

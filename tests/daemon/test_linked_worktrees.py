@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -59,3 +58,22 @@ def test_a_task_claimed_there_by_a_program_too(repo: Repo, linked: Path, monkeyp
         (linked / "a.py").write_text("half\n")
         ann.task_fail("T-1", "tired")
         assert [file.worktree for one in ann.call(rq.Reviews()).items for file in one.files] == [str(linked)]
+
+
+def test_a_launch_is_not_on_another_branch_without_a_word(repo: Repo, linked: Path) -> None:
+    repo.coord("task", "add", "one", "--resource", "feat.py")
+    for isolation in ("none", "worktree"):
+        done = repo.coord("launch", "--agents", "1", "--command", "true {prompt_file}", "--isolation", isolation, cwd=linked)
+        assert done.returncode == 2 and f"{linked} is a linked worktree" in done.stderr, done
+        assert f"cd {repo.root}" in done.stderr and "coord run" in done.stderr
+    with repo.client() as client:
+        assert client.call(rq.TaskShow(task="T-1")).state == "ready"
+
+
+def test_wiring_there_tells_where_it_is(repo: Repo, linked: Path) -> None:
+    home = {"HOME": str(repo.root.with_name("home"))}
+    (repo.root.with_name("home")).mkdir()
+    done = repo.coord("init", "--agent", "claude-code", "--yes", cwd=linked, env=home)
+    assert "these settings are in" in done.stdout and "coord init --agent claude-code --user" in done.stdout, done
+    assert "linked worktree" not in repo.coord("init", "--agent", "claude-code", "--yes", env=home).stdout
+    assert "linked worktree" not in repo.coord("init", "--agent", "claude-code", "--yes", "--user", cwd=linked, env=home).stdout
