@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -192,7 +191,7 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
                       "added.", next="Save it as UTF-8.") from None
     except OSError as bad:
         raise Refusal(Code.STORAGE, f"{file} cannot be read: {bad.strerror}.") from None
-    return rq.TaskImport(text=text, format=chosen, cwd=os.getcwd())  # noqa: PTH109
+    return rq.TaskImport(text=text, format=chosen)
 
 
 @task_app.command("outcome")

@@ -113,7 +113,7 @@ class Launcher(LaunchState):
         if self._target is not None:
             self._isolate(self._target)
         if text is not None and tasks is not None:
-            self._import(text, form, tasks.name)
+            self._import(text, form, tasks)
 
     def _open_door(self) -> None:
         try:
@@ -182,29 +182,24 @@ class Launcher(LaunchState):
                 f"{counted(ended, 'agent')} of it stopped, unfinished work flagged." if ended
                 else "none of its agents was left."))
 
-    def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], name: str) -> None:
-        digest = runs.digest(text)
-        states = {task.task: task.state for task in report.all_tasks(self.operator)}
-        for _, record in runs.records(self.state):
-            if record.imported == digest:
-                left = {t: states[t] for t in record.tasks
-                        if states.get(t) not in ("done", "cancelled", None)}
-                if left:
-                    self.run.record.imported, self.run.record.tasks = digest, record.tasks
-                    self._closed_before -= set(record.tasks)
-                    self.say(f"{name} was imported by run {record.run}; {len(left)} of its "
-                             f"{len(record.tasks)} tasks {_left(left)}.")
-                    self.run.save()
-                    return
-                break
-        made = self.operator.call(rq.TaskImport(text=text, format=form))
-        self.run.record.imported = digest
-        self.run.record.tasks = [task.task for task in made.items]
+    def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], path: Path) -> None:
+        """What an earlier launch has imported from this file is not added again."""
+        digest, source = runs.digest(text), str(path.resolve())
+        earlier = next((record for _, record in runs.records(self.state)
+                        if source == record.source or digest == record.imported), None)
+        made = self.operator.call(rq.TaskImport(
+            text=text, format=form, known=[] if earlier is None else earlier.tasks))
+        record = self.run.record
+        record.imported, record.source = digest, source
+        record.tasks = [task.task for task in (*made.known, *made.items)]
         self.run.save()
-        count = len(made.items)
-        self.say(f"{counted(count, 'task')} imported from {name}.")
+        if made.known and earlier is not None:
+            self._closed_before -= set(record.tasks)
+            self.say(_known(path.name, earlier.run, made))
+        if made.items or not made.known:
+            self.say(f"{counted(len(made.items), 'task')} imported from {path.name}.")
         for warning in made.warnings:
-            self.say(f"{name}: {warning}")
+            self.say(f"{path.name}: {warning}")
 
     def start(self) -> None:
         """Register the agents and let them work."""
@@ -287,6 +282,18 @@ def _read(path: Path) -> str:
             Code.INVALID, f"{path} cannot be read: {bad.strerror}. Nothing was started.",
             next="Name a task file (.yaml, .jsonl or .md), or `-` for the backlog as it is.",
         ) from None
+
+
+def _known(name: str, run: str, made: rq.Imported) -> str:
+    """What is left of tasks that an earlier run imported from this file."""
+    left = {task.task: task.state for task in made.known
+            if task.state not in ("done", "cancelled")}
+    if left:
+        return (f"{name} was imported by run {run}; {len(left)} of its {len(made.known)} tasks "
+                f"{_left(left)}.")
+    whole = "its task is" if len(made.known) == 1 else f"all its {len(made.known)} tasks are"
+    again = "" if made.items else f" `coord task import {name}` adds them anew."
+    return f"{name} was imported by run {run}; {whole} done.{again}"
 
 
 def _left(left: dict[str, str]) -> str:

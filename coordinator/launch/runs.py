@@ -53,6 +53,7 @@ class Record(msgspec.Struct, kw_only=True):
     started_at: str
     profile: str
     imported: str | None = None  # sha256 of the task file
+    source: str | None = None  # its path
     tasks: list[str] = []
     workers: list[Worker] = []
     logs: dict[str, Log | str] = {}

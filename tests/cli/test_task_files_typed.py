@@ -195,3 +195,15 @@ def test_text_that_looks_like_markdown_and_is_read_as_yaml_says_so(repo: Repo) -
     for words, text in ((("t.txt",), None), (("-",), "# Plan\n\n- [ ] One\n- [x] Two\n")):
         done = repo.coord("task", "import", *words, text=text)
         assert done.returncode == 2 and "--format markdown" in done.stderr, done
+
+
+def test_a_file_means_the_same_wherever_the_command_is_typed(repo: Repo) -> None:
+    """Its names begin at the root, as those of `coord launch` and of an export."""
+    repo.write("src/a.py", "x\n")
+    repo.write("t.yaml", "- title: x\n  resources: [src/a.py, README.md]\n")
+    below = repo.root / "src"
+    assert repo.coord("task", "import", "../t.yaml", cwd=below).returncode == 0
+    text = repo.coord("task", "export", cwd=below).stdout
+    assert repo.coord("task", "import", "-", "--format", "yaml", cwd=below, text=text).returncode == 0
+    shown = json.loads(repo.coord("task", "list", "--json").stdout)["items"]
+    assert [sorted(one["resources"]) for one in shown] == [["README.md", "src/a.py"]] * 2

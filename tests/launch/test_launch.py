@@ -266,6 +266,19 @@ def test_a_launcher_that_was_killed_is_tidied_up_after(repo: Repo, launch: Start
     assert "go on" in again.said()
 
 
+def test_a_task_file_that_has_grown_adds_what_is_new(repo: Repo, launch: Start) -> None:
+    work = "echo $COORD_TASK >> order"
+    first = launch(work, ("one", ["a"]), ("two", ["b"]), n=1)
+    assert first.report()["tasks"] == {"done": 2}
+    more = launch(work, ("one", ["a"]), ("two", ["b"]), ("three", ["c"]), n=1)
+    assert more.report()["tasks"] == {"done": 3}, more.said()
+    assert "all its 2 tasks are done." in more.said() and "1 task imported from" in more.said()
+    same = launch(work, ("one", ["a"]), ("two", ["b"]), ("three", ["c"]), n=1)
+    assert same.report()["complete"]
+    assert "all its 3 tasks are done. `coord task import" in same.said()
+    assert (repo.root / "order").read_text().split() == ["T-1", "T-2", "T-3"]
+
+
 def test_who_works_for_a_launcher_that_was_killed_is_stopped_at_once(repo: Repo, launch: Start) -> None:
     (repo.root / "a").write_text("before\n")
     going = launch("echo half > a; echo $$ > pid; while :; do sleep 0.2; done", ("one", ["a"]), n=1)

@@ -160,6 +160,41 @@ def test_what_is_done_is_left_out_and_that_is_told(world: World) -> None:
     assert got.warnings == ["One task is marked done, and was not added."]
 
 
+def test_what_was_added_from_an_earlier_text_is_not_added_again(world: World) -> None:
+    first = world.ask(rq.TaskImport(text="- title: one\n  id: a\n- title: two\n- title: three\n- title: three\n", format="yaml"))
+    names = [task.task for task in first.items]
+    for task in ("T-1", "T-2"):
+        world.ask(rq.TaskClaim(agent="ann", task=task))
+        world.ask(rq.TaskDone(agent="ann", task=task))
+    # Given a line more, one with another title, one with another prompt, of what is open and of what is done
+    text = """
+- {title: " one", id: a}
+- {title: two, prompt: quite another thing}
+- {title: three, prompt: more}
+- {title: three}
+- {title: four, after: [a]}
+"""
+    again = world.ask(rq.TaskImport(text=text, format="yaml", known=[*names, "T-99"]))
+    assert [(task.task, task.title) for task in again.known] == [("T-1", "one"), ("T-3", "three"), ("T-4", "three")]
+    assert [(task.title, task.after, task.state) for task in again.items] == [("two", [], "ready"), ("four", ["T-1"], "ready")]
+    assert again.warnings == ["T-3 stays as it was added, and the text says more or less now: `coord task edit T-3`."]
+    # and then with less
+    names = [task.task for task in (*again.known, *again.items)]
+    less = world.ask(rq.TaskImport(text="- four\n- one\n", format="yaml", known=names))
+    assert [task.title for task in less.known] == ["four", "one"] and less.items == []
+    assert [one.split(" (")[0] for one in less.warnings] == ["T-3", "T-4", "T-5"]
+    assert all("is not in the text any more" in one and "coord task cancel" in one for one in less.warnings)
+    # Without `known` all of it is new, as before
+    assert len(world.ask(rq.TaskImport(text="- four\n- one\n", format="yaml")).items) == 2
+
+
+def test_many_remarks_are_counted(world: World) -> None:
+    text = "".join(f"- task {n}\n" for n in range(9))
+    names = [task.task for task in world.ask(rq.TaskImport(text=text, format="yaml")).items]
+    less = world.ask(rq.TaskImport(text="- task 0\n", format="yaml", known=names))
+    assert len(less.warnings) == 6 and less.warnings[-1] == "And 3 more like these."
+
+
 # ------------------------------------------------------------------------------------ the schema
 
 _CHECK = jsonschema.Draft202012Validator(task_fields.schema())

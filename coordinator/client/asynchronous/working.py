@@ -185,15 +185,17 @@ class Working(AsyncAsking):
         return await self.call(rq.TaskCancel(task=task, reason=reason, force=force))
 
     async def task_import(
-        self, text: str, format: Literal["yaml", "jsonl", "markdown"],
+        self, text: str, format: Literal["yaml", "jsonl", "markdown"], *, known: Sequence[str] = (),
     ) -> rq.Imported:
-        """Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list.
+        """Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in
+        it begin at the root.
 
         Args:
             text: The text.
             format: yaml, jsonl or markdown.
+            known: Tasks of an earlier text: one of the same title is not added again.
         """
-        return await self.call(rq.TaskImport(text=text, format=format, cwd=here()))
+        return await self.call(rq.TaskImport(text=text, format=format, known=listed(known)))
 
     async def task_export(
         self, *, format: Literal["yaml", "jsonl", "markdown"] = "yaml",

@@ -184,14 +184,18 @@ class Working(Asking):
         """
         return self.call(rq.TaskCancel(task=task, reason=reason, force=force))
 
-    def task_import(self, text: str, format: Literal["yaml", "jsonl", "markdown"]) -> rq.Imported:
-        """Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list.
+    def task_import(
+        self, text: str, format: Literal["yaml", "jsonl", "markdown"], *, known: Sequence[str] = (),
+    ) -> rq.Imported:
+        """Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in
+        it begin at the root.
 
         Args:
             text: The text.
             format: yaml, jsonl or markdown.
+            known: Tasks of an earlier text: one of the same title is not added again.
         """
-        return self.call(rq.TaskImport(text=text, format=format, cwd=here()))
+        return self.call(rq.TaskImport(text=text, format=format, known=listed(known)))
 
     def task_export(self, *, format: Literal["yaml", "jsonl", "markdown"] = "yaml") -> rq.Exported:
         """The whole backlog as text that `task_import` reads.

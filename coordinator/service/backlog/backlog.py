@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.looking.facts import Place
 from coordinator.rules import backlog as rule
-from coordinator.service.backlog import blackboard, tasks, text_formats
+from coordinator.service.backlog import blackboard, known_tasks, tasks, text_formats
 from coordinator.service.backlog.task_fields import (
     ATTEMPTS_MAX,
     PRIORITY_MAX,
@@ -57,6 +57,9 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.TaskAdd) -> rq.Task:
 def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Imported:
     """See `requests.TaskImport`."""
     read = text_formats.read(req.text, req.format)
+    known = known_tasks.among(tx, read.items, req.known)
+    read.warnings.extend(known_tasks.remarks(tx, read.items, req.known, known))
+    refs = {str(read.items[n].id): row.task_id for n, row in known.items() if read.items[n].id}
     closed = {item.id for item in read.items if item.done}
     drafts = [
         Draft(
@@ -66,13 +69,15 @@ def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Im
             where=f"task {n} ({quoted(item.title, 40)})",
         )
         for n, item in enumerate(read.items, 1)
-        if not item.done
+        if not item.done and n - 1 not in known
     ]
-    left = len(read.items) - len(drafts)
+    left = sum(item.done for n, item in enumerate(read.items) if n not in known)
     if left:
         read.warnings.append("One task is marked done, and was not added." if left == 1 else
                              f"{left} tasks are marked done, and were not added.")
-    return rq.Imported(items=_add_all(svc, tx, drafts, req.cwd), warnings=read.warnings)
+    return rq.Imported(
+        items=_add_all(svc, tx, drafts, None, refs), warnings=read.warnings,
+        known=[tasks.reply(tx, row) for row in known.values()])
 
 
 def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> rq.Exported:
@@ -115,8 +120,10 @@ def show(svc: Service, view: View, actor: Actor, req: rq.TaskShow) -> rq.Task:
     return shown
 
 
-def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None) -> list[rq.Task]:
-    """Check all, then add all: nothing is half done."""
+def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
+             known: Mapping[str, str] | None = None) -> list[rq.Task]:
+    """Check all, then add all: nothing is half done. `known`: ids that stand for tasks which are
+    there already."""
     limits = svc.settings.backlog
     room = limits.tasks_max - int((tx.row("task_count") or (0,))[0])
     if len(drafts) > room:
@@ -131,6 +138,7 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None) -> 
         names = [d.ref for d in drafts if d.ref]
         twice = next(name for name in names if names.count(name) > 1)
         raise Refusal(Code.INVALID, f"The id {twice!r} is used twice; nothing was added.")
+    ids = {**(known or {}), **ids}
     for i, draft in enumerate(drafts):
         if draft.ref is None:
             ids[f"T-{first + i}"] = f"T-{first + i}"

@@ -240,16 +240,18 @@ class Imported(Reply):
     items: list[Task]
     next: str | None = None
     warnings: list[str] = []  # what whoever wrote the text should know: older names, tasks left out
+    known: list[Task] = []  # those of `known` that stand in the text, and were not added again
 
 
 class TaskImport(Request[Imported]):
-    """Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list."""
+    """Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in it
+    begin at the root."""
 
     op = "task_import"
     http = ("POST", "/v1/tasks/import")
     text: Document
     format: Literal["yaml", "jsonl", "markdown"]
-    cwd: Name | None = None
+    known: list[Name] = []  # tasks of an earlier text: one of the same title is not added again
 
 
 class Exported(Reply):
