@@ -8,9 +8,11 @@ are no UTF-8 as surrogates). Decides nothing.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TypeVar
@@ -47,6 +49,10 @@ _SETTINGS = (
     "-c", "maintenance.auto=false", "-c", "advice.detachedHead=false",
 )
 
+#: git reads the list of all worktrees for many commands, and ends where one of them is not whole
+#: yet: another has made its folder, and has not written into it.
+_HALF_MADE = re.compile(r"failed to read .*/worktrees/.*/commondir")
+HALF_MADE_TRIES, HALF_MADE_S = 20, 0.05
 
 T = TypeVar("T")
 
@@ -99,11 +105,22 @@ class Git:
 
     def run(self, *args: str, data: bytes | None = None, timeout_s: float = TIMEOUT_S,
             env: dict[str, str] | None = None) -> bytes:
-        """What it prints.
+        """What it prints. Where it met a worktree that is just being made, it is asked again.
 
         Raises:
             GitError: it failed, could not be started, or took too long.
         """
+        for _ in range(HALF_MADE_TRIES):
+            try:
+                return self._run(args, data, timeout_s, env)
+            except GitError as bad:
+                if not _HALF_MADE.search("\n".join(bad.lines)):
+                    raise
+            time.sleep(HALF_MADE_S)
+        return self._run(args, data, timeout_s, env)
+
+    def _run(self, args: Sequence[str], data: bytes | None, timeout_s: float,
+             env: dict[str, str] | None) -> bytes:
         try:
             done = subprocess.run(
                 ["git", *_SETTINGS, *args], cwd=self.place, env=self._env | (env or {}),

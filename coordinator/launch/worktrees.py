@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,7 @@ class Worktrees:
         self.target = target
         self.folder = folder
         self._git = Git(target.top)
+        self._lock = threading.Lock()
 
     def make(self, agent: str) -> Workplace:
         """A new worktree for this agent, at the tip.
@@ -98,12 +100,13 @@ class Worktrees:
             Refusal: STORAGE.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        top = next(path for path in self._places(agent) if not path.exists())
-        try:
-            self._git.run("worktree", "add", "--quiet", "--detach", str(top), self.tip(),
-                          timeout_s=CHECKOUT_TIMEOUT_S)
-        except GitError as bad:
-            raise bad.refusal(f"No worktree could be made for {agent}") from None
+        with self._lock:  # git itself takes no turns: it meets worktrees that are half made
+            top = next(path for path in self._places(agent) if not path.exists())
+            try:
+                self._git.run("worktree", "add", "--quiet", "--detach", str(top), self.tip(),
+                              timeout_s=CHECKOUT_TIMEOUT_S)
+            except GitError as bad:
+                raise bad.refusal(f"No worktree could be made for {agent}") from None
         top = top.resolve()
         return Workplace(top, top / self.target.below)
 

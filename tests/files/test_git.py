@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,3 +107,18 @@ def test_a_taker_that_fails_stops_git(root: Path, git: Run) -> None:
     name = Git(root).text("rev-parse", "HEAD:big")
     with pytest.raises(OSError, match="No space"):
         Git(root).contents([(name, "big")], take)
+
+
+def test_a_worktree_that_another_is_just_making_is_waited_for(root: Path, git: Run) -> None:
+    """git ends with `failed to read …/commondir` where it meets one between two steps of its making."""
+    git(root, "commit", "-q", "--allow-empty", "-m", "one")
+    half = root / ".git/worktrees/half"
+    half.mkdir(parents=True)
+    (half / "gitdir").write_text("/nowhere/.git\n")
+    (half / "HEAD").write_text("ref: refs/heads/other\n")
+    (half / "commondir").touch()
+    whole = threading.Timer(0.2, lambda: (half / "commondir").write_text("../..\n"))
+    whole.start()
+    Git(root).run("checkout", "-q", "-B", "mine")
+    whole.join()
+    assert Git(root).branch() == "refs/heads/mine"
