@@ -55,7 +55,7 @@ class Leases(Section, frozen=True):
 class Sweeping(Section, frozen=True):
     """The five-minute tidying."""
 
-    interval_s: Seconds = 300.0  # so often what lapsed is tidied
+    interval_s: Seconds = 300.0  # so often all is looked through (what lapses is closed at once)
 
 
 class Backlog(Section, frozen=True):

@@ -147,5 +147,11 @@ def test_a_client_whose_daemon_is_killed_again_and_again_does_each_thing_once(re
     finally:
         stop.set()
         killer.join()
-    assert [one.title for one in boss.call(rq.Tasks(limit=5000)).items] == [f"task {one}" for one in range(n + 1)]
+    titles: list[str] = []
+    page = boss.call(rq.Tasks(limit=5000))
+    titles += [one.title for one in page.items]
+    while page.next is not None:
+        page = boss.call(rq.Tasks(limit=5000, after=int(page.next)))
+        titles += [one.title for one in page.items]
+    assert titles == [f"task {one}" for one in range(n + 1)]
     assert boss.call(rq.StateGet(key="key:n")).version == n + 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -93,6 +94,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repo]:
     boss.call(rq.RequestFile(agent="cyd", resource="c.py", reason="why not now"))
     gus, hal = repo.client("gus"), repo.client("hal")
     gus.acquire("g.py")
+    time.sleep(0.01)  # who has worked longer is told by instants, which are ms
     hal.acquire("h.py")
     with pytest.raises(Refusal):
         gus.acquire("h.py")

@@ -87,9 +87,21 @@ def test_something_is_due_exactly_when_tending_does_something(world: World) -> N
         return sweep.anything_due(world.view())
 
     assert not due()
+    world.write("a.py", "one\n")
     world.acquire("ann", "a.py", ttl_s=5)
+    world.write("a.py", "half\n")
     world.clock.advance(5_000)
-    assert not due(), "nobody waits for it: the sweep will do"
+    assert due(), "though nobody waits for it: a person does"
+    world.tend()
+    assert not due() and [one.review for one in world.ask(rq.Reviews()).items] == ["R-1"]
+    world.ask(rq.Register(agent="cyd", silence_s=30))
+    world.acquire("cyd", "c.py")
+    world.clock.advance(29_999)
+    assert not due()
+    world.clock.advance(1)
+    assert due(), "it promised to be heard of"
+    world.tend()
+    assert not due() and world.live() == []
     world.acquire("ann", "b.py", ttl_s=5)
     world.refused(rq.Acquire(agent="bob", resources=["b.py"]))
     world.tend()

@@ -1,4 +1,4 @@
-"""The five-minute tidying, and what is tended in between. Tidies; never decides who holds what.
+"""What is tended each second, and the five-minute tidying. Tidies; never decides who holds what.
 
 Each thing that is due (one holder's lapsed leases, a silent agent, a waiter, what was set aside) is
 served in a transaction of its own: one that cannot be served does not keep the sweep from the rest.
@@ -35,12 +35,7 @@ GROUPS_AT_ONCE = 200
 
 async def sweep(engine: Engine, svc: Service, req: rq.Sweep) -> rq.Swept | Refusal:
     """See `requests.Sweep`."""
-    ending = lapse.Ending()
-    stale: list[str] = []
-    for name in _list(await engine.read(lapse.silent)):
-        ending.add(await _fell_silent(engine, svc, name))
-        stale.append(name)
-    ending.add(await _close_all(engine, svc))
+    ending, stale = await _over(engine, svc)
     await ripple(engine)
     await _retry_aside(engine, svc)
     await decide(engine, svc, lambda tx: _tidy(svc, tx))
@@ -57,8 +52,19 @@ async def sweep(engine: Engine, svc: Service, req: rq.Sweep) -> rq.Swept | Refus
     )
 
 
+async def _over(engine: Engine, svc: Service) -> tuple[lapse.Ending, list[str]]:
+    """Close what agents hold that fell silent, and all else that has lapsed; and these agents."""
+    ending = lapse.Ending()
+    stale: list[str] = []
+    for name in _list(await engine.read(lapse.silent)):
+        ending.add(await _fell_silent(engine, svc, name))
+        stale.append(name)
+    ending.add(await _close_all(engine, svc))
+    return ending, stale
+
+
 def anything_due(view: View) -> bool:
-    """Whether `tend` would find work: a look-up or four, once a second."""
+    """Whether `tend` would find work: a few look-ups, once a second."""
     if view.row("waiters_due", view.now) is not None:
         return True
     if view.rows("tasks_backed_off", view.now, 1) or view.rows("aside_due", view.now, 1):
@@ -66,19 +72,17 @@ def anything_due(view: View) -> bool:
     if view.rows("ripples_some", 1) or view.rows("changes_late", view.now) or (
             view.rows("steps_late", view.now)):
         return True
-    return view.row("waiters_any") is not None and view.row("any_lapsed", view.now) is not None
+    return bool(lapse.due(view) or lapse.silent(view))
 
 
 async def tend(engine: Engine, svc: Service) -> None:
-    """Between sweeps: serve whoever waits for what lapsed, retry the line, end backoffs."""
+    """Between sweeps: close what has lapsed, serve whoever waits for it, end backoffs."""
+    await _over(engine, svc)
     await ripple(engine)
     await _retry_aside(engine, svc)
     await decide(engine, svc, tasks.offer_rested)
     await decide(engine, svc, lambda tx: changes.late(svc, tx) + steps.late(svc, tx))
-    waiting = _list(await engine.read(lambda v: waiting_line.everybody(svc, v)))
-    if waiting:
-        await _close_all(engine, svc)
-    for name in waiting:
+    for name in _list(await engine.read(lambda v: waiting_line.everybody(svc, v))):
         await serve_waiter(engine, svc, name)
 
 
