@@ -461,3 +461,18 @@ def test_reassigned_work_that_dead_letters_waits_for_a_human_again(world: World)
     world.ask(rq.TaskFail(agent="bob", task=task, reason="cannot"))
     assert state_of(world, task) in ("dead", "review")
     assert [r.review for r in world.ask(rq.Reviews()).items], "nobody looks at it any more"
+
+
+def test_the_story_of_a_file_tells_of_its_reviews(world: World) -> None:
+    world.write("a.py", "one\n")
+    world.write("b.py", "one\n")
+    world.acquire("ann", "a.py")
+    world.write("a.py", "half\n")
+    open_review(world)
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert", by="eve"))
+    world.ask(rq.ReviewUndo(review="R-1", by="eve"))
+    story = "\n".join(world.ask(rq.Explain(subject="a.py")).sentences)
+    for said in ("ann got a.py", "R-1 was opened: ann changed a.py", "the revert of R-1 is done", "the verdict on R-1 was undone by eve"):
+        assert said in story, (said, story)
+    assert "coord/" not in story
+    assert "R-1" not in "\n".join(world.ask(rq.Explain(subject="b.py")).sentences)

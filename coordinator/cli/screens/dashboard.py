@@ -252,8 +252,8 @@ class Dashboard(SessionApp[str | None]):
         lease = row.about
         self.pending = Pending("released", rq.Release(
             agent=person(), resources=[lease.resource], force=True))
-        self.say(f"Take {path(lease.resource)} from {lease.locked_by}? Its changes so far are kept"
-                  " for a review. y: yes")
+        self.say(f"Press y to take it from {lease.locked_by} (changes are kept for a review): "
+                 f"{path(lease.resource)}")
 
     def action_answer(self, verdict: rq.UnlockVerdict) -> None:
         """Answer a request in its holder's place; asked for twice."""
@@ -264,7 +264,7 @@ class Dashboard(SessionApp[str | None]):
         one = row.about
         self.pending = Pending(verdict, rq.RequestAnswer(
             agent=person(), request=one.request, verdict=verdict, force=True))
-        self.say(f"{verdict.capitalize()} {one.request} in the place of {one.holder}? y: yes")
+        self.say(f"Press y to {verdict} {one.request} in the place of {one.holder}.")
 
     async def action_confirm(self) -> None:
         """Do what was asked about."""
@@ -318,15 +318,22 @@ def _leases(app: Dashboard) -> list[Row]:
     status = app.status
     assert status is not None
     now = from_iso(status.at)
-    waits: dict[str, list[str]] = {}
+    waits: dict[str, list[rq.Waiter]] = {}
     for waiter in status.waiters:
         for name in waiter.resources:
-            waits.setdefault(name, []).append(waiter.agent)
+            waits.setdefault(name, []).append(waiter)
     ranked = sorted(status.leases, key=lambda x: (x.resource not in waits, x.expires_at))
-    return [Row(str(x.fencing_token), [
+    rows = [Row(str(x.fencing_token), [
         path(x.resource), x.locked_by, left(x.expires_at, now),
-        ", ".join(waits.get(x.resource, [])),
+        _names(waits.pop(x.resource, [])),
         in_line(" ".join(p for p in (x.task or "", x.description) if p))], x) for x in ranked]
+    # What is waited for by another name than it is held by: a file below a leased directory, say.
+    return [*(Row(f"waits for {name}", [path(name), "", "", _names(those), ""], those[0])
+              for name, those in waits.items()), *rows]
+
+
+def _names(waiters: Sequence[rq.Waiter]) -> str:
+    return ", ".join(one.agent for one in waiters)
 
 
 def _backlog(app: Dashboard) -> list[Row]:
@@ -367,7 +374,7 @@ _ROWS: dict[str, Callable[[Dashboard], list[Row]]] = {
 def _subject(about: Any) -> str | None:
     """What `requests.Explain` is asked about it."""
     for kind, field in ((rq.AgentRow, "agent"), (rq.Lease, "resource"), (rq.Task, "task"),
-                        (rq.Unlock, "request")):
+                        (rq.Unlock, "request"), (rq.Waiter, "acquisition_id")):
         if isinstance(about, kind):
             return str(getattr(about, field))
     return None
