@@ -19,7 +19,7 @@ from coordinator.commands.shell import Shell, one_of, seconds
 from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -159,6 +159,17 @@ def client() -> Client:
 
     return Client(token=os.environ.get("COORD_AGENT_TOKEN"), prepares=False,
                   starting=lambda: complain("coord: starting the coordinator …"))
+
+
+def people_only(what: str, step: str) -> None:
+    """See that a person types this, and no agent in the shell that coord has made for it.
+
+    Raises:
+        Refusal: UNAUTHORIZED.
+    """
+    if os.environ.get("COORD_AGENT_TOKEN"):
+        raise Refusal(Code.UNAUTHORIZED, f"This is an agent's own shell; {what} is for people. "
+                      "Nothing was changed.", next=step)
 
 
 def ask(request: rq.Request[R]) -> R:

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import msgspec
 
-from coordinator.cli.app import app, ask, complain, say
+from coordinator.cli.app import app, ask, complain, people_only, say
 from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import in_line
@@ -106,11 +106,7 @@ def _take_over(found: Launched) -> NoReturn:
         Refusal: INVALID, UNAUTHORIZED: not from here; the launch's own.
     """
     agent = found.worker.agent
-    if os.environ.get("COORD_AGENT_TOKEN"):
-        raise Refusal(
-            Code.UNAUTHORIZED, "This is an agent's own shell; taking another over is for people.",
-            next=f"coord attach {agent}",
-        )
+    people_only("taking another over", f"coord attach {agent}")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Refusal(Code.INVALID, f"Taking {agent} over needs a terminal to type at; nothing was "
                       "changed.", next=f"coord attach {agent}")

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from coordinator.cli.app import AsJson, app, complain, print_json, say, width
+from coordinator.cli.app import AsJson, app, complain, people_only, print_json, say, width
 from coordinator.cli.definition import typer
 from coordinator.client.connection import Wire
 from coordinator.client.locating import connect, holder, locate_root, peer, reach
@@ -77,6 +77,7 @@ def down(
     as_json: AsJson = False,
 ) -> int:
     """Drain and stop the coordinator. Leases and tasks stay."""
+    people_only("stopping the coordinator", "Go on with your work; `coord status` shows it.")
     if everyone:
         return _all_down(as_json)
     state = StateDir(locate_root())

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from coordinator.cli import shims as shims_command
 from coordinator.cli import wiring
-from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.cli.app import AsJson, app, people_only, print_json, say
 from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.client.starting import unwritable
@@ -79,6 +79,7 @@ def init(
 
         restoring.adopt(StateDir(root))
     if remove:
+        people_only("taking coord's settings out", "Ask the person who runs coord.")
         StateDir(root).check_ours()
         names = agent or []
         wanted = (wiring.chosen(root, names, False) if names

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator import profiles
-from coordinator.cli.app import AsJson, app, complain, out, print_json, say, seconds
+from coordinator.cli.app import AsJson, app, complain, out, people_only, print_json, say, seconds
 from coordinator.cli.definition import typer
 from coordinator.cli.trust import heed
 from coordinator.client.locating import locate_root
@@ -95,11 +95,8 @@ def launch(
     as_json: AsJson = False,
 ) -> int:
     """Run N agents on the backlog. Ctrl-C: finish what runs; again: stop now."""
-    if os.environ.get("COORD_AGENT_TOKEN"):
-        raise Refusal(
-            Code.UNAUTHORIZED, "This is an agent's own shell; launching is for people.",
-            next="Add tasks instead (`coord task add`): the launch that runs you takes them up.",
-        )
+    people_only("launching", "Add tasks instead (`coord task add`): the launch that runs you takes "
+                "them up.")
     root = locate_root()
     _check_place(root)
     if not agent and command is None:

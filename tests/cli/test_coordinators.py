@@ -212,3 +212,15 @@ def test_a_door_that_is_not_opened_is_no_success(repo: Repo) -> None:
     assert repo.coord("up").returncode == 0
     done = repo.coord("up", "--http", "0")
     assert done.returncode == 1 and "without the HTTP door" in done.stderr, done
+
+
+def test_an_agent_stops_no_coordinator_and_takes_no_settings_out(repo: Repo) -> None:
+    assert repo.coord("init", "--agent", "claude-code", "--yes").returncode == 0
+    assert repo.coord("up").returncode == 0
+    with repo.client("ann") as ann:
+        ann.register()
+        env = {"COORD_AGENT": "ann", "COORD_AGENT_TOKEN": str(ann.token)}
+    for words in (("down",), ("down", "--all"), ("init", "--agent", "claude-code", "--remove", "--yes")):
+        done = repo.coord(*words, env=env)
+        assert done.returncode == 6 and "is for people. Nothing was changed." in done.stderr, done
+    assert repo.coord("doctor").returncode == 0 and "wired;" in repo.coord("doctor").stdout

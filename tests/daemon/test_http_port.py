@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import os
+import signal
 import socket
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from coordinator.daemon import http_server
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
+from tests.waiting import until
 
 
 def test_a_port_that_another_is_bound_to_and_listens_at_is_refused(repo: Repo) -> None:
@@ -71,3 +74,34 @@ def test_it_is_called_by_this_machines_own_names_and_no_other(repo: Repo) -> Non
     assert {host: status(host) for host in own} == dict.fromkeys(own, 200)
     strangers = ["evil.example", f"evil.example:{port}", f"127.0.0.1:{port + 1}", f"localhost.evil.example:{port}", "127.0.0.1:", "", f"127.0.0.1:{port}:1"]
     assert {host: status(host) for host in strangers} == dict.fromkeys(strangers, 401)
+
+
+def test_the_door_of_one_that_was_killed_is_open_again(repo: Repo) -> None:
+    repo.coord("up", "--http", "0")
+    door, token = repo.state.http.read_text(), repo.state.bearer.read_text().strip()
+    port = int(door.strip().rpartition(":")[2])
+    os.kill(repo.pid(), signal.SIGKILL)
+    assert repo.coord("task", "add", "x").returncode == 0
+    assert repo.state.http.read_text() == door
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    link.request("GET", "/v1/tasks", headers={"Authorization": f"Bearer {token}"})
+    assert link.getresponse().status == 200
+    # Where another listens by now, there is none, and nothing names it
+    os.kill(repo.pid(), signal.SIGKILL)
+    until(lambda: not alive(port))
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        assert repo.coord("task", "add", "y").returncode == 0
+        assert not repo.state.http.exists()
+    # and none after an end that was asked for
+    repo.coord("down")
+    repo.coord("up", "--http", "0")
+    repo.coord("down")
+    assert repo.coord("locks").returncode == 0 and not repo.state.http.exists()
+
+
+def alive(port: int) -> bool:
+    with socket.socket() as link:
+        return link.connect_ex(("127.0.0.1", port)) == 0
