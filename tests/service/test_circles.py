@@ -279,6 +279,37 @@ def test_a_session_hears_of_it_at_its_next_tool_call(world: World) -> None:
     assert "way:" not in bob.came[-2].context + bob.came[-1].context
 
 
+@pytest.mark.parametrize("how", ["its lease ends", "its wait ends", "it leaves", "the other gives up"])
+@pytest.mark.parametrize("hooked", [True, False])
+def test_who_hears_of_it_late_is_not_told_to_give_way_for_nobody(world: World, how: str, hooked: bool) -> None:
+    """In the same answer it would be told that it has what it waited for; and would give back work that nobody waits for."""
+    ann, bob = Session(world, "ann"), Session(world, "bob")
+    assert not ann.edit("a.py", "a\n")
+    world.clock.advance(1000)
+    assert not bob.edit("b.py", "b\n")
+    assert bob.edit("a.py", "b\n") and ann.edit("b.py", "a\n")
+    match how:
+        case "its lease ends":
+            world.ask(rq.Release(agent=ann.name, resources=["a.py"]))
+        case "its wait ends":
+            for waiter in world.ask(rq.Locks()).waiters:
+                if waiter.agent == ann.name:
+                    world.ask(rq.Withdraw(agent=ann.name, acquisition_id=waiter.acquisition_id))
+        case "it leaves":
+            world.ask(rq.Leave(agent=ann.name))
+        case "the other gives up":
+            for waiter in world.ask(rq.Locks()).waiters:
+                if waiter.agent == bob.name:
+                    world.ask(rq.Withdraw(agent=bob.name, acquisition_id=waiter.acquisition_id))
+    if hooked:
+        bob.read("b.py")
+        told = "".join(came.context for came in bob.came)
+    else:
+        told = "".join(one.text for one in notices(world, bob.name))
+    assert "give way" not in told, told
+    assert ("You waited for a.py" in told) is (how in ("its lease ends", "it leaves"))
+
+
 def test_a_sub_agent_gives_way_for_its_session(world: World) -> None:
     # Given a session that holds a file and works through a sub-agent, which needs another's
     bob = Session(world, "bob")

@@ -15,6 +15,7 @@ from coordinator.looking.facts import Content
 from coordinator.service.core import Service
 from coordinator.service.enforcement import read_versions
 from coordinator.service.holders import notices
+from coordinator.service.leasing import circles
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
@@ -34,6 +35,8 @@ def deliver(svc: Service, tx: Tx, agent: str, receipt: list[ev.Event]) -> list[s
         return []
     out = []
     for _, _, kind, text, data in rows:
+        if circles.is_over(tx, agent, str(kind), data):
+            continue
         said = f"[coord] {text}"
         if kind == "granted":
             facts: dict[str, Any] = msgspec.json.decode(data)

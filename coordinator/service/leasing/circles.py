@@ -26,7 +26,7 @@ from coordinator.service.leasing.waits import Wait, asked, waited_for, waits_of,
 from coordinator.store import events as ev
 from coordinator.store.apart import apart
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.store.rows import LeaseRow, TaskRow, Wanting
 from coordinator.words.resource_names import Resource
 
 #: Agents whose waits are followed within a transaction, and outside of it.
@@ -147,7 +147,19 @@ def tell(svc: Service, tx: Tx, circle: Circle | None, agent: str, acquisition: s
         notices.post(
             tx, circle.told, "gives_way", said(circle, circle.told), give_way=True,
             deadlock=circle.others(circle.told), victim=circle.victim, next=circle.step,
+            to=circle.to,
         )
+
+
+def is_over(view: View, agent: str, kind: str, data: bytes | str) -> bool:
+    """Whether a notice tells the agent to give way in a circle that does not stand any more: it
+    would give back what nobody waits for."""
+    if kind != "gives_way":
+        return False
+    to = msgspec.json.decode(data).get("to")
+    return to is not None and not (
+        any(Wanting(*raw).gives_way_to == to for raw in view.rows("wants_of_agent", agent))
+        and view.rows("wants_of_agent", to))
 
 
 def goes_on(circle: Circle | None, agent: str) -> str | None:
