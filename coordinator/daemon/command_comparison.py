@@ -14,20 +14,23 @@ from functools import partial
 
 from coordinator.daemon import file_stamps, moved_files
 from coordinator.daemon.file_stamps import Folder, Look
+from coordinator.daemon.ran_together import Ran, RanTogether
 from coordinator.daemon.request_router import RequestRouter
-from coordinator.daemon.running_calls import RunningCalls
+from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
 from coordinator.daemon.shared_git import SharedGit, State
 from coordinator.dialects.decode import HookCall
+from coordinator.rules.commands import words as words_of
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.rules.versions import Watched, violated
 from coordinator.service.enforcement import git_moves, renames, shell_commands
+from coordinator.service.enforcement.adoption import owner
 from coordinator.service.enforcement.git_moves import Moved
 from coordinator.service.engine import decide
 from coordinator.service.leasing.overlapping import holders_of_regions
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow
-from coordinator.words.clock import iso
+from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import path_scope
 
@@ -55,6 +58,7 @@ class _Command:
     folders: list[Folder]
     began: int
     git: State | None
+    ran: Ran
     found: set[str] | None = None
 
 
@@ -66,6 +70,7 @@ class CommandComparison:
         self._calls = calls
         self._git = SharedGit(router.service.tree.root)
         self._commands: list[_Command] = []
+        self.ran = RanTogether()
         #: Called, in a thread, with files that are different again a moment after a command.
         self.on_late: Callable[[list[str]], None] = lambda paths: None
 
@@ -77,8 +82,10 @@ class CommandComparison:
         seen = [file_stamps.look(one, most) for one in protect if one.kind in ("file", "absent")]
         said = self._router.look(lambda view: file_stamps.folders(service, view, protect))
         below = said if isinstance(said, list) else []
+        words = words_of(heard.call.command) if heard.call is not None else ()
+        ran = self.ran.begin(holder, self._owner(holder), now_ms, frozenset(words[:WORDS_MAX]))
         self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,
-                                       below, now_ms, self._git.now()))
+                                       below, now_ms, self._git.now(), ran))
         del self._commands[:-COMMANDS_MAX]
 
     def git_had_its_turn(self) -> None:
@@ -153,6 +160,7 @@ class CommandComparison:
             ended = heard.moment == "after" and heard.call_id == command.call_id
             if ended or heard.moment in ("stop", "end", "sub stop", "prompt"):
                 command.found = found
+                command.ran.ended = from_iso(self._router.now())
         return [(agent, list(found.values())) for agent, found in out.items()], moved
 
     async def _look_later(self, command: _Command) -> None:
@@ -213,8 +221,14 @@ class CommandComparison:
         before, one.stamp, one.hash = one.hash, stamp, now
         if not violated(seen) or not self._still_held(one.held):
             return None
+        also = self.ran.others(command.ran, one.held.name, self._owner(one.held.holder),
+                               file_stamps.changed_at(one.held.path), from_iso(self._router.now()))
         return shell_commands.Broken(one.held.name, one.held.holder, before, one.held.worktree,
-                                     now, iso(command.began))
+                                     now, iso(command.began), tuple(also))
+
+    def _owner(self, agent: str) -> str:
+        said = self._router.look(lambda view: owner(view, agent))
+        return said if isinstance(said, str) else agent
 
     def _holders(self, held: shell_commands.Held) -> set[str]:
         """Whose writing it may have been: several may hold regions of a file."""

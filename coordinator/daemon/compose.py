@@ -232,6 +232,7 @@ class Daemon:
             guard.comparison.covers,
         )
         guard.comparison.on_late = self._watch_bridge.look_at
+        guard.comparison.ran.confined = self.namespaces.agents
         self._watch_bridge.open()
         self._errands = Errands(self.router, self.service)
         self._landings = LandingRecovery(self._loop, self.state, self._tell_landing)

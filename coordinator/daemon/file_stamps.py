@@ -164,6 +164,15 @@ def stamp(path: str) -> Stamp | None:
         return None
 
 
+def changed_at(path: str) -> int | None:
+    """When the kernel last noted a change of what is there (Unix ms): no program can set that. None
+    if nothing is."""
+    try:
+        return os.lstat(path).st_ctime_ns // 1_000_000
+    except OSError:
+        return None
+
+
 def stamp_of(look: Look) -> Stamp | None:
     """The stamp of what was looked at as it is now: of a leased directory what it is alone."""
     if not look.top:

@@ -171,7 +171,9 @@ class WatchBridge:
             await decide(engine, service, partial(_adopt, service, one))
         by_agent: dict[str | None, list[Foreign]] = {}
         for other in [one for one in found if isinstance(one, Foreign)]:
-            if other.agent is None or not self._is_compared(other.agent, other.change.path):
+            by = [other.agent] if other.agent is not None else [
+                call.holder for call in other.change.calls if call.is_command]
+            if not any(self._is_compared(agent, other.change.path) for agent in by):
                 by_agent.setdefault(other.agent, []).append(other)
         for agent, foreign in by_agent.items():
             await decide(engine, service, partial(_tell_foreign, service, agent, foreign))

@@ -4,6 +4,7 @@ back meanwhile, and what all share in git, whoever wrote it."""
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 
 import pytest
@@ -65,6 +66,38 @@ def told(repo: Repo, agent: Claude) -> str:
         if notices:
             client.call(rq.Heartbeat(agent=agent.name, ack=max(one.notice for one in notices)))
     return "\n".join(one.text for one in notices)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_changed_while_commands_of_several_ran_is_nobodys_and_told_once(make_repo: Callable[..., Repo], watched: bool) -> None:
+    repo = make_repo("several", config="" if watched else LATE)
+    repo.write("a.py", "one\n")
+    with repo.client() as client:
+        client.call(rq.Health())
+    holder, *others = [Claude(repo, name) for name in ("hol", "x1", "x2", "x3")]
+    for one in (holder, *others):
+        one.hook("SessionStart", source="startup")
+    assert not holder.edit("a.py", "two\n")
+    for one in others:
+        one._call("Bash", {"command": "make test"})
+    repo.write("a.py", "two\nsaved once, by a person\n")
+    if watched:
+        time.sleep(0.5)
+    said = [str(one._call("Bash", {"command": "make test"}, "PostToolUse", tool_response={"stdout": "", "stderr": ""})
+                .get("additionalContext", "")) for one in others]
+    with repo.client() as client:
+        (review,) = client.call(rq.Reviews()).items
+        assert review.summary.startswith("a.py, held by claude-code-hol, changed while commands of claude-code-x1, claude-code-x2"), review.summary
+    for one, text in zip(others, said, strict=True):
+        assert "it is not known whose it was" in text and one.name not in text and "claude-code-x" in text, text
+        assert "Your last command changed" not in text
+    heard = told(repo, holder)
+    assert heard.count("a.py, which you hold, changed while commands of") == 1 and "no command of yours ran" not in heard, heard
+    assert "Both contents are kept in R-1" in heard
+    # One that names the file is known, whoever runs beside it
+    for one in others[1:]:
+        one._call("Bash", {"command": "make test"})
+    assert "Your last command changed a.py" in others[0].shell("f=a; echo over > $f.py; true a.py")[0]
 
 
 #: What is held and not there, what a command makes of it, and what a review names.

@@ -8,7 +8,7 @@ both sides told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from coordinator.dialects.decode import HookCall
@@ -19,6 +19,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service.core import Service, listed
 from coordinator.service.enforcement import git_turns, read_versions
+from coordinator.service.enforcement.adoption import owner
 from coordinator.service.holders import notices
 from coordinator.service.leasing import agreements, grant, partial_work
 from coordinator.service.leasing.git_turn import family
@@ -70,6 +71,8 @@ class Broken(NamedTuple):
     """What stands there now, as far as that is no file: `directory`, `special`."""
     since: str = ""
     """When it was as before for certain (UTC), if that is known."""
+    also: tuple[str, ...] = ()
+    """Agents of whom a command ran, too, when it changed: it may have been theirs."""
 
 
 def git_wide(
@@ -183,20 +186,43 @@ def _named(svc: Service, tx: Tx, heard: HookCall, but: Sequence[Located]) -> lis
 
 def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[str]:
     """Record that a command of `agent` changed what others hold: the bytes are kept, a review is
-    opened, the holders are told; what the agent is told.
+    opened, the holders are told; what the agent is told. Where commands of others ran, too, all of
+    them are named, and it is recorded once.
 
     Raises:
         Unready: the files have to be looked at.
     """
-    files = []
     broken = _without_what_is_around(broken)
     places = {one: svc.where(one.worktree, one.name.rstrip("/")) for one in broken}
     tx.looked.require(map(Content, places.values()))
-    broken = [one for one in broken if not _is_told(tx, agent, one, tx.looked.content(places[one]))]
-    if not broken:
-        return []
+    found = {one: tx.looked.content(place) for one, place in places.items()}
+    said: list[str] = []
+    for also in dict.fromkeys(one.also for one in broken):
+        some = [one for one in broken if one.also == also]
+        new = [one for one in some if not _is_told(tx, agent, one, found[one])]
+        review = _flag(svc, tx, agent, new, found, also) if new else ""
+        names = listed([one.name for one in (some if also else new)])
+        held = _holders(svc, tx, agent, some)
+        holders = listed(sorted({holder for those in held for holder in those}))
+        look = f"A person will look at it{f' ({review})' if review else ''}."
+        if also:
+            said.append(
+                f"[coord] {names}, held by {holders}, changed while commands of yours and of "
+                f"{listed(also)} ran: it is not known whose it was. {look} Do not write there; do "
+                "not undo it by yourself.")
+        elif new:
+            said.append(
+                f"[coord] Your last command changed {names}, held by {holders}, without a lease. "
+                f"{look} Do not write there; do not undo it by yourself.")
+    return said
+
+
+def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Mapping[Broken, Bytes],
+          also: tuple[str, ...]) -> str:
+    """Open the review of these, and tell their holders; its name."""
+    files = []
     for one in broken:
-        content = tx.looked.content(places[one])
+        content = found[one]
         before = None if one.before in NO_FILE else one.before
         kept = (content.hash is None or tx.keep_found(content)) and (
             before is None or tx.row("blob_has", before) is not None
@@ -215,7 +241,9 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     names = listed([one.name for one in broken])
     review, _ = partial_work.flag(
         tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
-        why=f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
+        why=f"{names}, held by {listed(holders)}, changed while commands of "
+        f"{listed([agent, *also])} ran; it is not known whose it was."
+        if also else f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
     )
     seen: list[tuple[str, str | None, str | None]] = [
         (f.path, f.flagged_hash, agent) for f in files if f.worktree is None
@@ -227,15 +255,17 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
                   if holder in those]
         told = ("Both contents are kept in" if all(file.kept for _, file in theirs)
                 else "Not all contents could be kept for")
+        what = listed([one.name for one, _ in theirs])
+        happened = (
+            f"{what}, which you hold, changed while commands of {listed([agent, *also])} ran; it "
+            "is not known whose it was." if also else
+            f"A command of {agent} changed {what}, which you hold.")
         notices.post(
             tx, holder, "violated",
-            f"A command of {agent} changed {listed([one.name for one, _ in theirs])}, which you "
-            f"hold. {told} {review}. Look at the file before you write it again.", review=review,
+            f"{happened} {told} {review}. Look at the file before you write it again.",
+            review=review,
         )
-    return [
-        f"[coord] Your last command changed {names}, held by {listed(holders)}, without a lease. "
-        f"A person will look at it ({review}). Do not write there; do not undo it by yourself."
-    ]
+    return review
 
 
 def _holders(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[set[str]]:
@@ -253,11 +283,14 @@ def _without_what_is_around(broken: Sequence[Broken]) -> list[Broken]:
 
 
 def _is_told(tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
-    """Whether this is known already, as that agent's doing: the watcher and the hook of a command
-    both see what it has changed. The same content may have been there before, and put away."""
+    """Whether this is known already, as the doing of that agent, or of one that it may have been:
+    the watcher and the hooks of commands all see what was changed. The same content may have been
+    there before, and put away."""
     known = tx.row("version_get", one.name)
-    return one.worktree is None and known is not None and str(known[1]) >= one.since and (
-        known[0], known[2]) == (now.hash, agent)
+    if one.worktree is not None or known is None or str(known[1]) < one.since:
+        return False
+    by = str(known[2]) if known[2] else ""
+    return known[0] == now.hash and (by == agent or owner(tx, by) in one.also)
 
 
 def hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> str:
