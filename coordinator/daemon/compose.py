@@ -23,6 +23,7 @@ import msgspec
 
 from coordinator.archive.index import ArchiveIndex
 from coordinator.client.starting import unwritable
+from coordinator.daemon import http_door
 from coordinator.daemon.activity_sections import ActivitySections
 from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.agents_alive import AgentsAlive
@@ -44,7 +45,7 @@ from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.verifier import Verifier
 from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.daemon.writer import Writer
-from coordinator.files import coordinators, ownership
+from coordinator.files import coordinators
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir, database_seal
@@ -410,32 +411,9 @@ class Daemon:
                 self._warnings.append(str(remark))
 
     async def _open_http(self) -> Any:
-        asked = self._http_port is not None or self.settings.http.enabled
-        before = None if asked else self._door_before()
-        if not asked and before is None:
-            return None
-        from coordinator.daemon.http_server import HttpServer
-
-        port = self._http_port if self._http_port is not None else self.settings.http.port
-        door = HttpServer(self.router, self.state, port if before is None else before)
-        try:
-            self._http_address = await door.open()
-        except Refusal as refusal:
-            if asked:
-                raise
-            log.warning("the HTTP door of before is not open any more: %s", refusal.message)
-            with contextlib.suppress(OSError):
-                self.state.http.unlink(missing_ok=True)
-            return None
+        door = await http_door.opened(self.router, self.state, self.settings.http, self._http_port)
+        self._http_address = door.address if door is not None else None
         return door
-
-    def _door_before(self) -> int | None:
-        """The port at which a coordinator listened that was killed; it is opened again. (One that
-        ends takes the note away: nobody is to send a token to whoever listens there next.)"""
-        with contextlib.suppress(OSError, Refusal, ValueError):
-            said = (ownership.read(self.state.http) or b"").decode("ascii", "replace").strip()
-            return int(said.rpartition(":")[2]) if said else None
-        return None
 
     def _health(self, req: rq.Health) -> rq.HealthReply:
         warnings = self._loaded.warnings() + self._warnings

@@ -59,6 +59,7 @@ class HttpServer:
         self._task: asyncio.Task[None] | None = None
         self._bearer = _bearer(state)
         self._called = 0
+        self.address = ""
         self._mcp = McpEndpoint(router, token_of, refused)
 
     async def open(self) -> str:
@@ -82,9 +83,9 @@ class HttpServer:
             sock.close()
             raise Refusal(Code.INVALID, f"The HTTP door cannot be opened: {why!r}.",
                           next="Choose another port with --http PORT (0: any).")
-        address = f"http://127.0.0.1:{self._port}"
-        ownership.write(self._state.http, address.encode() + b"\n")
-        return address
+        self.address = f"http://127.0.0.1:{self._port}"
+        ownership.write(self._state.http, self.address.encode() + b"\n")
+        return self.address
 
     def called_since(self) -> bool:
         """Whether anybody is connected, or has asked since this was asked last."""
