@@ -200,12 +200,17 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
             if yes is False:
                 problems.append(
                     f"{profile.name} will pass over its hooks without a word: {how}. "
-                    f"{(profile.hooks.trust or 'Trust it').capitalize()}. "
+                    f"{_begun(profile.hooks.trust or 'trust it')}. "
                     "(`coord launch` sees to it by itself.)")
         out[profile.name] = bad or said
         if bad:
             problems.append(f"{profile.name}: {bad}")
     return out
+
+
+def _begun(text: str) -> str:
+    """As the begin of a sentence; the rest may have names in it."""
+    return text[:1].upper() + text[1:]
 
 
 def _sessions(problems: list[str]) -> list[rq.AgentRow]:

@@ -129,7 +129,7 @@ def _decide(verdict: rq.Verdict, reviews: list[str], files: list[str] | None,
     asked = [rq.ReviewDecide(review=name, verdict=verdict, note=note, by=person(),
                              files=list(files or ()), hunks=_numbers(hunks))
              for name in dict.fromkeys(reviews)]
-    return _each(asked, lambda row: _told(verdict, row), as_json)
+    return _each(asked, lambda row: _told(verdict, row, part=bool(files or hunks)), as_json)
 
 
 def _each(asked: Sequence[rq.Request[rq.Review]], tell: Callable[[rq.Review], None],
@@ -157,9 +157,9 @@ def _each(asked: Sequence[rq.Request[rq.Review]], tell: Callable[[rq.Review], No
     return refused[0].exit_code if refused else 0
 
 
-def _told(verdict: rq.Verdict, row: rq.Review) -> None:
+def _told(verdict: rq.Verdict, row: rq.Review, *, part: bool) -> None:
     say(f"{row.review} {row.state}: {', '.join(path(f.path) for f in row.files)}")
-    if row.part_of:
+    if row.part_of and part:
         say(f"  a part of {row.part_of}, which stays open for the rest")
     for warning in row.warnings:
         say(f"  {in_line(warning)}")

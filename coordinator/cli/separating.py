@@ -115,7 +115,8 @@ def _check_free(upper: StateDir, name: str) -> None:
             f"coordinator of {upper.root}, which would not cover {name} any more. Nothing was "
             "done.",
             next=f"`coord unlock {resource} --agent {holder} --force` there, or wait; then repeat.",
-            conflicts=[{"resource": r, "holder": h, "until": u or None} for r, h, u in held],
+            conflicts=[{"resource": r, "holder": h, "until": u or None, "waiting": not u}
+                       for r, h, u in held],
         )
 
 

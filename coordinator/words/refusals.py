@@ -142,7 +142,7 @@ CATALOGUE: dict[Code, Row] = {
     ),
     Code.REVIEW_OPEN: Row(
         409, 10, True, "Partial work on this resource waits for a human's verdict.",
-        "`coord review list`, then `coord review show ID`.",
+        "`coord review list` names it; a person decides.",
     ),
     Code.LOCKED: Row(
         423, 3, True, "Another holder has a live lease on an overlapping resource.",
@@ -158,11 +158,11 @@ CATALOGUE: dict[Code, Row] = {
     ),
     Code.TASK_NOT_READY: Row(
         409, 4, True, "The task waits for its dependencies, its backoff or a review.",
-        "`coord task show ID` says for what.",
+        "`coord task list` says for what.",
     ),
     Code.BAD_TRANSITION: Row(
         409, 8, False, "The task or review is in a state that does not allow this.",
-        "`coord task show ID` or `coord review show ID` gives its state.",
+        "`coord task list` and `coord review list --state all` tell how things are.",
     ),
     Code.REQUEST_CLOSED: Row(
         409, 8, False, "The unlock request was answered or withdrawn already; it stays so.",

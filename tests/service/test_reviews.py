@@ -387,6 +387,7 @@ def test_undoing_a_keep_takes_what_comes_after_it_back(world: World) -> None:
     assert world.refused(rq.TaskClaim(agent="bob", task=then[1])).code is Code.LOCKED
     # If that is undone
     world.ask(rq.ReviewUndo(review=review))
+    assert world.ask(rq.TaskShow(task="T-1")).result is None, "it was not kept after all"
     # I expect them to wait for it again
     assert [state_of(world, name) for name in (task, *then, last, gone)] == [
         "review", "pending", "pending", "pending", "cancelled"]

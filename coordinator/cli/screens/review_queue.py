@@ -45,6 +45,7 @@ class ReviewQueue(SessionApp[None]):
         text-wrap: nowrap; text-overflow: ellipsis;
     }
     #said { height: 1; background: $panel; padding: 0 1; }
+    OptionList:nocolor > .option-list--option-highlighted { text-style: bold underline !important; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [  # a narrow screen cuts the last ones off
         Binding("question_mark", "keys", "keys"),

@@ -7,6 +7,7 @@ Owns these three. What is shown, and by which keys, is each screen's own.
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TypeVar
 
 from rich.text import Text
@@ -31,7 +32,8 @@ class SessionApp(App[ReturnType]):
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, session: Client) -> None:
-        super().__init__()
+        # Without it the terminal's own colours are only made grey, not left alone.
+        super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
         self.session = session
         self.decided: list[str] = []
         self._one_at_a_time = asyncio.Lock()

@@ -52,7 +52,8 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         return Refusal(
             Code.TASK_NOT_READY,
             f"{named.task_id} is {named.state}" + (f": it {why}." if why else "."),
-            state=named.state,
+            state=named.state, next=f"`coord task show {named.task_id}` says for what; `coord task "
+            f"claim --agent {req.agent}` takes another.",
         )
     wanted = dispatch.wanted_by(svc, tx, named.task_id, worktree)
     obstacles = weigh(svc, tx, req.agent, task_locks.with_itself(tx, named.task_id, wanted),
@@ -187,6 +188,7 @@ def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str, force:
         raise Refusal(
             Code.BAD_TRANSITION,
             f"{task.task_id} is {task.state}, not claimed; it stays as it is.", state=task.state,
+            next=f"`coord task show {task.task_id}` tells more of it.",
         )
     if task.claimed_by != agent and not force:
         raise Refusal(

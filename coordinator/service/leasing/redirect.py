@@ -94,6 +94,8 @@ def locked(
     tx.record(
         ev.AcquisitionRefused(
             agent=agent, resources=names, holders=holders, task=task,
+            before=sorted({c["holder"] for c in conflicts_ if c["waiting"]}
+                          - {c["holder"] for c in conflicts_ if not c["waiting"]}),
             redirect=offered["task"] if offered else None,
             explained=shown.ref if shown is not None and shown.text else None,
         )

@@ -190,7 +190,8 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
             on since.
     """
     if row.state == "open":
-        raise Refusal(Code.BAD_TRANSITION, f"{row.review_id} is open: there is no verdict to undo.")
+        raise Refusal(Code.BAD_TRANSITION, f"{row.review_id} is open: there is no verdict to undo.",
+                      next=f"`coord review show {row.review_id}` shows what waits for one.")
     task = tasks.find(view, row.task_id) if row.task_id and row.task_before else None
     if task is None:
         return None
@@ -200,6 +201,7 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
             Code.BAD_TRANSITION,
             f"{task.task_id} went on since that verdict (it is {task.state}); undoing it now "
             "would take work away. Nothing was changed.", state=task.state,
+            next=f"`coord task show {task.task_id}` tells more of it.",
         )
     if row.state == "kept":
         begun = [(str(name), str(state)) for name, state in
@@ -271,7 +273,7 @@ def reopen_task(tx: Tx, row: ReviewRow) -> None:
         return
     why = f"{row.review_id}: verdict undone"
     counted = task.attempts + 1 if row.state == "reassigned" else task.attempts
-    tasks.move(tx, task, "reopen", why=why, partial=row.review_id, attempts=counted)
+    tasks.move(tx, task, "reopen", why=why, partial=row.review_id, attempts=counted, result=None)
 
 
 def close_task_again(tx: Tx, row: ReviewRow) -> None:

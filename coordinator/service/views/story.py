@@ -131,6 +131,8 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
         text += _follows(str(data["remedy"]))
     if row.kind == "lease_placed" and data.get("worktree"):
         text += f" in {data['worktree']}"
+    if row.kind == "acquisition_refused" and data.get("before"):
+        text = text.replace(f"(held by {facts['holders']})", _in_the_way(data))
     if row.kind == "acquisition_refused" and data.get("redirect"):
         text += f"; sent to {data['redirect']}"
     if row.kind == "lease_released" and data.get("by"):
@@ -144,6 +146,13 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
         text += ": " + ", ".join(f"{k} {v}" for k, v in data["facts"].items())
     text = one_line(text)
     return f"{row.at[:19]}Z {text}" if stamp else text
+
+
+def _in_the_way(data: dict[str, Any]) -> str:
+    """Who holds what was asked for, and who only asked for it before."""
+    held = [one for one in data["holders"] if one not in data["before"]]
+    parts = [f"held by {', '.join(held[:4])}"] if held else []
+    return f"({'; '.join([*parts, 'before it in line: ' + ', '.join(data['before'][:4])])})"
 
 
 def event_reply(row: LogRow) -> rq.EventRow:

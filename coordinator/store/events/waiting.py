@@ -12,6 +12,7 @@ class AcquisitionRefused(Event, tag="acquisition_refused"):
     task: str | None = None
     redirect: str | None = None
     explained: str | None = None  # a section of the archive that it was shown
+    before: list[str] = []  # of `holders` those that only stand in line before it
 
 
 class WaiterQueued(Event, tag="waiter_queued"):

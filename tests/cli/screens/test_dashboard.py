@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
@@ -191,3 +192,14 @@ def test_all_lists_are_named_on_a_narrow_screen(busy: Repo, size: tuple[int, int
         assert "6 events" in text and len(text) <= tabs.content_size.width, text
 
     looked(busy, keys, size)
+
+
+@pytest.mark.parametrize("words", [(), ("review",)])
+def test_no_colour_is_none_and_what_is_chosen_is_seen_all_the_same(busy: Repo, words: tuple[str, ...]) -> None:
+    with Terminal(busy.root, *words, env={"NO_COLOR": "1"}) as terminal:
+        until(lambda: ("R-1" if words else "worker") in terminal.shown)
+        marks = re.findall(r"\x1b\[([0-9;]*)m", terminal.shown)
+        numbers = {int(one) for mark in marks for one in mark.split(";") if one}
+        assert numbers <= {0, 1, 2, 3, 4, 7, 22, 23, 24, 27, 39, 49}, numbers
+        assert 7 in numbers or 4 in numbers
+        terminal.types("q")
