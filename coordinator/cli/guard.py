@@ -8,6 +8,7 @@ from pathlib import Path
 from coordinator.cli.app import AsJson, app, print_json, say
 from coordinator.cli.definition import Listed, typer
 from coordinator.client.locating import locate_root
+from coordinator.files.state import StateDir
 from coordinator.git_guard import hooks, repository
 from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.git_guard.repository import WorkTree
@@ -29,6 +30,7 @@ def install(as_json: AsJson = False) -> None:
     `--no-verify`, which nobody sees.
     """
     place = Path.cwd()
+    StateDir(locate_root()).check_ours()
     found = hooks.found(place)
     changed = [hook for hook in found if hook.install()]
     told = hooks.remarks(place, found)

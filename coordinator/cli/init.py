@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -99,6 +101,7 @@ def init(
     else:
         from coordinator.wiring import session_wiring
 
+        _check_before(root)
         plans = wiring.agreed(root, wanted, yes=yes, user=user, diff=diff)
         if plans is None:
             say("Nothing was written.")
@@ -127,6 +130,20 @@ def init(
     else:
         say("next: coord init --agent claude-code wires an agent; "
             "coord agents profiles lists which there are")
+
+
+def _check_before(root: Path) -> None:
+    """That what is going to be told can be done.
+
+    Raises:
+        Refusal: FOREIGN, STORAGE.
+    """
+    state = StateDir(root)
+    state.check_ours()
+    place = state.path if state.path.is_dir() else root
+    if not os.access(place, os.W_OK):
+        raise unwritable(state, PermissionError(
+            errno.EACCES, os.strerror(errno.EACCES), str(place)))
 
 
 def _apart() -> tuple[Path, Path]:

@@ -3,7 +3,8 @@
 `turn` is asked by what stands before git in agents' sessions (turn.py).
 
 Exit code 0: go on; 1: stop, with the reason on standard error. Where nobody can tell, it stops
-with words: a person goes on with COORD_GUARD=off.
+with words: a person goes on with COORD_GUARD=off. Where the coordinator is another user's, whom it
+tells nothing of what is held, it goes on with words: nobody's work here can be asked for.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ def main(arguments: list[str]) -> int:
     if hook == "turn":
         return turn.main(rest)
     told = os.fsdecode(sys.stdin.buffer.read()) if hook == "pre-push" else ""
+    judge = None
     try:
         top = repository.top()
         if top is None:
@@ -30,6 +32,11 @@ def main(arguments: list[str]) -> int:
         judge = CommitCheck(top, os.environ)
         said = judge.push(rest[0] if rest else "", told) if hook == "pre-push" else judge.commit()
     except Refusal as refusal:
+        whose = judge.other_user() if judge is not None else ""
+        if whose:
+            sys.stderr.write(f"coord: the coordinator here is {whose}'s and tells you nothing: "
+                             "git goes on, and nobody has looked who holds these files\n")
+            return 0
         return _cannot_tell(refusal)
     except Exception as bad:
         return _cannot_tell(refusal=None, bug=f"{type(bad).__name__}: {bad}")

@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from coordinator.client.client import Client
+from coordinator.files import ownership
 from coordinator.files.roots import STATE_DIR, find_root
 from coordinator.git_guard import repository
 from coordinator.git_guard.committer import Committer
@@ -47,6 +48,14 @@ class CommitCheck:
     def used(self) -> bool:
         """Whether this repository uses coord: where it does not, nobody holds anything."""
         return (self.root / STATE_DIR).is_dir()
+
+    def other_user(self) -> str:
+        """The user whose coordinator serves here, if that is not this one; empty: it is. (An agent
+        that coord has started is never another's.)"""
+        if self._env.get("COORD_AGENT_TOKEN"):
+            return ""
+        owner = (self.root / STATE_DIR).stat().st_uid
+        return "" if owner == os.geteuid() else ownership.name_of(owner)
 
     def commit(self, own: Path | None = None, outcome: str = NOT_MADE) -> str:
         """Why the commit may not happen; empty if it may.

@@ -595,3 +595,20 @@ def test_who_cannot_tell_it_themselves_are_named_by_their_hooks(here: Guarded) -
     code, _, errors = other.process.runs("cd . && git commit -qm 'Its own' -- b.txt")
     assert code == 0, errors
     assert here.git("log", "--format=%s", "-2").split("\n")[:2] == ["Its own", "Its own"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files another user's")
+def test_a_person_whose_coordinator_it_is_not_commits_and_is_told(guarded: Guarded) -> None:
+    guarded.coord("down")
+    for path in (guarded.root / ".coord", *(guarded.root / ".coord").rglob("*")):
+        os.lchown(path, 54321, 54321)
+    guarded.repo.write("a.txt", "second\n")
+    done = guarded.run("commit", "-qam", "mine")
+    assert done.returncode == 0 and "the coordinator here is user 54321's and tells you nothing" in done.stderr, done
+    guarded.repo.write("a.txt", "third\n")
+    assert "stopped git" in guarded.refused("commit", "-qam", "an agent's", COORD_AGENT_TOKEN="x")
+    assert "FOREIGN" in guarded.coord("guard", "install", code=6)
+    said = guarded.coord("init", "--agent", "claude-code", "--yes", code=6)
+    assert "FOREIGN" in said and "makes" not in said and not (guarded.root / ".claude").exists()
+    for path in (guarded.root / ".coord", *(guarded.root / ".coord").rglob("*")):
+        os.lchown(path, 0, 0)
