@@ -102,7 +102,7 @@ def test_the_one_of_five_that_breaks_it_is_opened_again_with_the_output(made: Ca
     assert "src/f2.txt" in told.stdout and "the check has failed" in told.stdout
     assert [state(repo, name).state for name in names] == ["done", "done", "ready", "done", "done"]
     broken = state(repo, names[2])
-    assert "the check has failed" in str(broken.result) and "still in the working tree" in str(broken.result)
+    assert "the check has failed" in str(broken.result) and "takes nothing back" in str(broken.result)
     assert repo.read("src/f2.txt") == "BROKEN\n", "coord takes nothing back"
     with repo.client("agent-2") as agent:
         notices = agent.call(rq.Heartbeat(agent="agent-2")).notices
@@ -117,7 +117,7 @@ def test_the_one_of_five_that_breaks_it_is_opened_again_with_the_output(made: Ca
         assert [one.outcome for one in claimed.tried] == ["VERIFY_FAILED"] and "the check has failed" in claimed.tried[0].note
         assert claimed.task.attempts == 2
         prompt = compose(claimed, "bob")
-        assert "the check has failed\n" in prompt and "still in the working tree" in prompt, "a launched agent is told the same"
+        assert "the check has failed\n" in prompt and "takes nothing back" in prompt, "a launched agent is told the same"
         repo.write("src/f2.txt", "mended\n")
         person.call(rq.TaskDone(agent="bob", task="T-3"))
     assert verified(repo)["state"] == "good" and left(repo) == []

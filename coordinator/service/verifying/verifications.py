@@ -207,8 +207,8 @@ def _reopen(tx: Tx, row: VerificationRow, culprit: Culprit, agent: str) -> None:
     if task.state != "done":
         return  # a person was faster
     said = (f"{row.verification_id}: {quoted(row.command)} {culprit.how} with what {task.task_id} "
-            "changed, twice, and passed without it. Its changes are still in the working tree: "
-            "coord takes nothing back. Correct them.")
+            "changed, twice, and passed without it. coord takes nothing back: correct it in the "
+            "working tree. (What a person has edited there counts once it is committed.)")
     output = harmless(culprit.tail).strip()
     told = f"{said} Last output:\n{output}" if output else said
     state = tasks.broke(tx, task, why=f"{row.verification_id}: the command {culprit.how}",
