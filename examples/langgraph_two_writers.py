@@ -34,7 +34,7 @@ class State(TypedDict, total=False):
 def write(state: State) -> dict[str, Any]:
     before = LINES.read_text()
     if os.environ.get("STOPS"):  # in the middle: it has read, and has not written
-        print("in the node", flush=True)
+        print(f"in the node under fencing token {current().fencing_token}", flush=True)
         while True:
             time.sleep(60)
     LINES.write_text(before + state["text"] + "\n")
@@ -80,7 +80,7 @@ def main() -> int:
     database = str(Path(tempfile.mkdtemp()) / "checkpoints.sqlite")
     doomed = process(database, "writer-1", "one", STOPS="1")
     assert doomed.stdout is not None
-    doomed.stdout.readline()  # it is in its node
+    first = doomed.stdout.readline().rpartition(" ")[2]  # it is in its node
     blocked = said(process(database, "writer-2", "two"))
     doomed.send_signal(signal.SIGKILL)
     doomed.wait()
@@ -88,7 +88,7 @@ def main() -> int:
     said(process(database, "writer-2", "two"))
     right = LINES.read_text() == "one\ntwo\n"
     redirected = "shared.txt is leased by langgraph-writer-1-write" in blocked
-    same = "wrote under fencing token 1\n" in resumed
+    same = f"wrote under fencing token {first}" in resumed
     print(f"nothing lost: {right}; redirected: {redirected}; resumed with its own lease: {same}")
     return 0 if right and redirected and same else 1
 

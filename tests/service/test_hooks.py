@@ -62,8 +62,11 @@ def test_a_session_is_welcomed_with_who_holds_what(world: World, ann: Session, b
     assert holders(world) == {"a.py": ann.name}
 
 
-def test_names_come_from_the_end_of_a_sessions_id(world: World) -> None:
-    assert sessions.named("claude-code", "0123-4567-89AB-cdef") == "claude-code-89abcdef"
+def test_names_come_from_a_sessions_id_and_never_from_two(world: World) -> None:
+    assert sessions.named("claude-code", "01234567-89ab-4def-8123-000089ABcdef") == "claude-code-89abcdef"
+    assert sessions.named("codex", "ann") == "codex-ann" and sessions.named("codex", "run-1") == "codex-run1"
+    alike = {sessions.named("codex", f"{when}-run-00000001") for when in ("nightly", "weekly", "monthly")}
+    assert len(alike) == 3 and all(len(name) == len("codex-") + sessions.ID_CHARS for name in alike)
     assert sessions.named("codex", "") == "codex" and sessions.named("codex", "--ü--") == "codex-unnamed"
 
 
@@ -512,7 +515,7 @@ def test_the_guard_names_what_others_hold(world: World, ann: Session) -> None:
     assert (one.since, one.until, one.task, one.worktree) == (row.locked_at, row.expires_at, row.task_id, row.worktree)
     assert check(world, *every, agent="ann").items == []
     assert check(world, *every, agent="ann").agent == "ann" and check(world, "a.py").agent is None
-    assert check(world, "a.py", profile="claude-code", session="s-1234abcd").agent == "claude-code-1234abcd"
+    assert check(world, "a.py", profile="claude-code", session="1234abcd").agent == "claude-code-1234abcd"
     refusal = world.refused(rq.GuardCheck(paths=["a"] * (commits.PATHS_MAX + 1)))
     assert refusal.code is Code.LIMIT and check(world, *["a"] * commits.PATHS_MAX).items == []
 

@@ -164,6 +164,15 @@ def test_a_printed_name_can_be_typed_below_the_root(world: World) -> None:
     assert ":/" not in nothing.next
 
 
+def test_a_part_of_what_is_leased_is_not_leased_by_itself(world: World) -> None:
+    world.acquire("ann", "d/")
+    own = world.refused(rq.Release(agent="ann", resources=["d/1.py"]))
+    assert own.code is Code.UNKNOWN_LEASE and "You hold d/, which overlaps it" in own.message and own.next.startswith("`coord unlock d/ --agent ann`")
+    other = world.refused(rq.Release(agent="bob", resources=["d/1.py"]))
+    assert "ann holds d/" in other.message and "coord locks" in other.next
+    assert "Nobody holds" in world.refused(rq.Release(agent="bob", resources=["e.py"])).message
+
+
 def test_braces_that_may_be_meant_as_a_pattern_are_told(world: World) -> None:
     world.write("odd{a,b}.py", "x = 1\n")
     for name, told in (("src/{a,b}.py", True), ("src/*.{js,ts}", True), ("src/{a,b}/", True), ("{{slug}}/a.py", False),

@@ -1,11 +1,13 @@
 """Agent sessions as their hooks show them: who is calling, registered at first sight.
 
 A process that `coord launch` started shows its token; a person's own `claude` has none, and is
-registered under its profile and the end of its session's id. A sub-agent is a holder of its own
+registered under its profile and its session's id, shortened. A sub-agent is a holder of its own
 where its CLI tells it apart, with the session as its parent.
 """
 
 from __future__ import annotations
+
+import re
 
 from coordinator.dialects.decode import HookCall
 from coordinator.service.core import Actor, Service, ms
@@ -15,10 +17,12 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
+from coordinator.words.hashing import sha256
 from coordinator.words.refusals import Code, Refusal
 
 #: Characters of a session's id in its agent's name. From its end: ids may begin with the time.
 ID_CHARS = 8
+_UUID = re.compile(r"[0-9a-f]{32}")
 
 
 def holder(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall) -> str:
@@ -116,6 +120,9 @@ def named(profile: str, session: str) -> str:
 
 
 def short(session: str) -> str:
-    """The end of a session's id, as it stands in its holder's name."""
-    kept = "".join(sign for sign in session if sign.isascii() and sign.isalnum())
-    return kept[-ID_CHARS:].lower() or "unnamed"
+    """A session's id as it stands in its holder's name: the end of a UUID, whose signs are random;
+    of another long one a digest, for several may end alike."""
+    kept = "".join(sign for sign in session if sign.isascii() and sign.isalnum()).lower()
+    if len(kept) > ID_CHARS and not _UUID.fullmatch(kept):
+        return sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]
+    return kept[-ID_CHARS:] or "unnamed"

@@ -9,6 +9,7 @@ disk was looked at before.
 from __future__ import annotations
 
 import posixpath
+import shlex
 from collections.abc import Sequence
 from functools import lru_cache
 from shlex import quote
@@ -45,7 +46,7 @@ from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import FROM_ROOT, READ, WHOLE, Located
+from coordinator.words.resource_names import FROM_ROOT, READ, WHOLE, Located, Resource
 
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
@@ -250,10 +251,7 @@ def _chosen(
             rows = [LeaseRow(*row) for row in tx.rows("rivals_by_inode", located.inode)]
         own = [row for row in rows if row.locked_by == agent]
         if not rows:
-            raise Refusal(
-                Code.UNKNOWN_LEASE, f"Nobody holds a lease on {located.resource.name}.",
-                next=_meant_from_root(svc, tx, resources), resource=located.resource.name,
-            )
+            raise _not_leased(svc, tx, agent, located.resource, resources)
         out += own or rows[:1]
     return out
 
@@ -284,6 +282,25 @@ def _named_so(
         if not found:
             return None
     return list(out.values())
+
+
+def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource,
+                texts: Sequence[str]) -> Refusal:
+    """UNKNOWN_LEASE, with what covers it, or what may have been meant."""
+    around = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked))
+              if row.expires_at > tx.now and row.kind != "key"
+              and overlaps(rule.as_resource(row.file_path, row.kind, row.scope), asked)]
+    if around:
+        one = next((row for row in around if row.locked_by == agent), around[0])
+        who = "You hold" if one.locked_by == agent else f"{one.locked_by} holds"
+        return Refusal(
+            Code.UNKNOWN_LEASE, f"There is no lease on {asked.name} by itself. {who} "
+            f"{one.file_path}, which overlaps it; that stays as it is.", resource=asked.name,
+            next=(f"`coord unlock {shlex.quote(one.file_path)} --agent {one.locked_by}` releases "
+                  "all of that.") if one.locked_by == agent else None,
+        )
+    return Refusal(Code.UNKNOWN_LEASE, f"Nobody holds a lease on {asked.name}.",
+                   next=_meant_from_root(svc, tx, texts), resource=asked.name)
 
 
 def _meant_from_root(svc: Service, tx: Tx, texts: Sequence[str]) -> str | None:
