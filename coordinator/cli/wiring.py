@@ -155,7 +155,9 @@ def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
     for hook in lacking:
         hook.install()
     say("guard: in git's hooks (a person goes on over it with COORD_GUARD=off)")
-    return hooks.remarks(root, found)
+    inside = ["commits in submodules are not guarded: `coord guard install` in each does that"] if (
+        (root / ".gitmodules").is_file()) else []
+    return [*hooks.remarks(root, found), *inside]
 
 
 def guard_out(root: Path, *, yes: bool, diff: bool = False) -> None:

@@ -102,14 +102,14 @@ def here() -> str:
 
 
 def listed(values: Sequence[T]) -> list[T]:
-    """A list of these. A text would be one of its letters.
+    """A list of these; a path (`pathlib`) as its text. A text would be one of its letters.
 
     Raises:
         TypeError: it is a text.
     """
     if isinstance(values, str | bytes):
         raise TypeError(f"{values!r} is a text, where a list of them is meant: [{values!r}]")
-    return list(values)
+    return [os.fspath(one) if isinstance(one, os.PathLike) else one for one in values]
 
 
 def json(value: Any) -> msgspec.Raw:

@@ -93,18 +93,27 @@ def _values(name: str, about: str) -> Names:
         "agent": _agents, "who": _agents, "holder": _agents, "task": _tasks, "after": _tasks,
         "review": _reviews, "reviews": _reviews, "request": _requests, "letter": _letters,
         "letters": _letters, "key": _keys, "prefix": _keys, "change": _changes,
+        "subject": _subjects,
     }
     if name in kinds:
         try:
             return (yield from kinds[name]())
         except Refusal:
             return []
+    if name == "topic":
+        return [(word, about) for word, about in WORDS[""]["commands"]]
     if name in ("profile", "profiles"):
         return [(one, "") for one in WORDS[""]["profiles"]]
     choices = about.rstrip(".").split(", ")
     if len(choices) > 1 and all(one.isalpha() for one in choices):
         return [(one, "") for one in choices]
     return [("exclusive", ""), ("shared", "")] if name == "mode" else []
+
+
+def _subjects() -> Names:
+    """What has a story."""
+    found = [*(yield from _tasks()), *(yield from _reviews()), *(yield from _requests())]
+    return [*found, *(yield from _agents())]
 
 
 def _agents() -> Names:

@@ -14,6 +14,7 @@ import logging
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -413,6 +414,8 @@ class Daemon:
     async def _open_http(self) -> Any:
         door = await http_door.opened(self.router, self.state, self.settings.http, self._http_port)
         self._http_address = door.address if door is not None else None
+        if self._stays and self._http_address:  # somebody looks on, and has asked for any port
+            print(f"coord: its HTTP door is {self._http_address}", file=sys.stderr)  # noqa: T201
         return door
 
     def _health(self, req: rq.Health) -> rq.HealthReply:

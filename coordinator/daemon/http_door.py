@@ -48,6 +48,7 @@ async def opened(router: RequestRouter, state: StateDir, settings: Http, port: i
         with contextlib.suppress(OSError):
             state.http.unlink(missing_ok=True)
         return None
+    log.info("the HTTP door is %s", door.address)
     return door
 
 

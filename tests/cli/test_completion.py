@@ -49,6 +49,7 @@ def test_words_options_and_names(busy: Repo) -> None:
     for words, wanted in ((["lock", "x", "--agent", ""], {"ann", "bob"}), (["request", "approve", ""], {"U-1"}), (["state", "get", ""], {"key:account:1"}),
                           (["unlock", ""], {"a.py", "key:account:1"}), (["lock", "--mode", "s"], {"shared"}), (["review", "list", "--state", "k"], {"kept"}),
                           (["launch", "--agent", "cl"], {"claude-code"}), (["run", "co"], {"codex", "copilot"}), (["lock", "--ag"], {"--agent"}), (["tell", "an"], {"ann"}),
+                          (["explain", ""], {"T-1", "U-1", "ann", "bob"}), (["help", "laun"], {"launch"}),
                           (["task", "show", "T-9"], set()), (["lock", ""], set()), (["nonsense", ""], set(completed(busy, "")))):
         assert set(completed(busy, *words)) == wanted, words
 

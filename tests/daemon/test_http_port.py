@@ -6,6 +6,8 @@ import http.client
 import os
 import signal
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -51,6 +53,16 @@ def test_what_is_told_of_listens(repo: Repo) -> None:
     door = repo.state.http.read_text().strip()
     with socket.create_connection(("127.0.0.1", int(door.rpartition(":")[2])), timeout=5):
         pass
+
+
+def test_one_in_the_foreground_tells_where_it_is(repo: Repo) -> None:
+    (repo.root / ".coord").mkdir()
+    with subprocess.Popen([sys.executable, "-m", "coordinator.cli.main", "serve", "--http", "0"], cwd=repo.root,
+                          stderr=subprocess.PIPE, text=True) as serving:
+        assert serving.stderr is not None
+        said = [serving.stderr.readline() for _ in range(2)]
+        assert said[1] == f"coord: its HTTP door is {repo.state.http.read_text()}", said
+        serving.send_signal(signal.SIGTERM)
 
 
 def test_it_is_called_by_this_machines_own_names_and_no_other(repo: Repo) -> None:

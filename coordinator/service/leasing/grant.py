@@ -211,7 +211,7 @@ def checked_ttl(svc: Service, ttl_s: float | None) -> int:
         raise Refusal(
             Code.INVALID,
             f"A TTL of {ttl:g} s is not possible: more than 0, at most {limits.ttl_max_s:g} s "
-            "(leases.ttl_max_s). Nothing was leased.",
+            "(leases.ttl_max_s). Nothing was changed.",
             next="Repeat with a TTL in that range.",
         )
     return ms(ttl)
