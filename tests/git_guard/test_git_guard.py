@@ -126,12 +126,12 @@ def test_a_commit_that_concerns_nobody_else_needs_no_whole_check(here: Guarded) 
 
 def test_an_agents_session_is_known_by_its_own_variable(here: Guarded) -> None:
     with here.repo.client() as client:
-        name = client.call(rq.Join(profile="claude-code", session="s-1234abcd")).agent
+        name = client.call(rq.Join(profile="claude-code", session="1234abcd")).agent
     here.hold(name, "a.txt")
     here.repo.write("a.txt", "second\n")
     assert name in here.refused("commit", "-am", "A person's")
     assert name in here.refused("commit", "-am", "x", CLAUDE_CODE_SESSION_ID="another-9999")
-    here.git("commit", "-qam", "Its own", CLAUDE_CODE_SESSION_ID="s-1234abcd")
+    here.git("commit", "-qam", "Its own", CLAUDE_CODE_SESSION_ID="1234abcd")
 
 
 TWO = "import os\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n"
@@ -583,7 +583,7 @@ def test_who_cannot_tell_it_themselves_are_named_by_their_hooks(here: Guarded) -
         "commit", "-m", "x", "a.txt", CLAUDE_CODE_SESSION_ID="ann00000")
     _, code, said = sub.shell("git commit -qm 'Its own' -- a.txt")
     assert code == 0, said
-    other = Claude(here.repo, "ses1a142f64", profile="opencode:before")
+    other = Claude(here.repo, "1a142f64", profile="opencode:before")
 
     def before(tool: str, **given: str) -> Any:
         return other.hook("before", tool_name=tool, tool_input=given)
@@ -598,17 +598,17 @@ def test_who_cannot_tell_it_themselves_are_named_by_their_hooks(here: Guarded) -
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files another user's")
-def test_a_person_whose_coordinator_it_is_not_commits_and_is_told(guarded: Guarded) -> None:
-    guarded.coord("down")
-    for path in (guarded.root / ".coord", *(guarded.root / ".coord").rglob("*")):
+def test_a_person_whose_coordinator_it_is_not_commits_and_is_told(here: Guarded) -> None:
+    here.coord("down")
+    for path in (here.root / ".coord", *(here.root / ".coord").rglob("*")):
         os.lchown(path, 54321, 54321)
-    guarded.repo.write("a.txt", "second\n")
-    done = guarded.run("commit", "-qam", "mine")
+    here.repo.write("a.txt", "second\n")
+    done = here.run("commit", "-qam", "mine")
     assert done.returncode == 0 and "the coordinator here is user 54321's and tells you nothing" in done.stderr, done
-    guarded.repo.write("a.txt", "third\n")
-    assert "stopped git" in guarded.refused("commit", "-qam", "an agent's", COORD_AGENT_TOKEN="x")
-    assert "FOREIGN" in guarded.coord("guard", "install", code=6)
-    said = guarded.coord("init", "--agent", "claude-code", "--yes", code=6)
-    assert "FOREIGN" in said and "makes" not in said and not (guarded.root / ".claude").exists()
-    for path in (guarded.root / ".coord", *(guarded.root / ".coord").rglob("*")):
+    here.repo.write("a.txt", "third\n")
+    assert "stopped git" in here.refused("commit", "-qam", "an agent's", COORD_AGENT_TOKEN="x")
+    assert "FOREIGN" in here.coord("guard", "install", code=6)
+    said = here.coord("init", "--agent", "claude-code", "--yes", code=6)
+    assert "FOREIGN" in said and "makes" not in said and not (here.root / ".claude").exists()
+    for path in (here.root / ".coord", *(here.root / ".coord").rglob("*")):
         os.lchown(path, 0, 0)

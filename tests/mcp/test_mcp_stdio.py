@@ -221,8 +221,8 @@ def test_two_sessions_contend_and_one_holds(ready: Repo) -> None:
                 answers.append(await client.call_tool("acquire", {"resources": ["notes.txt"]}))
 
         async with anyio.create_task_group() as group:
-            group.start_soon(one, "aaaaaaaa-1")
-            group.start_soon(one, "bbbbbbbb-2")
+            group.start_soon(one, "aaaaaaa1")
+            group.start_soon(one, "bbbbbbb2")
         return answers
 
     answers = anyio.run(both)
@@ -265,7 +265,7 @@ def test_a_name_in_the_environment_is_taken(ready: Repo) -> None:
 
 def test_codex_names_its_session_in_each_call(ready: Repo) -> None:
     async def script(client: Client) -> None:
-        for number, path in (("s-00000001", "a.txt"), ("s-00000002", "b.txt")):
+        for number, path in (("00000001", "a.txt"), ("00000002", "b.txt")):
             await client.call_tool("acquire", {"resources": [path]}, meta={"sessionId": number})
 
     talk(server(ready, profile="codex"), script)
@@ -277,12 +277,12 @@ def test_no_session_can_be_made_up_that_is_another_agent(ready: Repo) -> None:
     of a session with another id, gets nothing."""
     with ready.client() as client:
         client.call(rq.Register(agent="codex-1", profile="codex"))
-    true = Claude(ready, "true-session-12345678", profile="codex")
+    true = Claude(ready, "11111111-2222-4333-8444-000012345678", profile="codex")
     assert true.hook("SessionStart")
 
     async def script(client: Client) -> None:
         call = {"resources": ["notes.txt"]}
-        for made_up in ("1", "another-12345678"):
+        for made_up in ("1", "99999999-8888-4777-8666-000012345678"):
             no = await client.call_tool("acquire", call, meta={"sessionId": made_up})
             assert code(no) == "UNAUTHORIZED"
         assert holders(ready) == {}
@@ -374,9 +374,9 @@ def test_a_call_is_made_by_whom_its_hook_announced_a_sub_agent_too(ready: Repo) 
 
 
 def test_geminis_hook_tells_the_session_in_the_call_itself(ready: Repo) -> None:
-    gemini = Claude(ready, "1a142f64-b781-4216", profile="gemini")
+    gemini = Claude(ready, "1a142f64-b781-4216-8000-3b67b7814216", profile="gemini")
     said = gemini.hook("BeforeTool", tool_name="mcp_coord_acquire", tool_input={"resources": ["a.txt"]})
-    assert said["tool_input"] == {"resources": ["a.txt"], "coord_session": "1a142f64-b781-4216"}
+    assert said["tool_input"] == {"resources": ["a.txt"], "coord_session": "1a142f64-b781-4216-8000-3b67b7814216"}
 
     async def script(client: Client) -> None:
         listed = (await client.list_tools()).tools
