@@ -118,6 +118,7 @@ async def session(client: Client, cli: ScriptedCLI) -> None:
 async def main() -> int:
     file, go_on, at_once = Path("shared.txt"), asyncio.Event(), asyncio.Event()
     at_once.set()
+    file.write_text("")
     with Client(agent="session-1") as one, Client(agent="session-2") as two:
         first = ScriptedCLI(file, "one", go_on)
         running = asyncio.create_task(session(one, first))

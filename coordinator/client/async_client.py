@@ -60,6 +60,7 @@ class AsyncClient(Operations):
         self._profile = profile
         self._wire = AsyncWire(StateDir(self.root), token=given, autostart=autostart)
         self._naming = asyncio.Lock()
+        self.silence_s: float | None = None
         self.holdings = Holdings()
         #: Acquisitions that were answered here.
         self._known: set[str] = set()
@@ -189,6 +190,7 @@ class AsyncClient(Operations):
             agent=wanted, profile=self._profile, unique=unique, silence_s=silence_s,
             description=description, parent=parent))
         self.agent, self._wire.token = known.agent, known.token
+        self.silence_s = silence_s
         return known.agent
 
     async def name(self) -> str:
@@ -250,13 +252,13 @@ class AsyncHeld(HeldLeases):
 
     def __init__(self, client: AsyncClient, got: rq.Acquired, ttl_s: float,
                  stall_s: float | None) -> None:
-        super().__init__(client.holdings, got, ttl_s, stall_s)
+        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s)
         self._client = client
         self._renewing = asyncio.create_task(self._renew(), name="coord-renew")
 
     async def _renew(self) -> None:
         while True:
-            await asyncio.sleep(self._ttl_s / 3)
+            await asyncio.sleep(self._every_s)
             now = time.monotonic()
             if self._stalls(now):
                 return

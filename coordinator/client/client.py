@@ -70,9 +70,12 @@ class Client(Operations):
                           starting=starting)
         #: Who asks while another thread waits for its answer does so on a connection of its own.
         self._first = threading.Lock()
+        #: Two threads that ask first are one agent.
+        self._naming = threading.RLock()
         self._idle: list[Wire] = []
         self._busy: set[Wire] = set()
         self._closed = 0
+        self.silence_s: float | None = None
 
     def __repr__(self) -> str:
         return f"<Client {self.agent or 'nobody yet'} at {self.root}>"
@@ -169,20 +172,23 @@ class Client(Operations):
         Raises:
             Refusal: NAME_TAKEN, with `unique=False`.
         """
-        wanted = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
-        known = self.call(
-            rq.Register(agent=wanted, profile=self._profile, unique=unique, silence_s=silence_s,
-                        description=description, parent=parent)
-        )
-        self.agent, self._wire.token = known.agent, known.token
+        with self._naming:
+            wanted = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
+            known = self.call(
+                rq.Register(agent=wanted, profile=self._profile, unique=unique,
+                            silence_s=silence_s, description=description, parent=parent)
+            )
+            self.agent, self._wire.token = known.agent, known.token
+            self.silence_s = silence_s
         return known.agent
 
     def name(self) -> str:
         """The name that all its requests bear; it is registered if it was not."""
-        if self.agent is None or self._wire.token is None:
-            self.register()
-        assert self.agent is not None
-        return self.agent
+        with self._naming:
+            if self.agent is None or self._wire.token is None:
+                self.register()
+            assert self.agent is not None
+            return self.agent
 
     def commit_region(self, resource: str, text: str, *, content_hash: str | None = None,
                       lease_token: str | None = None) -> rq.RegionsCommitted:
@@ -216,7 +222,8 @@ class Client(Operations):
         self, *resources: str, ttl: float = 60.0, mode: rq.Mode = "exclusive", wait: float = 0.0,
         description: str = "", stall: float | None = None,
     ) -> Iterator[Held]:
-        """Hold `resources` while the body runs, renewed every third of `ttl` (seconds).
+        """Hold `resources` while the body runs, renewed every third of `ttl` (seconds), or of the
+        `silence_s` that this client has registered with.
 
         With `stall`, renewal stops when the body has not called `progress()` for that long: a
         hung body loses its lease. Nested leases of one client on one resource are one lease; who
@@ -248,7 +255,7 @@ class Held(HeldLeases):
 
     def __init__(self, client: Client, got: rq.Acquired, ttl_s: float,
                  stall_s: float | None) -> None:
-        super().__init__(client.holdings, got, ttl_s, stall_s)
+        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s)
         self._client = client
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="coord-renew", daemon=True)
@@ -257,7 +264,7 @@ class Held(HeldLeases):
         self._thread.start()
 
     def _renew(self) -> None:
-        while not self._done.wait(self._ttl_s / 3):
+        while not self._done.wait(self._every_s):
             now = time.monotonic()
             if self._stalls(now):
                 return

@@ -69,11 +69,13 @@ class HeldLeases:
     """
 
     def __init__(self, holdings: Holdings, got: rq.Acquired, ttl_s: float,
-                 stall_s: float | None) -> None:
+                 stall_s: float | None, silence_s: float | None = None) -> None:
         self.leases = got.leases
         self._holdings = holdings
         holdings.begin(got.leases)
         self._ttl_s = ttl_s
+        #: So often it is renewed: an agent that may not be silent for long is heard of by that.
+        self._every_s = min(ttl_s, silence_s or ttl_s) / 3
         self._stall_s = stall_s
         self._moved_at = self._confirmed_at = time.monotonic()
         self._lost: str | None = None

@@ -122,6 +122,16 @@ def checkout(directory: str) -> Checkout | None:
     return None
 
 
+def root_in_worktree(root: Path, directory: str) -> str:
+    """Where the root of a repository lies in the working tree around a directory: in the linked
+    worktree that it is in, or itself."""
+    found = checkout(os.path.realpath(directory))
+    main = main_worktree(found.common) if found is not None and found.linked else None
+    if found is None or main is None or not root.is_relative_to(main):
+        return str(root)
+    return os.path.normpath(os.path.join(found.top, os.path.relpath(root, main)))
+
+
 def main_worktree(common: str) -> str | None:
     """The main worktree of a shared git directory; None if there is none (a bare repository)."""
     above, name = os.path.split(common)

@@ -220,10 +220,14 @@ def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set
             if shown is not None:
                 listed, saved = git_listings.committed(shown)
                 break
-    if not git.line("rev-parse", "-q", "--verify", "MERGE_HEAD"):
+    amends = any(word.startswith("--am") for word in rest)
+    if not amends and not git.line("rev-parse", "-q", "--verify", "MERGE_HEAD"):
         return listed, saved
     staged = repository.staged(top)
     unstaged = _names(git.says("diff", "--name-only", "-z", "--no-renames"))
+    if amends:  # git lists what differs from the commit before; it is what differs from this one
+        new = {*staged, *saved.intersection(unstaged)}
+        return [name for name in listed if name in new], saved
     return [*staged, *set(listed).intersection(unstaged).difference(staged)], set(unstaged)
 
 

@@ -131,11 +131,12 @@ class FileRegions:
         old, new = self.outline(path, before), self.outline(path, after)
         return changed(old, before, new, after), new.broken and not old.broken
 
-    def misindented(self, path: str, before: bytes, after: bytes) -> str:
-        """What is wrong with the second's indentation where nothing is with the first's."""
+    def misread(self, path: str, before: bytes, after: bytes) -> str:
+        """What is wrong with the second that the grammar does not tell, where nothing is with the
+        first."""
         language = language_of(path, after[:200])
-        wrong = self._outlines.indentation(after, language) if language == "python" else ""
-        return "" if wrong and self._outlines.indentation(before, language) else wrong
+        wrong = self._outlines.errors(after, language) if language == "python" else ""
+        return "" if wrong and self._outlines.errors(before, language) else wrong
 
     def expect(self) -> None:
         """Divide what the last proposed edit will leave, while nobody waits."""

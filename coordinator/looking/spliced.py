@@ -161,7 +161,7 @@ def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:
 def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
            texts: Sequence[NewText]) -> None:
     names, broken = regions.changed(path, data, made)
-    wrong = "" if broken else regions.misindented(path, data, made)
+    wrong = "" if broken else regions.misread(path, data, made)
     if broken or wrong:
         language = regions.outline(path, data).language
         raise Refusal(

@@ -40,6 +40,7 @@ _CALLS = (
 #: The same with several names, which may be quoted as for a shell.
 _NAMES = r"""(?:'[^']*'|"'"|[^\s`'"])+ """
 _FAIL = re.compile(rf"`?coord task fail (T-\d+) ((?:--blocked {_NAMES})+)--agent [^\s`]+`?")
+_OVERRIDE = re.compile(r",? or `coord unlock [^`]* --force` as a person")
 _UNLOCK = re.compile(rf"`?coord unlock ((?:{_NAMES})+)--agent [^\s`]+`?")
 
 
@@ -135,6 +136,7 @@ def _shown(value: Any) -> Any:
 
 
 def _as_tools(text: str) -> str:
+    text = _OVERRIDE.sub("", text)  # that is for people
     for pattern, call in _CALLS:
         text = pattern.sub(call, text)
     text = _FAIL.sub(

@@ -26,7 +26,7 @@ from mcp.shared.message import SessionMessage
 from coordinator.client.client import Client
 from coordinator.client.connection import Wire
 from coordinator.client.locating import locate_root
-from coordinator.files.roots import STATE_DIR
+from coordinator.files.roots import STATE_DIR, root_in_worktree
 from coordinator.files.state import StateDir
 from coordinator.mcp.server import Caller, carry_out, make_server
 from coordinator.mcp.tools import Tool
@@ -52,7 +52,7 @@ class StdioServer:
 
     Args:
         profile: the profile's name that its wiring gave, for a client whose own name says nothing.
-        cwd: the directory that the agent works in, where relative paths begin.
+        cwd: where relative paths begin: the root, in the working tree that the agent works in.
     """
 
     def __init__(self, root: Path, environment: Mapping[str, str], profile: str | None = None,
@@ -179,7 +179,9 @@ class StdioServer:
 
 def run(profile: str | None) -> None:
     """Serve standard input and output until the client hangs up."""
-    anyio.run(_serve, StdioServer(locate_root(), os.environ, profile, os.getcwd()))  # noqa: PTH109
+    root = locate_root()
+    here = root_in_worktree(root, os.getcwd())  # noqa: PTH109
+    anyio.run(_serve, StdioServer(root, os.environ, profile, here))
 
 
 async def _serve(door: StdioServer) -> None:

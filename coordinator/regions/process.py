@@ -63,10 +63,10 @@ class Outlines:
         """What a merge asks of these bytes (`reader.read`); never raises for what they are."""
         return self._ask(data, language, "reading", Reading, unread)
 
-    def indentation(self, data: bytes, language: str | None) -> str:
-        """What is wrong with how these bytes are indented, where that decides what they mean and
-        the grammar does not tell (Python); empty: nothing, or it could not be told."""
-        return self._ask(data, language, "indentation", str, lambda *_: "")
+    def errors(self, data: bytes, language: str | None) -> str:
+        """What is wrong with these bytes that the grammar does not tell (in Python how they are
+        indented, above all); empty: nothing, or it could not be told."""
+        return self._ask(data, language, "errors", str, lambda *_: "")
 
     def worker_id(self) -> int | None:
         """The process id of the worker; None while there is none."""

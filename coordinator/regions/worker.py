@@ -24,8 +24,8 @@ def answer(body: bytes) -> bytes:
     serving.within(asked.seconds)
     if asked.kind == "outline":
         return msgspec.msgpack.encode(outline(asked.data, asked.language, nested=asked.nested))
-    if asked.kind == "indentation":
-        from coordinator.regions.indentation import misread
+    if asked.kind == "errors":
+        from coordinator.regions.python_errors import misread
 
         return msgspec.msgpack.encode(misread(asked.data) if asked.language == "python" else "")
     from coordinator.regions.reader import read  # what only a merge asks for takes ms to read

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,36 @@ def test_a_text_is_no_list_of_letters(repo: Repo, kind: type, tmp_path: Path) ->
     asyncio.run(run())
     with repo.client() as boss:
         assert boss.call(rq.Tasks()).items == []
+
+
+def test_threads_that_ask_first_are_one_agent(repo: Repo) -> None:
+    with Client(repo.root, agent="pool") as client, ThreadPoolExecutor(8) as pool:
+        names = list(pool.map(lambda n: client.name(), range(8)))
+        assert set(names) == {"pool"}
+    with Client(repo.root, agent="pond") as client, ThreadPoolExecutor(8) as pool:
+        def body(n: int) -> str:
+            with client.lease(f"w{n}.txt") as held:
+                return held.resources[0]
+
+        assert sorted(pool.map(body, range(8))) == [f"w{n}.txt" for n in range(8)]
+        assert held_by(repo) == {} and [one.agent for one in client.call(rq.Agents()).items if one.agent.startswith("pond")] == ["pond"]
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_an_agent_that_may_not_be_silent_for_long_keeps_its_body(repo: Repo, kind: type) -> None:
+    """It is heard of by what renews its lease."""
+    async def body() -> None:
+        if kind is Client:
+            with Client(repo.root, agent="quick") as client:
+                client.register(silence_s=1.5)
+                with client.lease("f", ttl=60):
+                    await asyncio.sleep(4)
+                    with repo.client() as boss:
+                        boss.call(rq.Sweep())
+        else:
+            async with AsyncClient(repo.root, agent="quick") as other:
+                await other.register(silence_s=1.5)
+                async with other.lease("f", ttl=60):
+                    await asyncio.sleep(4)
+
+    asyncio.run(body())

@@ -22,6 +22,7 @@ from coordinator.files.roots import (
     is_prepared,
     linked_worktrees,
     prepared_above,
+    root_in_worktree,
 )
 
 Git = Callable[..., None]
@@ -123,6 +124,16 @@ def test_a_linked_worktree_leads_to_the_main_one(repo: Path, tmp_path: Path, git
     roots, complete = linked_worktrees(str(repo / ".git"))
     assert complete
     assert roots == [str(repo / ".coord/worktrees/T-1"), str(tmp_path / "wt")]
+
+
+def test_the_root_in_the_working_tree_that_one_is_in(repo: Path, tmp_path: Path, git: Git) -> None:
+    git(repo, "worktree", "add", "-q", str(tmp_path / "wt"))
+    (repo / "pkg").mkdir(exist_ok=True)
+    (tmp_path / "wt/pkg").mkdir(exist_ok=True)
+    assert root_in_worktree(repo, str(repo / "pkg")) == str(repo)
+    assert root_in_worktree(repo, str(tmp_path / "wt/pkg")) == str(tmp_path / "wt")
+    assert root_in_worktree(repo / "pkg", str(tmp_path / "wt/pkg")) == str(tmp_path / "wt/pkg")
+    assert root_in_worktree(repo, str(tmp_path)) == str(repo)
 
 
 def test_a_worktree_with_relative_paths(repo: Path, tmp_path: Path, git: Git) -> None:

@@ -386,3 +386,21 @@ def test_geminis_hook_tells_the_session_in_the_call_itself(ready: Repo) -> None:
 
     talk(server(ready, profile="gemini"), script)
     assert list(holders(ready).values()) == ["gemini-b7814216"]
+
+
+def test_paths_begin_at_the_root_wherever_the_server_is_started(ready: Repo) -> None:
+    """As its tools say; and a name that one tool answers is the next one's."""
+    ready.write("pkg/app.py", "def f():\n    return 1\n")
+    started = process(ready, CLAUDE_CODE_SESSION_ID="00000001")
+    started.cwd = str(ready.root / "pkg")
+
+    async def script(client: Client) -> None:
+        assert "pkg/app.py" in text(await client.call_tool("acquire", {"resources": ["pkg/app.py"]}))
+        assert holders(ready) == {"pkg/app.py": "claude-code-00000001"}
+        assert "Released" in text(await client.call_tool("release", {"resources": ["pkg/app.py"]}))
+        with ready.client("ann") as ann:
+            ann.acquire("pkg/app.py")
+        no = await client.call_tool("release", {"resources": ["pkg/app.py"]})
+        assert code(no) == "NOT_HOLDER" and "--force" not in text(no) and text(no).endswith("Next: Ask ann."), text(no)
+
+    talk(started, script)

@@ -106,6 +106,21 @@ def test_what_is_nobody_elses_is_told_by_a_bare_interpreter(repo: Stand) -> None
 
 
 @ONCE
+def test_the_message_of_a_commit_is_amended_whoever_holds_its_files(repo: Stand) -> None:
+    """git lists what such a commit has against the one before; against this one nothing changes."""
+    agent = repo.agent()
+    repo.write("b.py", "committed\n")
+    repo.run("git", "commit", "-qam", "b")
+    repo.coord("lock", "b.py", "--agent", "ann")
+    assert agent.does("git commit -q --amend -m again 2>&1") == 0, agent.said
+    repo.write("c.py", "mine\n")
+    assert agent.does("git add c.py && git commit -q --amend -m more 2>&1") == 0, agent.said
+    repo.write("b.py", "ann's, half done\n")
+    assert agent.does("git commit -q --amend -am all 2>&1") != 0 and "held by ann" in "\n".join(agent.said), agent.said
+    assert agent.does("git commit -q --amend -m last 2>&1") == 0, agent.said
+
+
+@ONCE
 def test_what_is_not_plain_is_weighed(repo: Stand) -> None:
     """Of others' files, odd words and other repositories a bare interpreter says nothing."""
     agent = repo.agent()

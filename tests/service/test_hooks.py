@@ -66,7 +66,8 @@ def test_names_come_from_a_sessions_id_and_never_from_two(world: World) -> None:
     assert sessions.named("claude-code", "01234567-89ab-4def-8123-000089ABcdef") == "claude-code-89abcdef"
     assert sessions.named("codex", "ann") == "codex-ann" and sessions.named("codex", "run-1") == "codex-run1"
     alike = {sessions.named("codex", f"{when}-run-00000001") for when in ("nightly", "weekly", "monthly")}
-    assert len(alike) == 3 and all(len(name) == len("codex-") + sessions.ID_CHARS for name in alike)
+    alike |= {sessions.named("codex", f"6673855{n}-e87a-11f1-bafb-02fc00000001") for n in range(3)}  # their ends name the machine
+    assert len(alike) == 6 and all(len(name) == len("codex-") + sessions.ID_CHARS for name in alike)
     assert sessions.named("codex", "") == "codex" and sessions.named("codex", "--ü--") == "codex-unnamed"
 
 

@@ -70,6 +70,7 @@ def test_a_region_is_written_and_nothing_else(world: World) -> None:
     ("ann", "def f():\n    return 1\n      x = 2\n", Code.PARSE_INVALID),
     ("ann", "def f():\n    if 1:\n    return 1\n", Code.PARSE_INVALID),
     ("ann", "def f():\n\tif 1:\n        return 1\n", Code.PARSE_INVALID),
+    ("ann", "def f():\n    print 'x'\n", Code.PARSE_INVALID),
 ])
 def test_what_does_not_fit_is_not_written(world: World, who: str, text: str, code: Code) -> None:
     world.acquire("ann", "a.py::f")

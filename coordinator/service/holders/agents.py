@@ -159,11 +159,13 @@ def noted(tx: Tx, name: str, row: AgentRow | None) -> None:
 def heard_of(
     tx: Tx, row: AgentRow, *, moved: bool, progress: str | None = None
 ) -> None:
-    """The agent is active: note it (at most every 15 s), and renew what it holds if it moves."""
+    """The agent is active: note it (at most every 15 s, or so often that it is not taken for
+    silent), and renew what it holds if it moves."""
     # Renewal follows the last sign that it moves: bare heartbeats in between do not count.
     last = row.progress_at if moved else row.seen_at
+    every = SEEN_EVERY_MS if row.silence_ms is None else min(SEEN_EVERY_MS, row.silence_ms // 3)
     if (
-        last is not None and last > tx.later(-SEEN_EVERY_MS) and row.state == "active"
+        last is not None and last > tx.later(-every) and row.state == "active"
         and (progress is None or progress == row.progress)
     ):
         return

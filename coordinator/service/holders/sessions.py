@@ -22,7 +22,8 @@ from coordinator.words.refusals import Code, Refusal
 
 #: Characters of a session's id in its agent's name. From its end: ids may begin with the time.
 ID_CHARS = 8
-_UUID = re.compile(r"[0-9a-f]{32}")
+#: A UUID whose end is random, or a digest: not one of the versions that end with the machine.
+_UUID = re.compile(r"[0-9a-f]{12}[^126][0-9a-f]{19}")
 
 
 def holder(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall) -> str:
@@ -120,8 +121,8 @@ def named(profile: str, session: str) -> str:
 
 
 def short(session: str) -> str:
-    """A session's id as it stands in its holder's name: the end of a UUID, whose signs are random;
-    of another long one a digest, for several may end alike."""
+    """A session's id as it stands in its holder's name: the end of a UUID, if its signs are
+    random; of another long one a digest, for several may end alike."""
     kept = "".join(sign for sign in session if sign.isascii() and sign.isalnum()).lower()
     if len(kept) > ID_CHARS and not _UUID.fullmatch(kept):
         return sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]

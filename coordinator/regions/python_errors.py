@@ -1,8 +1,9 @@
-"""Whether Python can read how a text is indented, which its grammar does not say.
+"""Errors of a Python text that its grammar does not tell: above all how it is indented.
 
 tree-sitter takes a body that is not indented, and lines that are indented to no level: it is made
-for texts that somebody is still typing. Python's own parser decides here. Only the indentation: it
-means the same in every version of the language; other errors may be new words of it.
+for texts that somebody is still typing. It also takes `print x` of Python 2. Python's own parser
+decides here, of these two: they mean the same in every version of Python 3; other errors may be new
+words of the language.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ def misread(data: bytes) -> str:
         warnings.simplefilter("ignore")  # of the text; they would go to this process's output
         try:
             compile(data, "", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
-        except IndentationError as bad:
-            return f"line {bad.lineno}: {bad.msg}"
-        except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
+        except SyntaxError as bad:
+            if isinstance(bad, IndentationError) or bad.msg.startswith("Missing parentheses"):
+                return f"line {bad.lineno}: {bad.msg}"
+            return ""
+        except (ValueError, RecursionError, MemoryError, SystemError):
             return ""
     return ""
