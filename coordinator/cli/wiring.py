@@ -162,7 +162,7 @@ def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
 
 def guard_out(root: Path, *, yes: bool, diff: bool = False) -> None:
     """Take the guard out of the hooks that `guard_in` put it into, once no agent is wired."""
-    mine = _guarded(root)
+    mine = _hooks_of(root)
     if not mine:
         return
     wirer = Wirer(StateDir(root), Path.home())
@@ -170,7 +170,7 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False) -> None:
     if left:
         say(f"guard: stays in git's hooks, for {', '.join(left)}")
         return
-    found = [hook for hook in map(hooks.Hook, map(Path, mine)) if hook.state() != "missing"]
+    found = [hook for hook in mine if hook.state() != "missing"]
     for hook in found:
         _show(hook.shown(remove=True), diff, yes)
     if found and not yes and not _agreed("the guard of commits and pushes", len(found), True):
@@ -183,6 +183,20 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False) -> None:
         say("guard: taken out of git's hooks")
 
 
+def _hooks_of(root: Path) -> list[hooks.Hook]:
+    """The hooks of this clone that `guard_in` has put the guard into. Nothing outside of it: what
+    is recorded may have come with the folder, and name another."""
+    recorded = _guarded(root)
+    names = {Path(one).name for one in recorded}
+    try:
+        here = [hook for hook in hooks.found(root) if hook.name in names]
+    except Refusal:
+        here = []
+    own = [hooks.Hook(path) for path in (root / one for one in recorded)
+           if path.is_relative_to(root)]
+    return [*{hook.path: hook for hook in (*here, *own)}.values()]
+
+
 def _guarded(root: Path) -> list[str]:
     try:
         return msgspec.json.decode(StateDir(root).guarded.read_bytes(), type=list[str])
@@ -191,7 +205,9 @@ def _guarded(root: Path) -> list[str]:
 
 
 def _note_guarded(root: Path, paths: Sequence[str]) -> None:
-    every = list(dict.fromkeys([*_guarded(root), *paths]))
+    mine = [str(Path(one).relative_to(root)) if Path(one).is_relative_to(root) else one
+            for one in paths]
+    every = list(dict.fromkeys([*_guarded(root), *mine]))
     write_atomic(StateDir(root).guarded, msgspec.json.encode(every), 0o600)
 
 

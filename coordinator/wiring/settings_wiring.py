@@ -55,7 +55,8 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class _Wired(msgspec.Struct):
-    """What was put into one file. `made`: there was none."""
+    """What was put into one file, which lies at `path` from the root if it is in there: so it goes
+    with a repository that is moved, or copied. `before`: None: there was none."""
 
     path: str
     profile: str
@@ -109,10 +110,10 @@ class Wirer:
             self._make_prefix()
         for change in changes:
             assert change.after is not None
-            known = wired.get(str(change.path))
+            key, known = self._key(change.path), self._known(wired, change.path)
             _write(change.path, change.after)
-            wired[str(change.path)] = _Wired(
-                str(change.path), profile.name,
+            wired[key] = _Wired(
+                key, profile.name,
                 known.before if known is not None and known.digest == _digest(change.before)
                 else change.before, _digest(change.after),
             )
@@ -131,9 +132,11 @@ class Wirer:
             before = _read(path)
             if before is None:
                 continue
-            known = wired.get(str(path))
+            known = self._known(wired, path)
             if known is not None and known.digest == _digest(before):
                 after = known.before
+                if after is not None and any(mark in after for mark in _MARKS):
+                    after = _stripped(path, after)
             elif entry.copy:
                 after = None if any(mark in before for mark in _MARKS) else before
             else:
@@ -156,12 +159,14 @@ class Wirer:
                 _write(change.path, change.after)
             if _PREFIX in (change.before or ""):
                 command_prefix.remove(self._everywhere)
-            wired.pop(str(change.path), None)
+            known = self._known(wired, change.path)
+            wired = {key: one for key, one in wired.items() if one is not known}
             self._save(wired)
 
     def made(self) -> set[Path]:
         """The settings files that coord has made: there were none before."""
-        return {Path(one.path) for one in self._wired().values() if one.before is None}
+        return {self._state.root / one.path for one in self._wired().values()
+                if one.before is None}
 
     def is_wired(self, profile: Profile) -> bool:
         """Whether every file has what this profile wants, in the project or for the user."""
@@ -321,6 +326,20 @@ class Wirer:
             return {}
         return {one.path: one for one in found}
 
+    def _key(self, path: Path) -> str:
+        """What a file is recorded by: its name from the root, if it is in there."""
+        root = self._state.root
+        return str(path.relative_to(root) if path.is_relative_to(root) else path)
+
+    def _known(self, wired: dict[str, _Wired], path: Path) -> _Wired | None:
+        """What was put into a file; also if that was recorded by its whole path, as earlier
+        versions did, before the repository was moved or copied."""
+        key = self._key(path)
+        if key in wired or Path(key).is_absolute():
+            return wired.get(key)
+        return next((one for name, one in wired.items() if name.endswith(f"/{key}")
+                     and name != str(self._home / key)), None)
+
     def _save(self, wired: dict[str, _Wired]) -> None:
         self._state.create()
         write_atomic(self._record, msgspec.json.encode(list(wired.values())), 0o600)
@@ -395,7 +414,7 @@ def _ours(span: jsonc.Span) -> bool:
         if inner is not None and inner.items:
             return _ours(inner)
         kids = list(span.members.values())
-        return bool(kids) and all((kid.items or kid.members) and _ours(kid) for kid in kids)
+        return bool(kids) and all(map(_ours, kids))
     return isinstance(span.value, str) and any(mark in span.value for mark in _MARKS)
 
 

@@ -87,3 +87,66 @@ def test_a_repository_that_was_moved_is_guarded_as_before(make_repo: Callable[..
         assert moved.coord("doctor").returncode == 0
     finally:
         moved.down()
+
+
+def wired(repo: Repo) -> tuple[str, str]:
+    """All that names coord in its settings and in git's hooks."""
+    settings = repo.root / ".claude/settings.local.json"
+    hooks = [path for path in (repo.root / ".git/hooks").glob("pre-*") if path.suffix != ".sample"]
+    return settings.read_text() if settings.exists() else "", "".join(path.read_text() for path in sorted(hooks))
+
+
+def prepared(make_repo: Callable[..., Repo], name: str) -> tuple[Repo, tuple[str, str], str]:
+    """A repository with settings and a hook of its person's own, and coord in them; how they were before."""
+    repo = make_repo(name)
+    subprocess.run(["git", "init", "-q", repo.root], check=True)
+    repo.write(".claude/settings.local.json", '{\n  "permissions": {"allow": ["Bash(ls)"]}\n}\n')
+    repo.write(".git/hooks/pre-push", "#!/bin/sh\ntrue\n")
+    (repo.root / ".git/hooks/pre-push").chmod(0o755)
+    exclude = (repo.root / ".git/info/exclude").read_text()
+    before = wired(repo)
+    assert repo.coord("init", "--agent", "claude-code", "--yes").returncode == 0
+    assert "_hook.py" in wired(repo)[0] and "coord" in wired(repo)[1]
+    return repo, before, exclude
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["as it was", "wired again"])
+@pytest.mark.parametrize("older", [False, True], ids=["new", "older"])
+def test_of_a_repository_that_was_moved_all_is_taken_out(make_repo: Callable[..., Repo], again: bool, older: bool) -> None:
+    first, before, exclude = prepared(make_repo, "one")
+    first.down()
+    if older:  # versions before 0.3 recorded whole paths
+        record = first.root / ".coord/wired.json"
+        record.write_text(json.dumps([{**one, "path": str(first.root / one["path"])} for one in json.loads(record.read_text())]))
+        record = first.root / ".coord/guarded.json"
+        record.write_text(json.dumps([str(first.root / one) for one in json.loads(record.read_text())]))
+    moved = Repo(first.root.rename(first.root.with_name("moved")))
+    try:
+        if again:
+            assert moved.coord("init", "--agent", "claude-code", "--yes").returncode == 0
+        done = moved.coord("init", "--remove", "--yes")
+        assert done.returncode == 0 and "guard: taken out" in done.stdout, done
+        assert wired(moved) == before and not (moved.root / ".mcp.json").exists()
+        assert (moved.root / ".git/info/exclude").read_text() == exclude
+    finally:
+        moved.down()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["as it was", "wired again"])
+def test_what_is_taken_out_of_a_copy_stays_in_the_original(make_repo: Callable[..., Repo], again: bool) -> None:
+    first, before, _ = prepared(make_repo, "one")
+    first.down()
+    original = wired(first)
+    copy = first.root.with_name("two")
+    shutil.copytree(first.root, copy, symlinks=True, ignore=lambda folder, names: {"socket"} & set(names))
+    second = Repo(copy)
+    try:
+        if again:
+            assert second.coord("init", "--agent", "claude-code", "--yes").returncode == 0
+            assert f"{first.root}/.coord" not in wired(second)[0]
+        assert second.coord("init", "--remove", "--yes").returncode == 0
+        assert wired(second) == before
+        assert wired(first) == original
+        assert first.coord("doctor").returncode == 0
+    finally:
+        second.down()
