@@ -115,7 +115,7 @@ def prepared(make_repo: Callable[..., Repo], name: str) -> tuple[Repo, tuple[str
 def test_of_a_repository_that_was_moved_all_is_taken_out(make_repo: Callable[..., Repo], again: bool, older: bool) -> None:
     first, before, exclude = prepared(make_repo, "one")
     first.down()
-    if older:  # versions before 0.3 recorded whole paths
+    if older:  # earlier versions recorded whole paths
         record = first.root / ".coord/wired.json"
         record.write_text(json.dumps([{**one, "path": str(first.root / one["path"])} for one in json.loads(record.read_text())]))
         record = first.root / ".coord/guarded.json"

@@ -164,6 +164,22 @@ def test_a_printed_name_can_be_typed_below_the_root(world: World) -> None:
     assert ":/" not in nothing.next
 
 
+def test_a_person_who_takes_a_file_in_its_holders_name_is_noted_and_the_holder_told(world: World) -> None:
+    """As the refusal proposes, and the documents."""
+    world.write("a.py", "one\n")
+    world.acquire("ann", "a.py")
+    world.write("a.py", "half\n")
+    world.ask(rq.Release(agent="ann", resources=["a.py"], force=True))
+    (told,) = world.ask(rq.Heartbeat(agent="ann")).notices
+    assert "Your lease on a.py was released by a person (override)" in told.text and "R-1" in told.text
+    (review,) = world.ask(rq.Reviews()).items
+    assert review.summary.endswith("released by force (a person).")
+    assert "ann released a.py (by a person, override)" in "\n".join(world.ask(rq.Explain(subject="a.py")).sentences)
+    world.acquire("ann", "b.py")
+    world.ask(rq.Release(agent="ann", resources=["b.py"]))
+    assert len(world.ask(rq.Heartbeat(agent="ann")).notices) == 1, "its own is no override"
+
+
 def test_a_part_of_what_is_leased_is_not_leased_by_itself(world: World) -> None:
     world.acquire("ann", "d/")
     own = world.refused(rq.Release(agent="ann", resources=["d/1.py"]))

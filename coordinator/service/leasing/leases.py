@@ -172,12 +172,15 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
         check_at_rest(svc, [row.task_id for row in rows])
     flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
     for row in rows:
-        end(tx, row, by=req.agent if row.locked_by != req.agent else None)
-        if row.locked_by != req.agent:
+        # Whoever forces it in the holder's own name (`--agent HOLDER --force`) is a person.
+        by = req.agent if row.locked_by != req.agent else agents.HUMAN if req.force else None
+        end(tx, row, by=by)
+        if by is not None:
             kept = flagged.get(row.locked_by)
+            who = "a person" if by == agents.HUMAN else by
             notices.post(
                 tx, row.locked_by, "overridden",
-                f"Your lease on {row.file_path} was released by {req.agent} (override). "
+                f"Your lease on {row.file_path} was released by {who} (override). "
                 "Do not write it without a new lease."
                 + (kept.told("Your changes are") if kept else ""),
                 resource=row.file_path,
@@ -200,11 +203,12 @@ def _flag_forced(
         files = partial_work.changed_since(svc, tx, theirs)
         if files:
             names = listed([file.path for file in files])
+            who = req.agent if holder != req.agent else "a person"
             out[holder] = partial_work.flag(
                 tx, reason="overridden", agent=holder, task=theirs[0].task_id, files=files,
                 leased_at=min(row.locked_at for row in theirs),
                 why=f"{holder} had changed {names} when its lease was released by force "
-                f"({req.agent}).",
+                f"({who}).",
             )
     return out
 

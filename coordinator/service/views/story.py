@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from coordinator.service.core import Actor, Service
+from coordinator.service.holders.agents import HUMAN
 from coordinator.store.ledger import View
 from coordinator.store.rebuild import differences, rebuild
 from coordinator.store.rows import LeaseRow, LogRow, MessageRow, TaskRow, WaiterRow
@@ -136,7 +137,7 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
     if row.kind == "acquisition_refused" and data.get("redirect"):
         text += f"; sent to {data['redirect']}"
     if row.kind == "lease_released" and data.get("by"):
-        text += f" (by {data['by']}, override)"
+        text += f" (by {'a person' if data['by'] == HUMAN else data['by']}, override)"
     if row.kind == "unlock_answered":
         text += " (override)" if data.get("override") else ""
         text += f": {quoted(data['answer'], QUOTED_MAX)}" if data.get("answer") else ""
