@@ -28,10 +28,11 @@ from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import columns, wrapped
 from coordinator.files.content import BINARY_PROBE_BYTES
-from coordinator.files.roots import checkout
+from coordinator.files.roots import checkout, root_in_worktree
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import FROM_ROOT
 
 if TYPE_CHECKING:
     from coordinator.regions.outline import Outline, Region
@@ -186,9 +187,11 @@ def placed(typed: str, command: str) -> tuple[str, str, str]:
     """
     if not typed or "\0" in typed:
         raise Refusal(Code.INVALID, "Name a file.", next=f"`coord {command} FILE`")
-    path = os.path.realpath(typed)
-    root = locate_root()
-    here = checkout(os.getcwd())  # noqa: PTH109
+    root, cwd = locate_root(), os.getcwd()  # noqa: PTH109
+    below = typed.removeprefix(FROM_ROOT)
+    path = os.path.realpath(
+        typed if below == typed else os.path.join(root_in_worktree(root, cwd), below))  # noqa: PTH118
+    here = checkout(cwd)
     for top in [str(root), *([here.top] if here is not None else [])]:
         base = os.path.realpath(top).rstrip("/") + "/"
         if path.startswith(base):

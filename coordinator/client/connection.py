@@ -54,6 +54,13 @@ def start(state: StateDir) -> None:
     starting.start(state)
 
 
+def check_place(state: StateDir) -> None:
+    """As `coordinator.client.starting.check_place`."""
+    from coordinator.client import starting
+
+    starting.check_place(state)
+
+
 #: Connections that came with a fork: they are the parent's, and nothing of them is closed here
 #: that the parent may be using.
 _PARENTS: list[Any] = []
@@ -116,6 +123,7 @@ class Wire:
                     next="`coord init` prepares it, or go to a repository that is.",
                 )
             if self._starting is not None:
+                check_place(self.state)  # (it is not told that one is started where none can be)
                 self._starting()
             start(self.state)
             sock = connect(self.state)

@@ -40,14 +40,14 @@ def start(state: StateDir, http_port: int | None = None, *, asked: bool = False,
         state.create(asked=asked)
     except OSError as bad:
         raise unwritable(state, bad) from None
-    _check_place(state)
+    check_place(state)
     with _turn(state) as serves:
         failed = None if serves else _start(state, http_port, log_format)
     if failed is not None:  # (another may have its turn: one is started elsewhere, perhaps)
         _explain_failure(state, *failed)
 
 
-def _check_place(state: StateDir) -> None:
+def check_place(state: StateDir) -> None:
     """That none serves at another place than this environment names: a second cannot start, and
     to wait for it is in vain.
 

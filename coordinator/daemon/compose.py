@@ -246,6 +246,7 @@ class Daemon:
         coordinators.tidy(self._clock.now_ms() / 1000)
         self._note_down()
         self._sweep()
+        self.router.tend_now()  # what lapsed while none ran
         schedule = Schedule(self._loop, self._jobs(), self._stop.set)
         # What is there now stays; collecting looks at requests only, and not at every 700 of them.
         gc.collect()

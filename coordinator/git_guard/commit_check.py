@@ -25,7 +25,7 @@ from coordinator.git_guard.repository import Push
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import HEADER
+from coordinator.words.resource_names import FROM_ROOT, HEADER
 from coordinator.words.texts import quoted
 
 #: The variable, and its value, with which a person goes on over the guard.
@@ -83,11 +83,19 @@ class CommitCheck:
         if not held:
             return ""
         names = list(dict.fromkeys(item.path for item in held))
-        return _said(
+        # git starts a hook at the top, and says where it was called.
+        below = bool(self._env.get("GIT_PREFIX")) or Path.cwd() != self._top
+        typed = [f"{FROM_ROOT}{name}" for name in names] if below else names
+        said = _said(
             outcome, held,
-            f"git restore --staged -- {_quoted(names)}   (or wait: `coord locks` tells)",
+            f"git restore --staged -- {_quoted(typed)}   (or wait: `coord locks` tells)",
             "git commit …",
         )
+        holders = {item.holder for item in held}
+        if len(holders) == 1 and Committer.of(self._env, self.root).person:
+            (holder,) = holders
+            said += f"  If you are {holder}: COORD_AGENT={shlex.quote(holder)} git commit …\n"
+        return said
 
     def index_of(self, paths: Sequence[str], name: str) -> str:
         """Why the git command of this name (`add`, `rm`, …) may not change what the index has of

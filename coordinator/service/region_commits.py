@@ -185,6 +185,8 @@ def _lease(tx: Tx, agent: str, asked: Resource) -> LeaseRow:
         raise Refusal(
             Code.NOT_HOLDER, f"{asked.name} is leased by {theirs.locked_by} ({theirs.file_path}), "
             f"not by {agent}. Nothing was written.", holder=theirs.locked_by, resource=asked.name,
+            next=f"`coord request file {asked.name} --reason WHY --agent {agent}` asks "
+            f"{theirs.locked_by} for it.",
         )
     if agreed is not None:
         raise Refusal(

@@ -597,6 +597,21 @@ def test_who_cannot_tell_it_themselves_are_named_by_their_hooks(here: Guarded) -
     assert here.git("log", "--format=%s", "-2").split("\n")[:2] == ["Its own", "Its own"]
 
 
+def test_what_it_says_to_type_can_be_typed_where_git_was(here: Guarded) -> None:
+    here.hold("maria", "lib/c.txt")
+    here.repo.write("lib/c.txt", "hers\n")
+    below = here.root / "lib"
+    said = here.refused("commit", "-qam", "x", cwd=below)
+    here.git("add", "c.txt", cwd=below)
+    said = here.refused("commit", "-qm", "x", cwd=below)
+    assert "git restore --staged -- :/lib/c.txt" in said, said
+    here.git("restore", "--staged", "--", ":/lib/c.txt", cwd=below)
+    here.git("add", "lib/c.txt")
+    said = here.refused("commit", "-qm", "x")
+    assert "git restore --staged -- lib/c.txt" in said and "If you are maria: COORD_AGENT=maria git commit" in said, said
+    here.git("commit", "-qm", "hers", COORD_AGENT="maria")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files another user's")
 def test_a_person_whose_coordinator_it_is_not_commits_and_is_told(here: Guarded) -> None:
     here.coord("down")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -138,6 +139,21 @@ def test_a_lease_on_a_region_that_is_not_there(repo: Repo) -> None:
     known = [f"f.py::{name}" for name in ("charge", "charge.inner", "A", "A.refund", "<header>")]
     done = repo.coord("lock", *known, "new.py::not.yet", "--agent", "ann")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_file_is_named_from_the_root_wherever_it_is_typed(repo: Repo) -> None:
+    repo.write("src/f.py", "def f():\n    return 1\n")
+    repo.write("docs/x.md", "x\n")
+    below = repo.root / "docs"
+    assert repo.coord("lock", ":/src/f.py::f", "--agent", "ann", cwd=below).returncode == 0
+    assert "src/f.py: python" in repo.coord("regions", ":/src/f.py", cwd=below).stdout
+    done = repo.coord("commit-region", ":/src/f.py::f", "--agent", "ann", cwd=below, text="def f():\n    return 2\n")
+    assert done.returncode == 0 and repo.read("src/f.py").endswith("return 2\n"), done
+    other = repo.coord("commit-region", ":/src/f.py::f", "--agent", "bob", cwd=below, text="x")
+    assert "coord request file src/f.py::f" in other.stderr, other
+    for words in (("git", "init", "-q"), ("git", "add", "-A"), ("git", "-c", "user.name=P", "-c", "user.email=p@x", "commit", "-qm", "x")):
+        subprocess.run(words, cwd=repo.root, check=True)
+    assert repo.coord("impact", ":/src/f.py", cwd=below).returncode == 0
 
 
 def test_regions_are_committed_from_the_command_line(repo: Repo) -> None:
