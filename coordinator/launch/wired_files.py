@@ -29,7 +29,7 @@ def wired_files(state: StateDir) -> list[str]:
         found = msgspec.json.decode((state.path / "wired.json").read_bytes(), type=list[_Wired])
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return []
-    paths = [Path(one.path) for one in found]
+    paths = [state.root / one.path for one in found]
     return [str(path.relative_to(state.root)) for path in paths if path.is_relative_to(state.root)]
 
 
