@@ -145,3 +145,22 @@ def test_a_claim_that_has_lapsed_holds_nothing(world: World) -> None:
     world.clock.advance(6_000)
     world.acquire("bob", "task:T-1")
     assert held(world) == {"task:T-1": "bob"}
+
+
+@pytest.mark.parametrize("names", [("same.txt", "same.txt"), ("shared:same.txt", "shared:same.txt"), ("d/", "d/")])
+@pytest.mark.parametrize("ends", ["done", "fails"])
+def test_an_agent_has_no_two_tasks_with_one_lease_between_them(world: World, names: tuple[str, str], ends: str) -> None:
+    """It would end with the first of them, and the second go on without it."""
+    one, two = (world.task(title, name) for title, name in zip(("one", "two"), names, strict=True))
+    other = world.task("three", "other.txt")
+    assert world.ask(rq.TaskClaim(agent="ann")).task.task == one
+    refusal = world.refused(rq.TaskClaim(agent="ann", task=two))
+    assert refusal.code is Code.TASK_NOT_READY and f"which you hold for {one}" in refusal.message and f"task done {one}" in refusal.next
+    assert world.ask(rq.TaskClaim(agent="ann")).task.task == other, "another is given out in its place"
+    assert world.refused(rq.TaskClaim(agent="ann")).code is Code.NOTHING_TO_DO
+    if ends == "done":
+        world.ask(rq.TaskDone(agent="ann", task=one))
+    else:
+        world.ask(rq.TaskFail(agent="ann", task=one, reason="no"))
+    assert world.ask(rq.TaskClaim(agent="ann")).task.task == two
+    assert [row.task_id for row in world.live() if row.file_path in ("same.txt", "d/")] == [two]

@@ -58,6 +58,13 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
     wanted = dispatch.wanted_by(svc, tx, named.task_id, worktree)
     obstacles = weigh(svc, tx, req.agent, task_locks.with_itself(tx, named.task_id, wanted),
                       task=named.task_id)
+    twice = dispatch.held_for_another(tx, named.task_id, obstacles)
+    if twice is not None:
+        return Refusal(
+            Code.TASK_NOT_READY, f"{named.task_id} needs {twice.file_path}, which you hold for "
+            f"{twice.task_id}: it would end with that. Nothing was claimed.", state=named.state,
+            next=f"Finish {twice.task_id} first: `coord task done {twice.task_id} --agent "
+            f"{req.agent}`.")
     other = None
     if obstacles.blocked:
         other = redirect.offer(svc, tx, req.agent)

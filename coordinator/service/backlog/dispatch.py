@@ -84,6 +84,11 @@ def choose(
             obstacles = weigh(svc, tx, agent, task_locks.with_itself(tx, task_id, wanted),
                               task=task_id)
             touches_own = beside and bool(obstacles.mine)
+            other = held_for_another(tx, task_id, obstacles)
+            if other is not None:
+                seen.add(task_id)
+                tx.park(task_id, other.scope)
+                continue
             if not obstacles.blocked and not obstacles.closed and not touches_own:
                 if not beside:
                     check_looked(svc, tx, wanted, obstacles)
@@ -100,6 +105,13 @@ def choose(
     if due:
         raise Unready(lapsed=due)
     return None
+
+
+def held_for_another(view: View, task_id: str, obstacles: Obstacles) -> LeaseRow | None:
+    """What the agent has by a lease of another task that it is at: it ends with that one, and this
+    one would go on without it."""
+    return next((row for row in (obstacles.own or {}).values()
+                 if row.task_id not in (None, task_id) and row.expires_at > view.now), None)
 
 
 def _ahead(tx: Tx, chosen: str, count: int, worktree: str | None) -> list[AnyNeed]:
