@@ -180,6 +180,30 @@ def test_a_person_who_takes_a_file_in_its_holders_name_is_noted_and_the_holder_t
     assert len(world.ask(rq.Heartbeat(agent="ann")).notices) == 1, "its own is no override"
 
 
+@pytest.mark.parametrize("saved", [False, True], ids=["as it was", "saved anew"])
+def test_a_file_that_is_named_stands_for_the_parts_that_the_agent_has(world: World, saved: bool) -> None:
+    """Edit hooks lease regions; a person who takes the file from an agent names the file. An editor that saves gives it
+    another inode, and nothing changes by that."""
+    world.write("a.py", "def f():\n    return 1\n\n\ndef g():\n    return 2\n\n\ndef h():\n    return 3\n")
+    world.acquire("ann", "a.py::f", "a.py::h")
+    if saved:
+        text = (world.root / "a.py").read_text()
+        (world.root / "new").write_text(text.replace("return 1", "return 10"))
+        (world.root / "new").rename(world.root / "a.py")
+    world.acquire("bob", "a.py::g")
+    for force in (True, False):
+        other = world.refused(rq.Release(agent="maria", resources=["a.py"], force=force))
+        assert other.code is Code.INVALID and "ann (a.py::f)" in other.message and "bob (a.py::g)" in other.message
+    gone = world.ask(rq.Release(agent="ann", resources=["a.py"], force=saved))
+    assert {(one.resource, one.locked_by) for one in gone.released} == {("a.py::f", "ann"), ("a.py::h", "ann")}
+    assert bool(world.ask(rq.Reviews()).items) is saved
+    assert world.refused(rq.Release(agent="maria", resources=["a.py"])).code is Code.NOT_HOLDER
+    assert [one.resource for one in world.ask(rq.Release(agent="maria", resources=["a.py"], force=True)).released] == ["a.py::g"]
+    world.acquire("ann", "s", mode="shared")
+    world.acquire("bob", "s", mode="shared")
+    assert len(world.ask(rq.Release(agent="maria", resources=["s"], force=True)).released) == 2, "all who share it"
+
+
 def test_a_part_of_what_is_leased_is_not_leased_by_itself(world: World) -> None:
     world.acquire("ann", "d/")
     own = world.refused(rq.Release(agent="ann", resources=["d/1.py"]))

@@ -252,12 +252,34 @@ def _chosen(
         if located.resource.kind == "glob":
             rows = [row for row in rows if row.file_path == located.resource.name]
         if not rows and located.inode is not None:
-            rows = [LeaseRow(*row) for row in tx.rows("rivals_by_inode", located.inode)]
+            found = (LeaseRow(*row) for row in tx.rows("rivals_by_inode", located.inode))
+            rows = [row for row in found if row.kind == located.resource.kind]
+        if not rows and located.resource.kind == "file":
+            rows = _parts(tx, agent, located.resource)
         own = [row for row in rows if row.locked_by == agent]
         if not rows:
             raise _not_leased(svc, tx, agent, located.resource, resources)
-        out += own or rows[:1]
+        out += own or rows
     return out
+
+
+def _parts(tx: Tx, agent: str, file: Resource) -> list[LeaseRow]:
+    """Leases on regions of a file that is named as a whole: all that the agent has of it; else all
+    that one other has.
+
+    Raises:
+        Refusal: INVALID: several others have some.
+    """
+    found = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", file))
+             if row.kind == "region" and row.expires_at > tx.now
+             and resource_names.file_scope(row.scope) == file.scope]
+    holders = sorted({row.locked_by for row in found})
+    if len(holders) > 1 and agent not in holders:
+        raise Refusal(
+            Code.INVALID, f"Several hold parts of {file.name}: "
+            f"{listed([f'{row.locked_by} ({row.file_path})' for row in found])}. Nothing was "
+            "changed.", next="Name the part: `coord locks` lists them.", resource=file.name)
+    return found
 
 
 def _named_so(
