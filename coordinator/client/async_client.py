@@ -28,7 +28,7 @@ from coordinator.client.asking import encoded, how_asked
 from coordinator.client.async_connection import AsyncWire
 from coordinator.client.asynchronous import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S
-from coordinator.client.held import HeldLeases, Holdings
+from coordinator.client.held import GONE, SETTLING_S, HeldLeases, Holdings
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -237,9 +237,18 @@ class AsyncClient(Operations):
             Refusal: LOCKED and others, before the body runs.
             LeaseLost: it ended while the body ran, or at the body's end.
         """
-        got = await self.acquire(*resources, ttl=ttl, mode=mode, wait=wait,
-                                 description=description, retry=False)
-        held = AsyncHeld(self, got, ttl, stall)
+        while True:
+            got = await self.acquire(*resources, ttl=ttl, mode=mode, wait=wait,
+                                     description=description, retry=False)
+            held = AsyncHeld(self, got, ttl, stall)
+            try:
+                stands = await held._stands()
+            except BaseException:
+                await _to_the_end(held.end())
+                raise
+            if stands:
+                break
+            await _to_the_end(held.end(release=False))
         try:
             yield held
         finally:
@@ -255,6 +264,18 @@ class AsyncHeld(HeldLeases):
         super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s)
         self._client = client
         self._renewing = asyncio.create_task(self._renew(), name="coord-renew")
+
+    async def _stands(self) -> bool:
+        """Whether it is still there, once no other body of this client gives it back."""
+        if not self._is_shared:
+            return True
+        while self._holdings.goes(self.leases):
+            await asyncio.sleep(SETTLING_S)
+        try:
+            await self._client.call(self._renewal(str(self._client.agent)))
+        except Refusal as refusal:
+            return refusal.code not in GONE
+        return True
 
     async def _renew(self) -> None:
         while True:

@@ -24,7 +24,7 @@ import msgspec
 from coordinator.client.asking import encoded, how_asked
 from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
-from coordinator.client.held import HeldLeases, Holdings, LeaseLost
+from coordinator.client.held import GONE, SETTLING_S, HeldLeases, Holdings, LeaseLost
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -233,9 +233,18 @@ class Client(Operations):
             Refusal: LOCKED and others, before the body runs.
             LeaseLost: it ended while the body ran, or at the body's end.
         """
-        got = self.acquire(*resources, ttl=ttl, mode=mode, wait=wait, description=description,
-                           retry=False)
-        held = self.hold(got, ttl=ttl, stall=stall)
+        while True:
+            got = self.acquire(*resources, ttl=ttl, mode=mode, wait=wait, description=description,
+                               retry=False)
+            held = self.hold(got, ttl=ttl, stall=stall)
+            try:
+                stands = held._stands()
+            except BaseException:
+                held.end()
+                raise
+            if stands:
+                break
+            held.end(release=False)  # it went with another body, and is asked for anew
         try:
             yield held
         finally:
@@ -262,6 +271,18 @@ class Held(HeldLeases):
 
     def _start(self) -> None:
         self._thread.start()
+
+    def _stands(self) -> bool:
+        """Whether it is still there, once no other body of this client gives it back."""
+        if not self._is_shared:
+            return True
+        while self._holdings.goes(self.leases):
+            time.sleep(SETTLING_S)
+        try:
+            self._client.call(self._renewal(str(self._client.agent)))
+        except Refusal as refusal:
+            return refusal.code not in GONE
+        return True
 
     def _renew(self) -> None:
         while not self._done.wait(self._every_s):

@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any
 
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
+#: How often it is looked whether another body's giving back is over (seconds).
+SETTLING_S = 0.002
 #: The lease has ended, whatever is tried (UNAUTHORIZED: with its agent's session).
 GONE = (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.UNAUTHORIZED)
 
@@ -38,6 +41,8 @@ class Holdings:
         self._lock = threading.Lock()
         self._bodies: dict[str, int] = {}
         self._ours: set[str] = set()
+        #: What is being given back just now.
+        self._going: Counter[str] = Counter()
 
     def begin(self, leases: Sequence[rq.Lease]) -> None:
         """A body holds these from now on."""
@@ -48,7 +53,8 @@ class Holdings:
                     self._ours.add(lease.resource)
 
     def end(self, leases: Sequence[rq.Lease]) -> list[str]:
-        """It holds them no more; what nobody holds now, and is to be given back."""
+        """It holds them no more; what nobody holds now, and is to be given back: `given_back` is
+        called when that is over."""
         out = []
         with self._lock:
             for lease in leases:
@@ -58,7 +64,19 @@ class Holdings:
                     if lease.resource in self._ours:
                         self._ours.remove(lease.resource)
                         out.append(lease.resource)
+            self._going.update(out)
         return out
+
+    def given_back(self, resources: Sequence[str]) -> None:
+        """What `end` has told is given back, or will not be."""
+        with self._lock:
+            self._going.subtract(resources)
+
+    def goes(self, leases: Sequence[rq.Lease]) -> bool:
+        """Whether another body of this client, which ended before this one began, is just giving
+        one of these back: then it may go though this one was granted it."""
+        with self._lock:
+            return any(self._going[lease.resource] > 0 for lease in leases)
 
 
 class HeldLeases:
@@ -141,19 +159,32 @@ class HeldLeases:
         """What is asked at the end, one after the other: yields it, and is sent the refusal, if
         that was one. It learns whether all was held so long, and gives back what is to be."""
         mine = self._holdings.end(self.leases)
+        try:
+            yield from self._given_back(agent, mine if release else [], release)
+        finally:
+            self._holdings.given_back(mine)
+
+    def _given_back(self, agent: str, mine: Sequence[str], release: bool
+                    ) -> Generator[rq.Request[Any], Refusal | None]:
         if not release:
             return
         kept = [name for name in self.resources if name not in mine]
         if kept and self._lost is None:  # others of this client go on with it: is it there?
             self._noted((yield rq.Renew(agent=agent, resources=kept, ttl_s=self._ttl_s)))
         if mine and self._lost is None:
-            self._noted((yield rq.Release(agent=agent, resources=mine)))
+            self._noted((yield rq.Release(agent=agent, resources=list(mine))))
             if self._lost is None:
                 return
         for lease in self.leases:  # some of them is lost: each of the others by itself
             if lease.resource in mine:
                 yield rq.Release(agent=agent, resources=[lease.resource],
                                  lease_token=lease.lease_token)
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether it was granted as what the agent had already: then it has to be seen whether it
+        stays (`Holdings.goes`)."""
+        return any(lease.reentrant for lease in self.leases)
 
     def _noted(self, refusal: Refusal | None) -> None:
         if refusal is not None and refusal.code in GONE:

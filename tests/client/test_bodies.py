@@ -214,3 +214,37 @@ def test_an_agent_that_may_not_be_silent_for_long_keeps_its_body(repo: Repo, kin
                     await asyncio.sleep(4)
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("mode", ["shared", "exclusive"])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_bodies_side_by_side_all_have_the_lease(repo: Repo, kind: type, mode: str) -> None:
+    """One that begins while another gives back is granted what goes a moment later: it asks anew."""
+    bare: list[str] = []
+
+    def look(boss: Client) -> None:
+        if not [one for one in boss.call(rq.Locks(resource="f.md")).items if one.locked_by == "web"]:
+            bare.append("f.md")
+
+    def threads() -> None:
+        with Client(repo.root, agent="web") as client, ThreadPoolExecutor(4) as pool, repo.client() as boss:
+            def bodies(n: int) -> None:
+                for _ in range(25):
+                    with client.lease("f.md", mode=mode, wait=10):  # type: ignore[arg-type]
+                        look(boss)
+
+            list(pool.map(bodies, range(4)))
+
+    async def tasks() -> None:
+        async with AsyncClient(repo.root, agent="web") as client:
+            with repo.client() as boss:
+                async def bodies() -> None:
+                    for _ in range(25):
+                        async with client.lease("f.md", mode=mode, wait=10):  # type: ignore[arg-type]
+                            await asyncio.sleep(0)
+                            look(boss)
+
+                await asyncio.gather(*(bodies() for _ in range(4)))
+
+    threads() if kind is Client else asyncio.run(tasks())
+    assert bare == [] and held_by(repo) == {}
