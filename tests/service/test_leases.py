@@ -160,6 +160,8 @@ def test_a_printed_name_can_be_typed_below_the_root(world: World) -> None:
     assert [lease.resource for lease in gone.released] == ["src/a.py"]
     assert world.refused(rq.Acquire(agent="bob", resources=[":/src/d.py"], cwd=below)).code is Code.LOCKED
     world.ask(rq.Renew(agent="ann", resources=[":/src/d.py"], cwd=str(world.root)))
+    no = world.refused(rq.Release(agent="bob", resources=["d.py"], cwd=below))
+    assert "`coord unlock :/src/d.py --agent ann --force`" in no.next
     nothing = world.refused(rq.Release(agent="ann", resources=["nothing.py"], cwd=below))
     assert ":/" not in nothing.next
 

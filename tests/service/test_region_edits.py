@@ -272,6 +272,17 @@ def test_a_window_that_was_given_up_is_given_to_nobody(world: World, ann: Sessio
     assert set(holders(world)) == {"a.py::f"}
 
 
+def test_who_waited_in_vain_for_a_window_leaves_nothing_for_a_person(world: World, ann: Session, bob: Session) -> None:
+    assert not proposes(ann, "return 1", "return 10").deny
+    waits = bob.hook("PreToolUse", window_wait_s=5, tool_name="Edit", tool_input=given(bob, "return 3", "return 30"), tool_use_id="b1")
+    world.decide(lambda tx: waiting_line.stop_holding(world.service, tx, waits.waiting.facts["acquisition_id"], True) and None)  # type: ignore[union-attr]
+    for _ in range(20):
+        world.clock.advance(1_000)
+        world.tend()
+    assert world.ask(rq.Locks()).waiters == [] and world.ask(rq.Dead()).items == []
+    assert [one for one in world.ask(rq.Heartbeat(agent=bob.name)).notices if "edit:" in one.text] == []
+
+
 def test_who_waited_for_a_window_begins_with_what_is_there_then(world: World, ann: Session, bob: Session) -> None:
     """What it is held against afterwards is the file that it wrote, not the one that it had asked about."""
     assert not proposes(ann, "return 1", "return 10").deny

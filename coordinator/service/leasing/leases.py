@@ -160,7 +160,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
                 Code.NOT_HOLDER,
                 f"{row.file_path} is leased by {row.locked_by}, not by {req.agent}. Only the "
                 "holder can unlock it; it stays so.",
-                next=f"Ask {row.locked_by}, or `coord unlock {row.file_path} "
+                next=f"Ask {row.locked_by}, or `coord unlock {_typed(svc, row, req.cwd)} "
                 f"--agent {row.locked_by} --force` as a person.",
                 holder=row.locked_by, resource=row.file_path,
             )
@@ -338,6 +338,12 @@ def _meant_from_root(svc: Service, tx: Tx, texts: Sequence[str]) -> str | None:
             return ("Names that are printed begin at the root. Typed from here: "
                     f"`{FROM_ROOT}{text}`.")
     return None
+
+
+def _typed(svc: Service, row: LeaseRow, cwd: str | None) -> str:
+    """The name of a lease as it is typed in this directory."""
+    below = cwd is not None and row.kind != "key" and bool(_below(cwd, svc.root))
+    return shlex.quote((FROM_ROOT if below else "") + row.file_path)
 
 
 def _below(cwd: str, root: str) -> str:

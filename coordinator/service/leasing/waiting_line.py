@@ -27,7 +27,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located, Resource
+from coordinator.words.resource_names import WINDOW, Located, Resource
 
 
 def same_again(tx: Tx, agent: str, located: Sequence[Located]) -> WaiterRow | None:
@@ -155,7 +155,8 @@ def _waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow) -> None:
     """Its time in line is over. It was told that it would hear of the file, so it hears this."""
     wanted = [one.name for one in _resources(tx, waiter.acquisition_id)]
     step_out(tx, waiter, "timed out")
-    if not waiter.held:
+    # (Who waited for its turn to write asks for it with the write itself.)
+    if not waiter.held and not all(name.startswith(WINDOW) for name in wanted):
         dead = steps.waited_in_vain(svc, tx, waiter, wanted)
         notices.post(
             tx, waiter.agent, "line",
