@@ -67,6 +67,12 @@ class Holdings:
             self._going.update(out)
         return out
 
+    def stay(self, leases: Sequence[rq.Lease]) -> list[str]:
+        """What is not to be given back when this body ends, as far as can be told before."""
+        with self._lock:
+            return [lease.resource for lease in leases if lease.resource not in self._ours
+                    or self._bodies.get(lease.resource, 0) > 1]
+
     def given_back(self, resources: Sequence[str]) -> None:
         """What `end` has told is given back, or will not be."""
         with self._lock:
@@ -158,19 +164,19 @@ class HeldLeases:
     def _ending(self, agent: str, release: bool) -> Generator[rq.Request[Any], Refusal | None]:
         """What is asked at the end, one after the other: yields it, and is sent the refusal, if
         that was one. It learns whether all was held so long, and gives back what is to be."""
+        kept = self._holdings.stay(self.leases)
+        if release and kept and self._lost is None:  # others of this client go on with it
+            # It is seen that it is there while this body still counts: none gives it back.
+            self._noted((yield rq.Renew(agent=agent, resources=kept, ttl_s=self._ttl_s)))
         mine = self._holdings.end(self.leases)
         try:
-            yield from self._given_back(agent, mine if release else [], release)
+            if release:
+                yield from self._given_back(agent, mine)
         finally:
             self._holdings.given_back(mine)
 
-    def _given_back(self, agent: str, mine: Sequence[str], release: bool
+    def _given_back(self, agent: str, mine: Sequence[str]
                     ) -> Generator[rq.Request[Any], Refusal | None]:
-        if not release:
-            return
-        kept = [name for name in self.resources if name not in mine]
-        if kept and self._lost is None:  # others of this client go on with it: is it there?
-            self._noted((yield rq.Renew(agent=agent, resources=kept, ttl_s=self._ttl_s)))
         if mine and self._lost is None:
             self._noted((yield rq.Release(agent=agent, resources=list(mine))))
             if self._lost is None:

@@ -41,7 +41,7 @@ from coordinator.service import answered, engine, unserved
 from coordinator.service.answered import Once
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
-from coordinator.service.leasing import sweep, waiting_line
+from coordinator.service.leasing import grant, sweep, waiting_line
 from coordinator.service.verifying import verifications
 from coordinator.service.views import status
 from coordinator.store.database import DISK_ERRORS, storage_refusal
@@ -89,6 +89,8 @@ class RequestRouter:
         #: How each operation is served.
         self._ways = {name: (one, self._way(one)) for name, one in OPERATIONS.items()}
         self._held: dict[str, Held] = {}
+        #: Of a place in line: those of the same agent that it has taken the place of.
+        self._replaced: dict[str, list[str]] = {}
         #: Waiters that are being served, and whether to look at them once more after that.
         self._serving: dict[str, bool] = {}
         self._rippling = False
@@ -349,6 +351,9 @@ class RequestRouter:
         held = self._held.pop(acquisition, None)
         if held is not None:
             held.answer(value)
+        for old in self._replaced.pop(acquisition, ()):
+            if isinstance(value, rq.Acquired):  # (its own time goes on otherwise)
+                self._answer_held(old, grant.had_already(value))
 
     def _claim_answered(self, waiting: WaitingRequest, value: Any) -> None:
         patient = isinstance(value, Refusal) and value.code in (
@@ -413,6 +418,8 @@ class RequestRouter:
         # waits to be told. (Told at once, it would not be waiting yet, and never hear of it.)
         for acquisition, reply in tx.granted:
             self.writer.follow(partial(self._answer_held, acquisition, reply))
+        for old, new in tx.replaced:  # (the old one may be held open a moment later only)
+            self._replaced.setdefault(new, []).extend([old, *self._replaced.pop(old, ())])
         for acquisition in tx.turned_back:
             self.writer.follow(partial(self._give_up, acquisition))
         for acquisition in tx.wake:

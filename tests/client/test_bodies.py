@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -248,3 +249,20 @@ def test_bodies_side_by_side_all_have_the_lease(repo: Repo, kind: type, mode: st
 
     threads() if kind is Client else asyncio.run(tasks())
     assert bare == [] and held_by(repo) == {}
+
+
+def test_bodies_that_wait_side_by_side_all_get_it(repo: Repo) -> None:
+    with Client(repo.root, agent="web") as client, repo.client("other") as other, ThreadPoolExecutor(3) as pool:
+        other.acquire("x.txt")
+        client.name()
+
+        def body(n: int) -> float:
+            began = time.monotonic()
+            with client.lease("x.txt", wait=20):
+                return time.monotonic() - began
+
+        waiting = [pool.submit(body, n) for n in range(3)]
+        time.sleep(1)
+        other.release("x.txt")
+        assert all(one.result(30) < 10 for one in waiting)
+        assert held_by(repo) == {}

@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from coordinator.files import separate_folders
 from coordinator.looking.facts import Bytes
 from coordinator.rules import leases as rule
@@ -129,6 +131,12 @@ def grant(
     circles.look(svc, tx, holder)
     acquisition = acquisition or leases[0].acquisition_id  # all of it was held already
     return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
+
+
+def had_already(got: rq.Acquired) -> rq.Acquired:
+    """A grant as it is told to another request of the same agent: as what that one has already."""
+    return msgspec.structs.replace(got, leases=[
+        msgspec.structs.replace(lease, reentrant=True) for lease in got.leases])
 
 
 def _is_braced(located: Located) -> bool:

@@ -34,6 +34,7 @@ from coordinator.service.leasing.grant import (
     checked_ttl,
     end,
     grant,
+    had_already,
     lease_reply,
     quarantined,
 )
@@ -119,11 +120,17 @@ def acquire_located(
     if before is not None:
         stays = blocked and (req.retry or req.wait_s > 0)
         asks = waiting_line.asked_again(tx, before, stays)
+    # Another request of the agent's may be held open for the same: it hears of the grant, too.
+    old = before.acquisition_id if before is not None and before.held and (
+        req.mode in (before.mode, "exclusive")) else None
     if not blocked:
-        return grant(
+        granted = grant(
             svc, tx, req.agent, wanted, obstacles, ttl_ms=ttl_ms, task=req.task,
             description=req.description, before=held_before,
         )
+        if old is not None:
+            tx.granted.append((old, had_already(granted)))
+        return granted
     acquisition = None
     if req.retry or req.wait_s > 0:
         task_locks.make_real(tx, obstacles.leases)
@@ -141,6 +148,8 @@ def acquire_located(
                 gives_way_to=circles.goes_on(circle, req.agent),
             )
         )
+        if old is not None and old != acquisition and req.wait_s > 0:
+            tx.replaced.append((old, acquisition))
     return redirect.locked(
         svc, tx, req.agent, located, obstacles, acquisition, other, circle, task=req.task
     )
