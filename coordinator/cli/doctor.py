@@ -209,7 +209,7 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
 
 
 def _begun(text: str) -> str:
-    """As the begin of a sentence; the rest may have names in it."""
+    """As the beginning of a sentence; the rest may have names in it."""
     return text[:1].upper() + text[1:]
 
 

@@ -50,7 +50,7 @@ class RanTogether:
 
     def others(self, one: Ran, path: str, holder: str, at: int | None, now: int) -> list[str]:
         """Who else may have changed this file, of which `holder` writes; `at`: when that was, if
-        that is known. None where this command names it, and no other does."""
+        that is known. Nobody (an empty list) where this command alone names it."""
         found = list(self._at(one, holder, at, now))
         naming = [other for other in found if _names(other, path)]
         if naming or _names(one, path):
