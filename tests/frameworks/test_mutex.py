@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import uuid
 from pathlib import Path
@@ -129,22 +131,13 @@ def test_an_error_in_the_body_goes_through_and_releases(client: Client) -> None:
     assert held(client) == {}
 
 
-def test_without_a_client_the_process_has_one_that_leaves_at_its_end(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(repo.root)
-    child = os.fork()
-    if child == 0:
-        import atexit
-        import weakref
-
-        weakref.finalize._registry.clear()  # type: ignore[attr-defined]  # the folders of this very process are not the child's
-        code = 1
-        try:
-            with acquire_agent_lock("u"):
-                code = 0 if held(repo.client()) else 2
-            atexit._run_exitfuncs()
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+def test_without_a_client_the_process_has_one_that_leaves_at_its_end(repo: Repo) -> None:
+    code = ("from coordinator import Client\n"
+            "from coordinator.frameworks.mutex import acquire_agent_lock\n"
+            "with acquire_agent_lock('u'):\n"
+            "    print([one.resource for one in Client('.', agent='looks').locks().items])\n")
+    done = subprocess.run([sys.executable, "-c", code], cwd=repo.root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['key:agent-lock:u']\n", "")
     assert repo.client().call(rq.Agents()).items == []
 
 

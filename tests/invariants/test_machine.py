@@ -399,12 +399,16 @@ class Coordinator(RuleBasedStateMachine):
         self.highest = max(given, default=0)
 
     def nothing_could_start(self, agent: str) -> None:
-        """Dispatch said no: then no ready task was free of live leases and of the line."""
+        """Dispatch said no: then no ready task was free of live leases and of the line, nor of those
+        that the agent has for the task that it is at: they end with that one."""
         if self.waiters():
             return
         live = [row for row in self.world.live() if row.locked_by != agent]
         taken = frozenset().union(*(meaning(row.file_path) for row in live))
+        of_tasks = {row.file_path for row in self.world.live() if row.task_id is not None}
         for task in self.world.ask(rq.Tasks(state="ready")).items:
+            if of_tasks & set(task.resources):
+                continue
             needs = frozenset().union(*map(meaning, task.resources))
             assert needs & (taken | self.kept_back(task.task)), f"{task.task} could have started"
 
