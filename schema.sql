@@ -201,6 +201,8 @@ CREATE TABLE task_resources (
     mode    TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
     PRIMARY KEY (task_id, name)
 ) STRICT, WITHOUT ROWID;
+-- Which tasks read what an agent reads already.
+CREATE INDEX shared_resources ON task_resources (scope) WHERE mode = 'shared';
 CREATE TABLE task_after (
     task_id TEXT NOT NULL,
     after   TEXT NOT NULL,

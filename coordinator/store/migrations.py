@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 21
+SCHEMA_VERSION = 22
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -448,5 +448,9 @@ CREATE TABLE verdict_parts (
     # An excerpt is shown once a session.
     20: """
 ALTER TABLE agents ADD COLUMN explained TEXT;
+""",
+    # Which tasks read what an agent reads already.
+    21: """
+CREATE INDEX shared_resources ON task_resources (scope) WHERE mode = 'shared';
 """,
 }

@@ -164,3 +164,33 @@ def test_an_agent_has_no_two_tasks_with_one_lease_between_them(world: World, nam
         world.ask(rq.TaskFail(agent="ann", task=one, reason="no"))
     assert world.ask(rq.TaskClaim(agent="ann")).task.task == two
     assert [row.task_id for row in world.live() if row.file_path in ("same.txt", "d/")] == [two]
+
+
+def test_what_one_may_not_have_yet_is_given_to_others(world: World) -> None:
+    """Two tasks read the same file: the second is not kept for whoever is at the first."""
+    one, two = (world.task(title, "shared:same.txt") for title in ("one", "two"))
+    assert claim(world, "ann") == one
+    assert world.refused(rq.TaskClaim(agent="ann")).code is Code.NOTHING_TO_DO
+    assert claim(world, "bob") == two
+
+
+def test_what_is_not_offered_beside_a_task_is_given_to_others(world: World) -> None:
+    one, two = (world.task(title, "shared:same.txt") for title in ("one", "two"))
+    world.acquire("bob", "x.py")
+    assert claim(world, "ann") == one
+    refusal = world.refused(rq.Acquire(agent="ann", resources=["x.py"]))
+    assert refusal.code is Code.LOCKED and "offer" not in refusal.facts
+    assert claim(world, "bob") == two
+
+
+def test_a_task_for_later_hides_none_that_could_begin(world: World) -> None:
+    one = world.task("one", "d/")
+    world.write("d/a.py", "a\n")
+    assert claim(world, "bob") == one
+    within = world.task("within", "d/a.py")
+    again = world.task("again", "d/", priority=1)
+    assert world.refused(rq.TaskClaim(agent="ann")).code is Code.NOTHING_TO_DO
+    assert claim(world, "bob") == within
+    world.ask(rq.TaskDone(agent="bob", task=one))
+    world.ask(rq.TaskDone(agent="bob", task=within))
+    assert claim(world, "ann") == again

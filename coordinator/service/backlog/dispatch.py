@@ -9,6 +9,7 @@ candidates for it all the same. One that cannot be leased at all is set aside wi
 from __future__ import annotations
 
 from coordinator.looking.facts import AnyNeed, Unready
+from coordinator.rules import leases as rule
 from coordinator.service import signals, strategies, unserved
 from coordinator.service.backlog import limits, tasks
 from coordinator.service.core import Service
@@ -24,6 +25,10 @@ OWN_MAX = 32
 #: Candidates whose files are looked at together, before it is known which of them it will be: so
 #: many at first, and at most, where one look after the other finds only blocked ones.
 AHEAD, AHEAD_MAX = 8, 256
+#: Tasks that one decision leaves to others, at most, for the agent itself reads what they need.
+LEFT_MAX = 64
+#: Before each task that is parked on something: a rank and a number.
+FIRST = (-(1 << 62), 0)
 
 
 def wanted_by(svc: Service, tx: Tx, task_id: str, worktree: str | None = None) -> list[Wanted]:
@@ -67,14 +72,18 @@ def choose(
         return None
     tasks.offer_rested(tx)
     others = limits.left_to_others(tx, agent)
-    seen: set[str] = set(others)
+    left = others | {str(task) for (task,) in tx.rows("ready_read_beside", agent)}
+    most = len(left) + LEFT_MAX
+    seen: set[str] = set(left)
     held = [] if beside else tx.rows("leases_of_holder", agent)[:OWN_MAX]
-    own = {LeaseRow(*raw).scope for raw in held}
-    while True:
-        best = signals.best_ready(svc, tx, others)
-        for scope in own:
-            parked = tx.row("parked_best", scope)
-            if parked and parked[0] not in seen and (best is None or parked[1:] < best[1:]):
+    own = {scope: tx.row("parked_after", scope, *FIRST, agent)
+           for scope in {LeaseRow(*raw).scope for raw in held}}
+    while len(left) < most:
+        best = signals.best_ready(svc, tx, left)
+        for scope, parked in own.items():
+            while parked is not None and parked[0] in seen:
+                parked = own[scope] = tx.row("parked_after", scope, *parked[1:], agent)
+            if parked is not None and (best is None or parked[1:] < best[1:]):
                 best = parked
         if best is None:
             break
@@ -83,13 +92,8 @@ def choose(
             wanted = wanted_by(svc, tx, task_id, worktree)
             obstacles = weigh(svc, tx, agent, task_locks.with_itself(tx, task_id, wanted),
                               task=task_id)
-            touches_own = beside and bool(obstacles.mine)
-            other = held_for_another(tx, task_id, obstacles)
-            if other is not None:
-                seen.add(task_id)
-                tx.park(task_id, other.scope)
-                continue
-            if not obstacles.blocked and not obstacles.closed and not touches_own:
+            in_its_way = _own_in_the_way(tx, task_id, obstacles, beside)
+            if not obstacles.blocked and not obstacles.closed and in_its_way is None:
                 if not beside:
                     check_looked(svc, tx, wanted, obstacles)
                 return tasks.find(tx, task_id), wanted, obstacles
@@ -100,11 +104,27 @@ def choose(
             unserved.put(tx, "task", task_id, refusal.message, task=task_id)
             continue
         seen.add(task_id)
-        tx.park(task_id, obstacles.first_scope)
+        if obstacles.blocked or obstacles.closed:
+            tx.park(task_id, obstacles.first_scope)
+        elif in_its_way is not None and any(
+            rule.conflicts(located.resource, mode, "", in_its_way) for located, mode in wanted
+        ):
+            tx.park(task_id, in_its_way.scope)
+        else:  # others read beside it, and may begin on this
+            left = left | {task_id}
     due = [] if beside else lapse.due(tx)
     if due:
         raise Unready(lapsed=due)
     return None
+
+
+def _own_in_the_way(
+    view: View, task_id: str, obstacles: Obstacles, beside: bool
+) -> LeaseRow | None:
+    """What the agent has itself, and cannot begin this task with."""
+    if beside and obstacles.mine:
+        return obstacles.mine[0]
+    return held_for_another(view, task_id, obstacles)
 
 
 def held_for_another(view: View, task_id: str, obstacles: Obstacles) -> LeaseRow | None:

@@ -199,6 +199,22 @@ SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, 
 -- name: parked_best
 SELECT task_id, rank, n FROM ready_tasks WHERE parked_on = ? ORDER BY rank, n LIMIT 1;
 
+-- name: parked_after
+-- The next one parked there, after one of this rank and number: none that needs what this agent holds
+-- for a task already.
+SELECT task_id, rank, n FROM ready_tasks r WHERE parked_on = ?1 AND (rank, n) > (?2, ?3)
+  AND NOT EXISTS (SELECT 1 FROM task_resources t JOIN file_locks l ON l.scope = t.scope
+    WHERE t.task_id = r.task_id AND l.kind = t.kind AND l.file_path = t.name AND l.locked_by = ?4
+    AND l.task_id IS NOT NULL)
+ORDER BY rank, n LIMIT 1;
+
+-- name: ready_read_beside
+-- Those offered that read what this agent reads for a task already.
+SELECT DISTINCT r.task_id FROM file_locks l CROSS JOIN task_resources t ON t.scope = l.scope
+  CROSS JOIN ready_tasks r ON r.task_id = t.task_id
+WHERE l.locked_by = ? AND l.task_id IS NOT NULL AND l.mode = 'shared' AND t.mode = 'shared'
+  AND l.kind = t.kind AND l.file_path = t.name AND r.parked_on IS NULL;
+
 -- name: ready_clear
 DELETE FROM ready_tasks;
 
