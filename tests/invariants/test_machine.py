@@ -176,9 +176,10 @@ class Coordinator(RuleBasedStateMachine):
         assert not [row for row in self.world.live() if row.locked_by == agent]
         self.note_tokens()
 
-    @rule(names=resources, priority=st.integers(0, 3))
-    def add_task(self, names: list[str], priority: int) -> None:
-        self.world.ask(rq.TaskAdd(title="work", resources=names, priority=priority))
+    @rule(names=resources, reads=st.booleans(), priority=st.integers(0, 3))
+    def add_task(self, names: list[str], reads: bool, priority: int) -> None:
+        needs = [f"shared:{name}" if reads else name for name in names]
+        self.world.ask(rq.TaskAdd(title="work", resources=needs, priority=priority))
 
     @rule(task=st.integers(1, 6), names=st.none() | resources, after=st.none() | st.lists(st.integers(1, 6), max_size=2), priority=st.none() | st.integers(0, 3))
     def edit_task(self, task: int, names: list[str] | None, after: list[int] | None, priority: int | None) -> None:
@@ -403,14 +404,15 @@ class Coordinator(RuleBasedStateMachine):
         that the agent has for the task that it is at: they end with that one."""
         if self.waiters():
             return
-        live = [row for row in self.world.live() if row.locked_by != agent]
-        taken = frozenset().union(*(meaning(row.file_path) for row in live))
-        of_tasks = {row.file_path for row in self.world.live() if row.task_id is not None}
+        live = self.world.live()
         for task in self.world.ask(rq.Tasks(state="ready")).items:
-            if of_tasks & set(task.resources):
+            needs = [(name.removeprefix("shared:"), name.startswith("shared:")) for name in task.resources]
+            if {row.file_path for row in live if row.task_id is not None and row.locked_by == agent} & {name for name, _ in needs}:
                 continue
-            needs = frozenset().union(*map(meaning, task.resources))
-            assert needs & (taken | self.kept_back(task.task)), f"{task.task} could have started"
+            held = any(meaning(name) & meaning(row.file_path) for name, reads in needs for row in live
+                       if row.locked_by != agent and not (reads and row.mode == "shared" and row.agreed_as is None))
+            kept = self.kept_back(task.task)
+            assert held or any(meaning(name) & kept for name, _ in needs), f"{task.task} could have started"
 
     def kept_back(self, task: str | None = None) -> frozenset[str]:
         """Files that reviews keep back from this task, or from whoever leases without one."""

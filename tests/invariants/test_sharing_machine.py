@@ -80,7 +80,8 @@ class Sharing(RuleBasedStateMachine):
         assert {row.file_path for row in mine} == {one.resource for one in done.kept} <= set(keep)
         for row in mine:
             assert not MEANS[row.file_path] & MEANS[asked.resource], "what was asked is not kept"
-            (whole,) = [old for old in ended if MEANS[row.file_path] <= MEANS[old.file_path]][:1]
+            (whole,) = sorted((old for old in ended if MEANS[row.file_path] <= MEANS[old.file_path]),
+                              key=lambda old: (old.mode, old.fencing_token))[:1]
             assert (row.expires_at, row.max_until, row.mode) == (whole.expires_at, whole.max_until, whole.mode)
         for old in ended:
             assert MEANS[old.file_path] & MEANS[asked.resource], "what is not in the way stays"

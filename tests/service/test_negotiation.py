@@ -477,3 +477,23 @@ def test_leases_cost_nothing_more_where_nobody_asked(world: World) -> None:
     world.db.exec_trace = None
     assert holders(world) == {"a.py": "bob"} and len(said) > 20
     assert not [one for one in said if "unlock" in one]
+
+
+def test_who_gives_up_one_part_of_a_file_keeps_the_others(world: World) -> None:
+    """They are parts of one file, which is no other name of it."""
+    world.write("a.py", "def f():\n    return 1\n\n\ndef g():\n    return 2\n")
+    world.acquire("ann", "a.py::f")
+    world.acquire("ann", "a.py::g")
+    request = world.ask(rq.RequestFile(agent="bob", resource="a.py::f", reason="a bug")).request
+    assert world.ask(rq.RequestAnswer(agent="ann", request=request, verdict="approve")).granted
+    assert {(row.file_path, row.locked_by) for row in world.live()} == {("a.py::f", "bob"), ("a.py::g", "ann")}
+
+
+def test_what_is_kept_of_two_leases_stays_exclusive(world: World) -> None:
+    world.write("d/a.py", "def f():\n    return 1\n\n\ndef g():\n    return 2\n")
+    world.acquire("ann", "d/a.py")
+    world.acquire("ann", "d/", mode="shared")
+    request = world.ask(rq.RequestFile(agent="bob", resource="d/a.py::f", reason="a bug")).request
+    world.ask(rq.RequestAnswer(agent="ann", request=request, verdict="narrow", keep=["d/a.py::g"]))
+    assert {(row.file_path, row.locked_by, row.mode) for row in world.live()} == {
+        ("d/a.py::f", "bob", "exclusive"), ("d/a.py::g", "ann", "exclusive")}

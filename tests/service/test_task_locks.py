@@ -194,3 +194,38 @@ def test_a_task_for_later_hides_none_that_could_begin(world: World) -> None:
     world.ask(rq.TaskDone(agent="bob", task=one))
     world.ask(rq.TaskDone(agent="bob", task=within))
     assert claim(world, "ann") == again
+
+
+def test_all_that_read_a_file_begin_when_its_writer_has_left(world: World) -> None:
+    world.acquire("wim", "s.py")
+    tasks = [world.task(f"read {n}", "shared:s.py") for n in range(3)]
+    assert world.refused(rq.TaskClaim(agent="ann")).code is Code.NOTHING_TO_DO
+    world.ask(rq.Release(agent="wim", resources=["s.py"]))
+    assert [claim(world, agent) for agent in ("ann", "bob", "cyd")] == tasks
+
+
+def test_a_task_that_writes_keeps_none_back_that_reads(world: World) -> None:
+    for agent in ("wim", "wes"):
+        world.acquire(agent, "s.py", mode="shared")
+    world.task("write", "s.py")
+    world.task("write, too", "s.py")
+    assert world.refused(rq.TaskClaim(agent="ann")).code is Code.NOTHING_TO_DO
+    world.acquire("xi", "x.py")
+    last = world.task("read", "shared:s.py", "x.py")
+    assert world.refused(rq.TaskClaim(agent="ann")).code is Code.NOTHING_TO_DO
+    world.ask(rq.Release(agent="wim", resources=["s.py"]))
+    world.ask(rq.Release(agent="xi", resources=["x.py"]))
+    assert claim(world, "ann") == last
+
+
+def test_a_pattern_keeps_back_what_it_matches_only(world: World) -> None:
+    """Patterns of one folder stand at one place."""
+    world.write("a.md", "a\n")
+    world.write("a.py", "a\n")
+    world.acquire("wim", "*.md")
+    world.acquire("wes", "*.py")
+    world.task("python", "*.py")
+    texts = world.task("texts", "*.md")
+    assert world.refused(rq.TaskClaim(agent="ann")).code is Code.NOTHING_TO_DO
+    world.ask(rq.Release(agent="wim", resources=["*.md"]))
+    assert claim(world, "ann") == texts

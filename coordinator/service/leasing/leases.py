@@ -277,7 +277,7 @@ def _parts(tx: Tx, agent: str, file: Resource) -> list[LeaseRow]:
     that one other has.
 
     Raises:
-        Refusal: INVALID: several others have some.
+        Refusal: NOT_HOLDER: several others have some.
     """
     found = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", file))
              if row.kind == "region" and row.expires_at > tx.now
@@ -285,7 +285,7 @@ def _parts(tx: Tx, agent: str, file: Resource) -> list[LeaseRow]:
     holders = sorted({row.locked_by for row in found})
     if len(holders) > 1 and agent not in holders:
         raise Refusal(
-            Code.INVALID, f"Several hold parts of {file.name}: "
+            Code.NOT_HOLDER, f"Several hold parts of {file.name}: "
             f"{listed([f'{row.locked_by} ({row.file_path})' for row in found])}. Nothing was "
             "changed.", next="Name the part: `coord locks` lists them.", resource=file.name)
     return found

@@ -59,8 +59,11 @@ def kept(
     out = []
     for one in parts:
         part = one.resource
-        lease = next((lease for lease in leases if lease.worktree == one.worktree and within(
-            rule.as_resource(lease.file_path, lease.kind, lease.scope), part)), None)
+        around = [lease for lease in leases if lease.worktree == one.worktree and within(
+            rule.as_resource(lease.file_path, lease.kind, lease.scope), part)]
+        # What it has alone it goes on having alone.
+        lease = min(around, key=lambda lease: (lease.mode != "exclusive", lease.fencing_token),
+                    default=None)
         if lease is None:
             raise _no(row, f"{shown(part.name)} is no part of {whole}, which {row.holder} holds")
         same_file = there is not None and there.inode is not None and there.inode == one.inode

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from coordinator.rules.leases import as_resource, both_shared, conflicts
+from coordinator.rules.leases import as_resource, conflicts
 from coordinator.rules.negotiation import TRANSITIONS, same_for_both, within
 from coordinator.service.holders import notices
 from coordinator.service.leasing.conflicts import place
@@ -19,6 +19,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import file_scope
 from coordinator.words.texts import quoted
 
 PREFIX = "U-"
@@ -58,10 +59,12 @@ def held_of(view: View, row: UnlockRow) -> list[LeaseRow]:
         for lease in (LeaseRow(*raw) for raw in near(view, "rivals", asked))
         if conflicts(asked, row.mode, row.requested_by, lease)
     }
-    inode = _inode(view, row)
+    inode, file = _inode(view, row), file_scope(row.scope)
     for raw in view.rows("rivals_by_inode", inode) if inode is not None else []:
         lease = LeaseRow(*raw)
-        if not both_shared(row.mode, lease):
+        within_its_file = lease.scope.removeprefix(file_scope(lease.scope))
+        renamed = msgspec.structs.replace(lease, scope=file + within_its_file)
+        if conflicts(asked, row.mode, row.requested_by, renamed):
             found.setdefault(lease.fencing_token, lease)
     return [
         lease for lease in found.values()

@@ -7,6 +7,8 @@ that may remember, within a transaction, that nothing is parked.)
 
 from __future__ import annotations
 
+from typing import Any
+
 from coordinator.store.projections.base import Database
 from coordinator.store.statements import STATEMENTS as Q
 
@@ -24,9 +26,22 @@ def park(db: Database, task: str, scope: str) -> None:
     """The ready task met `scope` held: set it aside until that is free. Derived, so not evented."""
     queued = db.execute(Q["ready_get"], (task,)).fetchall()
     db.execute(Q["ready_park"], (task, scope))
-    for _, offered_from in queued:
-        if offered_from and offered_from != scope:
-            offer_if_free(db, str(offered_from))
+    for offered_from, rank, n in queued:
+        offer_next(db, offered_from, rank, n, parked_on=scope)
+
+
+def offer_next(
+    db: Database, offered_from: Any, rank: Any, n: Any, parked_on: str | None = None
+) -> None:
+    """A task of this rank and number that was offered from there has gone on: offer the best that
+    is parked there still, or the next after it, if what is held there does not forbid it."""
+    if not offered_from:
+        return
+    if not db.execute(Q["lease_at_scope"], (offered_from,)).fetchall():
+        if offered_from != parked_on:  # else somebody waits for it, and would be met again
+            db.execute(Q["ready_offer"], (offered_from,))
+    elif not db.execute(Q["lease_at_scope_for_one"], (offered_from,)).fetchall():
+        db.execute(Q["ready_offer_next"], (offered_from, rank, n))
 
 
 def offer_if_free(db: Database, scope: str) -> None:

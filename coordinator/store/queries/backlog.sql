@@ -161,7 +161,7 @@ SELECT task_id, -priority, n FROM tasks WHERE task_id = ?1
 ON CONFLICT (task_id) DO NOTHING;
 
 -- name: ready_get
-SELECT parked_on, offered_from FROM ready_tasks WHERE task_id = ?;
+SELECT offered_from, rank, n FROM ready_tasks WHERE task_id = ?;
 
 -- name: ready_leave
 DELETE FROM ready_tasks WHERE task_id = ?;
@@ -173,6 +173,15 @@ UPDATE ready_tasks SET parked_on = ?2, offered_from = NULL WHERE task_id = ?1;
 -- Offer the best of what is parked on a scope.
 UPDATE ready_tasks SET parked_on = NULL, offered_from = ?1
 WHERE task_id = (SELECT task_id FROM ready_tasks WHERE parked_on = ?1 ORDER BY rank, n LIMIT 1);
+
+-- name: ready_offer_next
+-- Offer the best after this rank and number of what is parked on a scope: where all leases that are
+-- left there are shared, of the tasks that read anything.
+UPDATE ready_tasks SET parked_on = NULL, offered_from = ?1 WHERE task_id = (
+  SELECT task_id FROM ready_tasks r WHERE parked_on = ?1 AND (rank, n) > (?2, ?3)
+  AND (EXISTS (SELECT 1 FROM file_locks WHERE scope = ?1 AND kind = 'glob')
+    OR EXISTS (SELECT 1 FROM task_resources t WHERE t.task_id = r.task_id AND t.mode = 'shared'))
+  ORDER BY rank, n LIMIT 1);
 
 -- name: ready_unpark
 UPDATE ready_tasks SET parked_on = NULL, offered_from = NULL WHERE task_id = ?1 AND parked_on = ?2;

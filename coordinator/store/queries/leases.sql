@@ -76,6 +76,10 @@ UPDATE file_locks SET worktree = ?2, content_hash = ?3 WHERE fencing_token = ?1;
 -- name: lease_at_scope
 SELECT 1 FROM file_locks WHERE scope = ? LIMIT 1;
 
+-- name: lease_at_scope_for_one
+-- One beside which nothing else that is parked there can begin: not shared, and not a pattern.
+SELECT 1 FROM file_locks WHERE scope = ? AND mode = 'exclusive' AND kind <> 'glob' LIMIT 1;
+
 -- name: rivals
 -- Leases that may overlap a resource: where it may be contained, and from its own scope down.
 -- Parameters: scopes…, then the range (low, high) that begins with its scope (see words/resource_names.py).
