@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from coordinator.daemon.ran_together import CLOCK_MS
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import RunningCalls
 from coordinator.daemon.watcher import Change, Watcher
@@ -30,8 +31,6 @@ from coordinator.words.clock import from_iso, iso
 log = logging.getLogger("coord.watcher")
 #: Changes that one transaction records: others wait for it.
 SEEN_AT_ONCE = 25
-#: The kernel's clock for files runs behind by so much (ms).
-CLOCK_MS = 10
 #: For so long (ms) after a command what it left running is taken to write.
 LATE_MS = 2_000
 

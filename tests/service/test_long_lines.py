@@ -27,16 +27,17 @@ def test_what_differs_in_a_long_line_is_shown(world: World) -> None:
     assert re.search(r"^\+….*f6000\(\)\{return 0x1\}.*…$", file.diff, re.MULTILINE), file.diff
 
 
-texts = st.text(alphabet="ab\n", max_size=30) | st.builds(
+texts = st.text(alphabet="ab\n\f\r-+", max_size=30) | st.builds(
     lambda n, m, mark: "x" * n + mark + "y" * m, st.integers(0, 3 * SHOWN_MAX), st.integers(0, 3 * SHOWN_MAX),
     st.sampled_from(["", "A", "B\n", "C" * 3000]))
 
 
 @given(st.lists(texts, max_size=4), st.lists(texts, max_size=4))
 @example(["x" * 5000], ["x" * 5000 + "\n"])
+@example(["x" * 2500 + "\f" + "y" * 2500], ["x" * 2500 + "\f-" + "y" * 2500])
 def test_lines_stay_as_many_and_short_ones_as_they_are(before: list[str], after: list[str]) -> None:
     diff = unified("a.py", "\n".join(before).encode(), "\n".join(after).encode())
-    lines, shown = diff.splitlines(), shortened(diff).splitlines()
+    lines, shown = diff.split("\n"), shortened(diff).split("\n")
     assert len(lines) == len(shown)
     for whole, part in zip(lines, shown, strict=True):
         assert part[:1] == whole[:1] and len(part) <= SHOWN_MAX + 2 * AROUND + 3

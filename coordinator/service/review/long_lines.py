@@ -6,6 +6,7 @@ For people who read; what comes out is no patch. Plain text in, plain text out.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import StringIO
 from itertools import zip_longest
 
 #: A longer line (signs) is shortened.
@@ -22,7 +23,7 @@ def shortened(diff: str) -> str:
     out: list[str] = []
     removed: list[str] = []
     added: list[str] = []
-    for line in diff.splitlines(keepends=True):
+    for line in StringIO(diff, newline="\n"):  # (a form feed ends no line of a difference)
         if line.startswith("-") and not added:
             removed.append(line)
         elif line.startswith("+"):
