@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ FILE_BYTES_MAX = 1 << 20
 
 _APPLICATION_ID = 0x636F6172  # "coar"
 _VERSION = 1
-_BUSY_MS = 5_000
+_BUSY_MS, _BUSY_STEP_MS = 5_000, 10
 _SUFFIXES = (".md", ".markdown")
 _FILES = """
 CREATE TABLE file (
@@ -52,6 +53,17 @@ FROM pragma_user_version, pragma_application_id
 _CANNOT_WRITE = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.BusyError)
 
 T = TypeVar("T")
+
+
+def _write_ahead(db: apsw.Connection) -> None:
+    """Set the journal of a file that others may open for the first time, too: SQLite does not wait
+    for them here, but tells at once that it is busy (https://sqlite.org/wal.html#busy)."""
+    for _ in range(_BUSY_MS // _BUSY_STEP_MS):
+        with suppress(apsw.BusyError):
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        time.sleep(_BUSY_STEP_MS / 1000)
+    db.execute("PRAGMA journal_mode = WAL")
 
 
 class UnknownSection(LookupError):
@@ -180,7 +192,7 @@ class ArchiveIndex:
                 raise apsw.NotADBError("of another version")
             if db.execute("PRAGMA quick_check(1)").get != "ok":
                 raise apsw.CorruptError("damaged")
-            db.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(db)
             db.execute("PRAGMA synchronous = OFF")  # derived: a power cut costs a rebuild
             self._db = db
             self._stores = (SectionStore(db, "written"), SectionStore(db, "living"))

@@ -255,6 +255,21 @@ def test_several_may_open_it_for_the_first_time_at_once(tmp_path: Path) -> None:
     assert failures == []
 
 
+def test_who_opens_it_waits_for_another_that_makes_it(tmp_path: Path) -> None:
+    """SQLite itself does not wait where the kind of journal is changed."""
+    write(tmp_path, DOCS)
+    other = apsw.Connection(str(tmp_path / "i.sqlite"))
+    other.execute("PRAGMA user_version = 1")  # so that there is a page of it
+    other.execute("BEGIN IMMEDIATE")
+    ends = threading.Timer(0.3, lambda: other.execute("COMMIT"))
+    ends.start()
+    index = ArchiveIndex(tmp_path / "i.sqlite", tmp_path)
+    index.refresh()
+    assert index.show("4.2").title == "Normalization architecture"
+    ends.join()
+    index.close()
+
+
 def test_another_programs_database_is_never_touched(tmp_path: Path) -> None:
     path = tmp_path / "theirs.sqlite"
     theirs = apsw.Connection(str(path))
