@@ -46,7 +46,9 @@ class VerdictRunner:
         self._engine = engine
         self._open_reader, self._clock = open_reader, clock
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="verdict")
-        self._own = threading.local()
+        # Not `threading.local`: what a thread owns alone is closed in each process that is forked,
+        # which then may wait for a lock that nobody there gives back, and the daemon for it.
+        self._readers: dict[int, apsw.Connection] = {}
         self._halted = False
 
     def drive(self, course: Course, who: Callable[[Tx], Actor], answer: Answer) -> None:
@@ -124,10 +126,10 @@ class VerdictRunner:
 
     def _reader(self) -> apsw.Connection:
         """This worker's own connection: to open one for each part means to read the schema anew."""
-        db: apsw.Connection | None = getattr(self._own, "db", None)
-        if db is None:
-            db = self._own.db = self._open_reader()
-        return db
+        thread = threading.get_ident()
+        if thread not in self._readers:
+            self._readers[thread] = self._open_reader()
+        return self._readers[thread]
 
     def _work(self, part: Aside) -> Any:
         """In a worker."""
