@@ -229,3 +229,32 @@ def test_a_pattern_keeps_back_what_it_matches_only(world: World) -> None:
     assert world.refused(rq.TaskClaim(agent="ann")).code is Code.NOTHING_TO_DO
     world.ask(rq.Release(agent="wim", resources=["*.md"]))
     assert claim(world, "ann") == texts
+
+
+@pytest.mark.parametrize("name", ["a.py", "d/", "key:x"])
+def test_a_task_keeps_what_its_agent_had_leased_before_and_gives_back(world: World, name: str) -> None:
+    """A body of a program ends, and the task that was claimed in it goes on."""
+    world.write("a.py", "one\n")
+    world.write("d/x.py", "one\n")
+    one, two = (world.task(title, name) for title in ("one", "two"))
+    world.acquire("ann", name)
+    world.write("a.py", "half\n")
+    world.write("d/x.py", "half\n")
+    assert claim(world, "ann", one) == one
+    world.ask(rq.Release(agent="ann", resources=[name]))
+    assert [(row.file_path, row.locked_by, row.task_id) for row in world.live()] == [(name, "ann", one)]
+    assert world.refused(rq.TaskClaim(agent="bob", task=two)).code is Code.LOCKED
+    world.ask(rq.TaskFail(agent="ann", task=one, reason="no"))
+    assert world.live() == []
+    if name != "key:x":
+        (review,) = world.ask(rq.Reviews()).items
+        assert [file.path for file in review.files] == ["a.py" if name == "a.py" else "d/x.py"], "since the lease began"
+    assert claim(world, "bob", two) == two
+
+
+def test_what_a_person_takes_by_force_no_task_keeps(world: World) -> None:
+    one = world.task("one", "a.py")
+    world.acquire("ann", "a.py")
+    assert claim(world, "ann", one) == one
+    world.ask(rq.Release(agent="maria", resources=["a.py"], force=True))
+    assert world.live() == []

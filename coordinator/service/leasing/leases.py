@@ -25,11 +25,13 @@ from coordinator.service.leasing import (
     partial_work,
     redirect,
     since_asked,
+    task_claims,
     task_locks,
     waiting_line,
 )
 from coordinator.service.leasing.conflicts import locate, weigh
 from coordinator.service.leasing.grant import (
+    baselines,
     check_looked,
     checked_ttl,
     end,
@@ -183,7 +185,10 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     for row in rows:
         # Whoever forces it in the holder's own name (`--agent HOLDER --force`) is a person.
         by = req.agent if row.locked_by != req.agent else agents.HUMAN if req.force else None
+        had = baselines(tx, row) if row.task_id is None else None
         end(tx, row, by=by)
+        if by is None and row.task_id is None:
+            task_claims.take_over(tx, row, had)
         if by is not None:
             kept = flagged.get(row.locked_by)
             who = "a person" if by == agents.HUMAN else by

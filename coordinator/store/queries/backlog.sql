@@ -217,6 +217,12 @@ SELECT task_id, rank, n FROM ready_tasks r WHERE parked_on = ?1 AND (rank, n) > 
     AND l.task_id IS NOT NULL)
 ORDER BY rank, n LIMIT 1;
 
+-- name: claim_that_needs
+-- The task that an agent is at and that needs this.
+SELECT t.task_id, r.mode, t.claim_until, t.claim_max, t.ttl_ms FROM tasks t
+  JOIN task_resources r ON r.task_id = t.task_id
+WHERE t.claimed_by = ?1 AND r.name = ?2 AND r.kind = ?3 AND t.claim_until > ?4 LIMIT 1;
+
 -- name: ready_read_beside
 -- Those offered that read what this agent reads for a task already.
 SELECT DISTINCT r.task_id FROM file_locks l CROSS JOIN task_resources t ON t.scope = l.scope
