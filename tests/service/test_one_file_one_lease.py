@@ -186,11 +186,14 @@ def test_what_lies_below_a_moved_directory_is_compared_there(world: World) -> No
     assert world.replay_differs() == []
 
 
-def test_the_holder_of_both_names_keeps_one_lease(world: World) -> None:
+def test_the_holder_of_both_names_keeps_both_leases(world: World) -> None:
     world.write("a.py", "one\n")
     world.acquire("ann", "a.py", "b.py")
     move(world, "a.py", "b.py")
-    assert holders(world) == {"b.py": "ann"}
+    assert holders(world) == {"a.py": "ann", "b.py": "ann"}
+    assert world.refused(rq.Acquire(agent="bob", resources=["b.py"])).code is Code.LOCKED
+    world.ask(rq.Release(agent="ann", resources=["a.py", "b.py"]))
+    assert holders(world) == {"b.py": "bob"}
 
 
 def test_an_ended_lease_at_the_destination_is_closed_first(world: World) -> None:
@@ -361,3 +364,18 @@ def test_what_is_not_looked_at_yet_is_looked_at_again(world: World) -> None:
 
 def _serve(serve_write, world, handle, actor, request, tx):  # type: ignore[no-untyped-def]
     return serve_write(world.service, tx, actor, handle, request)
+
+
+def test_what_was_moved_to_another_leased_name_comes_back(world: World) -> None:
+    """Its holder had leased both: a revert undoes both, and loses nothing of the first."""
+    world.write("p.txt", "the only copy\n")
+    world.acquire("ann", "p.txt", "q.txt", ttl_s=600)
+    world.write("p.txt", "garbage\n")
+    move(world, "p.txt", "q.txt")
+    world.ask(rq.Sweep())
+    assert sorted(row.file_path for row in world.live()) == ["p.txt", "q.txt"]
+    world.ask(rq.Leave(agent="ann", clean=False))
+    (review,) = world.ask(rq.Reviews()).items
+    assert sorted(file.path for file in review.files) == ["p.txt", "q.txt"]
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert (world.root / "p.txt").read_text() == "the only copy\n" and not (world.root / "q.txt").exists()

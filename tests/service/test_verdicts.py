@@ -859,21 +859,3 @@ def test_a_database_that_refuses_at_the_end_is_no_harm(world: World) -> None:
             world.ask(UNDO)
         assert tree(world) == partial and world.replay_differs() == []
     assert nth > 10
-
-
-def test_a_file_that_became_a_link_is_not_what_it_leads_to(world: World) -> None:
-    """The lease stays on it, and a verdict writes it, and never the other file."""
-    world.write("b.txt", "b\n")
-    world.write("d.txt", "d\n")
-    world.acquire("ann", "b.txt", ttl_s=600)
-    (world.root / "b.txt").unlink()
-    (world.root / "b.txt").symlink_to("d.txt")
-    world.ask(rq.Sweep())
-    assert [row.file_path for row in world.live()] == ["b.txt"]
-    world.acquire("bob", "d.txt")
-    world.ask(rq.Leave(agent="ann", clean=False))
-    (review,) = world.ask(rq.Reviews()).items
-    assert [file.path for file in review.files] == ["b.txt"]
-    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
-    assert not (world.root / "b.txt").is_symlink()
-    assert ((world.root / "b.txt").read_text(), (world.root / "d.txt").read_text()) == ("b\n", "d\n")

@@ -21,7 +21,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import WHOLE, Resource, path_scope, resource
+from coordinator.words.resource_names import Resource, path_scope
 
 #: Leases whose names are looked at together.
 NAMES_AT_ONCE = 100
@@ -79,8 +79,7 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
     elif others:
         _give_way(svc, tx, lease, name, others[0])
         return
-    if same:  # its holder has the other name, too: one lease of the two is enough
-        end(tx, lease)
+    if same:  # its holder has both names: what was at this one when it was leased stays known
         return
     tx.record(
         ev.LeaseMoved(
@@ -152,34 +151,19 @@ async def follow_names(engine: Engine, svc: Service) -> None:
         after = leases[-1].fencing_token
         looked = Looked()
         on_disk = [one for one in leases if one.kind in ("file", "dir") and one.worktree is None]
-        await engine.look([place(_folder(one), "dir") for one in on_disk], looked)
+        await engine.look([place(one.file_path, one.kind) for one in on_disk], looked)
         for lease in on_disk:
-            if _leads_to(svc, looked, lease) is not None:
+            if _leads_to(looked, lease) is not None:
                 job = partial(_follow_name, svc, token=lease.fencing_token)
                 await decide(engine, svc, job, looked)
 
 
-def _folder(lease: LeaseRow) -> str:
-    """The directory that is leased, or that a leased file lies in."""
-    if lease.kind == "dir":
-        return lease.file_path
-    return lease.file_path.rpartition("/")[0] + "/" if "/" in lease.file_path else WHOLE
-
-
-def _leads_to(svc: Service, looked: Looked, lease: LeaseRow) -> Resource | None:
-    """What a lease's name means by now, if that is something else. A file that has become a link is
-    not what it leads to: it was changed, or deleted."""
-    folder = _folder(lease)
+def _leads_to(looked: Looked, lease: LeaseRow) -> Resource | None:
+    """What a lease's name means by now, if that is something else."""
     try:
-        found = looked.located(place(folder, "dir")).resource
+        found = looked.located(place(lease.file_path, lease.kind)).resource
     except (Refusal, Unready):
         return None  # it leads outside: the lease stays on its name, and nothing is read there
-    if lease.kind == "file":
-        if found.name == folder:
-            return None
-        above = "" if found.name == WHOLE else found.name
-        found = resource(above + lease.file_path.removeprefix(folder), "file",
-                         fold_case=svc.fold_case)
     return found if found.scope != lease.scope else None
 
 
@@ -188,6 +172,6 @@ def _follow_name(svc: Service, tx: Tx, token: int) -> None:
     if raw is None:
         return
     lease = LeaseRow(*raw)
-    found = _leads_to(svc, tx.looked, lease)
+    found = _leads_to(tx.looked, lease)
     if found is not None and lease.expires_at > tx.now:
         _arrive(svc, tx, lease, found.name, found.scope)
