@@ -18,6 +18,7 @@ import contextlib
 import os
 import secrets
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -64,6 +65,8 @@ class AsyncClient(Operations):
         self.holdings = Holdings()
         #: Acquisitions that were answered here.
         self._known: set[str] = set()
+        #: How many of its requests wait at one place in line (agent, mode, resources), or for else.
+        self._in_line: Counter[tuple[str, str, tuple[str, ...]] | None] = Counter()
 
     def __repr__(self) -> str:
         return f"<AsyncClient {self.agent or 'nobody yet'} at {self.root}>"
@@ -102,12 +105,19 @@ class AsyncClient(Operations):
         at = iso(time.time_ns() // 1_000_000)
         if wait_s > 0:
             wire = self._wire.another()
+            line = (request.agent, request.mode, tuple(sorted(request.resources))) if isinstance(
+                request, rq.Acquire) else None
+            self._in_line[line] += 1
             try:
                 raw = await wire.ask(*asked, again=again, key=key)
             except asyncio.CancelledError:
-                await _to_the_end(self._call_off(wire, request, at, key))
+                if line is None or self._in_line[line] == 1:  # (others go on at this place)
+                    await _to_the_end(self._call_off(wire, request, at, key))
                 raise
             finally:
+                self._in_line[line] -= 1
+                if not self._in_line[line]:
+                    del self._in_line[line]
                 wire.abort()  # nothing is awaited here: who is cancelled now would lose a grant
         elif isinstance(request, (rq.Acquire, rq.TaskClaim)):
             asking = asyncio.ensure_future(self._wire.ask(*asked, again=again, key=key))

@@ -169,7 +169,7 @@ class AgentHooks:
                     value = tool_calls.Heeded("", deny=tool_calls.told(value))
             waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
             if waits is not None:
-                self._router.hold(waits, value.wait_s, lambda late: self._late(
+                self._router.held.hold(waits, value.wait_s, lambda late: self._late(
                     late, table, heard, answer, lambda: self._serve(
                         name, token, payload, answer, False, confirms, caller)))
                 return

@@ -189,7 +189,7 @@ class HttpServer:
         while (await request.receive())["type"] != "http.disconnect":
             pass
         gone.set()
-        self._router.hung_up()
+        self._router.held.hung_up()
 
     async def _stream(self, request: Request) -> Response:
         twice = _twice(request)

@@ -18,6 +18,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from coordinator.daemon.held_requests import HeldRequests
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.loop_engine import LoopEngine
 from coordinator.daemon.metrics import Counts
@@ -25,7 +26,7 @@ from coordinator.daemon.once_only import OnceOnly
 from coordinator.daemon.serving import serve, snapshot, who
 from coordinator.daemon.verdict_runner import VerdictRunner
 from coordinator.daemon.waiting_readings import WaitingReadings
-from coordinator.daemon.waiting_requests import Held, WaitingRequest
+from coordinator.daemon.waiting_requests import WaitingRequest
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Looker
@@ -41,7 +42,7 @@ from coordinator.service import answered, engine, unserved
 from coordinator.service.answered import Once
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
-from coordinator.service.leasing import grant, sweep, waiting_line
+from coordinator.service.leasing import sweep
 from coordinator.service.verifying import verifications
 from coordinator.service.views import status
 from coordinator.store.database import DISK_ERRORS, storage_refusal
@@ -88,9 +89,6 @@ class RequestRouter:
         self._slow = slow or {}
         #: How each operation is served.
         self._ways = {name: (one, self._way(one)) for name, one in OPERATIONS.items()}
-        self._held: dict[str, Held] = {}
-        #: Of a place in line: those of the same agent that it has taken the place of.
-        self._replaced: dict[str, list[str]] = {}
         #: Waiters that are being served, and whether to look at them once more after that.
         self._serving: dict[str, bool] = {}
         self._rippling = False
@@ -107,6 +105,7 @@ class RequestRouter:
         writer.took = self.counts.commit
         self._once = OnceOnly(service, self.look, writer)
         self.engine = LoopEngine(loop, service, writer, ledger, looker, workers, self.look)
+        self.held = HeldRequests(loop, service, self.engine)
         self.verdicts = VerdictRunner(loop, service, writer, self.engine, open_reader, clock)
         ledger.on_commit = self._committed
 
@@ -314,46 +313,10 @@ class RequestRouter:
             if acquisition is None or value.code not in HELD:
                 answer(value)
                 return
-            self.hold(acquisition, deadline - self._loop.time(), answer, stay=request.retry,
+            self.held.hold(acquisition, deadline - self._loop.time(), answer, stay=request.retry,
                       gone=gone)
 
         return first
-
-    def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True,
-             gone: Callable[[], bool] = lambda: False) -> None:
-        """Keep a request open for an acquisition that stands in line: `answer` gets the grant, or
-        the refusal when its time is over (it then stays in line, or not). `gone()` tells whether
-        whoever asked has hung up."""
-        self._held[acquisition] = Held(answer, stay, gone)
-        self._loop.call_later(wait_s, self._give_up, acquisition)
-        if gone():
-            self._give_up(acquisition)
-
-    def hung_up(self) -> None:
-        """Somebody's connection has ended: requests that were held open for it are held no more,
-        so that nothing is granted to whoever does not hear of it."""
-        for acquisition in [name for name, held in self._held.items() if held.gone()]:
-            self._give_up(acquisition)
-
-    def _give_up(self, acquisition: str) -> None:
-        held = self._held.get(acquisition)  # a grant may still come before this job runs
-        if held is None or held.over:
-            return
-        held.over = True
-
-        def job(tx: Tx) -> Any:
-            return waiting_line.stop_holding(self.service, tx, acquisition, held.stay)
-
-        self.engine.task(engine.decide(self.engine, self.service, job),
-                  lambda value: self._answer_held(acquisition, value))
-
-    def _answer_held(self, acquisition: str, value: Any) -> None:
-        held = self._held.pop(acquisition, None)
-        if held is not None:
-            held.answer(value)
-        for old in self._replaced.pop(acquisition, ()):
-            if isinstance(value, rq.Acquired):  # (its own time goes on otherwise)
-                self._answer_held(old, grant.had_already(value))
 
     def _claim_answered(self, waiting: WaitingRequest, value: Any) -> None:
         patient = isinstance(value, Refusal) and value.code in (
@@ -417,11 +380,9 @@ class RequestRouter:
         # A moment later: what was asked in this very transaction is answered first, and only then
         # waits to be told. (Told at once, it would not be waiting yet, and never hear of it.)
         for acquisition, reply in tx.granted:
-            self.writer.follow(partial(self._answer_held, acquisition, reply))
-        for old, new in tx.replaced:  # (the old one may be held open a moment later only)
-            self._replaced.setdefault(new, []).extend([old, *self._replaced.pop(old, ())])
+            self.writer.follow(partial(self.held.tell, acquisition, reply))
         for acquisition in tx.turned_back:
-            self.writer.follow(partial(self._give_up, acquisition))
+            self.writer.follow(partial(self.held.turn_back, acquisition))
         for acquisition in tx.wake:
             self.writer.follow(partial(self._serve_waiter, acquisition))
         if tx.rippled >= tasks.RIPPLE_MAX and not self._rippling:
@@ -480,8 +441,7 @@ class RequestRouter:
         self.verdicts.close()
         bye = Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
         self.engine.close()
-        for acquisition in list(self._held):
-            self._answer_held(acquisition, bye)
+        self.held.close(bye)
         claims, self._claims = self._claims, []
         for waiting in claims:
             waiting.answer(bye)

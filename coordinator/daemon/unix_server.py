@@ -141,7 +141,7 @@ class Conversation(asyncio.Protocol):
         self._transport = None
         while self._receipts:
             self._receipts.pop(0).lost()
-        self._router.hung_up()
+        self._router.held.hung_up()
         if self._stop is not None:
             self._stop()
             self._stop = None

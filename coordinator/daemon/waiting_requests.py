@@ -11,18 +11,6 @@ from coordinator.operations.listing import Operation
 from coordinator.service.answered import Once
 
 
-class Held:
-    """A request that is held open for a place in line."""
-
-    __slots__ = ("answer", "gone", "over", "stay")
-
-    def __init__(self, answer: Answer, stay: bool, gone: Callable[[], bool]) -> None:
-        self.answer = answer
-        self.stay = stay
-        self.gone = gone
-        self.over = False
-
-
 class WaitingRequest:
     """A request for something to do (a task, a change), or a reading that waits for what it
     reads."""

@@ -172,8 +172,8 @@ class Tx(View):
         self.granted: list[tuple[str, Any]] = []
         #: Waiters (acquisition ids) told to give way: a request held open for one ends at once.
         self.turned_back: list[str] = []
-        #: Places in line that were asked for again, and those that they are now.
-        self.replaced: list[tuple[str, str]] = []
+        #: Places in line that one more request is about to be held open for.
+        self.joined: set[str] = set()
         #: Resources (name, kind, scope) that became free and whose waiters were not served yet.
         self.freed: list[tuple[str, str, str]] = []
         #: Waiters (acquisition ids) that may be served now, each in a transaction of its own.

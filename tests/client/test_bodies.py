@@ -266,3 +266,56 @@ def test_bodies_that_wait_side_by_side_all_get_it(repo: Repo) -> None:
         other.release("x.txt")
         assert all(one.result(30) < 10 for one in waiting)
         assert held_by(repo) == {}
+
+
+@pytest.mark.parametrize("first", ["short", "long"])
+@pytest.mark.parametrize("beside", ["waits", "reads"])
+def test_who_waits_no_longer_takes_no_place_from_another_that_waits(repo: Repo, first: str, beside: str) -> None:
+    """Requests of one agent for the same stand at one place in line, until the last of them has gone."""
+    with Client(repo.root, agent="web") as client, repo.client("other") as other, ThreadPoolExecutor(2) as pool:
+        other.acquire("x.txt")
+        client.name()
+
+        def long() -> float:
+            with client.lease("x.txt", wait=20):
+                return time.monotonic()
+
+        def short() -> None:
+            with pytest.raises(Refusal) as no:
+                client.acquire("x.txt", wait=0.4, retry=False,
+                               mode="shared" if beside == "reads" else "exclusive")
+            assert no.value.code is Code.LOCKED and "other" in no.value.message
+
+        parts: list[Callable[[], float | None]] = [short, long] if first == "short" else [long, short]
+        both = []
+        for part in parts:
+            both.append(pool.submit(part))
+            time.sleep(0.2)
+        time.sleep(1)
+        freed = time.monotonic()
+        other.release("x.txt")
+        ended = [one.result(30) for one in both if one.result(30) is not None]
+        assert len(ended) == 1 and ended[0] - freed < 5
+        assert held_by(repo) == {} and other.locks().waiters == []
+
+
+def test_who_is_cancelled_takes_no_place_from_another_that_waits(repo: Repo) -> None:
+    async def body() -> None:
+        async with AsyncClient(repo.root, agent="web") as web, AsyncClient(repo.root, agent="other") as other:
+            for gone in (0, 1, 2):
+                await other.acquire("key:q")
+
+                async def wait() -> str:
+                    async with web.lease("key:q", wait=20):
+                        return "had it"
+
+                waiting = [asyncio.create_task(wait()) for _ in range(3)]
+                await asyncio.sleep(0.5)
+                waiting[gone].cancel()
+                await asyncio.sleep(0.3)
+                await other.release("key:q")
+                ends = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10)
+                assert [end == "had it" for end in ends] == [n != gone for n in range(3)], ends
+
+    asyncio.run(body())
+    assert held_by(repo) == {}

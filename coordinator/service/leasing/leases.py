@@ -96,7 +96,7 @@ def acquire_located(
     asking = agents.may_act(tx, actor, req.agent)
     wanted = [(one, req.mode) for one in located]
     before = (
-        waiting_line.same_again(tx, req.agent, located) if tx.present().waiters else None
+        waiting_line.same_again(tx, req.agent, located, req.mode) if tx.present().waiters else None
     )
     asked_at = before.asked_at if before is not None else tx.now
     obstacles = weigh(
@@ -119,29 +119,31 @@ def acquire_located(
     if obstacles.closed and not blocked:
         return quarantined(obstacles)
     asks = None
+    joins = before is not None and bool(before.held) and req.wait_s > 0
     if before is not None:
         stays = blocked and (req.retry or req.wait_s > 0)
-        asks = waiting_line.asked_again(tx, before, stays)
-    # Another request of the agent's may be held open for the same: it hears of the grant, too.
-    old = before.acquisition_id if before is not None and before.held and (
-        req.mode in (before.mode, "exclusive")) else None
+        asks = waiting_line.asked_again(tx, before, stays, joins)
     if not blocked:
         granted = grant(
             svc, tx, req.agent, wanted, obstacles, ttl_ms=ttl_ms, task=req.task,
             description=req.description, before=held_before,
         )
-        if old is not None:
-            tx.granted.append((old, had_already(granted)))
+        if before is not None and before.held:  # whoever is held open for it hears of it, too
+            tx.granted.append((before.acquisition_id, had_already(granted)))
         return granted
     acquisition = None
     if req.retry or req.wait_s > 0:
         task_locks.make_real(tx, obstacles.leases)
         acquisition = asks or f"W-{tx.number('waiter')}"
+        if joins:
+            tx.joined.add(acquisition)
         stay_ms = ms(max(req.wait_s, limits.line_s if req.retry else 0))
+        until = tx.later(stay_ms)
         tx.record(
             ev.WaiterQueued(
                 acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
-                asked_at=asked_at, until=tx.later(stay_ms), held=req.wait_s > 0,
+                asked_at=asked_at, held=req.wait_s > 0,
+                until=max(until, before.until) if before is not None and joins else until,
                 ttl_ms=ttl_ms, task=req.task, description=req.description,
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
                 met=obstacles.held_at,
@@ -150,8 +152,6 @@ def acquire_located(
                 gives_way_to=circles.goes_on(circle, req.agent),
             )
         )
-        if old is not None and old != acquisition and req.wait_s > 0:
-            tx.replaced.append((old, acquisition))
     return redirect.locked(
         svc, tx, req.agent, located, obstacles, acquisition, other, circle, task=req.task
     )

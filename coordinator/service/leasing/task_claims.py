@@ -1,5 +1,6 @@
-"""What the claim of a task means for those who ask for the task itself (`task:T-3`): whoever has
-claimed it holds it. Derived from the claim, and kept nowhere."""
+"""What the claim of a task means: for those who ask for the task itself (`task:T-3`), that whoever
+has claimed it holds it, which is derived from the claim and kept nowhere; for its agent, that what
+the task needs stays leased until its end."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def holder_of(view: View, task: TaskRow) -> tuple[str, str] | None:
 
 def take_over(tx: Tx, row: LeaseRow, baselines: list[tuple[str, str]] | None) -> None:
     """An agent gives back what it had leased before it claimed a task that needs it, too: the task
-    goes on with a lease of its own, judged from where that one began."""
+    goes on with a lease of its own, judged from where that one began (`baselines`: what lay below
+    it then, as `grant.baselines` gave it before that lease ended)."""
     need = tx.row("claim_that_needs", row.locked_by, row.file_path, row.kind, tx.now)
     if need is None:
         return

@@ -30,13 +30,18 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import WINDOW, Located, Resource
 
 
-def same_again(tx: Tx, agent: str, located: Sequence[Located]) -> WaiterRow | None:
+def same_again(
+    tx: Tx, agent: str, located: Sequence[Located], mode: str | None = None
+) -> WaiterRow | None:
     """The place of an agent that asks again for what it waits for. It keeps that place (its age
-    counts on), and has only the one: two grants would surprise."""
+    counts on), and has only the one: two grants would surprise. But one that a request is held open
+    for is not another's that wants it in another `mode`: that request would be left without."""
     names = sorted(one.resource.name for one in located)
     for raw in tx.rows("waiters_of_agent", agent):
         if [row[0] for row in tx.rows("waiter_resources_of", raw[0])] == names:
-            return WaiterRow(*raw)
+            row = WaiterRow(*raw)
+            if mode in (None, row.mode) or not row.held:
+                return row
     return None
 
 
@@ -66,11 +71,12 @@ def _leave(tx: Tx, waiter: WaiterRow, reason: str) -> None:
     tx.freed += [(one.name, one.kind, one.scope) for one in freed]
 
 
-def asked_again(tx: Tx, waiter: WaiterRow, stays: bool) -> str | None:
+def asked_again(tx: Tx, waiter: WaiterRow, stays: bool, joins: bool) -> str | None:
     """Whoever stands in line asks again, and is about to be granted, to stand in line anew
-    (`stays`) or to leave. The id to stand under, where its unlock request goes on with it."""
+    (`stays`) or to leave. The id to stand under, where an unlock request goes on with it, or a
+    request that is held open for it and that this one `joins`."""
     _leave(tx, waiter, "asked again")
-    if stays and pending_unlocks.pending(tx, waiter.acquisition_id) is not None:
+    if stays and (joins or pending_unlocks.pending(tx, waiter.acquisition_id) is not None):
         return waiter.acquisition_id
     pending_unlocks.left_line(tx, waiter.acquisition_id, "asked again")
     return None
@@ -260,10 +266,13 @@ def _give(
         )
 
 
-def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acquired | Refusal:
-    """The request that waited for this acquisition ends now: its answer.
+def stop_holding(
+    svc: Service, tx: Tx, acquisition: str, stay: bool, last: bool = True
+) -> rq.Acquired | Refusal:
+    """A request that waited for this acquisition ends now: its answer.
 
-    With `stay` it keeps its place as an ordinary waiter; otherwise it leaves the line.
+    Where it is the `last` of them the place is an ordinary waiter's from now on (`stay`), or given
+    up.
     """
     raw = tx.row("waiter_get", acquisition)
     if raw is None:
@@ -281,14 +290,14 @@ def stop_holding(svc: Service, tx: Tx, acquisition: str, stay: bool) -> rq.Acqui
         svc, tx, waiter.agent, obstacles, [one.resource for one in located],
         priority=waiter.priority, before=acquisition,
     ) if obstacles.leases or obstacles.waiters else None
-    if stay:
+    if last and stay:
         tx.record(
             ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent, held=False)
         )
-    else:
+    elif last:
         step_out(tx, waiter, "timed out")
     return redirect.locked(
-        svc, tx, waiter.agent, located, obstacles, acquisition if stay else None,
+        svc, tx, waiter.agent, located, obstacles, acquisition if stay or not last else None,
         other, circle, task=waiter.task_id,
     )
 

@@ -1,0 +1,101 @@
+"""Requests that are held open for a place in line, until they are granted or their time is over.
+
+Owns which they are: in memory, one daemon's. Several requests of one agent for the same share a
+place, which is kept until the last of them has ended. Never decides who is granted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.daemon.writer import Answer
+from coordinator.service import engine
+from coordinator.service.core import Service
+from coordinator.service.leasing import grant, waiting_line
+from coordinator.store.ledger import Tx
+from coordinator.words import requests as rq
+
+
+class Held:
+    """One of them."""
+
+    __slots__ = ("answer", "gone", "over", "stay")
+
+    def __init__(self, answer: Answer, stay: bool, gone: Callable[[], bool]) -> None:
+        self.answer = answer
+        self.stay = stay
+        self.gone = gone
+        self.over = False
+
+
+class HeldRequests:
+    """All of them. Used from the loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, run: LoopEngine) -> None:
+        self._loop, self._service, self._run = loop, service, run
+        #: By their place in line (acquisition id), the newest last.
+        self._at: dict[str, list[Held]] = {}
+
+    def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True,
+             gone: Callable[[], bool] = lambda: False) -> None:
+        """Keep a request open for an acquisition that stands in line: `answer` gets the grant, or
+        the refusal when its time (`wait_s`, seconds) is over (it then stays in line, or not).
+        `gone()` tells whether whoever asked has hung up."""
+        held = Held(answer, stay, gone)
+        self._at.setdefault(acquisition, []).append(held)
+        self._loop.call_later(wait_s, self._give_up, acquisition, held)
+        if gone():
+            self._give_up(acquisition, held)
+
+    def hung_up(self) -> None:
+        """Somebody's connection has ended: requests that were held open for it are held no more,
+        so that nothing is granted to whoever does not hear of it."""
+        for acquisition, waiting in list(self._at.items()):
+            for held in [one for one in waiting if one.gone()]:
+                self._give_up(acquisition, held)
+
+    def turn_back(self, acquisition: str) -> None:
+        """What is waited for at this place cannot come: all of them end."""
+        for held in list(self._at.get(acquisition, ())):
+            self._give_up(acquisition, held)
+
+    def tell(self, acquisition: str, value: Any) -> None:
+        """All that wait at this place hear what has become of it."""
+        waiting = self._at.pop(acquisition, [])
+        waiting.sort(key=lambda one: not (one.over or one.gone()))  # who still listens hears first
+        while waiting:
+            waiting.pop().answer(value)
+            if isinstance(value, rq.Acquired):  # the others have what the newest was granted
+                value = grant.had_already(value)
+
+    def close(self, value: Any) -> None:
+        """Answer all of them so."""
+        for acquisition in list(self._at):
+            self.tell(acquisition, value)
+
+    def _give_up(self, acquisition: str, held: Held) -> None:
+        """One ends without a grant, which may still come before this job runs. The place is kept
+        for the others, and for one that is about to be held open for it, too."""
+        waiting = self._at.get(acquisition, [])
+        if held.over or held not in waiting:
+            return
+        held.over = True
+
+        def job(tx: Tx) -> Any:
+            last = acquisition not in tx.joined and all(one.over for one in waiting)
+            return waiting_line.stop_holding(self._service, tx, acquisition, held.stay, last)
+
+        def ended(value: Any) -> None:
+            if held not in waiting:
+                return
+            waiting.remove(held)
+            for one in waiting:  # it was told that it stays in line
+                one.stay = one.stay or held.stay
+            if not waiting and self._at.get(acquisition) is waiting:
+                del self._at[acquisition]
+            held.answer(value)
+
+        self._run.task(engine.decide(self._run, self._service, job), ended)
