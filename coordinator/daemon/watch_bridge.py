@@ -160,8 +160,6 @@ class WatchBridge:
                                                    ended=ended))
                 if isinstance(found, list):
                     await self._follow_up(found)
-            if any(change.link for change in seen):  # a name may lead elsewhere by now
-                await renames.follow_names(engine, service)
 
     async def _follow_up(self, found: list[Adopted | Foreign]) -> None:
         """What is to be done about writes whose writer is known, each by itself."""

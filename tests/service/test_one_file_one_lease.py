@@ -1,6 +1,6 @@
-"""One file, one key, whatever happens on the disk: renames, links and swapped directories that bring
-two leases together are decided by the one rule (who holds the place keeps it), told to both and
-logged; `coord locks` never shows two holders of one file."""
+"""One file, one key, whatever happens on the disk: renames that bring two leases together are decided
+by the one rule (who holds the place keeps it), told to both and logged. What is granted is granted
+on its real name; a link that comes to stand at a leased name moves no lease."""
 
 from __future__ import annotations
 
@@ -230,32 +230,51 @@ def test_a_lease_on_a_directory_is_not_one_on_the_other_name_of_a_file_in_it(wor
     assert world.refused(rq.Acquire(agent="bob", resources=["a"])).code is Code.LOCKED
 
 
-def test_a_directory_that_became_a_link_is_the_other_one(world: World) -> None:
+@pytest.mark.parametrize("name", ["e/f", "e/", "e/new"])
+def test_a_lease_whose_directory_became_a_link_stays_on_its_name(world: World, name: str) -> None:
+    """What was leased was deleted, and is not what the link leads to: nobody wrote that, so no
+    verdict writes it. Whoever writes through the link needs what it leads to."""
     world.write("d/f", "one\n")
     world.write("e/f", "two\n")
-    world.acquire("gus", "e/f")
+    world.acquire("gus", name)
     (world.root / "e/f").unlink()
     (world.root / "e").rmdir()
     os.symlink("d", world.root / "e")
-    # Whoever comes first: gus' lease follows the name, or ends where another holds the place
-    world.acquire("hal", "d/f")
+    world.acquire("hal", "e/f", "e/new")
     world.ask(rq.Sweep())
-    assert holders(world) == {"d/f": "hal"}
-    assert "hal" in told(world, "gus")
-    one_holder_of_each_file(world)
+    assert holders(world) == {name: "gus", "d/f": "hal", "d/new": "hal"}
+    assert world.refused(rq.Acquire(agent="gus", resources=["e/f"])).code is Code.LOCKED
+    inside = str(world.root / "e") if name != "e/" else None
+    got = world.ask(rq.Renew(agent="gus", resources=[name.removeprefix("e/") if inside else name], cwd=inside, ttl_s=900))
+    assert [one.resource for one in got.leases] == [name]
+    world.ask(rq.Leave(agent="hal", clean=True))
+    world.ask(rq.Leave(agent="gus", clean=False))
+    found = {file.path: file.change for one in world.ask(rq.Reviews()).items for file in one.files}
+    assert found == ({} if name == "e/new" else {"e/f": "deleted"})
+    if found:
+        review = world.ask(rq.Reviews()).items[0].review
+        assert world.refused(rq.ReviewDecide(review=review, verdict="revert")).code is Code.VERSION_CHANGED
+        (world.root / "e").unlink()
+        world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+        assert (world.root / "e/f").read_text() == "two\n"
+    assert (world.root / "d/f").read_text() == "one\n"
 
 
-def test_a_lease_whose_name_became_a_link_can_be_renewed(world: World) -> None:
-    world.write("d/f", "one\n")
-    world.write("e/f", "two\n")
-    world.acquire("gus", "e/f")
-    (world.root / "e/f").unlink()
-    (world.root / "e").rmdir()
-    os.symlink("d", world.root / "e")
-    got = world.ask(rq.Renew(agent="gus", resources=["f"], cwd=str(world.root / "e"), ttl_s=900))
-    assert [one.resource for one in got.leases] == ["e/f"]
+def test_a_file_that_became_a_link_is_not_what_it_leads_to(world: World) -> None:
+    world.write("b.txt", "b\n")
+    world.write("d.txt", "d\n")
+    world.acquire("ann", "b.txt")
+    (world.root / "b.txt").unlink()
+    (world.root / "b.txt").symlink_to("d.txt")
     world.ask(rq.Sweep())
-    assert holders(world) == {"d/f": "gus"}
+    world.acquire("bob", "b.txt")
+    assert holders(world) == {"b.txt": "ann", "d.txt": "bob"}
+    world.ask(rq.Leave(agent="ann", clean=False))
+    (review,) = world.ask(rq.Reviews()).items
+    assert [file.path for file in review.files] == ["b.txt"]
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert not (world.root / "b.txt").is_symlink()
+    assert ((world.root / "b.txt").read_text(), (world.root / "d.txt").read_text()) == ("b\n", "d\n")
 
 
 @pytest.mark.parametrize("mode", ["exclusive", "shared"])
@@ -286,8 +305,8 @@ STEPS = st.lists(st.one_of(
 def test_whatever_is_moved_and_linked_no_file_has_two_holders(
     steps: list[tuple[str, str, str]]
 ) -> None:
-    """Renames, symlinks, hard links and writes at random: after a sweep one holder of each name and
-    real path; and nobody is granted what another holds under another name, hard links too."""
+    """Renames, symlinks, hard links and writes at random: what is granted is granted on its real
+    name, as links lead at that time; and no two hold one name, or one below the other."""
     with tempfile.TemporaryDirectory() as place:
         world = World(Path(place) / "repo")
         try:
@@ -297,9 +316,12 @@ def test_whatever_is_moved_and_linked_no_file_has_two_holders(
                 source = world.root / one
                 if verb == "lease":
                     try:
-                        world.acquire(one, two, retry=False)
+                        got = world.acquire(one, two, retry=False)
                     except Refusal as refusal:
                         assert refusal.code in (Code.LOCKED, Code.INVALID, Code.OUTSIDE_REPO)
+                    else:
+                        on_its_real_name(world, got.leases[0].resource)
+                    names_only(world)
                     continue
                 target = world.root / two
                 try:
@@ -322,24 +344,25 @@ def test_whatever_is_moved_and_linked_no_file_has_two_holders(
 
 
 def names_only(world: World) -> None:
-    """As `one_holder_of_each_file`, but hard links that were made after both leases are told by
-    nobody: they are not looked at."""
+    """As `one_holder_of_each_file`, but by the names alone. Hard links that were made after both
+    leases are told by nobody: they are not looked at."""
     live = [row for row in world.live() if row.kind in ("file", "dir")]
-    places = [(row, _leads_to(world.root / row.file_path) + "/") for row in live]
-    for at, (one, here) in enumerate(places):
-        for two, there in places[at + 1:]:
+    names = [(row, row.file_path.rstrip("/") + "/") for row in live]
+    for at, (one, here) in enumerate(names):
+        for two, there in names[at + 1:]:
             if one.locked_by != two.locked_by and not one.mode == two.mode == "shared":
                 assert not here.startswith(there) and not there.startswith(here), f"{one}, {two}"
 
 
-def _leads_to(path: Path) -> str:
-    """Where a name leads; one whose links run in a circle leads nowhere, and is only itself."""
+def on_its_real_name(world: World, name: str) -> None:
+    """Whether a name leads to itself. One whose links run in a circle leads nowhere."""
+    path = world.root / name
     try:
-        return os.path.realpath(path, strict=True)
+        real = os.path.realpath(path, strict=True)
     except OSError as bad:
-        if bad.errno == errno.ELOOP:
-            return os.path.join(os.path.realpath(path.parent), path.name)
-        return os.path.realpath(path)
+        real = (os.path.join(os.path.realpath(path.parent), path.name)
+                if bad.errno == errno.ELOOP else os.path.realpath(path))
+    assert real == os.path.realpath(world.root) + "/" + name.rstrip("/")
 
 
 def test_what_is_not_looked_at_yet_is_looked_at_again(world: World) -> None:

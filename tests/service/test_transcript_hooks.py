@@ -216,7 +216,7 @@ def test_leases_follow_what_is_moved(told: Transcript) -> None:
     told.assert_is("moved")
 
 
-def test_links_that_lead_elsewhere_are_followed(told: Transcript) -> None:
+def test_links_that_lead_elsewhere_move_no_lease(told: Transcript) -> None:
     world = told.world
     world.write("real/x.py", "1\n")
     world.write("real2/x.py", "1\n")

@@ -1,30 +1,25 @@
-"""Leases follow what they are on when that gets another name: renames, links, swapped directories.
+"""Leases follow what they are on when that gets another name by a rename.
 
-Owns the rule for two leases that come together so (architecture.md, 4.3.1). Never looks at the disk
-in a transaction.
+Owns the rule for two leases that come together so (architecture.md, 4.3.1). A link that comes to
+stand at a leased name, or above it, renames nothing: the lease stays on its name. Never looks at
+the disk in a transaction.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
-from coordinator.looking.facts import Lapsed, Looked, Unready
+from coordinator.looking.facts import Lapsed, Unready
 from coordinator.rules.leases import as_resource, conflicts, slot
 from coordinator.service.core import Service
-from coordinator.service.engine import Engine, decide
 from coordinator.service.holders import notices
 from coordinator.service.leasing import lapse
 from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.grant import end
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
-from coordinator.store.ledger import Tx, View
+from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Resource, path_scope
-
-#: Leases whose names are looked at together.
-NAMES_AT_ONCE = 100
+from coordinator.words.resource_names import path_scope
 
 
 def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None) -> None:
@@ -134,44 +129,3 @@ def _give_way(svc: Service, tx: Tx, lease: LeaseRow, name: str, kept: LeaseRow) 
         f"on {kept.file_path}. You keep it; read it before you write it.{said}", resource=name,
         review=review,
     )
-
-
-async def follow_names(engine: Engine, svc: Service) -> None:
-    """Let live leases follow names that lead elsewhere by now: a directory became a link, say, and
-    two names are one file. What no rename told, this finds."""
-    after = 0
-    while True:
-        def some(view: View, after: int = after) -> list[LeaseRow]:
-            rows = view.rows("leases_live", view.now, after, None, NAMES_AT_ONCE)
-            return [LeaseRow(*raw) for raw in rows]
-
-        leases = await engine.read(some)
-        if not isinstance(leases, list) or not leases:
-            return
-        after = leases[-1].fencing_token
-        looked = Looked()
-        on_disk = [one for one in leases if one.kind in ("file", "dir") and one.worktree is None]
-        await engine.look([place(one.file_path, one.kind) for one in on_disk], looked)
-        for lease in on_disk:
-            if _leads_to(looked, lease) is not None:
-                job = partial(_follow_name, svc, token=lease.fencing_token)
-                await decide(engine, svc, job, looked)
-
-
-def _leads_to(looked: Looked, lease: LeaseRow) -> Resource | None:
-    """What a lease's name means by now, if that is something else."""
-    try:
-        found = looked.located(place(lease.file_path, lease.kind)).resource
-    except (Refusal, Unready):
-        return None  # it leads outside: the lease stays on its name, and nothing is read there
-    return found if found.scope != lease.scope else None
-
-
-def _follow_name(svc: Service, tx: Tx, token: int) -> None:
-    raw = tx.row("lease_by_token", token)
-    if raw is None:
-        return
-    lease = LeaseRow(*raw)
-    found = _leads_to(tx.looked, lease)
-    if found is not None and lease.expires_at > tx.now:
-        _arrive(svc, tx, lease, found.name, found.scope)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from coordinator.files.content import is_link
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
@@ -77,11 +76,6 @@ class Seen:
     def touched_ms(self) -> int | None:
         """When it was written or put there (the kernel's own note); None as above."""
         return None if self.now.stamp is None else self.now.stamp[5] // 1_000_000
-
-    @property
-    def link(self) -> bool:
-        """Whether it is a symlink by now."""
-        return self.hash is not None and is_link(self.hash)
 
 
 class EndedRights:

@@ -12,7 +12,6 @@ from coordinator.looking.facts import Unready
 from coordinator.service import answered, messages, signals, steps, unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
-from coordinator.service.enforcement import renames
 from coordinator.service.engine import (
     Engine,
     close_lapsed,
@@ -39,7 +38,6 @@ async def sweep(engine: Engine, svc: Service, req: rq.Sweep) -> rq.Swept | Refus
     await ripple(engine)
     await _retry_aside(engine, svc)
     await decide(engine, svc, lambda tx: _tidy(svc, tx))
-    await renames.follow_names(engine, svc)
     granted = [name for name in _list(await engine.read(lambda v: waiting_line.everybody(svc, v)))
                if await serve_waiter(engine, svc, name)]
     if ending.lapsed or ending.reviews or stale:
