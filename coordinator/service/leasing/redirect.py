@@ -176,10 +176,11 @@ def _message(
     backlog: bool,
 ) -> str:
     parts = []
-    behind = ""
+    stands = "You are next in line."
     if conflicts_:
         first = conflicts_[0]
         if first["waiting"]:
+            stands = "You are in line, too."
             parts.append(f"{first['resource']} is next for {first['holder']}, "
                          "who stands before you in line: leave it.")
         elif first["kind"] == "key" and git_turn.is_turn_name(first["resource"]):
@@ -208,7 +209,7 @@ def _message(
             parts.append(f"{len(held)} more of what you asked for {verb} held, too.")
         line = {c["holder"] for c in conflicts_ if c["waiting"]} - {first["holder"]}
         if line and acquisition:
-            behind = f" behind {len(line)}"
+            stands = f"You are in line behind {len(line)}."
         elif line:
             parts.append(f"{len(line)} {_verb('stand', len(line))} in line before you.")
     if shown is not None:
@@ -224,7 +225,7 @@ def _message(
     elif backlog:  # (Where there never was a task nobody looks for one.)
         parts.append("No other task can be started now.")
     if acquisition:
-        parts.append(f"You stand in line{behind} and will be told.")
+        parts.append(stands)
     return _joined(parts)
 
 
