@@ -163,6 +163,24 @@ class Git:
         """The id of the commit that `name` means; None when there is none."""
         return self.maybe("rev-parse", "-q", "--verify", f"{name}^{{commit}}")
 
+    def takes_for_file(self, word: str) -> bool:
+        """Whether `git checkout WORD` takes this for a file: it is one, and names no commit, nor a
+        branch of a remote that it would make one of. No, too, where nobody can tell."""
+        try:
+            self.run("rev-parse", "-q", "--verify", f"{word}^{{commit}}")
+        except GitError as bad:
+            if bad.code != 1:
+                return False
+        else:
+            return False
+        if os.path.lexists(self.place / word):
+            return True
+        try:
+            known = self.names("--literal-pathspecs", "ls-files", "-z", "--", word)
+            return bool(known) and not self.text("for-each-ref", f"refs/remotes/*/{word}")
+        except GitError:
+            return False
+
     def base(self, one: str, other: str) -> str | None:
         """Where two commits part; None when they have no history in common."""
         return self.maybe("merge-base", one, other)

@@ -98,13 +98,21 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
         return RUN
 
     def names_commit(word: str) -> bool:
-        return word == "-" or bool(git.line("rev-parse", "--verify", "--quiet",
-                                            f"{word}^{{commit}}"))
+        return word == "-" or bool(
+            git.line("rev-parse", "--verify", "--quiet", f"{word}^{{commit}}")
+            or (rest[0] == "checkout" and _begins_from_a_remote(git, top, word)))
 
     if rest[0] not in _OF_HEAD and not git_commands.wide(rest, names_commit):
         return RUN
     _wait_for_turn(check.root, rq.GitTurn(pid=pid, top=top, command=" ".join(["git", *rest])))
     return HAS_TURN
+
+
+def _begins_from_a_remote(git: Program, top: str, word: str) -> bool:
+    """Whether `git checkout WORD` may make a branch of one that a remote has: no file is called so.
+    """
+    place = Path(top, git.line("rev-parse", "--show-prefix"), word)
+    return not os.path.lexists(place) and bool(git.line("for-each-ref", f"refs/remotes/*/{word}"))
 
 
 def _meant(git: Program, rest: list[str]) -> list[str]:

@@ -8,8 +8,10 @@ it touches the whole work tree (`git stash`), and which files it plainly names a
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from coordinator.rules import git_commands
 from coordinator.rules.shell_words import simple_commands
@@ -19,15 +21,65 @@ _UNKNOWN = frozenset("$`*?[{~")
 _SIZE = re.compile(r"[+\-<>/%]?[0-9]+(?:[KMGTPEZYRQ](?:i?B)?)?")
 
 
-def git_wide(command: str) -> str | None:
+class Either(NamedTuple):
+    """A word of `git checkout` that is a commit or a file, and where it is said: seen from where
+    the whole command begins; with a slash at its end, or empty."""
+
+    folder: str
+    word: str
+
+    @property
+    def path(self) -> str:
+        """The file, if it is one."""
+        return posixpath.join(self.folder, self.word)
+
+
+def git_wide(command: str, files: Collection[Either] = ()) -> str | None:
     """The first git command in it that changes the whole work tree or index, as it is written;
-    None if there is none."""
-    for words in simple_commands(command):
+    None if there is none.
+
+    Args:
+        files: of what `either` gives, what is known to be a file. Of all others nobody knows.
+    """
+    for below, words in _placed(command):
         if words[:1] != ["git"]:
             continue
-        if git_commands.wide(git_commands.git_command(_bare(words))):
+        bare = _bare(words)
+        known = _either(below, bare) in files
+        if git_commands.wide(git_commands.git_command(bare),
+                             (lambda word: False) if known else None):
             return " ".join(words)
     return None
+
+
+def either(command: str) -> list[Either]:
+    """What its `git checkout`s name that may be a commit or a file, each once; but for what only
+    the shell knows, or git's patterns."""
+    found = (_either(below, _bare(words)) for below, words in _placed(command)
+             if words[:1] == ["git"])
+    return list(dict.fromkeys(one for one in found if one is not None))
+
+
+def _either(below: str | None, words: Sequence[str]) -> Either | None:
+    word = git_commands.either(git_commands.git_command(words))
+    begins = git_commands.folder(words)
+    if word is None or word[:1] == ":" or below is None or begins is None:
+        return None
+    found = Either(posixpath.join(below, begins, ""), word)
+    return None if _UNKNOWN & set(found.path) or "\0" in found.path else found
+
+
+def _placed(command: str) -> Iterator[tuple[str | None, list[str]]]:
+    """Its simple commands, each with the folder that it runs in, seen from where the whole begins
+    (with a slash at its end, or empty); None: only the shell knows."""
+    below: str | None = ""
+    for words in simple_commands(command):
+        if words[:1] == ["cd"] and below is not None:
+            if len(words) != 2 or _UNKNOWN & set(words[1]) or words[1] == "-":
+                below = None  # from here on, relative names mean nothing to us
+            else:
+                below = posixpath.join(below, words[1], "")
+        yield below, words
 
 
 def commits(command: str) -> bool:
@@ -41,17 +93,15 @@ def targets(command: str) -> tuple[str, ...]:
     """Files that it plainly names to be written, moved or deleted, in order. Names with `$`,
     wildcards or a tilde are left out: only the shell knows them."""
     found: dict[str, None] = {}
-    below = ""
-    for words in simple_commands(command):
-        if words[:1] == ["cd"]:
-            if len(words) != 2 or _UNKNOWN & set(words[1]) or words[1] == "-":
-                break  # from here on, relative names mean nothing to us
-            below = words[1] if words[1][:1] == "/" else f"{below}{words[1]}"
-            below = below.rstrip("/") + "/"
-            continue
-        for path in (*_redirected(words), *_written(_bare(words))):
+    for below, words in _placed(command):
+        if below is None:
+            break
+        begins = git_commands.folder(words) if words[:1] == ["git"] else ""
+        written = (posixpath.join(begins or "", path) if path else path
+                   for path in _written(_bare(words)))
+        for path in (*_redirected(words), *written):
             if path and not _UNKNOWN & set(path) and not path.startswith("-"):
-                found.setdefault(path if path[:1] == "/" else below + path)
+                found.setdefault(posixpath.join(below, path))
     return tuple(found)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 #: git options that take a value and come before the subcommand.
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
+#: git options that name a repository, or its working tree, by itself.
+_GIT_ELSEWHERE = frozenset({"--git-dir", "--work-tree", "--bare"})
 _WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am", "read-tree",
                          "bisect", "sparse-checkout", "filter-branch", "fast-import"})
 #: They take files into the index, or out of it.
@@ -40,6 +43,20 @@ def git_command(words: Sequence[str]) -> list[str]:
     while rest and rest[0].startswith("-"):
         rest = rest[2:] if rest[0] in _GIT_VALUED else rest[1:]
     return rest
+
+
+def folder(words: Sequence[str]) -> str | None:
+    """Where its options (`-C`) have git begin, seen from where it is called, of words that begin
+    with `git`; empty: there. None: they name another repository or working tree."""
+    at, found = 1, ""
+    while at < len(words) and words[at].startswith("-"):
+        option = words[at]
+        if option.partition("=")[0] in _GIT_ELSEWHERE:
+            return None
+        if option == "-C" and at + 1 < len(words):
+            found = posixpath.join(found, words[at + 1])
+        at += 2 if option in _GIT_VALUED else 1
+    return found
 
 
 def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None) -> bool:
@@ -90,7 +107,7 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
             return not args[args.index("--") + 1 :] or bool(
                 _EVERYTHING.intersection(args[args.index("--") + 1 :])
             )
-        if "b" in short or "B" in short or "--orphan" in flags:
+        if _begins_a_branch(args):
             return len(plain) > 1  # it begins elsewhere than here
         if _EVERYTHING.intersection(plain):
             return True
@@ -147,6 +164,20 @@ def indexed(rest: Sequence[str]) -> list[str]:
     return [word.split(",", 2)[-1] for word in args if not word.startswith("-")]
 
 
+def either(rest: Sequence[str]) -> str | None:
+    """The word of a `checkout` that is a commit or a file: git alone can tell."""
+    if rest[:1] != ["checkout"] or "--" in rest or _begins_a_branch(rest[1:]):
+        return None
+    plain = [word for word in rest[1:] if not word.startswith("-")]
+    return plain[0] if plain and plain[0] not in _EVERYTHING else None
+
+
+def _begins_a_branch(args: Sequence[str]) -> bool:
+    """Whether `checkout` makes a branch."""
+    return "--orphan" in args or any(
+        word[:1] == "-" and word[:2] != "--" and ("b" in word or "B" in word) for word in args)
+
+
 def stays_in_git(rest: Sequence[str]) -> bool:
     """Whether it changes nothing but git's own files, whatever it is given."""
     if not rest:
@@ -171,6 +202,8 @@ def written(name: str, args: Sequence[str]) -> list[str]:
         return plain
     if name in ("checkout", "stash") and "--" in args:
         return list(args[args.index("--") + 1 :])
+    if name == "checkout" and not _begins_a_branch(args):
+        return plain[1:]  # the first one may be a commit: `either`
     return []
 
 

@@ -18,7 +18,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-__all__ = ["Unlanded", "head", "keep", "look_at_unlanded", "move", "short"]
+__all__ = ["Unlanded", "head", "is_file", "keep", "look_at_unlanded", "move", "short"]
 
 #: Paths of one review of what did not land; the branch has them all.
 FLAGGED_MAX = 500
@@ -36,6 +36,14 @@ def head(svc: Service) -> str | None:
     """The commit that is checked out; None where there is none, or no git. Runs git: for a worker.
     """
     return Git(svc.tree.root).commit("HEAD")
+
+
+def is_file(place: str, word: str) -> bool:
+    """Whether `git checkout WORD` takes it for a file there. Runs git: for a worker."""
+    try:
+        return Git(Path(place)).takes_for_file(word)
+    except ValueError:  # no text that could be given to a program
+        return False
 
 
 def look_at_unlanded(svc: Service, work: rq.Unlanded) -> list[Unlanded]:

@@ -98,6 +98,10 @@ class Claude:
         return str(after.get("additionalContext", "")), code, out + err
 
 
+def git(repo: Repo, *words: str) -> None:
+    subprocess.run(["git", "-c", "user.name=P", "-c", "user.email=p@x", *words], cwd=repo.root, check=True, capture_output=True)
+
+
 def held(repo: Repo) -> dict[str, str]:
     with repo.client() as client:
         return {one.resource: one.locked_by for one in client.call(rq.Locks()).items}
@@ -229,6 +233,45 @@ def test_git_wide_commands_wait_for_a_quiet_tree(up: Repo) -> None:
     ann.hook("SessionEnd")
     assert bob.shell("git stash")[1] != -1
     assert held(up) == {}
+
+
+def test_checkout_of_a_file_is_no_change_of_the_whole_tree(up: Repo) -> None:
+    """Which it is, a file or a commit, git itself is asked."""
+    up.write("held.py", "1\n")
+    for name in ("free.md", "sub/x.md", "both", "gone.md"):
+        up.write(name, "as committed\n")
+    git(up, "add", "-A")
+    git(up, "commit", "-qm", "start")
+    for branch in ("topic", "both"):
+        git(up, "branch", branch)
+    git(up, "update-ref", "refs/remotes/origin/theirs", "HEAD")
+    up.write("untracked/theirs", "")
+    (up.root / "gone.md").unlink()
+    ann, bob = Claude(up, "ann"), Claude(up, "bob")
+    assert ann.edit("held.py", "2\n") == ""
+    for command, file in (
+        ("git checkout free.md", "free.md"), ("git checkout ./free.md", "free.md"), ("git checkout -q HEAD free.md", "free.md"),
+        ("git checkout gone.md", "gone.md"), ("cd sub && git checkout x.md", "sub/x.md"), ("git -C sub checkout -q x.md", "sub/x.md"),
+        ("git checkout sub", "sub/x.md"), ("git checkout free.md sub/x.md", "sub/x.md"),
+        ("git checkout HEAD~0 -- free.md", "free.md"),
+    ):
+        if file != "gone.md":
+            up.write(file, "mine\n")
+        told, code, out = bob.shell(command)
+        assert code == 0, (command, told, out)
+        assert up.read(file) == "as committed\n", command
+        assert set(held(up)) > {"held.py"}, "it is leased, as for an edit"
+        bob.hook("SessionEnd")
+    for command in ("git checkout held.py", "git checkout HEAD held.py", "cd sub && git checkout ../held.py", "git checkout free.md held.py",
+                    "git -C sub checkout ../held.py"):
+        told, code, _ = bob.shell(command)
+        assert code == -1 and "held.py is leased by claude-code-ann" in told, (command, told)
+    for command in ("git checkout topic", "git checkout both", "git checkout HEAD~0", "git checkout theirs", "git checkout nowhere", "git checkout -",
+                    "git checkout .", "cd untracked && git checkout topic", "cd $HOME && git checkout free.md", "git --git-dir=.git checkout free.md",
+                    "git checkout '*.md'", "git checkout :/free.md", "cd /tmp && git checkout free.md", "git checkout $x"):
+        told, code, _ = bob.shell(command)
+        assert code == -1 and "whole working tree" in told, (command, told)
+    assert up.read("held.py") == "2\n"
 
 
 def test_what_a_refused_git_command_advises_is_let_through(up: Repo) -> None:

@@ -68,6 +68,21 @@ def test_nothing_changes_the_tree_while_others_are_at_work(repo: Stand) -> None:
     assert not repo.asks("review", "list")["items"]
 
 
+def test_a_branch_that_only_a_remote_has_is_waited_for(repo: Stand) -> None:
+    """git makes one of it and changes to it; unless a file is called so."""
+    agent = repo.agent()
+    repo.run("git", "remote", "add", "origin", ".")
+    for name in ("theirs", "b.py"):
+        repo.run("git", "update-ref", f"refs/remotes/origin/{name}", "topic")
+    repo.coord("lock", "a.py", "--agent", "ann")
+    before = state(repo)
+    assert agent.does("git checkout theirs 2>&1") != 0
+    assert "a.py" in "\n".join(agent.said), agent.said
+    assert state(repo) == before
+    agent.does("git checkout b.py 2>&1")
+    assert "ann" not in "\n".join(agent.said), agent.said
+
+
 def test_what_is_nobody_elses_is_never_held_up(repo: Stand) -> None:
     """And is as it is without coord: output, exit codes, the name that git was called by."""
     agent = repo.agent()

@@ -49,7 +49,8 @@ TARGETS = [
     ("cp -- a b", ["b"]), ("truncate -s +5 a", ["a"]), ("perl -i.bak -e 's/a/b/' f", ["f"]), ("sed --in-place s/a/b/ f", ["f"]),
     ("ruby -e 'x' f", []), ("rsync a b", ["b"]), ("ln -s a b", ["b"]), ("install -m 644 a b", ["b"]), ("unlink a", ["a"]),
     ("rmdir a", ["a"]), ("shred a", ["a"]), ("git checkout a", []), ("git -C x", []), ("git mv -f a b", ["a", "b"]),
-    ("cat a", []), ("sed s/a/b/ f", []), ("ls > /dev/null", ["/dev/null"]),
+    ("git checkout HEAD a b", ["a", "b"]), ("git checkout -b new a", []), ("git -C d -C e rm a /b", ["d/e/a", "/b"]), ("cd c; git -C d rm a", ["c/d/a"]),
+    ("git -C $d rm a", []), ("cat a", []), ("sed s/a/b/ f", []), ("ls > /dev/null", ["/dev/null"]),
 ]
 SAID = [("timeout 60 git pull", "git pull"), ("timeout -k 5 --signal KILL 60 git pull", "git pull"), ("bash -c 'git merge topic'", "git merge topic"),
         ("if x; then (cd a && sudo -u bob git stash); fi", "git stash"), ("for f in *; do git am \"$f\"; done", "git am $f"), ("x=$(git stash)", "git stash"), ("echo `git pull`", "git pull"),

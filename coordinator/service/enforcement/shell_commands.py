@@ -8,7 +8,9 @@ both sides told.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 from coordinator.dialects.decode import HookCall
@@ -17,6 +19,7 @@ from coordinator.looking.facts import AnyNeed, Bytes, Content, Place
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
+from coordinator.service import branches
 from coordinator.service.core import Service, listed
 from coordinator.service.enforcement import git_turns, read_versions
 from coordinator.service.enforcement.adoption import owner
@@ -36,6 +39,8 @@ from coordinator.words.texts import quoted
 PROTECTED_MAX = 2_000
 #: Words of one command that are looked up as files which it may have printed.
 NAMED_MAX = 12
+#: Words of one command of which git is asked whether they are files.
+ASKED_MAX = 5
 #: For contents that nobody has read.
 UNKNOWN = "unknown"
 #: What goes from a session to its sub-agent and back: leases on single files and their regions.
@@ -75,12 +80,34 @@ class Broken(NamedTuple):
     """Agents of whom a command ran, too, when it changed: it may have been theirs."""
 
 
+def checked_out(tx: Tx, command: str, cwd: str | None) -> list[commands.Either]:
+    """What its `git checkout`s name without a `--`, as far as git takes that for files of this
+    repository.
+
+    Raises:
+        Unready: git was not asked yet.
+    """
+    found = []
+    for one in commands.either(command)[:ASKED_MAX] if cwd else ():
+        where = posixpath.join(cwd or "", one.folder)
+        try:
+            place = tx.looked.place(where, literal=True).path
+        except Refusal:
+            continue  # it lies elsewhere, which is none of ours
+        if place is not None and tx.looked.after(
+            f"a file to check out: {place} {one.word}", partial(branches.is_file, place, one.word)
+        ):
+            found.append(one)
+    return found
+
+
 def git_wide(
-    svc: Service, tx: Tx, agent: str, command: str, cwd: str | None
+    svc: Service, tx: Tx, agent: str, command: str, cwd: str | None,
+    files: Sequence[commands.Either] = (),
 ) -> Refusal | None:
     """Why a command that touches the whole working tree may not run; None if it may: then it has
-    git's turn (git_turns.py) until it ends."""
-    said = commands.git_wide(command)
+    git's turn (git_turns.py) until it ends. `files`: what it checks out (`checked_out`)."""
+    said = commands.git_wide(command, files)
     if said is None:
         return None
     try:

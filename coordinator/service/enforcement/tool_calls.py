@@ -141,10 +141,13 @@ def _before(
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
         refusal = None
+        files = shell_commands.checked_out(tx, call.command, heard.cwd)
         if not git_asks:
-            refusal = shell_commands.git_wide(svc, tx, heeded.holder, call.command, heard.cwd)
+            refusal = shell_commands.git_wide(svc, tx, heeded.holder, call.command, heard.cwd,
+                                              files)
         if refusal is None:
-            located, _ = located_in(tx, shell_commands.targets(call.command), heard.cwd)
+            named = *shell_commands.targets(call.command), *(one.path for one in files)
+            located, _ = located_in(tx, list(dict.fromkeys(named)), heard.cwd)
             if located:
                 refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s,
                                by_command=True)
