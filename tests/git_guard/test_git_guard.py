@@ -16,6 +16,7 @@ import pytest
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.hook.test_sessions import Claude
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -184,6 +185,25 @@ def test_renames_and_deletions_touch_both_names(here: Guarded, change: tuple[str
     said = here.refused("commit", "-m", "x")
     assert "held by ann" in said
     assert ("lib/c.txt (as lib/)" in said) is (change[-1] == "lib/c.txt")
+
+
+@pytest.mark.parametrize(("held", "old", "new"), [("a.txt", "a.txt", "moved.txt"), ("lib/", "lib/c.txt", "away/c.txt"), ("lib/c.txt", "lib/c.txt", "away/c.txt")])
+def test_a_file_that_its_lease_followed_to_another_name_is_not_removed_either(here: Guarded, held: str, old: str, new: str) -> None:
+    here.repo.write("b.txt", "second\n")
+    here.git("add", "b.txt")
+    here.hold("ann", held)
+    here.git("mv", old.partition("/")[0], new.partition("/")[0])
+    until(lambda: new.partition("/")[0] in here.coord("locks"))  # the watcher has seen it
+    said = here.refused("commit", "-m", "x")
+    assert f"  {old} (as " in said and f"  {new}" in said, said
+    (step,) = [line for line in said.splitlines() if line.startswith("  next: ")]
+    here.git("restore", "--staged", "--", new)
+    said = here.refused("commit", "-m", "x")
+    assert f"  {old} (as " in said and f"restore --staged -- {old} " in said, said
+    here.git("add", "-A")
+    here.git(*step.removeprefix("  next: git ").partition("   (")[0].split())
+    here.git("commit", "-qm", "x")
+    assert here.git("show", "--name-only", "--format=").split() == ["b.txt"]
 
 
 def test_names_that_look_like_something_else(here: Guarded) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.files.content import digest
 from coordinator.service.core import OPERATOR, Actor
-from coordinator.service.enforcement import commits, seen_writes, shell_commands
+from coordinator.service.enforcement import commits, renames, seen_writes, shell_commands
 from coordinator.service.enforcement.adoption import Foreign, Running
 from coordinator.service.enforcement.seen_writes import Seen
 from coordinator.service.enforcement.shell_commands import Broken
@@ -519,6 +519,23 @@ def test_the_guard_names_what_others_hold(world: World, ann: Session) -> None:
     assert check(world, "a.py", profile="claude-code", session="1234abcd").agent == "claude-code-1234abcd"
     refusal = world.refused(rq.GuardCheck(paths=["a"] * (commits.PATHS_MAX + 1)))
     assert refusal.code is Code.LIMIT and check(world, *["a"] * commits.PATHS_MAX).items == []
+
+
+def test_the_guard_knows_what_a_held_file_was_called(world: World) -> None:
+    """Where nothing stands at the old name: who would commit that, would commit that it is gone."""
+    world.write("was.py", "1\n")
+    world.acquire("ann", "was.py")
+    world.acquire("bob", "bobs.py")
+    for old, new in (("was.py", "then.py"), ("then.py", "now.py")):
+        (world.root / old).rename(world.root / new)
+        world.decide(lambda tx, old=old, new=new: renames.follow(world.service, tx, old, new))
+    assert {(one.path, one.resource) for one in check(world, "was.py", "then.py", "now.py", "free.py").items} == {
+        ("was.py", "now.py"), ("then.py", "now.py"), ("now.py", "now.py")}
+    assert check(world, "was.py", "then.py", agent="ann").items == []
+    world.write("was.py", "another\n")
+    assert [one.path for one in check(world, "was.py", "then.py").items] == ["then.py"]
+    world.ask(rq.Release(agent="ann", resources=["now.py"]))
+    assert check(world, "then.py", "now.py").items == []
 
 
 def test_a_sub_agent_commits_what_its_parent_holds_and_not_the_other_way(world: World) -> None:

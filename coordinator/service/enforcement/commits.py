@@ -13,6 +13,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import file_scope
 
 #: Files that one request may name: each costs a look at the disk and the index.
 PATHS_MAX = 2_000
@@ -54,6 +55,7 @@ def _held(view: View, agent: str | None, paths: list[str]) -> list[rq.GuardHeld]
     mine = {agent, _parent(view, agent)} - {None}
     out: dict[tuple[str, int], rq.GuardHeld] = {}
     view.looked.require(Place(path, None, True) for path in paths)
+    left: list[tuple[str, LeaseRow]] | None = None
     for path in paths:
         try:
             located = view.looked.place(path, literal=True)
@@ -63,6 +65,11 @@ def _held(view: View, agent: str | None, paths: list[str]) -> list[rq.GuardHeld]
         linked = view.rows("rivals_by_inode", located.inode) if located.inode else []
         same = {int(raw[0]) for raw in linked}
         held = [LeaseRow(*raw) for raw in (*rows, *linked)]
+        if not located.there and located.worktree is None:
+            left = _names_left(view) if left is None else left
+            gone = [row for scope, row in left if located.resource.scope.startswith(scope)]
+            same |= {row.fencing_token for row in gone}
+            held += gone
         agreed = {row.agreed_as for row in held if row.locked_by in mine}
         for row in held:
             if (row.locked_by in mine or row.expires_at <= view.now
@@ -76,6 +83,17 @@ def _held(view: View, agent: str | None, paths: list[str]) -> list[rq.GuardHeld]
                     worktree=row.worktree,
                 ))
     return list(out.values())
+
+
+def _names_left(view: View) -> list[tuple[str, LeaseRow]]:
+    """The scopes of names that what is leased had before it was renamed: where nothing stands any
+    more, a commit of that name would take the file away from under its new one."""
+    out = []
+    for scope, token in view.rows("names_left", view.now):
+        raw = view.row("lease_by_token", token)
+        if raw is not None:
+            out.append((file_scope(str(scope)), LeaseRow(*raw)))
+    return out
 
 
 def _parent(view: View, agent: str | None) -> str | None:
