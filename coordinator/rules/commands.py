@@ -14,9 +14,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from coordinator.rules import git_commands
-from coordinator.rules.shell_words import simple_commands
+from coordinator.rules.shell_words import redirects, simple_commands
 
 _UNKNOWN = frozenset("$`*?[{~")
+#: Redirections that write.
+_TO_FILE = frozenset({">", ">>", ">|", "&>", "&>>", ">&"})
 #: A size, as `truncate -s` takes it.
 _SIZE = re.compile(r"[+\-<>/%]?[0-9]+(?:[KMGTPEZYRQ](?:i?B)?)?")
 
@@ -107,7 +109,7 @@ def targets(command: str) -> tuple[str, ...]:
 
 def _redirected(words: Sequence[str]) -> Iterator[str]:
     for at, word in enumerate(words[:-1]):
-        if word in (">", ">>", ">|", "&>", "&>>", ">&") and not words[at + 1].isdigit():
+        if redirects(word) and word in _TO_FILE and not words[at + 1].isdigit():
             yield words[at + 1]
 
 
@@ -118,7 +120,7 @@ def _bare(words: Sequence[str]) -> list[str]:
     for word in words:
         if skip:
             skip = False
-        elif word in (">", ">>", ">|", "&>", "&>>", ">&", "<", "<<", "<<<"):
+        elif redirects(word):
             skip = True
         else:
             out.append(word)

@@ -31,9 +31,14 @@ _RUNNERS: dict[str, tuple[frozenset[str], int]] = {
     "command": (frozenset(), 0), "builtin": (frozenset(), 0), "exec": (frozenset({"-a"}), 0),
     "nohup": (frozenset(), 0), "setsid": (frozenset(), 0), "time": (frozenset({"-f", "-o"}), 0),
 }
+#: What bash and zsh read as a test or as arithmetic, these read as commands.
+_PLAIN_SHELLS = frozenset({"sh", "dash", "ash"})
 _SIGNS = frozenset("();<>|&")
-_REDIRECTS = frozenset({">", ">>", ">|", "&>", "&>>", "<", "<<<", "<>", ">&",
-                        "<&"})
+#: Signs that are quoted, as long as the words are told apart; such letters are in no command.
+_HIDDEN = {ord(sign): 0xF8E0 + at for at, sign in enumerate("();<>|&[]")}
+_SHOWN = {hidden: sign for sign, hidden in _HIDDEN.items()}
+#: What is nothing but arithmetic: operands with operators between them.
+_ARITHMETIC = re.compile(r"(?!.*[\w$] +[\w$])[\w $+*/%<>=!&|^~?:,-]*")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
 #: The mark of a here-document, at the place where it is read.
@@ -42,38 +47,124 @@ _SUBSTITUTED = re.compile(r"\$\(([^()]+)\)")
 _BACKTICKS = re.compile("`([^`]*)`")
 
 
-def simple_commands(command: str, depth: int = 0) -> Iterator[list[str]]:
+class Sign(str):
+    """What the shell reads as a sign of its own (`>`, `;`): no quoted word of the same letters."""
+
+    __slots__ = ()
+
+
+def simple_commands(command: str, depth: int = 0, plain: bool = False) -> Iterator[list[str]]:
     """The words of each simple command, in order, without what stands before its name (settings of
-    variables, `sudo`, `timeout 60`). What cannot be split (an open quote) ends the reading of its
-    line."""
+    variables, `sudo`, `timeout 60`). Redirections in it are `Sign`s, without the number before
+    them. What cannot be split (an open quote) ends the reading of its line.
+
+    Args:
+        plain: a plain `sh` runs it, which knows neither `[[ a > b ]]` nor `((a > b))`.
+    """
     for line in _lines(command[:TEXT_MAX]):
         if depth < DEPTH_MAX:
             for inner in _BACKTICKS.finditer(line):
-                yield from simple_commands(inner[1], depth + 1)
-        lexer = shlex.shlex(_BACKTICKS.sub("$_", line), posix=True, punctuation_chars="();<>|&")
-        lexer.whitespace_split = True
-        lexer.commenters = ""
+                yield from simple_commands(inner[1], depth + 1, plain)
+        tokens = _tokens(_BACKTICKS.sub("$_", line))
         words: list[str] = []
-        try:
-            for word in lexer:
-                if _separates(word):
-                    yield from _one(words, depth)
-                    words = []
-                elif words or word not in _KEYWORDS:
-                    words.append(word)
-        except ValueError:
-            pass
-        yield from _one(words, depth)
+        at = 0
+        while at < len(tokens):
+            word = tokens[at]
+            end = 0 if plain else _end_of_test(tokens, at, words)
+            if end:
+                words += map(str, tokens[at:end])
+                at = end
+                continue
+            if _separates(word):
+                end = 0 if plain else _end_of_arithmetic(tokens, at, words)
+                yield from _one(words, depth, plain)
+                words = []
+                at = max(at, end)
+            elif words or word not in _KEYWORDS:
+                words.append(word)
+            at += 1
+        yield from _one(words, depth, plain)
+
+
+def _tokens(line: str) -> list[str]:
+    """The words and signs of a line, as far as it can be split."""
+    lexer = shlex.shlex(_hidden(line), posix=True, punctuation_chars="();<>|&")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    out: list[str] = []
+    try:
+        for word in lexer:
+            is_sign = word in ("[[", "]]") or (word and set(word) <= _SIGNS)
+            out.append(Sign(word) if is_sign else word.translate(_SHOWN))
+    except ValueError:
+        pass
+    return out
+
+
+def _hidden(line: str) -> str:
+    """The line with other letters in place of signs that are quoted, and without the numbers of
+    what is redirected."""
+    if any(chr(letter) in line for letter in _SHOWN):
+        return line
+    out: list[str] = []
+    quote, at = "", 0
+    while at < len(line):
+        sign = line[at]
+        if sign == "\\" and quote != "'":
+            out += sign, line[at + 1 : at + 2].translate(_HIDDEN)
+            at += 2
+            continue
+        if quote:
+            quote = "" if sign == quote else quote
+            sign = sign.translate(_HIDDEN)
+        elif sign in "'\"":
+            quote = sign
+        elif sign in "<>":
+            first = len(out)
+            while first and out[first - 1].isdigit():
+                first -= 1
+            if not first or out[first - 1].isspace() or out[first - 1] in _SIGNS:
+                del out[first:]
+        out.append(sign)
+        at += 1
+    return "".join(out)
+
+
+def _end_of_test(tokens: Sequence[str], at: int, before: Sequence[str]) -> int:
+    """Behind `[[ … ]]` that begins here, where nothing in it is run; 0: it is none."""
+    if before or tokens[at] != "[[" or not isinstance(tokens[at], Sign):
+        return 0
+    for end, word in enumerate(tokens[at:], at):
+        if isinstance(word, Sign):
+            if "(" in word or ")" in word:
+                break
+            if word == "]]":
+                return end + 1
+    return 0
+
+
+def _end_of_arithmetic(tokens: Sequence[str], at: int, before: Sequence[str]) -> int:
+    """The token before the end of `((…))` that begins here; 0: it is none, for certain."""
+    loop = before == ["for"]
+    if not tokens[at].endswith("((") or not (loop or not before or before[-1].endswith("$")):
+        return 0
+    for end, word in enumerate(tokens[at + 1 :], at + 1):
+        if isinstance(word, Sign) and ("(" in word or ")" in word):
+            said = " ".join(tokens[at + 1 : end])
+            parts = said.split(";") if loop else [said]
+            clear = word.startswith("))") and all(map(_ARITHMETIC.fullmatch, parts))
+            return end - 1 if clear else 0
+    return 0
 
 
 def _separates(word: str) -> bool:
     """Whether these signs end a command; several may stand side by side: `);`."""
-    if not word or not set(word) <= _SIGNS:
+    if not isinstance(word, Sign) or not set(word) <= _SIGNS:
         return False
     return "(" in word or ")" in word or not {"<", ">"}.intersection(word)
 
 
-def _one(words: list[str], depth: int) -> Iterator[list[str]]:
+def _one(words: list[str], depth: int, plain: bool) -> Iterator[list[str]]:
     """This command, and those in its words."""
     named = _named(words)
     yield named
@@ -81,10 +172,11 @@ def _one(words: list[str], depth: int) -> Iterator[list[str]]:
         return
     for word in words:
         for found in _SUBSTITUTED.finditer(word):
-            yield from simple_commands(found[1], depth + 1)
+            yield from simple_commands(found[1], depth + 1, plain)
     text = _given_to_a_shell(named)
     if text:
-        yield from simple_commands(text, depth + 1)
+        plain = plain or named[0].rpartition("/")[2] in _PLAIN_SHELLS
+        yield from simple_commands(text, depth + 1, plain)
 
 
 def _given_to_a_shell(words: Sequence[str]) -> str:
@@ -160,11 +252,15 @@ def _named(words: list[str]) -> list[str]:
             break
     if at >= len(words):
         return []
-    sign = at + 1 if words[at].isdigit() else at
-    if words[sign : sign + 1] and words[sign] in _REDIRECTS:  # they may stand before the name, too
-        return [*_named(words[sign + 2 :]), *words[at : sign + 2]]
+    if redirects(words[at]):  # they may stand before the name, too
+        return [*_named(words[at + 2 :]), *words[at : at + 2]]
     folder, _, name = words[at].rpartition("/")
     return [name if folder.endswith("bin") else words[at], *words[at + 1 :]]
+
+
+def redirects(word: str) -> bool:
+    """Whether it is the sign of a redirection, so that the next word is no word of the command."""
+    return isinstance(word, Sign) and ("<" in word or ">" in word)
 
 
 def _after_runner(words: list[str], at: int, valued: frozenset[str], before: int) -> int:

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coordinator.rules import commands
-from coordinator.rules.shell_words import simple_commands
+from coordinator.rules.shell_words import redirects, simple_commands
 from coordinator.rules.versions import Known, Watched, replaced, violated
 from tests.effort import examples
 
@@ -21,10 +21,11 @@ WIDE = ["git clean -fd .", "git stash", "git stash push", "git reset --hard", "g
          "git stash < list", "git stash > list", "git reset --merge x", "git clean --force", "git add --all", "git add --update",
          "git checkout --", "git checkout -- a.py .", "git restore", "git apply",
         "cd sub && git stash", "git stash push -- .", "git stash push --", "git stash pop", "git stash push -m a.py",
+        "git checkout topic 2>&1", "git checkout topic 2>/dev/null", "2>&1 git stash", "git stash 2>&1 | cat",
         "git stash push -- a.py :/", "git stash push -a -- sub/.", "FOO=1 sudo git stash", "/usr/bin/git stash", "true; git merge x", "git apply p.diff"]
 NOT_WIDE = ["git clean -qfd own", "git status", "git stash list", "git commit -m 'all a'", "git commit -m msg -- a.py", "git add a.py",
             "git checkout -- a.py", "git checkout -b new", "git restore a.py", "git clean -n", "git rebase --abort",
-            "git stash show", "git stash create", "git stash store x", "git clean -nd", "git checkout -B new", "git checkout --orphan x",
+            "echo ';' git stash", "echo '&&' git pull \\; git stash", "git stash show", "git stash create", "git stash store x", "git clean -nd", "git checkout -B new", "git checkout --orphan x",
             "git apply --check p", "git apply --stat p", "git add -N a.py", "git commit -m all -- a", "git commit -ma", "git",
             "echo git stash", "git log --all", "git reset a.py", "git diff", "gitk stash",
             "git stash push -- a.py", "git stash push -m mine -- a.py b.py", "git stash -q -- a.py"]
@@ -50,6 +51,12 @@ TARGETS = [
     ("ruby -e 'x' f", []), ("rsync a b", ["b"]), ("ln -s a b", ["b"]), ("install -m 644 a b", ["b"]), ("unlink a", ["a"]),
     ("rmdir a", ["a"]), ("shred a", ["a"]), ("git checkout a", []), ("git -C x", []), ("git mv -f a b", ["a", "b"]),
     ("git checkout HEAD a b", ["a", "b"]), ("git checkout -b new a", []), ("git -C d -C e rm a /b", ["d/e/a", "/b"]), ("cd c; git -C d rm a", ["c/d/a"]),
+    ("grep -c \\> f", []), ("echo '>' f", []), ('echo ">" f', []), ("awk '$1 > 3' f", []), ("tee a '>' b", ["a", ">", "b"]), ("rm '&&' a \\; b", ["&&", "a", ";", "b"]), ("echo \">\" > f", ["f"]),
+    ('echo "$(echo a > f)"', ["f"]), ("echo a \\>> f", ["f"]), ("echo 'a'> f", ["f"]), ('echo a">"> f', ["f"]), ("[[ 3 > f ]]", []), ("if [[ a && b > c ]]; then rm d; fi", ["d"]), ("[[ a ]] > f", ["f"]),
+    ("[[ 3 > f ]] && [[ b < g ]] || touch h", ["h"]), ("[[ 3 > f", ["f"]), ("echo [[ > f ]]", ["f"]), ("'[[' 3 > f ']]'", ["f"]), ("[[ $(echo > f) ]]", ["f"]), ("[ 3 > f ]", ["f"]), ("X=1 [[ 3 > f ]]", ["f"]),
+    ("sh -c '[[ 3 > f ]]'", ["f"]), ("dash -c '((a > f))'", ["f"]), ("bash -c '[[ 3 > f ]]'", []), ("(( 3 > f ))", []), ("((i > n)) && touch a", ["a"]), ("x=$((a > b)); touch c", ["c"]),
+    ("for ((i=9; i > n; i--)); do touch a; done", ["a"]), ("((echo a) > f)", ["f"]), ("((echo a > f))", ["f"]), ("(echo a > f)", ["f"]), ("echo $((1 + 2)) > f", ["f"]), ("((a > f)", ["f"]),
+    ("rm a 2>&1", ["a"]), ("tee a 2>/dev/null b", ["/dev/null", "a", "b"]), ("tee 2 > a", ["a", "2"]), ("tee b2>a", ["a", "b2"]), ("rm a <&0", ["a"]), ("cat f 2>>log", ["log"]),
     ("git -C $d rm a", []), ("cat a", []), ("sed s/a/b/ f", []), ("ls > /dev/null", ["/dev/null"]),
 ]
 SAID = [("timeout 60 git pull", "git pull"), ("timeout -k 5 --signal KILL 60 git pull", "git pull"), ("bash -c 'git merge topic'", "git merge topic"),
@@ -93,10 +100,7 @@ def test_targets(command: str, files: list[str]) -> None:
 PIECES = ["git", "rm", "tee", "git stash", "rm -f a", "a", "'b c'", '"d e"', "f\\ g", ";", "&&", "||", "|", "& wait;", "(", ")", "{ rm a; }", "\n", " ", " ", " ",
           "> o", ">> o", "< /dev/null", "2>&1", "X=1", "env", "env X=1", "timeout 5", "nohup", "nice -n 1", "command", "! ", "if true; then", "fi", "for i in 1; do",
           "done", "while false; do", "bash -c 'git pull'", 'sh -c "rm z"', "eval 'git am x'", "$(rm q)", '"$(git merge x)"', "#", "true", "f() {", "case a in a)", "esac",
-          "tee <<E\nrm not\nE\n", "rm <<'E' > o\ngit not\nE\n", "<<< w", "\\\n", "xargs", "time", "[[ a ]]", "exec"]
-
-SIGNS = (">", ">>", "<", ">&")
-
+          "tee <<E\nrm not\nE\n", "rm <<'E' > o\ngit not\nE\n", "<<< w", "\\\n", "xargs", "time", "[[ a ]]", "[[ a > o && b ]]", "((3 > 2))", "x=$((3 > 2))", "\\;", "'&&'", '">"', "exec"]
 
 def is_within(words: list[str], others: list[str]) -> bool:
     """Whether these are among the others, in this order. (The grammar joins two lines here and there.)"""
@@ -131,7 +135,7 @@ def test_what_the_shell_runs_is_found(stubs: Path, command: str) -> None:
                    stdin=subprocess.DEVNULL, env={"PATH": str(stubs)})
     if not called.exists():
         return
-    found = [[word for at, word in enumerate(words) if word not in SIGNS and (at == 0 or words[at - 1] not in SIGNS)]
+    found = [[word for at, word in enumerate(words) if not redirects(word) and (at == 0 or not redirects(words[at - 1]))]
              for words in simple_commands(command)]
     if any("$" in one[0] for one in found if one):
         return  # which program that is, only the shell knows
