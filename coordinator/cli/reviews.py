@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from coordinator.cli.app import (
     Quiet,
     Short,
     app,
+    as_text,
     as_typed,
     ask,
     carry_out,
@@ -127,7 +129,8 @@ def _decide(verdict: rq.Verdict, reviews: list[str], files: list[str] | None,
             next=f"coord review {verdict} {reviews[0]} --file PATH",
         )
     asked = [rq.ReviewDecide(review=name, verdict=verdict, note=note, by=person(),
-                             files=list(files or ()), hunks=_numbers(hunks))
+                             files=list(files or ()), hunks=_numbers(hunks),
+                             cwd=as_text(os.getcwd()) if files else None)  # noqa: PTH109
              for name in dict.fromkeys(reviews)]
     return _each(asked, lambda row: _told(verdict, row, part=bool(files or hunks)), as_json)
 

@@ -125,7 +125,8 @@ def test_verdicts_on_several_and_on_parts_as_typed(left: Repo) -> None:
     assert done.stdout.startswith("R-2 reverted: two.py\n  a part of R-1, which stays open"), done.stderr
     text = (left.root / "two.py").read_text()
     assert "line 50 = 50\n" in text and "line 4 = four\n" in text
-    done = left.coord("review", "keep", "R-1", "-f", "new.py", "-f", "gone.py", "--json")
+    (left.root / "d").mkdir()
+    done = left.coord("review", "keep", "R-1", "-f", "../new.py", "-f", ":/gone.py", "--json", cwd=left.root / "d")
     assert '"part_of": "R-1"' in done.stdout
     for words in (["--hunk", "x"], ["--hunk", "2-"], ["-f", "no.py"]):
         assert left.coord("review", "keep", "R-1", *words).returncode == 2

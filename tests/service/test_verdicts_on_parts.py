@@ -98,6 +98,26 @@ def test_files_are_decided_by_themselves(world: World) -> None:
     assert world.replay_differs() == []
 
 
+@pytest.mark.parametrize(("below", "typed", "meant"), [
+    ("", "./a.py", "a.py"), ("", ":/a.py", "a.py"), ("", "{root}/a.py", "a.py"), ("", "d/../a.py", "a.py"), ("d", "a.py", "d/a.py"), ("d", "./a.py", "d/a.py"),
+    ("d", "../a.py", "a.py"), ("d", ":/a.py", "a.py"), ("d", "d/a.py", "d/a.py"), ("d/e", "b.py", "b.py"), ("d/e", "../a.py", "d/a.py"), (None, "./b.py", "b.py"),
+    ("d", "{root}/d/./a.py", "d/a.py"), ("d/e", "d/../b.py", "b.py"),
+])
+def test_a_file_is_named_as_it_is_typed_elsewhere(world: World, below: str | None, typed: str, meant: str) -> None:
+    world.acquire("ann", "a.py", "b.py", "d/a.py", ttl_s=5)
+    for name in ("a.py", "b.py", "d/a.py"):
+        world.write(name, "made\n")
+    world.clock.advance(3_600_000)
+    world.ask(rq.Sweep())
+    asked = decide("keep", typed.format(root=world.root))
+    asked.cwd = None if below is None else str(world.root / below)
+    assert [one.path for one in world.ask(asked).files] == [meant]
+    for text in ("../a.py", "/a.py", ":/", ".", "", "./c.py", ":/e/b.py"):
+        asked = decide("keep", text)
+        asked.cwd = str(world.root)
+        assert "has no file" in world.refused(asked).message, text
+
+
 @pytest.mark.parametrize("verdict", ["revert", "keep"])
 @pytest.mark.parametrize("hunks", [[1], [2], [3], [1, 3], [2, 1]])
 def test_hunks_are_decided_by_themselves(world: World, verdict: str, hunks: list[int]) -> None:

@@ -60,7 +60,7 @@ class Deciding(Asking):
         """
         return self.call(rq.ReviewDecide(
             review=review, verdict=verdict, note=note, by=by, files=listed(files),
-            hunks=listed(hunks),
+            hunks=listed(hunks), cwd=here(),
         ))
 
     def review_undo(self, review: str, *, by: str = "") -> rq.Review:

@@ -7,6 +7,7 @@ there. Runs in a worker, before anything is decided; changes no file and no row.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ from coordinator.store.rows import ReviewFileRow, ReviewRow
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import FROM_ROOT
 
 #: Files that a refusal names.
 NAMED_MAX = 10
@@ -53,7 +55,7 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
     """
     if not request.files and not request.hunks:
         return Chosen(list(files))
-    named = _named(row, request, files)
+    named = _named(svc, row, request, files)
     out = Chosen([])
     for file in named:
         numbers = _numbers(svc, view, row, request.hunks, file) if request.hunks else []
@@ -76,13 +78,12 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
     return out
 
 
-def _named(row: ReviewRow, request: rq.ReviewDecide,
+def _named(svc: Service, row: ReviewRow, request: rq.ReviewDecide,
            files: Sequence[ReviewFileRow]) -> list[ReviewFileRow]:
     """The files that are meant, each once."""
     named: dict[str, ReviewFileRow] = {}
     for text in request.files:
-        fit = ([one for one in files if one.path == text]
-               or [one for one in files if one.path.endswith(f"/{text}")])
+        fit = _fitting(svc, text, request.cwd, files)
         if len(fit) != 1:
             has = listed([file_names.shown(one.path) for one in files], NAMED_MAX)
             which = "has no file" if not fit else "has several files"
@@ -101,6 +102,22 @@ def _named(row: ReviewRow, request: rq.ReviewDecide,
             "was changed.", next="Name the one file: `--file PATH --hunk N`.",
         )
     return list(named.values()) or list(files)
+
+
+def _fitting(svc: Service, text: str, cwd: str | None,
+             files: Sequence[ReviewFileRow]) -> list[ReviewFileRow]:
+    """Those that a name may mean: seen from that directory; else from the root, as it is printed;
+    else its end. By its letters: there may be no such file any more."""
+    if not text:
+        return []
+    from_root = text.startswith(FROM_ROOT)
+    text = posixpath.normpath(text.removeprefix(FROM_ROOT) or "/")
+    typed = posixpath.join("" if from_root else cwd or "", text)
+    here = [one for one in files
+            if svc.where(one.worktree, one.path) == posixpath.normpath(typed)]
+    exact = here or [one for one in files if one.path == text]
+    return exact if exact or from_root else [
+        one for one in files if one.path.endswith(f"/{text}")]
 
 
 def _numbers(svc: Service, view: View, row: ReviewRow, asked: Sequence[int],

@@ -106,6 +106,7 @@ class ReviewDecide(Request[Review]):
     by: Line = ""
     files: list[Name] = []  # only these of it, by path; empty: all
     hunks: list[Whole] = []  # only these changes of the one file, numbers from 1; empty: all
+    cwd: Name | None = None
 
 
 class ReviewUndo(Request[Review]):
