@@ -210,6 +210,7 @@ def test_a_part_of_what_is_leased_is_not_leased_by_itself(world: World) -> None:
     world.acquire("ann", "d/")
     own = world.refused(rq.Release(agent="ann", resources=["d/1.py"]))
     assert own.code is Code.UNKNOWN_LEASE and "You hold d/, which overlaps it" in own.message and own.next.startswith("`coord unlock d/ --agent ann`")
+    assert str(world.refused(rq.Renew(agent="ann", resources=["d/x.py"])).next).startswith("`coord renew d/ --agent ann`")
     other = world.refused(rq.Release(agent="bob", resources=["d/1.py"]))
     assert "ann holds d/" in other.message and "coord locks" in other.next
     assert "Nobody holds" in world.refused(rq.Release(agent="bob", resources=["e.py"])).message
@@ -528,3 +529,25 @@ def test_leases_are_listed_by_pages_whatever_they_are_about(world: World) -> Non
                 break
             after = int(page.next)
         assert len(found) == len(set(found)) == wanted and pages <= 3, (about, agent, found)
+
+
+@pytest.mark.parametrize(("cwd", "asked", "names", "typed"), [
+    ("", "./", ["a b.py", "s/c.py", "s/t/d.py", "s/t/d.py::f"], "'a b.py' s/c.py s/t/d.py s/t/d.py::f"),
+    ("", "s/", ["s/c.py", "s/t/d.py", "s/t/d.py::f"], "s/c.py s/t/d.py s/t/d.py::f"),
+    ("s", "./", ["s/c.py", "s/t/d.py", "s/t/d.py::f"], ":/s/c.py :/s/t/d.py :/s/t/d.py::f"),
+    ("s", "t/", ["s/t/d.py", "s/t/d.py::f"], ":/s/t/d.py :/s/t/d.py::f"),
+    ("s", "*.py", ["s/c.py"], ":/s/c.py"),
+])
+def test_a_directory_that_is_not_leased_names_all_ones_leases_in_it(world: World, cwd: str, asked: str, names: list[str], typed: str) -> None:
+    world.write("s/t/d.py", "def f():\n    pass\n\ndef g():\n    pass\n")
+    world.acquire("bob", "0.py", "s/e.py")
+    world.acquire("ann", "a b.py", "s/c.py", "s/t/d.py::f")
+    where = str(world.root / cwd)
+    for name in ("s/t/d.py",):
+        world.acquire("ann", name)
+    for request, does in ((rq.Release(agent="ann", resources=[asked], cwd=where), "coord unlock"), (rq.Renew(agent="ann", resources=[asked], cwd=where), "coord renew")):
+        refusal = world.refused(request)
+        assert refusal.code is Code.UNKNOWN_LEASE and "0.py" not in refusal.message and "s/e.py" not in refusal.message
+        assert sorted(name for name in ("a b.py", "s/c.py", "s/t/d.py", "s/t/d.py::f") if name in refusal.message) == names, refusal.message
+        assert str(refusal.next).startswith(f"`{does} {typed} --agent ann` "), refusal.next
+    assert len(world.live()) == 6

@@ -53,6 +53,8 @@ from coordinator.words.resource_names import FROM_ROOT, READ, WHOLE, Located, Re
 
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
+#: Leases that a refusal names.
+NAMED_MAX = 10
 
 
 def needs(req: rq.Acquire) -> list[AnyNeed]:
@@ -162,7 +164,8 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     person = actor.row is None
     if req.force and not person:
         raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
-    rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, req.task, req.cwd)
+    rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, req.task, req.cwd,
+                   ("unlock", "releases"))
     if not person:
         agents.acting(tx, actor, req.agent)
     for row in rows:
@@ -238,9 +241,10 @@ def stale(resource: str) -> Refusal:
 
 def _chosen(
     svc: Service, tx: Tx, agent: str, resources: Sequence[str], acquisition: str | None,
-    task: str | None, cwd: str | None,
+    task: str | None, cwd: str | None, does: tuple[str, str],
 ) -> list[LeaseRow]:
-    """The leases that a release or renewal names: the agent's own first, else whoever's."""
+    """The leases that a release or renewal names: the agent's own first, else whoever's. `does`:
+    the command that asks for it, and what that does."""
     if acquisition is not None:
         first = acquisition.removeprefix("A-")
         known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
@@ -272,7 +276,7 @@ def _chosen(
             rows = _parts(tx, agent, located.resource)
         own = [row for row in rows if row.locked_by == agent]
         if not rows:
-            raise _not_leased(svc, tx, agent, located.resource, resources)
+            raise _not_leased(svc, tx, agent, located.resource, resources, cwd, does)
         out += own or rows
     return out
 
@@ -324,20 +328,30 @@ def _named_so(
     return list(out.values())
 
 
-def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource,
-                texts: Sequence[str]) -> Refusal:
+def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequence[str],
+                cwd: str | None, does: tuple[str, str]) -> Refusal:
     """UNKNOWN_LEASE, with what covers it, or what may have been meant."""
     around = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked))
               if row.expires_at > tx.now and row.kind != "key"
               and overlaps(rule.as_resource(row.file_path, row.kind, row.scope), asked)]
     if around:
-        one = next((row for row in around if row.locked_by == agent), around[0])
-        who = "You hold" if one.locked_by == agent else f"{one.locked_by} holds"
+        own = sorted((row for row in around if row.locked_by == agent),
+                     key=lambda row: row.file_path)
+        meant = own or around[:1]
+        who = "You hold" if own else f"{around[0].locked_by} holds"
+        below = asked.kind == "dir" and all(row.scope.startswith(asked.scope) for row in meant)
+        names = listed([row.file_path for row in meant], NAMED_MAX)
+        said = (f"{names}, which {'lies in' if below else 'overlaps'} it; that stays as it is."
+                if len(meant) == 1 else
+                f"{names}, which {'lie in' if below else 'overlap'} it; they stay as they are.")
+        command, effect = does
+        typed = " ".join(_typed(svc, row, cwd) for row in own[:NAMED_MAX])
+        what = ("all of that" if len(own) == 1 else "them" if len(own) <= NAMED_MAX
+                else f"the first {NAMED_MAX} of them")
         return Refusal(
-            Code.UNKNOWN_LEASE, f"There is no lease on {asked.name} by itself. {who} "
-            f"{one.file_path}, which overlaps it; that stays as it is.", resource=asked.name,
-            next=(f"`coord unlock {shlex.quote(one.file_path)} --agent {one.locked_by}` releases "
-                  "all of that.") if one.locked_by == agent else None,
+            Code.UNKNOWN_LEASE, f"There is no lease on {asked.name} by itself. {who} {said}",
+            next=f"`coord {command} {typed} --agent {agent}` {effect} {what}." if own else None,
+            resource=asked.name,
         )
     return Refusal(Code.UNKNOWN_LEASE, f"Nobody holds a lease on {asked.name}.",
                    next=_meant_from_root(svc, tx, texts), resource=asked.name)
@@ -389,7 +403,8 @@ def _scope_of(text: str, fold_case: bool) -> str | None:
 def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
     """See `requests.Renew`."""
     if req.resources or req.acquisition_id:
-        rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, None, req.cwd)
+        rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, None, req.cwd,
+                       ("renew", "extends"))
     else:  # all that it has: what has lapsed meanwhile is none of it
         rows = [row for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", req.agent))
                 if row.expires_at > tx.now]
