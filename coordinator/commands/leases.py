@@ -147,7 +147,8 @@ def locks(
         forms.table(shell, ("resource", "holder", "left", "mode", "for"), "//==~", rows,
                     found.next is not None, f"coord locks --limit {limit * 10}")
     if found.waiters:
-        shell.say("")
+        if rows:
+            shell.say("")
         _line(shell, found)
 
 

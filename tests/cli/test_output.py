@@ -239,3 +239,10 @@ def test_a_sentence_is_cut_so_that_the_names_of_files_stay(width: int) -> None:
     assert width < 19 or ".java" in short, short
     assert width < 50 or "DataSourceProperties.java" in short, short
     assert cell_len(cut("日本語 " * 6 + "aa/日本語/ファイル.py", width)) <= width
+
+
+def test_who_waits_alone_is_shown_without_an_empty_line_before(busy: Repo) -> None:
+    shown = busy.coord("locks", "--agent", "waiting-one").stdout
+    assert shown.splitlines()[0].split() == ["#", "id", "agent", "waits", "for", "held", "by", "since", "for"], shown
+    both = busy.coord("locks", "src/some/deep/folder/file_1_1.py").stdout.splitlines()
+    assert both[2] == "" and "waits for" in both[3], "between the two there is one"
