@@ -134,7 +134,7 @@ CATALOGUE: dict[Code, Row] = {
     ),
     Code.NOT_HOLDER: Row(
         403, 6, False, "The lease or task belongs to another agent; it was left as it is.",
-        "Ask its holder, or override as a person with `--force`.",
+        "Ask its holder, or wait; `coord locks` and `coord task list` tell who has what.",
     ),
     Code.STALE_TOKEN: Row(
         409, 8, False, "The lease has ended, so its token no longer gives any right.",

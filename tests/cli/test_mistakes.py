@@ -17,7 +17,7 @@ MISTAKES = [
     ("lock a.py --agent bob --ttl -5", 2, "-5"), ("lock a.py --agent bob --ttl 99d", 2, "86400"), ("lock '' --agent bob", 2, "empty"), ("lock /etc/passwd --agent bob", 2, "/etc/passwd"),
     ("lock ../x --agent bob", 2, "../x"), ("lock key: --agent bob", 2, "key:"), ("lock a.py --mode write --agent bob", 2, "'write'"), ("lock a.py --priority high --agent bob", 2, "'high'"),
     ("lock a.py::nothere --agent bob", 7, "nothere"), ("lock a.py --wait soon --agent bob", 2, "--wait: 'soon'"), ("lock a.py --agent bob --no-retry", 3, "ann"), ("lok a.py", 2, "lok"),
-    ("unlock", 2, "what to release"), ("unlock b.py --agent ann", 7, "b.py"), ("unlock a.py --agent bob", 6, "ann"), ("renew b.py --agent ann", 7, "b.py"), ("renew --ttl 1y --agent ann", 2, "--ttl: '1y'"),
+    ("unlock", 2, "what to release"), ("unlock b.py --agent ann", 7, "b.py"), ("unlock a.py --agent bob", 6, "ann"), ("renew b.py --agent ann", 7, "b.py"), ("renew a.py --agent bob", 6, "`coord request file a.py --reason WHY --agent bob`"), ("renew --ttl 1y --agent ann", 2, "--ttl: '1y'"),
     ("locks --limit 0", 2, "limit"), ("task ad x", 2, "ad"), ("task add", 2, "title"), ("task add ''", 2, "title"), ("task add x --after T-99", 7, "T-99"), ("task add x --priority 1.5", 2, "1.5"),
     ("task add x --attempts 0", 2, "attempts"), ("task add x --file ../y", 2, "../y"), ("task show", 2, "task"), ("task show 99", 7, "99"), ("task show xyz", 7, "xyz"), ("task claim T-99 --agent bob", 7, "T-99"),
     ("task done T-99 --agent bob", 7, "T-99"), ("task done T-1 --agent bob", 8, "T-1"), ("task fail T-1 --agent bob", 8, "T-1"), ("task retry T-1", 8, "T-1"), ("task list --state open", 2, "'open'"),

@@ -186,7 +186,9 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None) 
     )
 
 
-def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str, force: bool) -> TaskRow:
+def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str,
+               force: bool | None) -> TaskRow:
+    """The task, which this agent has claimed. `force`: or any other; None: that is no choice."""
     task = tasks.find(tx, text)
     landing.check_at_rest(svc, [task.task_id])
     if force and not actor.operator:
@@ -200,6 +202,8 @@ def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str, force:
     if task.claimed_by != agent and not force:
         raise Refusal(
             Code.NOT_HOLDER, f"{task.task_id} is claimed by {task.claimed_by}, not by {agent}.",
+            next=None if force is None else
+            "Ask its holder, or override as a person with `--force`.",
             holder=task.claimed_by,
         )
     return task
@@ -265,7 +269,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
 
 def outcome(svc: Service, tx: Tx, actor: Actor, req: rq.TaskOutcome) -> rq.Judged:
     """See `requests.TaskOutcome`."""
-    task = _own_claim(svc, tx, actor, req.agent, req.task, force=False)
+    task = _own_claim(svc, tx, actor, req.agent, req.task, force=None)
     if req.outcome not in REMEDIES:
         raise Refusal(
             Code.INVALID, f"{req.outcome[:60]!r} is no outcome; nothing was noted. There are "

@@ -412,7 +412,9 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
         if row.locked_by != req.agent:
             raise Refusal(
                 Code.NOT_HOLDER, f"{row.file_path} is leased by {row.locked_by}; it stays so.",
-                holder=row.locked_by,
+                next=f"`coord request file {_typed(svc, row, req.cwd)} --reason WHY --agent "
+                f"{req.agent}` asks {row.locked_by} for it.",
+                holder=row.locked_by, resource=row.file_path,
             )
         if row.expires_at <= tx.now or (
             req.lease_token is not None and req.lease_token != svc.seal(row.fencing_token)
