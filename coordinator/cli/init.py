@@ -86,7 +86,8 @@ def init(
         names = agent or []
         wanted = (wiring.chosen(root, names, False) if names
                   else [p for p in profiles(root) if p.wire])
-        gone = wiring.wire(root, wanted, yes=yes, remove=True, user=user, diff=diff)
+        gone = wiring.wire(root, wanted, yes=yes, remove=True, user=user, diff=diff,
+                           guard=not no_guard)
         exclude.take_out(root, gone)
         if not no_guard:
             wiring.guard_out(root, yes=yes, diff=diff)
@@ -102,7 +103,8 @@ def init(
         from coordinator.wiring import session_wiring
 
         _check_before(root)
-        plans = wiring.agreed(root, wanted, yes=yes, user=user, diff=diff)
+        plans = wiring.agreed(root, wanted, yes=yes, user=user, diff=diff,
+                              guard=git and not no_guard)
         if plans is None:
             say("Nothing was written.")
             return

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import msgspec
 
@@ -51,16 +51,20 @@ Plans = list[tuple[Profile, list[Change]]]
 
 def agreed(
     root: Path, wanted: Sequence[Profile], *, yes: bool, user: bool, diff: bool = False,
+    guard: bool = False,
 ) -> Plans | None:
-    """Show what would change and ask, for each; nothing is written. None: no to all of it.
+    """Show what would change and ask, for each; nothing is written. None: no to all of it. `guard`:
+    git's hooks are going to be asked about, too.
 
     Raises:
-        Refusal: INVALID: nobody is there to be asked.
+        Refusal: INVALID: nobody is there to be asked; all that would change was shown.
     """
     wirer = Wirer(StateDir(root), Path.home(), user=user)
+    plans = [(profile, list(wirer.plan(profile))) for profile in wanted]
+    if _is_alone(yes):
+        _show_all(plans, _lacking(root) if guard else [], diff)
     out: Plans = []
-    for profile in wanted:
-        changes = list(wirer.plan(profile))
+    for profile, changes in plans:
         if not changes:
             say(f"{profile.name}: wired already")
             out.append((profile, []))
@@ -88,11 +92,15 @@ def apply(root: Path, plans: Plans, *, user: bool) -> list[Path]:
 
 def wire(
     root: Path, wanted: Sequence[Profile], *, yes: bool, remove: bool, user: bool,
-    diff: bool = False,
+    diff: bool = False, guard: bool = False,
 ) -> list[Path]:
-    """Show what would change, ask, write; the files that were changed."""
+    """Show what would change, ask, write; the files that were changed. `guard`: see `agreed`."""
     wirer = Wirer(StateDir(root), Path.home(), user=user)
     plans = [(one, wirer.unplan(one) if remove else wirer.plan(one)) for one in wanted]
+    if _is_alone(yes):
+        goes = guard and not _wired(root, but=[one.name for one in wanted])
+        _show_all(plans, [hook for hook in _hooks_of(root) if hook.state() != "missing"]
+                  if goes else [], diff, remove)
     changed: list[Path] = []
     for profile, changes in plans:
         if not changes:
@@ -165,9 +173,7 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False) -> None:
     mine = _hooks_of(root)
     if not mine:
         return
-    wirer = Wirer(StateDir(root), Path.home())
-    left = [one.name for one in profiles(root) if one.wire and wirer.is_wired(one)]
-    if left:
+    if left := _wired(root):
         say(f"guard: stays in git's hooks, for {', '.join(left)}")
         return
     found = [hook for hook in mine if hook.state() != "missing"]
@@ -181,6 +187,23 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False) -> None:
     StateDir(root).guarded.unlink(missing_ok=True)
     if found:
         say("guard: taken out of git's hooks")
+
+
+def _wired(root: Path, but: Sequence[str] = ()) -> list[str]:
+    """The agents that are wired, beside these."""
+    wirer = Wirer(StateDir(root), Path.home())
+    return [one.name for one in profiles(root)
+            if one.wire and one.name not in but and wirer.is_wired(one)]
+
+
+def _lacking(root: Path) -> list[hooks.Hook]:
+    """The hooks that `guard_in` would ask about."""
+    try:
+        found = hooks.found(root)
+    except Refusal:
+        return []
+    return [] if hooks.shared(root, found) else [
+        hook for hook in found if hook.state() != "guarded"]
 
 
 def _hooks_of(root: Path) -> list[hooks.Hook]:
@@ -229,12 +252,41 @@ def _show(text: str, whole: bool, yes: bool) -> None:
     say(f"{told} {new if verb != 'remove' else old} ({count} lines; --diff shows them)")
 
 
+def _is_alone(yes: bool) -> bool:
+    """Whether nobody said yes beforehand, nor is there to be asked."""
+    return not yes and not sys.stdin.isatty()
+
+
+def _show_all(plans: Plans, guarded: Sequence[hooks.Hook], whole: bool,
+              remove: bool = False) -> None:
+    """Where nobody can be asked: all that would change, and not only what would be asked first.
+
+    Raises:
+        Refusal: INVALID, if that is anything.
+    """
+    changes = [change for _, some in plans for change in some]
+    if not changes:
+        return
+    for change in changes:
+        _show(change.shown(), whole, False)
+    for hook in guarded:
+        _show(hook.shown(remove=remove), whole, False)
+    names = [one.name for one, some in plans if some]
+    names += ["the guard of commits and pushes"] if guarded else []
+    _nobody(" and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names),
+            len(changes) + len(guarded))
+
+
+def _nobody(what: str, files: int) -> NoReturn:
+    raise Refusal(
+        Code.INVALID, f"{counted(files, 'file')} would change for {what}; nobody is there "
+        "to be asked, so nothing was written.", next="Repeat it with --yes.",
+    )
+
+
 def _agreed(what: str, files: int, remove: bool = False) -> bool:
-    if not sys.stdin.isatty():
-        raise Refusal(
-            Code.INVALID, f"{counted(files, 'file')} would change for {what}; nobody is there "
-            "to be asked, so nothing was written.", next="Repeat it with --yes.",
-        )
+    if _is_alone(False):
+        _nobody(what, files)
     return typer.confirm(f"Take this out for {what}?" if remove else f"Write this for {what}?")
 
 

@@ -52,8 +52,8 @@ def test_init_wires_hooks_tools_and_guard_and_takes_out_exactly_that(mine: str |
         commit.chmod(0o755)
     before = owned(repo)
     summed = repo.coord("init", "--agent", "claude-code").stdout  # nobody is asked, so nothing is written
-    assert "PreToolUse" not in summed and len(summed.splitlines()) == 2 and owned(repo) == before
-    assert all(name in summed for name in (FILE, ".mcp.json", "+99", "--diff"))
+    assert "PreToolUse" not in summed and len(summed.splitlines()) == 4 and owned(repo) == before
+    assert all(name in summed for name in (FILE, ".mcp.json", "+99", "--diff", "pre-commit", "pre-push"))
     said = init(repo, "--diff")
     assert "+# >>> coord guard" in said and "mcpServers" in said, "all is in the difference"
     assert commit.read_text().count("coord guard") >= 2 and (repo.root / ".git/hooks/pre-push").exists()
@@ -134,6 +134,24 @@ def test_without_a_yes_nothing_is_written(repo: Repo) -> None:
     os.close(theirs)
     assert no.returncode == 0 and "Nothing was written." in no.stdout and "next:" not in no.stdout, no.stderr
     assert there() == before and owned(repo) == hooks
+
+
+def test_all_that_would_change_is_shown_where_nobody_can_be_asked(repo: Repo) -> None:
+    words = ("init", "--agent", "claude-code", "--agent", "pi", "--diff")
+    nobody = repo.coord(*words)
+    shown = (FILE, ".mcp.json", ".pi/extensions/coord.ts", ".git/hooks/pre-commit", ".git/hooks/pre-push")
+    assert all(f"+++ {repo.root}/{name}" in nobody.stdout for name in shown), nobody.stdout
+    assert nobody.returncode == 2 and "5 files would change for claude-code, pi and the guard" in nobody.stderr, nobody.stderr
+    assert not (repo.root / ".claude").exists() and not (repo.root / ".coord").exists()
+    few = repo.coord(*words, "--no-guard")
+    assert "pre-commit" not in few.stdout and "3 files would change for claude-code and pi;" in few.stderr
+    assert repo.coord(*words, "--yes").returncode == 0
+    kept = owned(repo)
+    nobody = repo.coord("init", "--remove", "--diff")
+    assert all(f"--- {repo.root}/{name}" in nobody.stdout for name in shown), nobody.stdout
+    assert nobody.returncode == 2 and "5 files would change" in nobody.stderr and owned(repo) == kept
+    one = repo.coord("init", "--remove", "--agent", "pi", "--diff")
+    assert one.returncode == 2 and "1 file would change for pi;" in one.stderr and "pre-commit" not in one.stdout
 
 
 def test_the_fields_of_a_task_file_are_told(repo: Repo) -> None:
