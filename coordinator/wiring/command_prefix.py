@@ -81,3 +81,4 @@ def remove(root: Path | None) -> None:
     with suppress(OSError):
         place(root).unlink()
         place(root).parent.rmdir()
+        place(root).parent.parent.rmdir()  # coord's own, too, where nothing else is in it

@@ -56,12 +56,14 @@ class Change(msgspec.Struct, frozen=True):
 
 class _Wired(msgspec.Struct):
     """What was put into one file, which lies at `path` from the root if it is in there: so it goes
-    with a repository that is moved, or copied. `before`: None: there was none."""
+    with a repository that is moved, or copied. `before`: None: there was none. `folders`: made
+    for it, named as the file is; None: an earlier version did not note that."""
 
     path: str
     profile: str
     before: str | None
     digest: str
+    folders: list[str] | None = None
 
 
 class Wirer:
@@ -111,11 +113,14 @@ class Wirer:
         for change in changes:
             assert change.after is not None
             key, known = self._key(change.path), self._known(wired, change.path)
-            _write(change.path, change.after)
+            made = [self._key(folder) for folder in _write(change.path, change.after)]
+            if known is not None:
+                made = [*(known.folders or []), *made]
             wired[key] = _Wired(
                 key, profile.name,
                 known.before if known is not None and known.digest == _digest(change.before)
                 else change.before, _digest(change.after),
+                None if known is not None and known.folders is None else made,
             )
             self._save(wired)
 
@@ -153,15 +158,34 @@ class Wirer:
         """
         wired = self._wired()
         for change in changes:
+            known = self._known(wired, change.path)
+            wired = {key: one for key, one in wired.items() if one is not known}
             if change.after is None:
-                _unlink(change.path)
+                with suppress(OSError):
+                    change.path.unlink(missing_ok=True)
+                self._leave(change.path, known, wired)
             else:
                 _write(change.path, change.after)
             if _PREFIX in (change.before or ""):
                 command_prefix.remove(self._everywhere)
-            known = self._known(wired, change.path)
-            wired = {key: one for key, one in wired.items() if one is not known}
             self._save(wired)
+
+    def _leave(self, path: Path, known: _Wired | None, others: dict[str, _Wired]) -> None:
+        """Take away the folders that were made for a file, as far as nothing is in them; what
+        another of coord's files is in goes with that one."""
+        if known is not None and known.folders is not None:
+            folders = [self._state.root / name for name in known.folders]
+        else:  # who made them, nobody knows
+            folders = [one for one in (path.parent, path.parent.parent)
+                       if one not in (self._home, self._state.root)]
+        for folder in sorted(folders, key=lambda one: len(one.parts), reverse=True):
+            try:
+                folder.rmdir()  # only if nothing else is in it
+            except OSError:
+                heir = next((one for one in others.values() if
+                             (self._state.root / one.path).is_relative_to(folder)), None)
+                if heir is not None and heir.folders is not None:
+                    heir.folders.append(self._key(folder))
 
     def made(self) -> set[Path]:
         """The settings files that coord has made: there were none before."""
@@ -430,9 +454,11 @@ def _read(path: Path) -> str | None:
         ) from None
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str) -> list[Path]:
+    """Write it; the folders that were made for it."""
     target = Path(os.path.realpath(path))  # a link in somebody's dot files stays one
     try:
+        made = [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = target.stat().st_mode & 0o777 if target.exists() else None
         write_atomic(target, text.encode(), mode)
@@ -441,15 +467,7 @@ def _write(path: Path, text: str) -> None:
             Code.STORAGE, f"{path} cannot be written: {bad.strerror}. It is as it was.",
             next=f"Give write access to {path.parent}.",
         ) from None
-
-
-def _unlink(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-        for folder in (path.parent, path.parent.parent):
-            folder.rmdir()  # only if nothing else is in it
-    except OSError:
-        return
+    return made
 
 
 def _digest(text: str | None) -> str:

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from coordinator.profiles import profiles
 from tests.conftest import Repo
 
 FILE = ".claude/settings.local.json"
@@ -152,6 +154,19 @@ def test_all_that_would_change_is_shown_where_nobody_can_be_asked(repo: Repo) ->
     assert nobody.returncode == 2 and "5 files would change" in nobody.stderr and owned(repo) == kept
     one = repo.coord("init", "--remove", "--agent", "pi", "--diff")
     assert one.returncode == 2 and "1 file would change for pi;" in one.stderr and "pre-commit" not in one.stdout
+
+
+def test_a_home_is_as_it_was_after_all_agents_were_wired_and_taken_out(repo: Repo, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for folder in (".local/share", ".config/opencode"):
+        (home / folder).mkdir(parents=True)
+    agents = [word for one in profiles(repo.root) if one.wire for word in ("--agent", one.name)]
+    env = {"HOME": str(home), "XDG_DATA_HOME": str(home / ".local/share"), "XDG_CONFIG_HOME": str(home / ".config")}
+    before = sorted(home.rglob("*"))
+    for more in ([], ["--remove"]):
+        done = repo.coord("init", "--user", *agents, "--yes", *more, env=env)
+        assert done.returncode == 0, done.stderr
+        assert (sorted(home.rglob("*")) == before) is bool(more), sorted(home.rglob("*"))
 
 
 def test_the_fields_of_a_task_file_are_told(repo: Repo) -> None:

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from coordinator.files.state import StateDir
 from coordinator.profiles import Profile, profiles
 from coordinator.wiring import jsonc
-from coordinator.wiring.settings_wiring import Wirer
+from coordinator.wiring.settings_wiring import Change, Wirer
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 
@@ -101,6 +102,47 @@ def test_wiring_is_idempotent_and_leaves_no_trace(name: str, user: bool, repo: R
         assert change.path.is_relative_to(one._home if user else repo.root)
     one.remove(one.unplan(found))
     assert tree(tmp_path) == before
+
+
+def folders(*roots: Path) -> set[str]:
+    return {str(p) for root in roots for p in root.rglob("*") if p.is_dir() and not {".coord", ".git"} & set(p.parts)}
+
+
+@pytest.mark.parametrize("user", [False, True])
+@pytest.mark.parametrize("name", WIRED)
+@pytest.mark.parametrize("there", ["", "all", "some"])
+def test_folders_that_it_made_go_and_others_stay(name: str, user: bool, there: str, repo: Repo, tmp_path: Path) -> None:
+    one, found = wirer(repo, tmp_path, user=user), profile(name)
+    places = [change.path for change in one.plan(found)]
+    if there:
+        for place in places:
+            (place.parent if there == "all" else place.parent.parent).mkdir(parents=True, exist_ok=True)
+    before = folders(one._home, repo.root)
+    for _ in range(2):
+        one.apply(found, one.plan(found))
+        one.remove(one.unplan(found))
+        assert folders(one._home, repo.root) == before
+    one.apply(found, one.plan(found))
+    one.apply(found, [Change(path, path.read_text(), path.read_text()) for path in places])  # wired anew
+    mine = places[0].parent / "mine"
+    mine.write_text("")
+    one.remove(one.unplan(found))
+    around = {str(p) for p in mine.parents}
+    assert mine.exists() and folders(one._home, repo.root) - around == before - around
+
+
+def test_two_agents_in_one_folder_leave_it_together(repo: Repo, tmp_path: Path) -> None:
+    one = wirer(repo, tmp_path)
+    first = msgspec.structs.replace(profile("pi"), name="first")
+    other = msgspec.structs.replace(first, name="other", wire=tuple(
+        msgspec.structs.replace(entry, file=entry.file.replace("coord.ts", "other.ts")) for entry in first.wire))
+    for gone_first, gone_last in ((first, other), (other, first)):
+        for each in (first, other):
+            one.apply(each, one.plan(each))
+        one.remove(one.unplan(gone_first))
+        assert (repo.root / ".pi/extensions").is_dir()
+        one.remove(one.unplan(gone_last))
+        assert not (repo.root / ".pi").exists()
 
 
 def test_foreign_hooks_comments_and_order_stay(repo: Repo, tmp_path: Path) -> None:
