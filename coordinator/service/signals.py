@@ -23,6 +23,7 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Resource, is_task, task_resource
+from coordinator.words.texts import figures
 
 #: Hints of all kinds that are kept, and on one resource.
 SIGNALS_MAX, ON_ONE_MAX = 5_000, 20
@@ -54,8 +55,9 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.SignalAdd) -> rq.Signal:
         )
     if not (math.isfinite(req.strength) and 0 < req.strength <= rule.STRENGTH_MAX):
         raise Refusal(
-            Code.INVALID, f"`strength` is {req.strength:g}; it must be more than 0 and at most "
-            f"{rule.STRENGTH_MAX:g}. Nothing was left.", next="Repeat it with a strength like 1.",
+            Code.INVALID, f"`strength` is {figures(req.strength)}; it must be more than 0 and "
+            f"at most {figures(rule.STRENGTH_MAX)}. Nothing was left.",
+            next="Repeat it with a strength like 1.",
         )
     half_life_ms = ms(svc.settings.signals.half_life_s if req.half_life_s is None
                       else min(max(req.half_life_s, 0.0), 1e9))

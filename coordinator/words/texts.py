@@ -101,6 +101,11 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
+def figures(value: float) -> str:
+    """A number as people write it: `8553600`, `0.5`; only what nobody means has an exponent."""
+    return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:g}"
+
+
 def counted(number: int, what: str) -> str:
     """`1 review`, `2 reviews`."""
     return f"{number} {what}{'' if number == 1 else 's'}"

@@ -14,7 +14,7 @@ from tests.conftest import Repo
 #: What is typed, its exit code, and what the answer names.
 MISTAKES = [
     ("lock", 2, "resources"), ("lock a.py", 2, "which agent"), ("lock a.py --agent 'a b'", 2, "'a b'"), ("lock a.py --agent bob --ttl 5x", 2, "--ttl: '5x'"),
-    ("lock a.py --agent bob --ttl -5", 2, "-5"), ("lock a.py --agent bob --ttl 99d", 2, "86400"), ("lock '' --agent bob", 2, "empty"), ("lock /etc/passwd --agent bob", 2, "/etc/passwd"),
+    ("lock a.py --agent bob --ttl -5", 2, "-5"), ("lock a.py --agent bob --ttl 99d", 2, "A TTL of 8553600 s is not possible: more than 0, at most 86400 s"), ("lock '' --agent bob", 2, "empty"), ("lock /etc/passwd --agent bob", 2, "/etc/passwd"),
     ("lock ../x --agent bob", 2, "../x"), ("lock key: --agent bob", 2, "key:"), ("lock a.py --mode write --agent bob", 2, "'write'"), ("lock a.py --priority high --agent bob", 2, "'high'"),
     ("lock a.py::nothere --agent bob", 7, "nothere"), ("lock a.py --wait soon --agent bob", 2, "--wait: 'soon'"), ("lock a.py --agent bob --no-retry", 3, "ann"), ("lok a.py", 2, "lok"),
     ("unlock", 2, "what to release"), ("unlock b.py --agent ann", 7, "b.py"), ("unlock a.py --agent bob", 6, "ann"), ("renew b.py --agent ann", 7, "b.py"), ("renew a.py --agent bob", 6, "`coord request file a.py --reason WHY --agent bob`"), ("renew --ttl 1y --agent ann", 2, "--ttl: '1y'"),

@@ -8,6 +8,7 @@ from coordinator.rules.landing import Change, Facts, Right, decide
 from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Kind, parse, resource
+from coordinator.words.texts import figures
 from tests.golden import assert_golden, said
 
 NOW, LATER = "2026-11-21T12:00:00.000Z", "2026-11-21T12:00:00.001Z"
@@ -17,6 +18,11 @@ def facts(paths: str, rights: str = "./", until: str = LATER, **more: object) ->
     held = [Right(7, resource(name, "dir"), "exclusive", until) for name in rights.split()]
     changes = [Change(path.strip("@"), resource_names.path_scope(path.strip("@")), path[0] == "@") for path in paths.split()]
     return Facts(agent="me", task="T-1", target="main", now=NOW, changes=changes, leases=held, **more)  # type: ignore[arg-type]
+
+
+def test_numbers_are_told_in_plain_figures() -> None:
+    assert [figures(one) for one in (8_553_600.0, 0.5, 86400.0, 1e12, -2e6, 0.0, 1e300, float("inf"), 999999.0)] == [
+        "8553600", "0.5", "86400", "1000000000000", "-2000000", "0", "1e+300", "inf", "999999"]
 
 
 def test_why_nothing_may_land() -> None:

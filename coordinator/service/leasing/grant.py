@@ -24,6 +24,7 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, region_of
+from coordinator.words.texts import figures
 
 #: What a shell's braces look like.
 _BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
@@ -218,8 +219,8 @@ def checked_ttl(svc: Service, ttl_s: float | None) -> int:
     if not 0.001 <= ttl <= limits.ttl_max_s:
         raise Refusal(
             Code.INVALID,
-            f"A TTL of {ttl:g} s is not possible: more than 0, at most {limits.ttl_max_s:g} s "
-            "(leases.ttl_max_s). Nothing was changed.",
+            f"A TTL of {figures(ttl)} s is not possible: more than 0, at most "
+            f"{figures(limits.ttl_max_s)} s (leases.ttl_max_s). Nothing was changed.",
             next="Repeat with a TTL in that range.",
         )
     return ms(ttl)
