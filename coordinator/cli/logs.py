@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 
 from coordinator import profiles
-from coordinator.cli.app import AsJson, app, ask, say
+from coordinator.cli.app import AsJson, app, ask, complain, say
 from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
@@ -49,9 +49,14 @@ def logs(
             next=f"`coord explain {name}` tells its story.",
         )
     followed: tuple[str, run_logs.Follower] | None = None
+    said = 0
     for path in found if every else found[-1:]:
         followed = _titled(path), log_of(state, path, raw)
-        _print(*followed, title=every, over=not follow, as_json=as_json)
+        said += _print(*followed, title=every, over=not follow, as_json=as_json)
+    if not said and not follow:
+        whole = any(path.stat().st_size for path in (found if every else found[-1:]) if not raw)
+        complain(f"coord: the agent of {name} has said nothing"
+                 + (f" for people; `coord logs {name} --raw` shows its log." if whole else "."))
     while follow:
         newest = run_logs.find(state, name)
         if newest and (not found or newest[-1] != found[-1]):
@@ -88,9 +93,12 @@ def _titled(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
-def _print(name: str, log: run_logs.Follower, *, title: bool, over: bool, as_json: bool) -> None:
+def _print(name: str, log: run_logs.Follower, *, title: bool, over: bool, as_json: bool) -> int:
+    """Print what is new; how many lines that is."""
+    lines = 0
     if title and not as_json:
         say(f"== {name}")
-    for line in log.shown(over=over):
+    for lines, line in enumerate(log.shown(over=over), 1):  # noqa: B007
         say(msgspec.json.encode({"log": name, "line": line}).decode() if as_json else line)
     sys.stdout.flush()
+    return lines

@@ -34,6 +34,19 @@ def states(repo: Repo) -> dict[str, str]:
         return {t.title: t.state for t in client.call(rq.Tasks()).items}
 
 
+def test_an_agent_that_said_nothing_is_said_to(repo: Repo, launch: Start) -> None:
+    going = launch('case $COORD_TASK in T-2) echo done;; esac', ("quiet", []), ("loud", []))
+    assert going.report()["complete"], going.said()
+    for words in (["logs", "T-1"], ["logs", "1", "--raw"], ["logs", "T-1", "--json"], ["logs", "T-1", "--all", "--json"]):
+        silent = repo.coord(*words)
+        assert (silent.returncode, silent.stdout) == (0, "") and silent.stderr == "coord: the agent of T-1 has said nothing.\n", silent
+    loud = repo.coord("logs", "T-2")
+    assert (loud.stdout, loud.stderr) == ("done\n", "")
+    (log,) = logs.find(repo.state, "T-1")
+    log.write_text("\n\n")
+    assert "has said nothing for people; `coord logs T-1 --raw`" in repo.coord("logs", "T-1").stderr
+
+
 def test_tasks_of_one_file_run_one_after_the_other(repo: Repo, launch: Start) -> None:
     going = launch(
         'echo "begin $COORD_TASK" >> order; echo working; sleep 0.2; cat > prompt-$COORD_TASK\n'
