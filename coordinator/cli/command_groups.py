@@ -11,7 +11,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from coordinator.cli.unknown_command import sentence
+from coordinator.cli.unknown_command import sentence, step
 
 #: What a person wants to do -> the commands for it, the most wanted first.
 GROUPS = {
@@ -60,4 +60,5 @@ class Listed(TyperGroup):
             if getattr(bad, "message", "").startswith("No such command"):
                 shown = [name for name, one in self.commands.items() if not one.hidden]
                 bad.message = sentence(args[0], shown)  # type: ignore[attr-defined]
+                bad.step = step(self.name or "", args[0], shown)  # type: ignore[attr-defined]
             raise

@@ -200,7 +200,8 @@ def _ended(bad: Exception) -> int:
     complain(said if said.startswith("Usage") else f"coord: {said}")
     context = getattr(bad, "ctx", None)
     if context is not None:
-        complain(f"  next: {context.command_path} --help")
+        step = getattr(bad, "step", "") or f"{context.command_path} --help"
+        complain(f"  next: {step}")
     return Exit.INVALID
 
 

@@ -4,11 +4,17 @@ so. Reads in no other command's module for that."""
 from __future__ import annotations
 
 import difflib
+import os
+import shlex
 from collections.abc import Collection
 
 #: What other programs call it -> what it is called here.
 MEANT = {"rm": "cancel", "remove": "cancel", "delete": "cancel", "ls": "list", "new": "add",
-         "create": "add", "start": "up", "stop": "down", "log": "events", "uninstall": "remove"}
+         "create": "add", "start": "up", "stop": "down", "log": "events", "uninstall": "remove",
+         "ask": "file"}
+#: Ids that are typed where a command is to be, by the group -> what is done with one.
+_IDS = {"review": ("R-", "coord review show {}"), "task": ("T-", "coord task show {}"),
+        "request": ("U-", "coord request list")}
 
 
 def sentence(typed: str, commands: Collection[str]) -> str:
@@ -19,3 +25,17 @@ def sentence(typed: str, commands: Collection[str]) -> str:
         near = [meant, *(one for one in near if one != meant)]
     said = f"No such command {typed!r}."
     return said + (f" Did you mean {', '.join(map(repr, near))}?" if near else "")
+
+
+def step(group: str, typed: str, commands: Collection[str]) -> str:
+    """What to type where a group of commands was given what its commands are about; empty: nothing
+    of that kind."""
+    begins, shows = _IDS.get(group, ("", ""))
+    if begins and typed.upper().startswith(begins) and typed[len(begins):].isdecimal():
+        return shows.format(typed)
+    if group != "request" or typed.startswith("-"):
+        return ""
+    is_name = any(sign in typed for sign in "./*:") or os.path.lexists(typed)
+    if not is_name and (typed in MEANT or difflib.get_close_matches(typed, commands)):
+        return ""
+    return f"coord request file {shlex.quote(typed)} --reason WHY"

@@ -27,6 +27,17 @@ def test_what_other_programs_call_it_is_answered_with_ours(repo: Repo) -> None:
     assert main.main(["no-such-thing"]) == 2
 
 
+def test_what_is_asked_for_in_place_of_a_command_is_told_how_to_ask(repo: Repo) -> None:
+    repo.write("Makefile", "")
+    for typed, step in ((("request", "a.py"), "coord request file a.py --reason WHY"), (("request", "Makefile", "--agent", "bob"), "coord request file Makefile --reason WHY"),
+                        (("request", "src/a b.py"), "coord request file 'src/a b.py' --reason WHY"), (("request", "a.py::f"), "coord request file a.py::f --reason WHY"),
+                        (("request", "key:x", "-m", "x"), "coord request file key:x --reason WHY"), (("request", "u-3"), "coord request list"), (("request", "lst"), "coord request --help"),
+                        (("review", "R-1"), "coord review show R-1"), (("task", "t-1"), "coord task show t-1"), (("task", "a.py"), "coord task --help")):
+        done = repo.coord(*typed)
+        assert done.returncode == 2 and done.stderr.startswith(f"coord: No such command {typed[1]!r}.") and done.stderr.endswith(f"\n  next: {step}\n"), done
+    assert "Did you mean 'file'?" in repo.coord("request", "ask", "a.py").stderr
+
+
 def test_help_is_of_the_command_that_is_named(repo: Repo) -> None:
     assert repo.coord("help").stdout == repo.coord("--help").stdout
     assert repo.coord("help", "launch").stdout == repo.coord("launch", "--help").stdout != ""
