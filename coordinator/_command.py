@@ -143,6 +143,15 @@ def answered(link: socket.socket) -> "tuple[int, bytes, bytes]":
     return code, rest[:out], rest[out : out + err]
 
 
+def interrupted(words: "list[str]") -> str:
+    """What a person is told who presses Ctrl-C. To wait no longer is not to leave the line."""
+    waits = "--wait" in words or any(word.startswith("--wait=") for word in words)
+    if words[:1] != ["lock"] or not waits or "--no-retry" in words:
+        return "coord: interrupted"
+    return ("coord: interrupted; who stood in line stands there still.\n  next: `coord locks "
+            "--waiting` tells as what; `coord request withdraw W-3` leaves the line.")
+
+
 def _first(link: socket.socket) -> bytes:
     """The first of it; where it takes long, that is said."""
     patience = link.gettimeout()
@@ -286,7 +295,7 @@ def run() -> None:
         code = main()
     except KeyboardInterrupt:
         code = 130
-        say(2, b"coord: interrupted\n")
+        say(2, interrupted(sys.argv[1:]).encode() + b"\n")
     except BrokenPipeError:
         code = 141
     except OSError as bad:  # of writing: all other is left to the program itself

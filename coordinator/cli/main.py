@@ -119,20 +119,26 @@ def main(arguments: list[str]) -> int:
         done = _carried_out(typed) if typed is not None else _parsed(arguments)
         sys.stdout.flush()
         if done == Exit.INTERRUPTED and word != "run":  # Typer has caught it (`run`: the agent's)
-            complain("coord: interrupted")
+            complain(_interrupted(arguments))
         return done if isinstance(done, int) else 0
     except Refusal as refusal:
         if "--json" in arguments:
             print_json({"error": refusal.body()})
         return fail(refusal)
     except KeyboardInterrupt:
-        complain("coord: interrupted")
+        complain(_interrupted(arguments))
         return Exit.INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.PIPE_CLOSED
     except Exception as bad:
         return _ended(bad)
+
+
+def _interrupted(arguments: list[str]) -> str:
+    from coordinator._command import interrupted
+
+    return interrupted(arguments)
 
 
 def _is_unknown(word: str) -> bool:

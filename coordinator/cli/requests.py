@@ -22,6 +22,8 @@ request_app = typer.Typer(
 )
 app.add_typer(request_app)
 RequestId = Annotated[str, typer.Argument(help="U-3, or 3.", metavar="REQUEST")]
+PlaceId = Annotated[str, typer.Argument(
+    help="U-3, or 3; or a place in line, W-3.", metavar="REQUEST")]
 Answer = Annotated[str, typer.Option("--answer", "-m", help="What the asker is told.")]
 Force = Annotated[bool, typer.Option("--force", help="As a person, in the holder's place.")]
 
@@ -96,6 +98,6 @@ def reject(
 
 
 @request_app.command("withdraw")
-def withdraw(request: RequestId, agent: AgentName = None, as_json: AsJson = False) -> None:
+def withdraw(request: PlaceId, agent: AgentName = None, as_json: AsJson = False) -> None:
     """Take your request back, and leave the line."""
     carry_out(bodies.withdraw, **locals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from coordinator.commands import forms
@@ -11,6 +12,8 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 STATES = choices(rq.Requests, "state")
+#: A place in line that no request asked for.
+_PLACE = re.compile(r"[Ww]-[0-9]+")
 
 
 def file(
@@ -150,6 +153,14 @@ def _answer(
 
 def withdraw(shell: Shell, *, request: str, agent: str | None, as_json: bool) -> Asking:
     """Take your request back, and leave the line."""
+    if _PLACE.fullmatch(request):
+        who = yield from shell.acting(agent)
+        left = yield from ask(rq.Withdraw(agent=who, acquisition_id=request.upper()))
+        if as_json:
+            shell.json(left)
+        else:
+            shell.say(f"{left.acquisition_id} withdrawn; {who} stands in line there no more.")
+        return
     done = yield from ask(
         rq.RequestWithdraw(agent=(yield from shell.acting(agent)), request=request)
     )

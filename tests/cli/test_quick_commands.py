@@ -218,6 +218,26 @@ def test_interrupted_it_takes_nothing(busy: Repo) -> None:
         until(lambda: not any(one.agent == "cyd" for one in boss.call(rq.Locks()).waiters))
 
 
+@pytest.mark.parametrize("program", [QUICK, PROGRAM], ids=["quick", "itself"])
+def test_who_stands_in_line_when_interrupted_is_told_how_to_leave_it(busy: Repo, program: list[str]) -> None:
+    waiting = subprocess.Popen([*program, "lock", "a.py", "--agent", "dan", "--wait=60s"], cwd=busy.root, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    with busy.client() as boss:
+        place = until(lambda: next((one.acquisition_id for one in boss.call(rq.Locks()).waiters if one.agent == "dan"), None))
+        waiting.send_signal(signal.SIGINT)
+        out, err = waiting.communicate(timeout=30)
+        assert waiting.returncode == 130 and not out and err.splitlines()[0] == "coord: interrupted; who stood in line stands there still.", err
+        assert "`coord locks --waiting`" in err and "`coord request withdraw W-3`" in err and len(err.splitlines()) == 2, err
+        assert place in busy.coord("locks", "--waiting").stdout
+        other = busy.coord("request", "withdraw", place, "--agent", "bob")
+        assert other.returncode == 6 and "belongs to dan" in other.stderr, other
+        left = busy.coord("request", "withdraw", place.lower(), "--agent", "dan")
+        assert (left.returncode, left.stdout) == (0, f"{place} withdrawn; dan stands in line there no more.\n"), left
+        assert not any(one.agent == "dan" for one in boss.call(rq.Locks()).waiters)
+        again = busy.coord("request", "withdraw", place, "--agent", "dan")
+        assert again.returncode == 7 and f"{place} does not stand in line" in again.stderr, again
+
+
 def test_a_pipe_that_closes(busy: Repo) -> None:
     done = subprocess.run(["sh", "-c", f"'{sys.executable}' -I -S '{_command.__file__}' events -n 500 | head -1"], cwd=busy.root, text=True, capture_output=True, timeout=60)
     assert done.stdout.count("\n") == 1 and not done.stderr
