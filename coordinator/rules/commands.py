@@ -57,6 +57,8 @@ def git_wide(command: str, files: Collection[Either] = ()) -> str | None:
 def either(command: str) -> list[Either]:
     """What its `git checkout`s name that may be a commit or a file, each once; but for what only
     the shell knows, or git's patterns."""
+    if "checkout" not in command:  # most are not read a second time for it
+        return []
     found = (_either(below, _bare(words)) for below, words in _placed(command)
              if words[:1] == ["git"])
     return list(dict.fromkeys(one for one in found if one is not None))
