@@ -71,7 +71,8 @@ class Ended:
     """How a process ended, why in words, and its exit code; what its stream told, if it has one.
 
     `ok`: it says that it did its task. `model`: not it, but its model or that one's server failed.
-    `changed`: whether it changed any of its task's files (None: that names none).
+    `changed`: whether it changed any of its task's files (None: that names none, or
+    too many to compare).
     """
 
     how: How

@@ -1,11 +1,13 @@
 """Signs that an agent's work moves: new output, or a file below its leases that was touched.
 
-A living process is no sign: a hung one lives too. Looks at sizes and times only; reads no content.
+A living process is no sign: a hung one lives too. Looks at what a directory tells of its files
+(sizes, times, modes, links) only; reads no content.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from coordinator.words.resource_names import kind_of, literal_prefix
 
 #: Entries below leased directories that are looked at each time.
 ENTRIES_MAX = 2_000
+#: As many are compared at an attempt's end; of more nothing is said.
+COMPARED_MAX = 100_000
 
 
 class Signs:
@@ -22,12 +26,16 @@ class Signs:
         self._log = log
         self._places = list(_places(root, resources))
         self.output_bytes = 0
-        self._seen = self._begun = self._newest()
+        self._seen = self._newest()
+        self._begun = self._picture()
 
     def changed(self) -> bool | None:
-        """Whether any file below the leases is another than at the start, as far as sizes and times
-        tell; None: no files are leased."""
-        return self._newest() != self._begun if self._places else None
+        """Whether any file below the leases is another than at the start, is gone or new, is called
+        otherwise, or has another mode; None: no files are leased, or too many to compare."""
+        if not self._places or self._begun is None:
+            return None
+        now = self._picture()
+        return None if now is None else now != self._begun
 
     def moved(self) -> bool:
         """Whether anything moved since the last call (the first: since the start)."""
@@ -47,13 +55,24 @@ class Signs:
         """The latest change below the leases (ns), and how many files there are."""
         latest, count = 0, 0
         for place in self._places:
-            for entry in _files(place):
+            for entry in _entries(place, ENTRIES_MAX):
                 try:
                     changed = os.stat(entry).st_mtime_ns  # noqa: PTH116 - thousands of them
                 except OSError:
                     continue
                 latest, count = max(latest, changed), count + 1
         return latest, count
+
+    def _picture(self) -> dict[str, tuple[int, ...]] | None:
+        """What each file below the leases is; None: there are too many."""
+        found: dict[str, tuple[int, ...]] = {}
+        for place in self._places:
+            for entry in _entries(place):
+                if entry not in found and (facts := _facts(entry)):
+                    found[entry] = facts
+                    if len(found) > COMPARED_MAX:
+                        return None
+        return found
 
 
 def _places(root: Path, resources: Sequence[str]) -> Iterator[Path]:
@@ -67,16 +86,42 @@ def _places(root: Path, resources: Sequence[str]) -> Iterator[Path]:
             yield root / name
 
 
-def _files(place: Path) -> Iterator[str]:
+def _entries(place: Path, enough: int | None = None) -> Iterator[str]:
+    """A leased file; or a leased directory and what is below it, until there are `enough` files."""
+    yield str(place)
     if not place.is_dir():
-        yield str(place)
         return
-    left = ENTRIES_MAX
+    left = enough
     for folder, folders, names in os.walk(place):
         folders[:] = [name for name in folders if name not in (".git", ".coord", "node_modules")]
-        yield folder
-        for name in names:
+        for name in (*folders, *names):
             yield os.path.join(folder, name)  # noqa: PTH118 - thousands of them
-        left -= len(names)
-        if left <= 0:
-            return
+        if left is not None:
+            left -= len(names)
+            if left <= 0:
+                return
+
+
+def _facts(path: str) -> tuple[int, ...]:
+    """What tells one state of a file from another; nothing: there is none.
+
+    The kernel sets the time of the last change of state (ctime) itself, so it tells also of what
+    leaves the time of writing as it was: a rename, `chmod`, a link, times set back. A directory's
+    times tell of its entries, which are compared themselves. Through a link its target is written.
+    """
+    try:
+        one = os.lstat(path)
+        if stat.S_ISDIR(one.st_mode):
+            return one.st_mode, one.st_ino
+        facts = one.st_mode, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns
+    except OSError:
+        return ()
+    if not stat.S_ISLNK(one.st_mode):
+        return facts
+    try:
+        to = os.stat(path)  # noqa: PTH116 - thousands of them
+    except OSError:
+        return facts
+    if stat.S_ISDIR(to.st_mode):
+        return *facts, to.st_mode, to.st_ino
+    return *facts, to.st_mode, to.st_ino, to.st_size, to.st_mtime_ns, to.st_ctime_ns

@@ -196,6 +196,27 @@ def test_work_that_changed_nothing_is_said(repo: Repo) -> None:
     assert "done without a change to their files: T-1" in done.stdout
 
 
+@pytest.mark.parametrize("act", [
+    "mv a b", "mv -T d/one d/two", "mv a aside; ln -s aside a", "ln -sfn ../b d/link", "chmod +x a", "rm b", "rm d/one",
+    "touch -r a kept; echo new > a; touch -r kept a", "ln a d/another", "echo new > c", "mv d/one e; ln -s ../e d/one",
+    "mkdir d/new", "chmod 700 d", "mv a t; mv b a; mv t b", "echo new > through",
+])
+def test_any_change_of_a_tasks_files_is_one(repo: Repo, launch: Start, act: str) -> None:
+    # Given files, a directory, and links, all of one age
+    (repo.root / "d").mkdir()
+    for name in ("a", "b", "d/one", "elsewhere"):
+        (repo.root / name).write_text("as before\n")
+        os.utime(repo.root / name, (1_000_000_000, 1_000_000_000))
+    (repo.root / "d/link").symlink_to("../a")
+    (repo.root / "through").symlink_to("elsewhere")
+    # When an agent changes any of them, in whatever way
+    going = launch(act, ("one", ["a", "b", "c", "d/", "through"]), n=1)
+    report = going.report()
+    # Then it is not told that it changed none
+    assert [one["changed"] for one in report["attempts"]] == [True], (going.said(), report)
+    assert "changed none" not in going.said()
+
+
 def test_a_failing_agent_is_retried_then_dead(repo: Repo, launch: Start) -> None:
     going = launch('echo "no luck" >&2; exit 3', ("bad", ["a"]), ("good", ["b"]), n=1)
     report = going.report()
