@@ -268,20 +268,47 @@ def hand_over(tx: Tx, row: LeaseRow, agent: str) -> None:
             agent=row.locked_by, lease_kind=row.kind, task=row.task_id, by=agent,
         )
     )
+    in_its_place(tx, msgspec.structs.replace(row, locked_by=agent), known)
+    pending_unlocks.follow(tx, row, agent)
+
+
+def take_over(tx: Tx, row: LeaseRow, known: list[tuple[str, str]] | None) -> bool:
+    """An agent gives back what it had leased before it claimed a task that needs it, too: the task
+    goes on with a lease of its own, judged from where that one began (`known`: what lay below it
+    then, as `baselines` gave it before that lease ended). Whether there is such a task."""
+    need = tx.row("claim_that_needs", row.locked_by, row.file_path, row.kind, tx.now)
+    if need is None:
+        return False
+    task, mode, until, most, ttl_ms = need
+    in_its_place(tx, msgspec.structs.replace(
+        row, mode=row.mode if row.agreed_as is not None else mode, expires_at=until,
+        max_until=most, ttl_ms=ttl_ms, task_id=task), known)
+    return True
+
+
+def in_its_place(
+    tx: Tx, row: LeaseRow, known: list[tuple[str, str]] | None, acquisition: str | None = None
+) -> int:
+    """Record this lease, made of one that has just ended, under a token of its own: that.
+
+    Args:
+        known: what lay below it when its work began, as `baselines` gives it.
+        acquisition: that it belongs to; None: one of its own.
+    """
     token = tx.number("fencing")
+    kind = rule.as_resource(row.file_path, row.kind, row.scope).kind
     tx.record(
         ev.LeaseGranted(
-            fencing_token=token, resource=row.file_path, agent=agent,
+            fencing_token=token, resource=row.file_path, agent=row.locked_by,
             description=row.task_description, expires_at=row.expires_at, lease_kind=row.kind,
-            mode=row.mode, scope=row.scope,
-            slot=rule.slot(rule.as_resource(row.file_path, row.kind, row.scope).kind,
-                           row.file_path, row.mode, agent),
-            inode=row.inode, worktree=row.worktree, content_hash=row.content_hash,
-            acquisition_id=f"A-{token}", task=row.task_id, ttl_ms=row.ttl_ms,
-            max_until=row.max_until, baselines=known, agreed_as=row.agreed_as,
+            mode=row.mode, scope=row.scope, inode=row.inode, worktree=row.worktree,
+            slot=rule.slot(kind, row.file_path, row.mode, row.locked_by), task=row.task_id,
+            acquisition_id=acquisition or f"A-{token}", ttl_ms=row.ttl_ms,
+            max_until=row.max_until, content_hash=row.content_hash, baselines=known,
+            agreed_as=row.agreed_as,
         )
     )
-    pending_unlocks.follow(tx, row, agent)
+    return token
 
 
 def baselines(tx: Tx, row: LeaseRow) -> list[tuple[str, str]] | None:

@@ -25,7 +25,6 @@ from coordinator.service.leasing import (
     partial_work,
     redirect,
     since_asked,
-    task_claims,
     task_locks,
     waiting_line,
 )
@@ -39,6 +38,7 @@ from coordinator.service.leasing.grant import (
     had_already,
     lease_reply,
     quarantined,
+    take_over,
 )
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.regions import check_known
@@ -191,7 +191,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
         had = baselines(tx, row) if row.task_id is None else None
         end(tx, row, by=by)
         if by is None and row.task_id is None:
-            task_claims.take_over(tx, row, had)
+            take_over(tx, row, had)
         if by is not None:
             kept = flagged.get(row.locked_by)
             who = "a person" if by == agents.HUMAN else by

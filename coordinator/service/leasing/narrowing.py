@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.rules.negotiation import within
 from coordinator.service.core import Service, listed
 from coordinator.service.leasing import partial_work
 from coordinator.service.leasing.conflicts import locate, place
-from coordinator.service.leasing.grant import lease_reply
+from coordinator.service.leasing.grant import in_its_place, lease_reply
 from coordinator.service.leasing.regions import check_known
-from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, UnlockRow
 from coordinator.words import requests as rq
@@ -86,25 +87,17 @@ def gives_up(parts: Sequence[Kept], row: UnlockRow, path: str, fold_case: bool) 
 def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
     """Record the leases on what is kept, in place of those that have just ended."""
     out = []
-    first = ""
+    first: str | None = None
     for one in parts:
         part, of = one.part.resource, one.of
         if any(raw[2] == of.locked_by and raw[6] == part.kind and raw[1] == part.name
                for raw in tx.rows("leases_at_scope", part.scope)):
             continue  # it has a lease of its own on that, which stays
-        token = tx.number("fencing")
-        first = first or f"A-{token}"
         content_hash, baselines = one.was
-        tx.record(
-            ev.LeaseGranted(
-                fencing_token=token, resource=part.name, agent=of.locked_by,
-                description=of.task_description, expires_at=of.expires_at, lease_kind=part.kind,
-                mode=of.mode, scope=part.scope, inode=one.part.inode, worktree=of.worktree,
-                slot=rule.slot(part.kind, part.name, of.mode, of.locked_by), task=of.task_id,
-                acquisition_id=first, ttl_ms=of.ttl_ms, max_until=of.max_until,
-                content_hash=content_hash, baselines=baselines, agreed_as=of.agreed_as,
-            )
-        )
+        token = in_its_place(tx, msgspec.structs.replace(
+            of, file_path=part.name, kind=part.kind, scope=part.scope, inode=one.part.inode,
+            content_hash=content_hash), baselines, first)
+        first = first or f"A-{token}"
         raw = tx.row("lease_of_token", token)
         assert raw is not None
         out.append(lease_reply(LeaseRow(*raw)))

@@ -1,12 +1,10 @@
-"""What the claim of a task means: for those who ask for the task itself (`task:T-3`), that whoever
-has claimed it holds it, which is derived from the claim and kept nowhere; for its agent, that what
-the task needs stays leased until its end."""
+"""What the claim of a task means for those who ask for the task itself (`task:T-3`): whoever has
+claimed it holds it, which is derived from the claim and kept nowhere. (For its agent: what the task
+needs stays leased until its end, `grant.take_over`.)"""
 
 from __future__ import annotations
 
-from coordinator.rules import leases as rule
-from coordinator.store import events as ev
-from coordinator.store.ledger import Tx, View
+from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words.resource_names import task_resource
 
@@ -44,25 +42,3 @@ def holder_of(view: View, task: TaskRow) -> tuple[str, str] | None:
         if row.expires_at > view.now:
             return row.locked_by, row.locked_at
     return None
-
-
-def take_over(tx: Tx, row: LeaseRow, baselines: list[tuple[str, str]] | None) -> None:
-    """An agent gives back what it had leased before it claimed a task that needs it, too: the task
-    goes on with a lease of its own, judged from where that one began (`baselines`: what lay below
-    it then, as `grant.baselines` gave it before that lease ended)."""
-    need = tx.row("claim_that_needs", row.locked_by, row.file_path, row.kind, tx.now)
-    if need is None:
-        return
-    task, mode, until, most, ttl_ms = need
-    kind = rule.as_resource(row.file_path, row.kind, row.scope).kind
-    if row.agreed_as is not None:
-        mode = row.mode
-    token = tx.number("fencing")
-    tx.record(ev.LeaseGranted(
-        fencing_token=token, resource=row.file_path, agent=row.locked_by, expires_at=until,
-        lease_kind=row.kind, mode=mode, scope=row.scope, acquisition_id=f"A-{token}",
-        ttl_ms=ttl_ms, max_until=most, description=row.task_description, inode=row.inode,
-        slot=rule.slot(kind, row.file_path, mode, row.locked_by), task=task,
-        worktree=row.worktree, content_hash=row.content_hash, baselines=baselines,
-        agreed_as=row.agreed_as,
-    ))
