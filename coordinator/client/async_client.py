@@ -29,7 +29,7 @@ from coordinator.client.asking import encoded, how_asked
 from coordinator.client.async_connection import AsyncWire
 from coordinator.client.asynchronous import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S
-from coordinator.client.held import GONE, SETTLING_S, HeldLeases, Holdings
+from coordinator.client.held import SETTLING_S, HeldLeases, Holdings
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -134,6 +134,7 @@ class AsyncClient(Operations):
             self._known.update(lease.acquisition_id for lease in answer.leases)
         elif isinstance(answer, rq.Claimed):
             self._known.add(_claim(answer))
+            self.holdings.claimed(answer.leases)
         elif isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers
         return answer
@@ -184,8 +185,10 @@ class AsyncClient(Operations):
     async def _release_new(self, agent: str, got: rq.Acquired,
                            also: Callable[[rq.Lease], bool]) -> None:
         """Give back what was not held before; of the rest, what `also` says."""
+        if read := [lease.resource for lease in got.leases if lease.was_shared]:
+            await self.call(rq.Release(agent=agent, resources=read, keep_shared=True))
         for one in sorted({lease.acquisition_id for lease in got.leases
-                           if not lease.reentrant or also(lease)}):
+                           if not lease.was_shared and (not lease.reentrant or also(lease))}):
             await self.call(rq.Release(agent=agent, acquisition_id=one))
 
     async def register(self, *, unique: bool = True, silence_s: float | None = None,
@@ -250,7 +253,7 @@ class AsyncClient(Operations):
         while True:
             got = await self.acquire(*resources, ttl=ttl, mode=mode, wait=wait,
                                      description=description, retry=False)
-            held = AsyncHeld(self, got, ttl, stall)
+            held = AsyncHeld(self, got, ttl, stall, mode)
             try:
                 stands = await held._stands()
             except BaseException:
@@ -258,7 +261,7 @@ class AsyncClient(Operations):
                 raise
             if stands:
                 break
-            await _to_the_end(held.end(release=False))
+            await _to_the_end(held.end())
         try:
             yield held
         finally:
@@ -270,8 +273,8 @@ class AsyncHeld(HeldLeases):
     """A lease while its body runs, renewed by a task of the same loop."""
 
     def __init__(self, client: AsyncClient, got: rq.Acquired, ttl_s: float,
-                 stall_s: float | None) -> None:
-        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s)
+                 stall_s: float | None, mode: rq.Mode) -> None:
+        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s, mode)
         self._client = client
         self._renewing = asyncio.create_task(self._renew(), name="coord-renew")
 
@@ -282,10 +285,11 @@ class AsyncHeld(HeldLeases):
         while self._holdings.goes(self.leases):
             await asyncio.sleep(SETTLING_S)
         try:
-            await self._client.call(self._renewal(str(self._client.agent)))
+            now = await self._client.call(self._renewal(str(self._client.agent)))
         except Refusal as refusal:
-            return refusal.code not in GONE
-        return True
+            self._noted(refusal)
+            return not self.lost
+        return self._is_as_asked(now)
 
     async def _renew(self) -> None:
         while True:

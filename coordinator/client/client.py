@@ -24,7 +24,7 @@ import msgspec
 from coordinator.client.asking import encoded, how_asked
 from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
-from coordinator.client.held import GONE, SETTLING_S, HeldLeases, Holdings, LeaseLost
+from coordinator.client.held import SETTLING_S, HeldLeases, Holdings, LeaseLost
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -133,7 +133,10 @@ class Client(Operations):
             )
         if isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers
-        return msgspec.json.decode(raw, type=request.reply_shape())
+        answer = msgspec.json.decode(raw, type=request.reply_shape())
+        if isinstance(answer, rq.Claimed):
+            self.holdings.claimed(answer.leases)
+        return answer
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Wire]:
@@ -226,8 +229,8 @@ class Client(Operations):
         `silence_s` that this client has registered with.
 
         With `stall`, renewal stops when the body has not called `progress()` for that long: a
-        hung body loses its lease. Nested leases of one client on one resource are one lease; who
-        holds it last releases it.
+        hung body loses its lease. Nested leases of one client on one resource are one lease, which
+        is exclusive as long as one of them is; who holds it last releases it.
 
         Raises:
             Refusal: LOCKED and others, before the body runs.
@@ -236,7 +239,7 @@ class Client(Operations):
         while True:
             got = self.acquire(*resources, ttl=ttl, mode=mode, wait=wait, description=description,
                                retry=False)
-            held = self.hold(got, ttl=ttl, stall=stall)
+            held = self.hold(got, ttl=ttl, stall=stall, mode=mode)
             try:
                 stands = held._stands()
             except BaseException:
@@ -244,17 +247,19 @@ class Client(Operations):
                 raise
             if stands:
                 break
-            held.end(release=False)  # it went with another body, and is asked for anew
+            held.end()  # it went with another body, and is asked for anew
         try:
             yield held
         finally:
             held.end()
         held.check()
 
-    def hold(self, got: rq.Acquired, *, ttl: float = 60.0, stall: float | None = None) -> Held:
+    def hold(self, got: rq.Acquired, *, ttl: float = 60.0, stall: float | None = None,
+             mode: rq.Mode | None = None) -> Held:
         """Renew in the background what was acquired, every third of `ttl` (seconds), until
-        `Held.end` is called: for whoever's body is no `with`. See `lease`."""
-        held = Held(self, got, ttl, stall)
+        `Held.end` is called: for whoever's body is no `with`. `mode`: what it was asked for in, if
+        that may be less than was held already. See `lease`."""
+        held = Held(self, got, ttl, stall, mode)
         held._start()
         return held
 
@@ -263,8 +268,8 @@ class Held(HeldLeases):
     """A lease while its body runs, renewed by a thread."""
 
     def __init__(self, client: Client, got: rq.Acquired, ttl_s: float,
-                 stall_s: float | None) -> None:
-        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s)
+                 stall_s: float | None, mode: rq.Mode | None) -> None:
+        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s, mode)
         self._client = client
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="coord-renew", daemon=True)
@@ -279,10 +284,11 @@ class Held(HeldLeases):
         while self._holdings.goes(self.leases):
             time.sleep(SETTLING_S)
         try:
-            self._client.call(self._renewal(str(self._client.agent)))
+            now = self._client.call(self._renewal(str(self._client.agent)))
         except Refusal as refusal:
-            return refusal.code not in GONE
-        return True
+            self._noted(refusal)
+            return not self.lost
+        return self._is_as_asked(now)
 
     def _renew(self) -> None:
         while not self._done.wait(self._every_s):

@@ -34,44 +34,60 @@ class LeaseLost(Exception):
 
 
 class Holdings:
-    """What the bodies of one client hold, in whatever order they begin and end: the last of those
-    who hold a resource gives it back, unless the client had it before the first of them."""
+    """What the bodies of one client hold, in whatever order they begin and end. The last of those
+    who hold a resource gives it back, the last of those who write it gives back that right: unless
+    the client had it before the first of them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._bodies: dict[str, int] = {}
-        self._ours: set[str] = set()
+        self._at: dict[str, _At] = {}
         #: What is being given back just now.
         self._going: Counter[str] = Counter()
 
-    def begin(self, leases: Sequence[rq.Lease]) -> None:
-        """A body holds these from now on."""
+    def begin(self, leases: Sequence[rq.Lease], mode: str | None) -> None:
+        """A body holds these from now on, in the mode that it has asked for (None: as granted)."""
         with self._lock:
             for lease in leases:
-                self._bodies[lease.resource] = self._bodies.get(lease.resource, 0) + 1
-                if not lease.reentrant:
-                    self._ours.add(lease.resource)
+                had = lease.mode if lease.reentrant else None
+                at = self._at.setdefault(
+                    lease.resource, _At("shared" if lease.was_shared else had))
+                at.bodies[mode or lease.mode] += 1
+                if not lease.reentrant and not lease.was_shared:
+                    at.before = None  # what there was has ended
 
-    def end(self, leases: Sequence[rq.Lease]) -> list[str]:
-        """It holds them no more; what nobody holds now, and is to be given back: `given_back` is
-        called when that is over."""
-        out = []
+    def claimed(self, leases: Sequence[rq.Lease]) -> None:
+        """A task of this client has these from now on, also where a body had them until now: they
+        stay until the task's end."""
         with self._lock:
             for lease in leases:
-                self._bodies[lease.resource] -= 1
-                if not self._bodies[lease.resource]:
-                    del self._bodies[lease.resource]
-                    if lease.resource in self._ours:
-                        self._ours.remove(lease.resource)
-                        out.append(lease.resource)
-            self._going.update(out)
-        return out
+                at = self._at.get(lease.resource)
+                if at is not None and not lease.reentrant:
+                    at.before = lease.mode
+
+    def end(self, leases: Sequence[rq.Lease], mode: str | None) -> tuple[list[str], list[str]]:
+        """It holds them no more: what nobody holds now, and what is only read by now. That is to be
+        given back; `given_back` is called when it is over."""
+        unheld, read = [], []
+        with self._lock:
+            for lease in leases:
+                at = self._at[lease.resource]
+                asked = mode or lease.mode
+                at.bodies[asked] -= 1
+                needed = at.needed()
+                if needed is None:
+                    unheld.append(lease.resource)
+                elif needed == "shared" and asked == "exclusive":
+                    read.append(lease.resource)
+                if not at.bodies.total():
+                    del self._at[lease.resource]
+            self._going.update(unheld + read)
+        return unheld, read
 
     def stay(self, leases: Sequence[rq.Lease]) -> list[str]:
         """What is not to be given back when this body ends, as far as can be told before."""
         with self._lock:
-            return [lease.resource for lease in leases if lease.resource not in self._ours
-                    or self._bodies.get(lease.resource, 0) > 1]
+            return [lease.resource for lease in leases if (at := self._at[lease.resource]).before
+                    or at.bodies.total() > 1]
 
     def given_back(self, resources: Sequence[str]) -> None:
         """What `end` has told is given back, or will not be."""
@@ -85,6 +101,26 @@ class Holdings:
             return any(self._going[lease.resource] > 0 for lease in leases)
 
 
+class _At:
+    """What is held of one resource.
+
+    Attributes:
+        before: the mode in which the client has it whatever its bodies do; None: not at all.
+        bodies: how many hold it, by the mode that they have asked for.
+    """
+
+    def __init__(self, before: str | None) -> None:
+        self.before = before
+        self.bodies: Counter[str] = Counter()
+
+    def needed(self) -> str | None:
+        """The mode that it is still held in; None: in none."""
+        for mode in ("exclusive", "shared"):
+            if self.before == mode or self.bodies[mode]:
+                return mode
+        return None
+
+
 class HeldLeases:
     """Leases while a body runs.
 
@@ -93,10 +129,11 @@ class HeldLeases:
     """
 
     def __init__(self, holdings: Holdings, got: rq.Acquired, ttl_s: float,
-                 stall_s: float | None, silence_s: float | None = None) -> None:
+                 stall_s: float | None, silence_s: float | None = None,
+                 mode: str | None = None) -> None:
         self.leases = got.leases
-        self._holdings = holdings
-        holdings.begin(got.leases)
+        self._holdings, self._mode = holdings, mode
+        holdings.begin(got.leases, mode)
         self._ttl_s = ttl_s
         #: So often it is renewed: an agent that may not be silent for long is heard of by that.
         self._every_s = min(ttl_s, silence_s or ttl_s) / 3
@@ -168,12 +205,14 @@ class HeldLeases:
         if release and kept and self._lost is None:  # others of this client go on with it
             # It is seen that it is there while this body still counts: none gives it back.
             self._noted((yield rq.Renew(agent=agent, resources=kept, ttl_s=self._ttl_s)))
-        mine = self._holdings.end(self.leases)
+        mine, read = self._holdings.end(self.leases, self._mode)
         try:
             if release:
                 yield from self._given_back(agent, mine)
+            if release and read and self._lost is None:
+                self._noted((yield rq.Release(agent=agent, resources=read, keep_shared=True)))
         finally:
-            self._holdings.given_back(mine)
+            self._holdings.given_back(mine + read)
 
     def _given_back(self, agent: str, mine: Sequence[str]
                     ) -> Generator[rq.Request[Any], Refusal | None]:
@@ -188,9 +227,15 @@ class HeldLeases:
 
     @property
     def _is_shared(self) -> bool:
-        """Whether it was granted as what the agent had already: then it has to be seen whether it
-        stays (`Holdings.goes`)."""
-        return any(lease.reentrant for lease in self.leases)
+        """Whether it was granted as what the agent had already, or had shared: then it has to be
+        seen whether it stays (`Holdings.goes`)."""
+        return any(lease.reentrant or lease.was_shared for lease in self.leases)
+
+    def _is_as_asked(self, now: rq.Renewed) -> bool:
+        """Whether it still is what was asked for: another body may just have given back the right
+        to write."""
+        return self._mode != "exclusive" or all(
+            lease.mode == "exclusive" or lease.agreed_as is not None for lease in now.leases)
 
     def _noted(self, refusal: Refusal | None) -> None:
         if refusal is not None and refusal.code in GONE:

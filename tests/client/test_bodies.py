@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 from tests.effort import examples
+from tests.waiting import until
 
 Leases = Callable[..., Any]
 
@@ -114,14 +115,125 @@ def test_what_it_had_before_and_lost_is_told(repo: Repo) -> None:
         assert held_by(repo) == {"a.py": "bob"}
 
 
-def test_an_inner_body_that_writes_leaves_the_outer_one_its_lease(repo: Repo) -> None:
-    with Client(repo.root, agent="ann") as client, Client(repo.root, agent="bob") as other:
-        with client.lease("a.py", mode="shared"):
-            with client.lease("a.py"):
+def modes(repo: Repo) -> dict[str, str]:
+    with repo.client() as boss:
+        return {one.resource: one.mode for one in boss.call(rq.Locks()).items}
+
+
+@contextlib.asynccontextmanager
+async def body(client: Any, *names: str, **how: Any) -> AsyncIterator[Any]:
+    """One of either client's."""
+    if isinstance(client, Client):
+        with client.lease(*names, **how) as held:
+            yield held
+    else:
+        async with client.lease(*names, **how) as held:
+            yield held
+
+
+@KINDS
+@pytest.mark.parametrize("before", [False, True])
+def test_an_inner_body_that_writes_gives_back_that_right_at_its_end(repo: Repo, kind: type, before: bool) -> None:
+    async def run() -> None:
+        client: Any = kind(repo.root, agent="ann")
+        if before:  # what it shared before all bodies it shares after them
+            asked = client.acquire("a.py", mode="shared")
+            if kind is AsyncClient:
+                await asked
+        with repo.client("bob") as bob:
+            async with contextlib.AsyncExitStack() as outer:
+                if not before:
+                    await outer.enter_async_context(body(client, "a.py", mode="shared"))
+                async with body(client, "a.py"):
+                    async with body(client, "a.py", mode="shared"):  # reading takes nothing from it
+                        pass
+                    assert modes(repo) == {"a.py": "exclusive"}
+                    with pytest.raises(Refusal):
+                        bob.acquire("a.py", mode="shared", retry=False)
+                assert modes(repo) == {"a.py": "shared"}
+                bob.acquire("a.py", mode="shared")  # others read it again
+                with pytest.raises(Refusal):
+                    bob.acquire("a.py", retry=False)
+                bob.release("a.py")
+                async with body(client, "a.py"):  # and it may be written again
+                    assert modes(repo) == {"a.py": "exclusive"}
+            assert modes(repo) == ({"a.py": "shared"} if before else {})
+        closed = client.close()
+        if kind is AsyncClient:
+            await closed
+
+    asyncio.run(run())
+
+
+@KINDS
+def test_an_inner_body_that_reads_takes_no_right_to_write(repo: Repo, kind: type) -> None:
+    async def run() -> None:
+        client: Any = kind(repo.root, agent="ann")
+        async with body(client, "a.py"):
+            async with body(client, "a.py", mode="shared"), body(client, "a.py"):
                 pass
-            with pytest.raises(Refusal):
-                other.call(rq.Acquire(agent=other.name(), resources=["a.py"], retry=False))
-        assert held_by(repo) == {}
+            assert modes(repo) == {"a.py": "exclusive"}
+        assert modes(repo) == {}
+        closed = client.close()
+        if kind is AsyncClient:
+            await closed
+
+    asyncio.run(run())
+
+
+@KINDS
+def test_whoever_waits_to_read_gets_it_when_the_inner_body_ends(repo: Repo, kind: type) -> None:
+    async def run() -> None:
+        client: Any = kind(repo.root, agent="ann")
+        with repo.client("bob") as bob, ThreadPoolExecutor(1) as pool:
+            async with body(client, "a.py", mode="shared"):
+                async with body(client, "a.py"):
+                    got = pool.submit(bob.acquire, "a.py", mode="shared", wait=20)
+                    await asyncio.to_thread(until, lambda: bob.locks().waiters)
+                await asyncio.to_thread(got.result, 10)
+                assert set(modes(repo).values()) == {"shared"}
+        closed = client.close()
+        if kind is AsyncClient:
+            await closed
+
+    asyncio.run(run())
+
+
+@KINDS
+@pytest.mark.parametrize("mode", ["shared", "exclusive"])
+def test_a_task_that_is_claimed_in_a_body_keeps_its_files_after_it(repo: Repo, kind: type, mode: str) -> None:
+    async def run() -> None:
+        client: Any = kind(repo.root, agent="ann")
+        with repo.client() as boss:
+            boss.task_add("one", resources=["a.py"])
+        async with body(client, "a.py", mode=mode):
+            claimed = client.task_claim()
+            claim = await claimed if kind is AsyncClient else claimed
+        with repo.client() as boss:
+            assert [(one.resource, one.mode, one.task) for one in boss.call(rq.Locks()).items] == [
+                ("a.py", "exclusive", claim.task.task)]
+        done = client.task_done(claim.task.task)
+        if kind is AsyncClient:
+            await done
+            await client.close()
+        else:
+            client.close()
+        assert modes(repo) == {}
+
+    asyncio.run(run())
+
+
+def test_threads_that_read_and_write_side_by_side_have_what_they_asked_for(repo: Repo) -> None:
+    """One that begins to write while another gives that right back asks for it anew."""
+    wrong: list[str] = []
+    with Client(repo.root, agent="web") as client, ThreadPoolExecutor(3) as pool, repo.client() as boss:
+        def bodies(n: int) -> None:
+            for _ in range(25):
+                with client.lease("f.md", mode="shared", wait=10), client.lease("f.md", wait=10):
+                    wrong.extend(one.mode for one in boss.call(rq.Locks(resource="f.md")).items if one.mode != "exclusive")
+
+        list(pool.map(bodies, range(3)))
+    assert wrong == [] and held_by(repo) == {}
 
 
 def test_who_left_registers_again(repo: Repo) -> None:
@@ -142,28 +254,29 @@ def test_who_left_registers_again(repo: Repo) -> None:
 
 @settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_in_whatever_order_bodies_begin_and_end_the_last_gives_it_back(repo: Repo, data: st.DataObject) -> None:
+def test_in_whatever_order_bodies_begin_and_end_the_last_gives_back_what_it_has(repo: Repo, data: st.DataObject) -> None:
     names = ("a.py", "b.py")
     with Client(repo.root, agent="ann") as client, contextlib.ExitStack() as after:
         after.callback(client.leave)
-        before = data.draw(st.sampled_from([(), ("a.py",)]))
-        for name in before:
-            client.acquire(name)
-        open_: list[tuple[Any, tuple[str, ...]]] = []
+        before = data.draw(st.sampled_from([{}, {"a.py": "exclusive"}, {"a.py": "shared"}]))
+        for name, mode in before.items():
+            client.acquire(name, mode=mode)
+        open_: list[tuple[Any, dict[str, str]]] = []
         for _ in range(data.draw(st.integers(1, 8))):
             if open_ and data.draw(st.booleans()):
                 held, _ = open_.pop(data.draw(st.integers(0, len(open_) - 1)))
                 held.end()
                 held.check()
             else:
-                wanted = tuple(data.draw(st.sets(st.sampled_from(names), min_size=1)))
+                wanted = sorted(data.draw(st.sets(st.sampled_from(names), min_size=1)))
                 mode = data.draw(st.sampled_from(["exclusive", "shared"]))
-                open_.append((client.hold(client.acquire(*wanted, mode=mode)), wanted))
+                open_.append((client.hold(client.acquire(*wanted, mode=mode), mode=mode), dict.fromkeys(wanted, mode)))
                 after.callback(open_[-1][0].end)
-            assert set(held_by(repo)) == {*before, *(name for _, wanted in open_ for name in wanted)}
+            asked = [pair for one in (before, *(wanted for _, wanted in open_)) for pair in one.items()]
+            assert modes(repo) == {name: min(mode for known, mode in asked if known == name) for name, _ in asked}
         for held, _ in open_:
             held.end()
-        assert set(held_by(repo)) == set(before)
+        assert modes(repo) == before
 
 
 @KINDS

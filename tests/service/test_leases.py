@@ -224,6 +224,42 @@ def test_braces_that_may_be_meant_as_a_pattern_are_told(world: World) -> None:
         assert any("braces stand for themselves" in one for one in got.warnings) is told, name
 
 
+def test_who_gives_back_the_right_to_write_goes_on_reading(world: World) -> None:
+    """In one step: nobody who waits to write comes between, and whoever waits to read is served."""
+    world.write("d/a.py", "one\n")
+    world.acquire("ann", "d/", "key:k")
+    locked(world, "cho", "d/a.py")
+    locked(world, "bob", "key:k", mode="shared")
+    world.write("d/a.py", "two\n")
+    told = world.ask(rq.Release(agent="ann", resources=["d/", "key:k"], keep_shared=True)).released
+    assert [(one.resource, one.mode, one.locked_by) for one in told] == [("d/", "shared", "ann"), ("key:k", "shared", "ann")]
+    assert all(one.lease_token for one in told)
+    assert {(one.resource, one.mode, one.locked_by) for one in world.ask(rq.Locks()).items} == {
+        ("d/", "shared", "ann"), ("key:k", "shared", "ann"), ("key:k", "shared", "bob")}
+    # Asked again it changes nothing; nobody's work is judged that was finished with the right to write
+    assert world.ask(rq.Release(agent="ann", resources=["d/"], keep_shared=True)).released[0].fencing_token == told[0].fencing_token
+    world.ask(rq.Leave(agent="ann", clean=False))
+    assert world.ask(rq.Reviews()).items == []
+
+
+def test_a_task_keeps_the_right_to_write_that_it_needs(world: World) -> None:
+    world.acquire("ann", "a.py")
+    world.ask(rq.TaskAdd(title="one", resources=["a.py"]))
+    world.ask(rq.TaskClaim(agent="ann"))
+    told = world.ask(rq.Release(agent="ann", resources=["a.py"], keep_shared=True)).released
+    assert [(one.mode, one.task) for one in told] == [("exclusive", "T-1")]
+    world.ask(rq.TaskDone(agent="ann", task="T-1"))
+    assert world.ask(rq.Locks()).items == []
+
+
+def test_nobody_makes_anothers_lease_a_shared_one(world: World) -> None:
+    world.acquire("ann", "a.py")
+    assert world.refused(rq.Release(agent="bob", resources=["a.py"], keep_shared=True)).code is Code.NOT_HOLDER
+    refusal = world.refused(rq.Release(agent="ann", resources=["a.py"], keep_shared=True, force=True))
+    assert refusal.code is Code.INVALID and refusal.facts["field"] == "keep_shared"
+    assert [one.mode for one in world.ask(rq.Locks()).items] == ["exclusive"]
+
+
 def test_a_name_given_twice_is_released_once(world: World) -> None:
     world.acquire("ann", "a.py", "d/")
     gone = world.ask(rq.Release(agent="ann", resources=["a.py", "d/", "a.py", "./a.py"]))

@@ -147,8 +147,10 @@ class Holding(Asking):
     def release(
         self, *resources: str, agent: str | None = None, acquisition: str | None = None,
         task: str | None = None, lease_token: str | None = None, force: bool = False,
+        keep_shared: bool = False,
     ) -> rq.Released:
         """Give leases back: named by resource, by acquisition, or all of a task's. Owner-checked.
+        `keep_shared`: only the right to write; the reply tells them as they are then.
 
         Args:
             agent: Whom it is asked for; default: this client's own agent.
@@ -158,10 +160,11 @@ class Holding(Asking):
             task: All leases of this task.
             lease_token: The lease's secret; with it only its holder is served.
             force: A person overrides whose it is; this is noted.
+            keep_shared: What is named stays leased, shared: others may read it again.
         """
         return self.call(rq.Release(
             agent=agent or self.name(), resources=listed(resources), acquisition_id=acquisition,
-            task=task, lease_token=lease_token, force=force, cwd=here(),
+            task=task, lease_token=lease_token, force=force, keep_shared=keep_shared, cwd=here(),
         ))
 
     def renew(

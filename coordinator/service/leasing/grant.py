@@ -108,6 +108,7 @@ def grant(
                 locked_at=tx.now, expires_at=expires, fencing_token=token,
                 content_hash=event.content_hash, acquisition_id=acquisition, task=task,
                 description=description, lease_token=svc.seal(token), agreed_as=event.agreed_as,
+                was_shared=own is not None and own.expires_at > tx.now and own.agreed_as is None,
             )
         )
     warnings = [
@@ -272,18 +273,36 @@ def hand_over(tx: Tx, row: LeaseRow, agent: str) -> None:
     pending_unlocks.follow(tx, row, agent)
 
 
-def take_over(tx: Tx, row: LeaseRow, known: list[tuple[str, str]] | None) -> bool:
+def take_over(
+    tx: Tx, row: LeaseRow, known: list[tuple[str, str]] | None
+) -> int | None:
     """An agent gives back what it had leased before it claimed a task that needs it, too: the task
     goes on with a lease of its own, judged from where that one began (`known`: what lay below it
-    then, as `baselines` gave it before that lease ended). Whether there is such a task."""
+    then, as `baselines` gave it before that lease ended). Its token; None: there is no such
+    task."""
     need = tx.row("claim_that_needs", row.locked_by, row.file_path, row.kind, tx.now)
     if need is None:
-        return False
+        return None
     task, mode, until, most, ttl_ms = need
-    in_its_place(tx, msgspec.structs.replace(
+    return in_its_place(tx, msgspec.structs.replace(
         row, mode=row.mode if row.agreed_as is not None else mode, expires_at=until,
         max_until=most, ttl_ms=ttl_ms, task_id=task), known)
-    return True
+
+
+def make_shared(
+    svc: Service, tx: Tx, row: LeaseRow, known: list[tuple[str, str]] | None
+) -> rq.Lease:
+    """Its holder gives back the right to write, and only reads from now on: its lease as it is
+    then. What it has written is finished, as with a release; and it keeps the right that a task of
+    its own needs. `known`: as of `take_over`."""
+    end(tx, row)
+    token = take_over(tx, row, known) if row.task_id is None else None
+    if token is None:
+        token = in_its_place(
+            tx, msgspec.structs.replace(row, mode="shared", content_hash=None), None)
+    raw = tx.row("lease_of_token", token)
+    assert raw is not None
+    return lease_reply(LeaseRow(*raw), token=svc.seal(token))
 
 
 def in_its_place(

@@ -37,6 +37,7 @@ from coordinator.service.leasing.grant import (
     grant,
     had_already,
     lease_reply,
+    make_shared,
     quarantined,
     take_over,
 )
@@ -164,6 +165,11 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     person = actor.row is None
     if req.force and not person:
         raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
+    if req.force and req.keep_shared:
+        raise Refusal(
+            Code.INVALID, "`keep_shared` is for the holder, who goes on reading: it goes with no "
+            "`force`. Nothing was released.", next="Repeat it without one of them.",
+            field="keep_shared")
     rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, req.task, req.cwd,
                    ("unlock", "releases"))
     if not person:
@@ -185,11 +191,17 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     if svc.landing:
         check_at_rest(svc, [row.task_id for row in rows])
     flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
+    told = []
     for row in rows:
+        if req.keep_shared:
+            told.append(lease_reply(row) if row.mode == "shared" else
+                        make_shared(svc, tx, row, baselines(tx, row)))
+            continue
         # Whoever forces it in the holder's own name (`--agent HOLDER --force`) is a person.
         by = req.agent if row.locked_by != req.agent else agents.HUMAN if req.force else None
         had = baselines(tx, row) if row.task_id is None else None
         end(tx, row, by=by)
+        told.append(lease_reply(row))
         if by is None and row.task_id is None:
             take_over(tx, row, had)
         if by is not None:
@@ -202,7 +214,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
                 + (kept.told("Your changes are") if kept else ""),
                 resource=row.file_path,
             )
-    return rq.Released(released=[lease_reply(row) for row in rows])
+    return rq.Released(released=told)
 
 
 def _flag_forced(

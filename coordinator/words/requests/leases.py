@@ -20,6 +20,7 @@ class Lease(Reply):
     description: str
     lease_token: str | None = None  # only ever in the reply to its own grant
     reentrant: bool = False  # whether its holder had it already
+    was_shared: bool = False  # whether its holder had it shared until it was granted
     agreed_as: str | None = None  # U-n: others write it, too, as its holders agreed
 
 
@@ -59,7 +60,8 @@ class Released(Reply):
 
 
 class Release(Request[Released]):
-    """Give leases back: named by resource, by acquisition, or all of a task's. Owner-checked."""
+    """Give leases back: named by resource, by acquisition, or all of a task's. Owner-checked.
+    `keep_shared`: only the right to write; the reply tells them as they are then."""
 
     op = "release"
     http = ("POST", "/v1/locks/release")
@@ -69,6 +71,7 @@ class Release(Request[Released]):
     task: Name | None = None
     lease_token: Name | None = None
     force: bool = False
+    keep_shared: bool = False  # what is named stays leased, shared: others may read it again
     cwd: Name | None = None
 
 
