@@ -271,7 +271,7 @@ class Namespaces:
         """The paths that others may write now than the keeper was told."""
         rows: list[LeaseRow] = self._look(lambda view: [
             LeaseRow(*raw) for token in touched
-            if (raw := view.row("lease_of_token", token)) is not None])
+            if (raw := view.row("lease_by_token", token)) is not None])
         before = {path: _writers(self._rights.get(path, {}))
                   for token in touched for path in self._paths.get(token, ())}
         for token in touched:

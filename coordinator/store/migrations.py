@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 22
+SCHEMA_VERSION = 23
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -452,5 +452,10 @@ ALTER TABLE agents ADD COLUMN explained TEXT;
     # Which tasks read what an agent reads already.
     21: """
 CREATE INDEX shared_resources ON task_resources (scope) WHERE mode = 'shared';
+""",
+    # What a renamed file or directory was called when the work on it began.
+    22: """
+ALTER TABLE file_locks ADD COLUMN was_at TEXT;
+CREATE INDEX locks_renamed ON file_locks (was_at) WHERE was_at IS NOT NULL;
 """,
 }

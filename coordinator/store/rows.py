@@ -34,6 +34,7 @@ class LeaseRow(Row, frozen=True):
     max_until: str
     warned: int = 0
     agreed_as: str | None = None
+    was_at: str | None = None
 
 
 class WaiterRow(Row, frozen=True):

@@ -182,8 +182,64 @@ def test_what_lies_below_a_moved_directory_is_compared_there(world: World) -> No
     world.clock.advance(5_000)
     world.ask(rq.Sweep())
     (review,) = world.ask(rq.Reviews()).items
-    assert {f.path: f.change for f in review.files} == {"f/x.py": "modified"}
+    assert {f.path: f.change for f in review.files} == {
+        "d/x.py": "deleted", "d/in/y.py": "deleted", "f/x.py": "created", "f/in/y.py": "created"}
     assert world.replay_differs() == []
+
+
+@pytest.mark.parametrize(("held", "old", "new"), [("a.py", "a.py", "b.py"), ("d/", "d", "e/d"), ("d/e/", "d", "f")])
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_rename_is_a_part_of_what_was_begun(world: World, held: str, old: str, new: str, changed: bool) -> None:
+    """Who fails after it leaves a file that is not where it was: flagged, and a revert brings it back."""
+    for name in ("a.py", "d/x.py", "d/e/y.py"):
+        world.write(name, f"{name}\n")
+    was = {path: path.read_bytes() for path in world.root.rglob("*.py")}
+    task = world.task("move it", held)
+    world.ask(rq.TaskClaim(agent="ann", task=task))
+    move(world, old, "between")
+    move(world, "between", new)
+    now = sorted(str(path.relative_to(world.root)) for path in world.root.rglob("*.py") if path not in was)
+    now = [name for name in now if held != "d/e/" or "/e/" in name]
+    if changed:
+        world.write(now[0], "more\n")
+    world.ask(rq.TaskFail(agent="ann", task=task, reason="cannot"))
+    (review,) = world.ask(rq.Reviews()).items
+    kinds = {file.path: file.change for file in review.files}
+    assert sorted(path for path, change in kinds.items() if change == "created") == now
+    assert all(change in ("created", "deleted") for change in kinds.values()) and len(kinds) == 2 * len(now)
+    assert world.replay_differs() == []
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    theirs = {path: data for path, data in was.items() if held != "d/e/" or "/e/" in str(path)}
+    assert {path: path.read_bytes() for path in theirs} == theirs
+    assert not [name for name in now if (world.root / name).exists()]
+
+
+@pytest.mark.parametrize("held", ["a.py", "d/"])
+def test_what_is_called_as_before_again_was_not_renamed(world: World, held: str) -> None:
+    world.write("a.py", "1\n")
+    world.write("d/x.py", "1\n")
+    world.acquire("ann", held, "new.py", "n/")
+    old = held.rstrip("/")
+    move(world, old, "there")
+    move(world, "there", old)
+    world.write("new.py", "1\n")
+    move(world, "new.py", "newer.py")
+    world.write("newer.py", "2\n")
+    world.ask(rq.Leave(agent="ann", clean=False))
+    (review,) = world.ask(rq.Reviews()).items
+    assert {file.path: file.change for file in review.files} == {"newer.py": "created"}
+
+
+def test_what_stands_at_the_old_name_by_now_is_anothers(world: World) -> None:
+    world.write("a.py", "1\n")
+    world.acquire("ann", "a.py")
+    move(world, "a.py", "b.py")
+    world.acquire("bob", "a.py")
+    world.write("a.py", "bob's\n")
+    world.write("b.py", "2\n")
+    world.ask(rq.Leave(agent="ann", clean=False))
+    (review,) = world.ask(rq.Reviews()).items
+    assert {file.path: file.change for file in review.files} == {"b.py": "modified"}
 
 
 def test_the_holder_of_both_names_keeps_both_leases(world: World) -> None:

@@ -13,7 +13,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import file_scope
+from coordinator.words.resource_names import path_scope
 
 #: Files that one request may name: each costs a look at the disk and the index.
 PATHS_MAX = 2_000
@@ -26,13 +26,13 @@ def check(svc: Service, view: View, actor: Actor, req: rq.GuardCheck) -> rq.Guar
         agent = req.agent  # a sub-agent under the token of the whole
     if agent is None and req.session:
         agent = sessions.named(req.profile, req.session)
-    return rq.GuardHeldList(agent=agent, items=_held(view, agent, req.paths))
+    return rq.GuardHeldList(agent=agent, items=_held(svc, view, agent, req.paths))
 
 
 def override(svc: Service, tx: Tx, actor: Actor, req: rq.GuardOverride) -> rq.GuardHeldList:
     """See `requests.GuardOverride`."""
     by, action = req.by[:100] or "somebody", req.action[:40]
-    items = _held(tx, None, req.paths)
+    items = _held(svc, tx, None, req.paths)
     if items:
         names = sorted({item.resource for item in items})
         tx.record(ev.Noted(
@@ -49,7 +49,7 @@ def override(svc: Service, tx: Tx, actor: Actor, req: rq.GuardOverride) -> rq.Gu
     return rq.GuardHeldList(agent=None, items=items)
 
 
-def _held(view: View, agent: str | None, paths: list[str]) -> list[rq.GuardHeld]:
+def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list[rq.GuardHeld]:
     if len(paths) > PATHS_MAX:
         raise Refusal(Code.LIMIT, f"{len(paths)} paths; {PATHS_MAX} at most in one request.")
     mine = {agent, _parent(view, agent)} - {None}
@@ -66,7 +66,7 @@ def _held(view: View, agent: str | None, paths: list[str]) -> list[rq.GuardHeld]
         same = {int(raw[0]) for raw in linked}
         held = [LeaseRow(*raw) for raw in (*rows, *linked)]
         if not located.there and located.worktree is None:
-            left = _names_left(view) if left is None else left
+            left = _names_left(svc, view) if left is None else left
             gone = [row for scope, row in left if located.resource.scope.startswith(scope)]
             same |= {row.fencing_token for row in gone}
             held += gone
@@ -85,15 +85,11 @@ def _held(view: View, agent: str | None, paths: list[str]) -> list[rq.GuardHeld]
     return list(out.values())
 
 
-def _names_left(view: View) -> list[tuple[str, LeaseRow]]:
-    """The scopes of names that what is leased had before it was renamed: where nothing stands any
+def _names_left(svc: Service, view: View) -> list[tuple[str, LeaseRow]]:
+    """What was renamed since the work on it began, with its scope before: where nothing stands any
     more, a commit of that name would take the file away from under its new one."""
-    out = []
-    for scope, token in view.rows("names_left", view.now):
-        raw = view.row("lease_by_token", token)
-        if raw is not None:
-            out.append((file_scope(str(scope)), LeaseRow(*raw)))
-    return out
+    rows = (LeaseRow(*raw) for raw in view.rows("leases_renamed"))
+    return [(path_scope(row.was_at or "", svc.fold_case), row) for row in rows]
 
 
 def _parent(view: View, agent: str | None) -> str | None:

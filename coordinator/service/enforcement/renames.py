@@ -80,6 +80,7 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
         ev.LeaseMoved(
             fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
             old_scope=lease.scope, scope=scope, slot=place, moved_from=lease.file_path,
+            was_at=_was_at(tx, lease, name),
         )
     )
     tx.free(lease.file_path, lease.kind, lease.scope)
@@ -87,6 +88,17 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
         tx, lease.locked_by, "moved", f"{lease.file_path} was renamed to {name}; your lease "
         "followed.", resource=name,
     )
+
+
+def _was_at(tx: Tx, lease: LeaseRow, name: str) -> str | None:
+    """What is moved to `name` was called so when the work on it began; None: it is called so again,
+    or nothing was there then."""
+    if lease.kind == "dir":
+        there = bool(tx.rows("baselines_of", lease.fencing_token))
+    else:
+        there = lease.kind == "file" and lease.content_hash is not None
+    was = lease.was_at or lease.file_path
+    return was if there and was != name else None
 
 
 def _came_to_nothing(tx: Tx, row: LeaseRow, lease: LeaseRow, scope: str) -> bool:

@@ -98,6 +98,7 @@ def grant(
         elif own is not None and own.agreed_as is not None and own.expires_at > tx.now:
             # It had written there already: that is judged from where it began.
             event.content_hash, event.baselines = own.content_hash, had.get(own.fencing_token)
+            event.was_at = own.was_at
         elif located.inode is not None or asked.kind != "file":
             event.content_hash, event.baselines, lost = _baseline(svc, tx, located)
             unkept += lost
@@ -299,8 +300,8 @@ def make_shared(
     token = take_over(tx, row, known) if row.task_id is None else None
     if token is None:
         token = in_its_place(
-            tx, msgspec.structs.replace(row, mode="shared", content_hash=None), None)
-    raw = tx.row("lease_of_token", token)
+            tx, msgspec.structs.replace(row, mode="shared", content_hash=None, was_at=None), None)
+    raw = tx.row("lease_by_token", token)
     assert raw is not None
     return lease_reply(LeaseRow(*raw), token=svc.seal(token))
 
@@ -324,7 +325,7 @@ def in_its_place(
             slot=rule.slot(kind, row.file_path, row.mode, row.locked_by), task=row.task_id,
             acquisition_id=acquisition or f"A-{token}", ttl_ms=row.ttl_ms,
             max_until=row.max_until, content_hash=row.content_hash, baselines=known,
-            agreed_as=row.agreed_as,
+            agreed_as=row.agreed_as, was_at=row.was_at,
         )
     )
     return token

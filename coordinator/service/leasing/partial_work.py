@@ -91,8 +91,11 @@ def changed_since(
     found: dict[str, ev.FlaggedFile] = {}
     for row, need in needs:
         if isinstance(need, Content):
-            path = now_at or path_of(row)
-            _compare(svc, tx, found, row, path, row.content_hash, _bytes(tx, need))
+            path, began = now_at or path_of(row), row.content_hash
+            if row.was_at is not None and _is_gone(svc, tx, row, [row.was_at], now_at):
+                _compare(svc, tx, found, row, row.was_at, began, Bytes(None))
+                began = None
+            _compare(svc, tx, found, row, path, began, _bytes(tx, need))
             continue
         one = below[row.fencing_token]
         if one.unlisted:
@@ -116,6 +119,10 @@ def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None)
     before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
     if now_at is not None:
         before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
+    elif row.was_at is not None:
+        began = {row.was_at + path[len(row.file_path):]: h for path, h in before.items()}
+        if _is_gone(svc, tx, row, list(began)):
+            before = began
     now, unlisted = {}, ""
     try:
         now = tx.looked.below(need).files
@@ -124,6 +131,18 @@ def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None)
         unlisted = refusal.message
     left = {path: Content(svc.where(row.worktree, path)) for path in sorted(set(before) - set(now))}
     return _Listing(before, now, left, unlisted)
+
+
+def _is_gone(svc: Service, tx: Tx, row: LeaseRow, paths: Sequence[str],
+             now_at: str | None = None) -> bool:
+    """Whether nothing stands any more where these were when the work on them began: then that they
+    were renamed is a part of it. (Where something does, that is another's; so it is where the
+    rename brought them into what another holds.)"""
+    if now_at is not None:
+        return False
+    needs = [Content(svc.where(row.worktree, path)) for path in paths]
+    tx.looked.require(needs)
+    return all(_bytes(tx, need).hash is None for need in needs)
 
 
 def _by_file(svc: Service, rows: Sequence[LeaseRow],

@@ -315,7 +315,7 @@ def _coexist(
                 request=row.request_id, resource=row.resource,
             )
     now = [LeaseRow(*raw) for lease in leases
-           if (raw := tx.row("lease_of_token", lease.fencing_token)) is not None]
+           if (raw := tx.row("lease_by_token", lease.fencing_token)) is not None]
     return rq.UnlockAnswered(
         unlock=pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id)), released=[],
         granted=True, kept=[lease_reply(lease) for lease in now],

@@ -24,6 +24,7 @@ class LeaseGranted(Event, tag="lease_granted"):
     task: str | None = None
     baselines: list[tuple[str, str]] | None = None
     agreed_as: str | None = None  # the unlock request by which others write it, too
+    was_at: str | None = None  # what it was called when the work on it began, if it was renamed
 
 
 class LeaseAgreed(Event, tag="lease_agreed"):
@@ -97,6 +98,7 @@ class LeaseMoved(Event, tag="lease_moved"):
     scope: str
     slot: str
     moved_from: str
+    was_at: str | None = None  # what it was called when the work on it began, if it was there
 
 
 class LeasesShifted(Event, tag="leases_shifted"):

@@ -17,7 +17,7 @@ def _lease_granted(db: Database, at: str, e: ev.LeaseGranted) -> None:
         (
             e.fencing_token, e.resource, e.agent, at, e.description, e.expires_at, e.lease_kind,
             e.mode, e.scope, e.slot, e.inode, e.worktree, e.content_hash, e.acquisition_id, e.task,
-            e.ttl_ms, e.max_until, e.agreed_as,
+            e.ttl_ms, e.max_until, e.agreed_as, e.was_at,
         ),
     )
     if e.baselines:
@@ -52,7 +52,7 @@ def _lease_placed(db: Database, at: str, e: ev.LeasePlaced) -> None:
 
 
 def _lease_moved(db: Database, at: str, e: ev.LeaseMoved) -> None:
-    db.execute(Q["lease_move"], (e.fencing_token, e.resource, e.scope, e.slot))
+    db.execute(Q["lease_move"], (e.fencing_token, e.resource, e.scope, e.slot, e.was_at))
     if e.resource.endswith("/"):  # only directories have baselines, and a name of their own
         db.execute(Q["baselines_move"], (e.fencing_token, e.moved_from, e.resource))
     db.execute(_READY_OFFER, (e.old_scope,))

@@ -20,7 +20,7 @@ SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
 
 -- name: lease_insert
 -- In the schema's order of columns; nobody was warned yet.
-INSERT INTO file_locks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?);
+INSERT INTO file_locks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?);
 
 -- name: lease_agree
 UPDATE file_locks SET mode = 'shared', slot = ?2, agreed_as = ?3 WHERE fencing_token = ?1;
@@ -58,9 +58,6 @@ WHERE fencing_token = ?1 AND substr(path, 1, length(?2)) = ?2;
 -- name: lease_delete
 DELETE FROM file_locks WHERE fencing_token = ?;
 
--- name: lease_of_token
-SELECT * FROM file_locks WHERE fencing_token = ?1;
-
 -- name: lease_extend
 UPDATE file_locks SET expires_at = ?2 WHERE fencing_token = ?1;
 
@@ -68,10 +65,10 @@ UPDATE file_locks SET expires_at = ?2 WHERE fencing_token = ?1;
 UPDATE file_locks SET expires_at = ?2, max_until = ?3 WHERE fencing_token = ?1;
 
 -- name: lease_move
-UPDATE file_locks SET file_path = ?2, scope = ?3, slot = ?4 WHERE fencing_token = ?1;
+UPDATE file_locks SET file_path = ?2, scope = ?3, slot = ?4, was_at = ?5 WHERE fencing_token = ?1;
 
 -- name: lease_place
-UPDATE file_locks SET worktree = ?2, content_hash = ?3 WHERE fencing_token = ?1;
+UPDATE file_locks SET worktree = ?2, content_hash = ?3, was_at = NULL WHERE fencing_token = ?1;
 
 -- name: lease_at_scope
 SELECT 1 FROM file_locks WHERE scope = ? LIMIT 1;
@@ -100,6 +97,10 @@ ORDER BY fencing_token;
 -- name: leases_of_commits
 -- Write windows that coord itself has, while it commits regions.
 SELECT * FROM file_locks WHERE locked_by >= 'coord/C-' AND locked_by < 'coord/C.';
+
+-- name: leases_renamed
+-- Leases on what was called otherwise when the work on it began.
+SELECT * FROM file_locks WHERE was_at IS NOT NULL ORDER BY was_at, fencing_token;
 
 -- name: lease_by_token
 SELECT * FROM file_locks WHERE fencing_token = ?;

@@ -50,12 +50,6 @@ SELECT seq, at, data FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?
 SELECT seq, at, agent, resource, data FROM events
 WHERE seq > ?1 AND at >= ?2 AND kind IN ('lease_released', 'lease_lapsed') ORDER BY seq;
 
--- name: names_left
--- Live leases that followed what was renamed: the scope that each had before, and its token.
-SELECT data ->> 'old_scope', data ->> 'fencing_token' FROM events
-WHERE kind = 'lease_moved' AND at >= (SELECT min(locked_at) FROM file_locks WHERE expires_at > ?1)
-ORDER BY seq;
-
 -- name: events_of_task
 SELECT seq, at, kind, agent, task, resource, data FROM events WHERE task = ?1 ORDER BY seq LIMIT ?2;
 
