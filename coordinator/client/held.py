@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -43,6 +44,15 @@ class Holdings:
         self._at: dict[str, _At] = {}
         #: What is being given back just now.
         self._going: Counter[str] = Counter()
+        self._turns: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
+
+    def turn(self, name: str) -> threading.RLock:
+        """Of the threads of this client that ask for the same turn, one has it at a time."""
+        with self._lock:
+            known = self._turns.get(name)
+            if known is None:
+                known = self._turns[name] = threading.RLock()
+            return known
 
     def begin(self, leases: Sequence[rq.Lease], mode: str | None) -> None:
         """A body holds these from now on, in the mode that it has asked for (None: as granted)."""

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -140,6 +141,7 @@ def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int =
            wait: float = 60.0) -> rq.StateValue:
     """Change a value by a function of it: optimistically at first (read, make, write if nobody has
     written meanwhile), and under a lease after `tries` losses, so that nobody loses for ever.
+    Threads of one client, which have a lease together, then take turns.
 
     Args:
         make: (value as it is, None: nothing is stored) -> the value from then on; called again for
@@ -147,7 +149,8 @@ def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int =
         wait: how long to stand in line for the lease, at most (seconds).
 
     Raises:
-        Refusal: LOCKED: it could not be leased in time; and others.
+        Refusal: LOCKED: it could not be leased in time; VERSION_CHANGED: this agent itself writes
+            it again and again, under the same lease; and others.
     """
     for _ in range(tries):
         known = _read(client, key)
@@ -159,11 +162,39 @@ def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int =
                 raise
             if refusal.code in HELD or holds:
                 break  # (a lease of its own, left of an attempt that was cut off, is one, too)
-    with client.lease(key, wait=wait, description="update") as held:
-        known = _read(client, key)
-        made = make(_plain(known.value))
-        held.check()
-        return _put(client, key, made, known.version, held.fencing_token)
+    with (_turn(client, key, wait) as left,
+          client.lease(key, wait=left, description="update") as held):
+        for again in reversed(range(max(1, tries))):
+            known = _read(client, key)
+            made = make(_plain(known.value))
+            held.check()
+            try:
+                return _put(client, key, made, known.version, held.fencing_token)
+            except Refusal as refusal:  # by another body of this agent, or by `make` itself
+                if refusal.code is not Code.VERSION_CHANGED or not again:
+                    raise
+    raise AssertionError("the last try returns, or raises")
+
+
+@contextlib.contextmanager
+def _turn(client: Client, key: str, wait: float) -> Iterator[float]:
+    """This thread is the only one of its client that changes this key under a lease. Yields how
+    much of the time is left.
+
+    Raises:
+        Refusal: LOCKED: it was not its turn in time.
+    """
+    began = time.monotonic()
+    turn = client.holdings.turn(key)
+    if not turn.acquire(timeout=max(0.0, min(wait, threading.TIMEOUT_MAX))):
+        raise Refusal(
+            Code.LOCKED, f"Another thread of {client.agent} was changing {key} for {wait:g} s, and "
+            "has not ended. Nothing was written.",
+            next="Repeat it, with a longer `wait`.", resource=key)
+    try:
+        yield max(0.0, wait - (time.monotonic() - began))
+    finally:
+        turn.release()
 
 
 def _read(client: Client, key: str) -> rq.StateValue:

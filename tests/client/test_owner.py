@@ -1,0 +1,82 @@
+"""Values that several change, through `update` and through their owner: nothing is lost, and what is no JSON is refused."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from coordinator.client.client import Client
+from coordinator.client.owner import update
+from coordinator.words.refusals import Code, Refusal
+from tests.conftest import Repo
+
+
+def one_more(value: Any) -> Any:
+    return {"n": (value or {"n": 0})["n"] + 1}
+
+
+def test_threads_of_one_client_lose_no_update(repo: Repo) -> None:
+    with Client(repo.root, agent="web") as client, ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: update(client, "key:n", one_more), range(120)))
+        assert client.state_get("key:n").decoded() == {"n": 120}
+        assert client.locks().items == []
+
+
+def test_a_thread_that_takes_long_loses_to_none_for_ever(repo: Repo) -> None:
+    with Client(repo.root, agent="web") as client, ThreadPoolExecutor(3) as pool:
+        over = threading.Event()
+
+        def quick() -> int:
+            done = 0
+            while not over.is_set():
+                update(client, "key:n", one_more)
+                done += 1
+            return done
+
+        def slow(value: Any) -> Any:
+            time.sleep(0.3)
+            return one_more(value)
+
+        others = [pool.submit(quick) for _ in range(2)]
+        try:
+            for _ in range(2):
+                update(client, "key:n", slow)
+        finally:
+            over.set()
+        done = sum(one.result(30) for one in others)
+        assert client.state_get("key:n").decoded() == {"n": 2 + done}
+
+
+def test_a_thread_stands_in_line_for_another_no_longer_than_it_may(repo: Repo) -> None:
+    with Client(repo.root, agent="web") as client, ThreadPoolExecutor(1) as pool:
+        at_it, go_on = threading.Event(), threading.Event()
+
+        def slow(value: Any) -> Any:
+            at_it.set()
+            go_on.wait(30)
+            return one_more(value)
+
+        first = pool.submit(update, client, "key:n", slow, tries=0)
+        assert at_it.wait(10)
+        try:
+            with pytest.raises(Refusal) as no:
+                update(client, "key:n", one_more, wait=0.2)
+        finally:
+            go_on.set()
+        assert no.value.code is Code.LOCKED and "key:n" in no.value.message and "web" in no.value.message
+        assert first.result(30).version == 1 == client.state_get("key:n").version
+
+
+def test_a_function_that_updates_what_it_is_asked_for_is_told_so(repo: Repo) -> None:
+    with Client(repo.root, agent="web") as client:
+        def make(value: Any) -> Any:
+            update(client, "key:n", one_more)
+            return one_more(value)
+
+        with pytest.raises(Refusal) as no:
+            update(client, "key:n", make, wait=1)
+        assert no.value.code is Code.VERSION_CHANGED
