@@ -165,7 +165,7 @@ def type_of(hint: Any, name: str) -> tuple[str, str]:
     """How a type is written for those who call, and what is made of the value."""
     bare = _bare(hint)
     if bare is msgspec.Raw:
-        return "Any", f"json({name})"
+        return "Any", f'json({name}, "{name}")'
     if get_origin(bare) is list:
         inner, _ = type_of(get_args(bare)[0], name)
         return f"Sequence[{inner}]", f"listed({name})"

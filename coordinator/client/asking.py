@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from coordinator.client.connection import no_unicode
 from coordinator.words import requests as rq
-from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 
 R = TypeVar("R")
@@ -32,7 +32,8 @@ def encoded(request: rq.Request[Any]) -> bytes:
     """A request as it goes over the wire.
 
     Raises:
-        Refusal: INVALID: JSON has no such value. (Infinity would go as null: as nothing said.)
+        Refusal: INVALID: JSON has no such number (infinity would go as null: as nothing said), or
+            a text in it is no Unicode.
     """
     for field in request.__struct_fields__:
         value = getattr(request, field)
@@ -43,11 +44,8 @@ def encoded(request: rq.Request[Any]) -> bytes:
     try:
         return _encode(request)
     except UnicodeEncodeError as bad:  # a word of the command line, say, with such a byte in it
-        shown = texts.harmless(bad.object[max(0, bad.start - 100) : bad.start + 100])
-        raise Refusal(
-            Code.INVALID, f"{shown!r} is not valid UTF-8. Nothing was done.",
-            next="Repeat it in UTF-8.",
-        ) from None
+        raise no_unicode(
+            {name: getattr(request, name) for name in request.__struct_fields__}, bad) from None
 
 
 def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, str | None]:
@@ -112,20 +110,24 @@ def listed(values: Sequence[T]) -> list[T]:
     return [os.fspath(one) if isinstance(one, os.PathLike) else one for one in values]
 
 
-def json(value: Any) -> msgspec.Raw:
-    """A value as it goes over the wire.
+def json(value: Any, field: str) -> msgspec.Raw:
+    """A value as it goes over the wire, in this field of a request.
 
     Raises:
-        Refusal: INVALID: a number in it is none of JSON's; it would be stored as null.
+        Refusal: INVALID: a number in it is none of JSON's (it would be stored as null), or a text
+            in it is no Unicode.
     """
     if isinstance(value, msgspec.Raw):
         return value
-    encoded = msgspec.json.encode(value)
-    if b"null" in encoded and not _is_finite(msgspec.to_builtins(value)):
+    try:
+        text = _encode(value)
+    except UnicodeEncodeError as bad:
+        raise no_unicode({field: value}, bad) from None
+    if b"null" in text and not _is_finite(msgspec.to_builtins(value)):
         raise Refusal(
-            Code.INVALID, "The value holds a number that JSON does not have (nan, or an infinite "
-            "one). Nothing was asked.", next="Store None or a text in its place.")
-    return msgspec.Raw(encoded)
+            Code.INVALID, f"`{field}` holds a number that JSON does not have (nan, or an infinite "
+            "one). Nothing was done.", next="Store None or a text in its place.", field=field)
+    return msgspec.Raw(text)
 
 
 def _is_finite(value: Any) -> bool:

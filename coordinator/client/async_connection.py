@@ -27,6 +27,7 @@ from coordinator.client.connection import (
     Answered,
     decode,
     ends_before,
+    head,
 )
 from coordinator.client.locating import check_peer, unreachable
 from coordinator.files.state import StateDir, check_socket
@@ -172,12 +173,12 @@ class AsyncWire:
         while True:
             talk = await self.open()
             self._number += 1
-            head: dict[str, Any] = {"id": self._number, "op": op, "v": PROTOCOL}
+            fields: dict[str, Any] = {"id": self._number, "op": op, "v": PROTOCOL}
             if self.token is not None:
-                head["token"] = self.token
+                fields["token"] = self.token
             if key is not None:
-                head["key"] = key
-            line = _encode(head)[:-1] + b',"params":' + params + b"}\n"
+                fields["key"] = key
+            line = head(fields) + b',"params":' + params + b"}\n"
             if len(line) > REQUEST_BYTES_MAX:
                 raise Refusal(Code.LIMIT, f"A request over {REQUEST_BYTES_MAX:,} bytes. "
                               "Nothing was done.")

@@ -18,7 +18,7 @@ import msgspec
 from coordinator.client.locating import connect, peer
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.texts import REQUEST_BYTES_MAX
+from coordinator.words.texts import REQUEST_BYTES_MAX, harmless
 
 PROTOCOL = 1
 #: A reply that takes longer than this (beyond a request's own wait) means that the daemon hangs.
@@ -59,6 +59,35 @@ def check_place(state: StateDir) -> None:
     from coordinator.client import starting
 
     starting.check_place(state)
+
+
+def head(fields: dict[str, Any]) -> bytes:
+    """What goes before a request, as it goes over the wire, without its end.
+
+    Raises:
+        Refusal: INVALID: a text in it is no Unicode.
+    """
+    try:
+        return _encode(fields)[:-1]
+    except UnicodeEncodeError as bad:
+        raise no_unicode(fields, bad) from None
+
+
+def no_unicode(fields: dict[str, Any], bad: UnicodeEncodeError) -> Refusal:
+    """INVALID, for the first of the fields that cannot be written as UTF-8."""
+    field = next((name for name, value in fields.items() if not _is_unicode(value)), "")
+    shown = harmless(bad.object[max(0, bad.start - 100) : bad.start + 100])
+    return Refusal(
+        Code.INVALID, f"`{field}`: {shown!r} is not valid UTF-8. Nothing was done.",
+        next="Repeat it in UTF-8.", field=field)
+
+
+def _is_unicode(value: Any) -> bool:
+    try:
+        _encode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 #: Connections that came with a fork: they are the parent's, and nothing of them is closed here
@@ -191,12 +220,12 @@ class Wire:
                 assert self._sock is not None
                 self._sock.settimeout(timeout_s)
                 self._number += 1
-                head: dict[str, Any] = {"id": self._number, "op": op, "v": PROTOCOL}
+                fields: dict[str, Any] = {"id": self._number, "op": op, "v": PROTOCOL}
                 if self.token is not None:
-                    head["token"] = self.token
+                    fields["token"] = self.token
                 if key is not None:
-                    head["key"] = key
-                line = _encode(head)[:-1] + b',"params":' + params + b"}\n"
+                    fields["key"] = key
+                line = head(fields) + b',"params":' + params + b"}\n"
                 if len(line) > REQUEST_BYTES_MAX:
                     raise Refusal(Code.LIMIT, f"A request over {REQUEST_BYTES_MAX:,} bytes. "
                                   "Nothing was done.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import multiprocessing
@@ -12,12 +13,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import apsw
 import psutil
 import pytest
 
-from coordinator import Client, Code, LeaseLost, Refusal
+from coordinator import AsyncClient, Client, Code, LeaseLost, Refusal
 from coordinator.client import connection
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
@@ -273,8 +275,9 @@ def test_a_number_that_json_does_not_have_is_refused(repo: Repo, wrong: float) -
         assert no.value.code is Code.INVALID
         with pytest.raises(Refusal, match="`ttl_s`"), ann.lease("a.py", ttl=wrong):
             raise AssertionError("entered")
-        with pytest.raises(Refusal, match="JSON does not have"):
+        with pytest.raises(Refusal, match="JSON does not have") as no:
             ann.state_put("key:a", {"deep": [1, (wrong,)], "none": None}, version=0)
+        assert no.value.facts["field"] == "value"
         assert ann.state_put("key:a", {"none": None}, version=0).version == 1
         assert held_by(repo) == []
 
@@ -283,6 +286,58 @@ def test_a_name_that_is_no_text_is_refused(repo: Repo) -> None:
     with repo.client("ann") as ann, pytest.raises(Refusal, match=r"\\udcff") as no:
         ann.acquire("caf\udcff.py")  # as os.listdir gives what is not UTF-8
     assert no.value.code is Code.INVALID
+
+
+HALF = "half a sign: \ud800"
+
+
+@pytest.mark.parametrize(("field", "ask"), [
+    ("value", lambda client: client.state_put("key:a", {"deep": [HALF]}, version=0)),
+    ("value", lambda client: client.state_put("key:a", {HALF: 1}, version=0)),
+    ("patch", lambda client: client.state_patch("key:a", HALF, version=0)),
+    ("key", lambda client: client.state_put(f"key:{HALF}", 1, version=0)),
+    ("wanted", lambda client: client.change_add("key:a", HALF)),
+    ("arguments", lambda client: client.step_add("mail", arguments=[HALF])),
+    ("text", lambda client: client.message_send("bob", HALF)),
+    ("resources", lambda client: client.acquire("a.py", HALF)),
+    ("regions", lambda client: client.commit_region("a.py::f", HALF)),
+    ("prompt", lambda client: client.task_add("one", prompt=HALF)),
+    ("key", lambda client: client.call(rq.TaskAdd(title="one"), key=HALF)),
+    ("after", lambda client: client.task_add("one", after=[HALF])),
+])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_text_that_is_no_unicode_is_refused_wherever_it_stands(
+    repo: Repo, kind: type, field: str, ask: Callable[[Any], Any]
+) -> None:
+    async def run() -> None:
+        client: Any = kind(repo.root, agent="ann")
+        for _ in range(2):  # and the connection goes on
+            with pytest.raises(Refusal, match="UTF-8") as no:
+                answer = ask(client)
+                if kind is AsyncClient:
+                    await answer
+            assert no.value.code is Code.INVALID and no.value.facts["field"] == field and f"`{field}`" in no.value.message
+        closed = client.close()
+        if kind is AsyncClient:
+            await closed
+
+    asyncio.run(run())
+    with repo.client("boss") as boss:
+        assert boss.task_list().items == [] and boss.locks().items == []
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_name_or_token_that_is_no_unicode_is_refused(repo: Repo, kind: type) -> None:
+    async def run() -> None:
+        for how in ({"agent": HALF}, {"agent": "ann", "token": HALF}):
+            client: Any = kind(repo.root, **how)
+            with pytest.raises(Refusal, match="UTF-8") as no:
+                answer = client.acquire("a.py")
+                if kind is AsyncClient:
+                    await answer
+            assert no.value.code is Code.INVALID and no.value.facts["field"] == list(how)[-1]
+
+    asyncio.run(run())
 
 
 def test_refusals_pass_between_processes(repo: Repo) -> None:

@@ -50,7 +50,7 @@ class Sharing(AsyncAsking):
             fencing_token: Of that lease: required where you hold one.
         """
         return await self.call(rq.StatePut(
-            agent=agent or await self.name(), key=key, value=json(value), version=version,
+            agent=agent or await self.name(), key=key, value=json(value, "value"), version=version,
             fencing_token=fencing_token,
         ))
 
@@ -70,7 +70,7 @@ class Sharing(AsyncAsking):
                 write to.
         """
         return await self.call(rq.StatePatch(
-            agent=agent or await self.name(), key=key, patch=json(patch), version=version,
+            agent=agent or await self.name(), key=key, patch=json(patch, "patch"), version=version,
             fencing_token=fencing_token,
         ))
 
@@ -127,7 +127,7 @@ class Sharing(AsyncAsking):
             attempts_max: How often it is tried at most.
         """
         return await self.call(rq.ChangeAdd(
-            agent=agent or await self.name(), key=key, wanted=json(wanted), note=note,
+            agent=agent or await self.name(), key=key, wanted=json(wanted, "wanted"), note=note,
             during=during, attempts_max=attempts_max,
         ))
 
@@ -160,7 +160,8 @@ class Sharing(AsyncAsking):
             agent: Whom it is asked for; default: this client's own agent.
         """
         return await self.call(rq.ChangeDone(
-            agent=agent or await self.name(), change=change, attempt=attempt, value=json(value),
+            agent=agent or await self.name(), change=change, attempt=attempt,
+            value=json(value, "value"),
         ))
 
     async def change_fail(

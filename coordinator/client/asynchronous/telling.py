@@ -32,7 +32,7 @@ class Telling(AsyncAsking):
             why: Why, in words.
         """
         return await self.call(rq.StepAdd(
-            agent=agent or await self.name(), name=name, arguments=json(arguments),
+            agent=agent or await self.name(), name=name, arguments=json(arguments, "arguments"),
             resources=listed(resources), delay_s=delay, attempts_max=attempts_max, why=why,
         ))
 

@@ -50,7 +50,7 @@ class Sharing(Asking):
             fencing_token: Of that lease: required where you hold one.
         """
         return self.call(rq.StatePut(
-            agent=agent or self.name(), key=key, value=json(value), version=version,
+            agent=agent or self.name(), key=key, value=json(value, "value"), version=version,
             fencing_token=fencing_token,
         ))
 
@@ -70,7 +70,7 @@ class Sharing(Asking):
                 write to.
         """
         return self.call(rq.StatePatch(
-            agent=agent or self.name(), key=key, patch=json(patch), version=version,
+            agent=agent or self.name(), key=key, patch=json(patch, "patch"), version=version,
             fencing_token=fencing_token,
         ))
 
@@ -127,8 +127,8 @@ class Sharing(Asking):
             attempts_max: How often it is tried at most.
         """
         return self.call(rq.ChangeAdd(
-            agent=agent or self.name(), key=key, wanted=json(wanted), note=note, during=during,
-            attempts_max=attempts_max,
+            agent=agent or self.name(), key=key, wanted=json(wanted, "wanted"), note=note,
+            during=during, attempts_max=attempts_max,
         ))
 
     def change_next(
@@ -160,7 +160,7 @@ class Sharing(Asking):
             agent: Whom it is asked for; default: this client's own agent.
         """
         return self.call(rq.ChangeDone(
-            agent=agent or self.name(), change=change, attempt=attempt, value=json(value),
+            agent=agent or self.name(), change=change, attempt=attempt, value=json(value, "value"),
         ))
 
     def change_fail(

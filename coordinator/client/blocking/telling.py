@@ -32,7 +32,7 @@ class Telling(Asking):
             why: Why, in words.
         """
         return self.call(rq.StepAdd(
-            agent=agent or self.name(), name=name, arguments=json(arguments),
+            agent=agent or self.name(), name=name, arguments=json(arguments, "arguments"),
             resources=listed(resources), delay_s=delay, attempts_max=attempts_max, why=why,
         ))
 
