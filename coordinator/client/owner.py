@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from coordinator.client.asking import json
 from coordinator.client.client import Client, LeaseLost
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
@@ -48,7 +49,7 @@ class Owner:
         apply: makes the new value. It may be called again for the same change, and its result
             counts once; what it does beside that, it should be able to do twice. Raises
             `ChangeRefused` for a final no; any other exception is a failed attempt, tried again
-            later.
+            later; and so is a value that JSON does not have.
         ttl: of the lease (seconds): how long after a crash another owner waits.
         give: how long one change may take (seconds); then the attempt has failed.
     """
@@ -105,7 +106,7 @@ class Owner:
         change = given.change
         value = _plain(given.state.value)
         try:
-            made = self._apply(value, _plain(change.wanted), change)
+            made = json(self._apply(value, _plain(change.wanted), change), "value")
         except ChangeRefused as no:
             self._answer(rq.ChangeFail(agent=self._client.name(), change=change.change,
                                        attempt=change.attempts, why=_why(no), refuse=True))
@@ -116,7 +117,7 @@ class Owner:
             return
         if self._answer(rq.ChangeDone(
                 agent=self._client.name(), change=change.change, attempt=change.attempts,
-                value=msgspec.Raw(msgspec.json.encode(made)))):
+                value=made)):
             self.applied += 1
 
     def _answer(self, answer: rq.ChangeDone | rq.ChangeFail) -> bool:
@@ -203,7 +204,7 @@ def _read(client: Client, key: str) -> rq.StateValue:
 
 def _put(client: Client, key: str, value: Any, version: int, token: int | None) -> rq.StateValue:
     return client.call(rq.StatePut(
-        agent=client.name(), key=key, value=msgspec.Raw(msgspec.json.encode(value)),
+        agent=client.name(), key=key, value=json(value, "value"),
         version=version, fencing_token=token))
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from coordinator.client.asking import json
 from coordinator.client.client import Client
 from coordinator.frameworks.postponing import StepPostponed
 from coordinator.words import requests as rq
@@ -58,7 +59,7 @@ class StepQueue:
             )
         self._client.call(rq.StepAdd(
             agent=self._client.name(), name=step.step, resources=list(step.resources),
-            arguments=msgspec.Raw(msgspec.json.encode(step.arguments)),
+            arguments=json(step.arguments, "arguments"),
             delay_s=step.retry_after_s, attempts_max=self._attempts,
             why=step.refusal.message[:WHY_CHARS_MAX]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from coordinator.client.client import Client
-from coordinator.client.owner import update
+from coordinator.client.owner import Owner, update
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 
@@ -80,3 +81,29 @@ def test_a_function_that_updates_what_it_is_asked_for_is_told_so(repo: Repo) -> 
         with pytest.raises(Refusal) as no:
             update(client, "key:n", make, wait=1)
         assert no.value.code is Code.VERSION_CHANGED
+
+
+WRONG = pytest.mark.parametrize("wrong", [math.nan, math.inf, "half a sign: \ud800"])
+
+
+@WRONG
+def test_an_update_to_what_is_no_json_is_refused(repo: Repo, wrong: Any) -> None:
+    with Client(repo.root, agent="web") as client:
+        client.state_put("key:n", 1, version=0)
+        for tries in (3, 0):  # optimistically, and under a lease
+            with pytest.raises(Refusal) as no:
+                update(client, "key:n", lambda value: {"n": [wrong]}, tries=tries)
+            assert no.value.code is Code.INVALID and no.value.facts["field"] == "value"
+        assert (client.state_get("key:n").decoded(), client.locks().items) == (1, [])
+
+
+@WRONG
+def test_an_owner_that_makes_what_is_no_json_has_failed(repo: Repo, wrong: Any) -> None:
+    """As one whose function raises: nothing is stored, and the change is tried again."""
+    with Client(repo.root, agent="bank") as bank, Client(repo.root, agent="ann") as ann:
+        asked = ann.change_add("key:n", "this")
+        assert Owner(bank, "key:n", lambda value, wanted, change: {"n": wrong}).run(until_idle=True) == 0
+        shown = ann.change_show(asked.change)
+        assert (shown.state, shown.attempts) == ("queued", 1) and "`value`" in shown.why
+        with pytest.raises(Refusal):
+            ann.state_get("key:n")

@@ -62,3 +62,13 @@ def test_what_nobody_could_run_later_is_not_kept(repo: Repo) -> None:
             "u1", client=client, on_blocked=StepQueue(client).put):
         raise AssertionError("somebody else holds it")
     assert no.value.code is Code.INVALID and "not kept" in no.value.message
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), object(), "\ud800"])
+def test_arguments_that_are_no_json_are_not_kept(repo: Repo, wrong: object) -> None:
+    client, other = repo.client("ann"), repo.client("bob")
+    with other.lease(lock_key("u1")), pytest.raises(Refusal) as no, acquire_agent_lock(
+            "u1", client=client, step="book", arguments={"cents": wrong}, on_blocked=StepQueue(client).put):
+        raise AssertionError("somebody else holds it")
+    assert no.value.code is Code.INVALID and "arguments" in no.value.message
+    assert client.call(rq.Steps()).items == []
