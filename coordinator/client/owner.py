@@ -63,7 +63,8 @@ class Owner:
         self.applied = 0
 
     def stop(self) -> None:
-        """From another thread: end after the change that it is at, a moment later."""
+        """From another thread: end after the change that it is at, a moment later; at once, with
+        the client's `hang_up` after it, where it waits for one."""
         self._stop.set()
 
     @property
@@ -96,7 +97,8 @@ class Owner:
             return self._client.call(rq.ChangeNext(
                 agent=self._client.name(), key=self._key, wait_s=wait, give_s=self._give))
         except Refusal as refusal:
-            if refusal.code is Code.NOTHING_TO_DO:
+            ends = self._stop.is_set() and refusal.code is Code.DAEMON_DOWN  # it was hung up on
+            if refusal.code is Code.NOTHING_TO_DO or ends:
                 return None
             if refusal.code is Code.NOT_HOLDER:
                 raise LeaseLost([self._key], refusal.message) from None

@@ -64,7 +64,8 @@ class StepQueue:
             why=step.refusal.message[:WHY_CHARS_MAX]))
 
     def stop(self) -> None:
-        """From another thread: end after the step that is being run, a moment later."""
+        """From another thread: end after the step that is being run, a moment later; at once, with
+        the client's `hang_up` after it, where it waits for one."""
         self._stop.set()
 
     def run(self, functions: Mapping[str, Callable[..., Any]], *, wait: float | None = None) -> int:
@@ -88,7 +89,8 @@ class StepQueue:
             return self._client.call(rq.StepNext(
                 agent=self._client.name(), names=names, wait_s=wait, give_s=self._give))
         except Refusal as refusal:
-            if refusal.code is not Code.NOTHING_TO_DO:
+            ends = self._stop.is_set() and refusal.code is Code.DAEMON_DOWN  # it was hung up on
+            if refusal.code is not Code.NOTHING_TO_DO and not ends:
                 raise
             return None
 

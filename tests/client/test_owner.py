@@ -14,6 +14,7 @@ from coordinator.client.client import Client
 from coordinator.client.owner import Owner, update
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
+from tests.waiting import until
 
 
 def one_more(value: Any) -> Any:
@@ -107,3 +108,26 @@ def test_an_owner_that_makes_what_is_no_json_has_failed(repo: Repo, wrong: Any) 
         assert (shown.state, shown.attempts) == ("queued", 1) and "`value`" in shown.why
         with pytest.raises(Refusal):
             ann.state_get("key:n")
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_owner_that_is_stopped_and_hung_up_on_has_ended(repo: Repo, asked: bool) -> None:
+    bank, ends = Client(repo.root, agent="bank"), list[object]()
+    owner = Owner(bank, "key:n", lambda value, wanted, change: wanted)
+
+    def run() -> None:
+        try:
+            ends.append(owner.run())
+        except Refusal as refusal:
+            ends.append(refusal.code)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    with repo.client("boss") as boss:
+        until(lambda: boss.locks().items)
+    until(bank._first.locked)  # it asks for the next change
+    if asked:
+        owner.stop()
+    bank.hang_up()
+    thread.join(30)
+    assert ends == [0 if asked else Code.DAEMON_DOWN]

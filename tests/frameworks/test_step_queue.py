@@ -72,3 +72,26 @@ def test_arguments_that_are_no_json_are_not_kept(repo: Repo, wrong: object) -> N
         raise AssertionError("somebody else holds it")
     assert no.value.code is Code.INVALID and "arguments" in no.value.message
     assert client.call(rq.Steps()).items == []
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_whoever_is_stopped_and_hung_up_on_has_ended(repo: Repo, asked: bool) -> None:
+    """A lost connection is an end where one was asked for; else it is told."""
+    worker = repo.client("worker")
+    worker.name()
+    runs, ends = StepQueue(worker), list[object]()
+
+    def run() -> None:
+        try:
+            ends.append(runs.run({"book": dict}))
+        except Refusal as refusal:
+            ends.append(refusal.code)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    until(worker._first.locked)  # it asks for the next step
+    if asked:
+        runs.stop()
+    worker.hang_up()
+    thread.join(30)
+    assert ends == [0 if asked else Code.DAEMON_DOWN]
