@@ -34,6 +34,8 @@ _CALLS = (
      r'answer_unlock {"request": "\2", "verdict": "\1"}'),
     (re.compile(r"`coord request narrow (U-\d+)(?: --agent [^\s`]+)? --keep PART`"),
      r'answer_unlock {"request": "\1", "verdict": "narrow", "keep": [PART]}'),
+    (re.compile(r"`coord request file ([^\s`]+) --reason WHY --holder (\S+) --agent [^\s`]+`"),
+     r'request_unlock {"resource": "\1", "reason": WHY, "holder": "\2"}'),
     (re.compile(r"`coord tell ([^\s`]+) TEXT --reply (M-\d+)`"),
      r'tell {"to": "\1", "reply_to": "\2", "text": …}'),
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 
 from coordinator.words import requests as rq
 from tests.conftest import Repo
@@ -52,6 +54,42 @@ def test_refused_taken_back_and_overridden(repo: Repo) -> None:
     held = repo.coord("request", "file", "a.py", "--agent", "ann", "-m", "x",
                       env={"COORD_AGENT_TOKEN": token})
     assert held.returncode == 6 and "UNAUTHORIZED" in held.stderr
+
+
+def following(refused: subprocess.CompletedProcess[str]) -> list[str]:
+    """What a refusal says to type next, with words of one's own in place of its capitals."""
+    assert refused.returncode and refused.stdout == "", refused
+    said = refused.stderr.split("next: ")[1]
+    command = said[said.index("`coord ") + len("`coord "):].partition("`")[0]
+    return [{"WHY": "because", "PART": "d/b b.py"}.get(word, word) for word in shlex.split(command)]
+
+
+def test_what_a_refusal_says_next_is_taken(repo: Repo) -> None:
+    """In a terminal where nothing says which agent one is."""
+    repo.write("d/a a.py", "1\n")
+    repo.write("d/b b.py", "1\n")
+    repo.coord("lock", "d/", "--agent", "ann")
+    repo.coord("lock", "other.py", "--agent", "cyd")
+    # asked of a wrong holder, from a folder below: of the right one
+    wrong = repo.coord("request", "file", "a a.py", "--holder", "cyd", "--agent", "bob", "-m", "now", cwd=repo.root / "d")
+    done = repo.coord(*following(wrong), cwd=repo.root / "d")
+    assert done.stdout.startswith("U-1  ann is asked to release d/a a.py\n"), (wrong.stderr, done.stderr)
+    # another is asked meanwhile: the first question is taken back
+    already = repo.coord("request", "file", "d/a a.py", "--holder", "cyd", "--agent", "bob", "-m", "now")
+    assert "bob" in repo.coord(*following(already)).stdout
+    # answers that cannot be given so
+    for words in (("coexist", "U-2"), ("narrow", "U-3", "-k", "nowhere.py")):
+        repo.coord("request", "file", "d/a a.py", "--agent", "bob", "-m", "now")
+        no = repo.coord("request", *words, "--agent", "ann")
+        done = repo.coord(*following(no))
+        assert done.returncode == 0 and words[1] in done.stdout, (no.stderr, done.stderr)
+        repo.coord("unlock", "d/a a.py", "--agent", "bob")
+        repo.coord("lock", "d/", "--agent", "ann")
+    # and in a person's name, who forces it
+    repo.coord("request", "file", "d/a a.py", "--agent", "bob", "-m", "now")
+    no = repo.coord("request", "narrow", "U-4", "-k", "nowhere.py", "--force")
+    done = repo.coord(*following(no))
+    assert done.returncode == 0 and "U-4" in done.stdout, (no.stderr, done.stderr)
 
 
 def test_words_that_are_wrong_are_said_so(repo: Repo) -> None:

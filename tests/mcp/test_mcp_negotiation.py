@@ -31,13 +31,16 @@ def test_two_models_settle_it_between_them(ready: Repo) -> None:
     async def ask(client: Client) -> None:
         none = await client.call_tool("request_unlock", {"resource": "notes.txt", "reason": ""})
         assert code(none) == "INVALID"
+        wrong = await client.call_tool("request_unlock", {"resource": "notes.txt", "reason": "x", "holder": "cyd"})
+        call = f'request_unlock {{"resource": "notes.txt", "reason": WHY, "holder": "{NAMES[0]}"}}'
+        assert call in text(wrong) and "coord request" not in text(wrong)
         got = await client.call_tool(
             "request_unlock", {"resource": "notes.txt", "reason": "the build is red"})
         assert f"{NAMES[0]} is asked to release notes.txt (U-1)" in text(got)
         own = {"request": "U-1", "verdict": "approve"}
         assert code(await client.call_tool("answer_unlock", own)) == "NOT_HOLDER"
-        wrong = {"request": "U-1", "verdict": "maybe"}
-        assert code(await client.call_tool("answer_unlock", wrong)) == "INVALID"
+        unknown = {"request": "U-1", "verdict": "maybe"}
+        assert code(await client.call_tool("answer_unlock", unknown)) == "INVALID"
 
     async def settle(client: Client) -> None:
         told = text(await client.call_tool("report_progress", {"progress": "done"}))

@@ -37,22 +37,24 @@ class Entry(NamedTuple):
 
 
 def entry(
-    svc: Service, tx: Tx, row: UnlockRow, leases: Sequence[LeaseRow], waiter: WaiterRow
+    svc: Service, tx: Tx, row: UnlockRow, leases: Sequence[LeaseRow], waiter: WaiterRow,
+    me: str,
 ) -> Entry:
     """What sharing these leases of the holder with whoever asks would be; all of it looked at.
+    `me`: how whoever answers is named in a command.
 
     Raises:
         Refusal: INVALID, BAD_TRANSITION: they cannot be shared so. Unready.
     """
     asked = rule.as_resource(row.resource, row.kind, row.scope)
-    _check_same_files(row, asked, leases)
+    _check_same_files(row, asked, leases, me)
     located = tx.looked.located(place(row.resource, row.kind))
     if located.worktree is not None or any(lease.worktree is not None for lease in leases):
-        raise _cannot(row, "in a worktree of one's own nobody is in the way of anybody: what both "
-                      "write is merged when it lands", "reject")
+        raise _cannot(row, me, "in a worktree of one's own nobody is in the way of anybody: what "
+                      "both write is merged when it lands", "reject")
     names = sorted({lease.agreed_as for lease in leases if lease.agreed_as is not None})
     if len(names) > 1:
-        raise _cannot(row, f"parts of it are shared by several agreements ({listed(names)})")
+        raise _cannot(row, me, f"parts of it are shared by several agreements ({listed(names)})")
     name = names[0] if names else row.request_id
     wanted = [(located, "shared")]
     obstacles = weigh(svc, tx, row.requested_by, wanted, priority=waiter.priority,
@@ -63,19 +65,19 @@ def entry(
     own = [one for one in beside
            if one.locked_by == row.requested_by and not _is(one, asked)]  # (that one is replaced)
     if own:
-        raise _cannot(row, f"{row.requested_by} also holds {shown(own[0].file_path)} to read, "
+        raise _cannot(row, me, f"{row.requested_by} also holds {shown(own[0].file_path)} to read, "
                       "which nobody else may write meanwhile; it gives that back first")
     others += [one for one in beside if one.locked_by != row.requested_by]
     if others:
         who = listed(sorted({one.locked_by for one in others}))
-        raise _cannot(row, f"{who} holds a part of it, too, and has not agreed")
+        raise _cannot(row, me, f"{who} holds a part of it, too, and has not agreed")
     if obstacles.closed:
-        raise _cannot(row, f"{shown(obstacles.closed[0][1])} holds partial work that waits for a "
-                      "human's verdict")
+        raise _cannot(row, me, f"{shown(obstacles.closed[0][1])} holds partial work that waits for "
+                      "a human's verdict")
     bound = no_longer_than([(lease, lease.max_until) for lease in leases], asked, "shared")
     if obstacles.waiters and bound is None:
-        raise _cannot(row, f"{obstacles.waiters[0].agent} stands in line for a part of it before "
-                      f"{row.requested_by}")
+        raise _cannot(row, me, f"{obstacles.waiters[0].agent} stands in line for a part of it "
+                      f"before {row.requested_by}")
     passes = bool(obstacles.waiters)
     check_looked(svc, tx, wanted, obstacles)
     content_hash, below = partial_work.was_there(svc, tx, leases[0], located)
@@ -157,26 +159,28 @@ def _beside(tx: Tx, lease: LeaseRow, name: str) -> list[LeaseRow]:
         resource, "shared", lease.locked_by, row, name)]
 
 
-def _check_same_files(row: UnlockRow, asked: Resource, leases: Sequence[LeaseRow]) -> None:
+def _check_same_files(
+    row: UnlockRow, asked: Resource, leases: Sequence[LeaseRow], me: str
+) -> None:
     """That what is shared is the same for both.
 
     Raises:
         Refusal: BAD_TRANSITION.
     """
     if asked.kind == "key":
-        raise _cannot(row, "what is no file has one owner at a time")
+        raise _cannot(row, me, "what is no file has one owner at a time")
     for lease in leases:
         if not same_for_both(_resource(lease), asked):
             raise _cannot(
-                row, f"{row.holder} holds {shown(lease.file_path)}, and {row.requested_by} asks "
-                f"for {shown(asked.name)}: what two share is the same for both")
+                row, me, f"{row.holder} holds {shown(lease.file_path)}, and {row.requested_by} "
+                f"asks for {shown(asked.name)}: what two share is the same for both")
 
 
-def _cannot(row: UnlockRow, why: str, instead: str = "approve") -> Refusal:
+def _cannot(row: UnlockRow, me: str, why: str, instead: str = "approve") -> Refusal:
     return Refusal(
         Code.BAD_TRANSITION, f"{shown(row.resource)} cannot be shared as {row.request_id} asks: "
         f"{why}. {row.request_id} stays open, and nothing was changed.",
-        next=f"`coord request {instead} {row.request_id}`, or reject it with a reason.",
+        next=f"`coord request {instead} {row.request_id} {me}`, or reject it with a reason.",
     )
 
 

@@ -38,9 +38,10 @@ class Kept(NamedTuple):
 
 def kept(
     svc: Service, tx: Tx, row: UnlockRow, leases: Sequence[LeaseRow], names: Sequence[str],
-    cwd: str | None,
+    cwd: str | None, me: str,
 ) -> list[Kept]:
     """The parts that are named, checked: each lies in one of these leases, none in what is asked.
+    `me`: how whoever answers is named in a command.
 
     Raises:
         Refusal: INVALID, LIMIT, OUTSIDE_REPO, REGION_UNKNOWN, BAD_TRANSITION.
@@ -49,9 +50,9 @@ def kept(
     asked = rule.as_resource(row.resource, row.kind, row.scope)
     whole = listed([lease.file_path for lease in leases])
     if is_task(asked):
-        raise _no(row, "a task is given up as a whole")
+        raise _no(row, me, "a task is given up as a whole")
     if not names:
-        raise _no(row, f"narrowing {whole} keeps a part of it, and none is named")
+        raise _no(row, me, f"narrowing {whole} keeps a part of it, and none is named")
     trees = {lease.worktree for lease in leases}
     parts = locate(svc, tx, names, cwd or (next(iter(trees)) if len(trees) == 1 else None))
     there = tx.looked.located(place(row.resource, row.kind)) if row.kind in ("file", "region") \
@@ -66,13 +67,14 @@ def kept(
         lease = min(around, key=lambda lease: (lease.mode != "exclusive", lease.fencing_token),
                     default=None)
         if lease is None:
-            raise _no(row, f"{shown(part.name)} is no part of {whole}, which {row.holder} holds")
+            raise _no(row, me, f"{shown(part.name)} is no part of {whole}, which {row.holder} "
+                      "holds")
         same_file = there is not None and there.inode is not None and there.inode == one.inode
         if overlaps(part, asked) or (same_file and "region" not in (part.kind, asked.kind)):
-            raise _no(row, f"{shown(part.name)} is what {row.requested_by} asks for, or has a part "
-                      "of it")
+            raise _no(row, me, f"{shown(part.name)} is what {row.requested_by} asks for, or has a "
+                      "part of it")
         if lease.kind == "region" and part.scope != lease.scope:
-            _check_unchanged(svc, tx, row, lease)
+            _check_unchanged(svc, tx, row, lease, me)
         out.append(Kept(one, lease, partial_work.was_there(svc, tx, lease, one)))
     return out
 
@@ -105,7 +107,7 @@ def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
     return out
 
 
-def _check_unchanged(svc: Service, tx: Tx, row: UnlockRow, lease: LeaseRow) -> None:
+def _check_unchanged(svc: Service, tx: Tx, row: UnlockRow, lease: LeaseRow, me: str) -> None:
     """What a part of a region held is not kept apart: it may be kept while it is as it was.
 
     Raises:
@@ -116,14 +118,14 @@ def _check_unchanged(svc: Service, tx: Tx, row: UnlockRow, lease: LeaseRow) -> N
         raise Refusal(
             Code.BAD_TRANSITION, f"{shown(lease.file_path)} was changed since it was leased, and "
             f"what its parts were then is not known. {row.request_id} stays open, and nothing was "
-            "changed.", next=f"Finish it, then `coord request approve {row.request_id}`.",
+            "changed.", next=f"Finish it, then `coord request approve {row.request_id} {me}`.",
         )
 
 
-def _no(row: UnlockRow, why: str) -> Refusal:
+def _no(row: UnlockRow, me: str, why: str) -> Refusal:
     return Refusal(
         Code.INVALID, f"{row.request_id} cannot be answered so: {why}. It stays open, and nothing "
         "was changed.",
-        next=f"`coord request narrow {row.request_id} --keep PART`, with what lies beside "
+        next=f"`coord request narrow {row.request_id} {me} --keep PART`, with what lies beside "
         f"{shown(row.resource)}; or approve, or reject it.",
     )

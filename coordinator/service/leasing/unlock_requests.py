@@ -8,6 +8,8 @@ one transaction; whom it may pass in line is a rule (`coordinator.rules.negotiat
 
 from __future__ import annotations
 
+from shlex import quote
+
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.negotiation import no_longer_than
@@ -82,7 +84,8 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     if count is not None and count[0] >= PENDING_MAX:
         return Refusal(
             Code.LIMIT, f"{req.agent} has {count[0]} questions open; {PENDING_MAX} are the most. "
-            "Nobody was asked.", next="Wait for answers, or `coord request withdraw` one.",
+            "Nobody was asked.", next="Wait for answers, or take one back: "
+            f"`coord request withdraw REQUEST --agent {req.agent}`.",
         )
     task_locks.make_real(tx, theirs)
     n = tx.number("unlock")
@@ -122,7 +125,8 @@ def _asked_already(tx: Tx, row: UnlockRow, req: rq.RequestFile) -> rq.Unlock | R
     return Refusal(
         Code.LIMIT, f"{row.request_id} asks {row.holder} for {row.resource} already; one holder "
         f"is asked at a time. {req.holder} was not asked.",
-        next=f"Wait for the answer, or `coord request withdraw {row.request_id}`.",
+        next=f"Wait for the answer, or `coord request withdraw {row.request_id} "
+        f"--agent {req.agent}`.",
     )
 
 
@@ -136,9 +140,11 @@ def _of_one_holder(
         if req.holder and holders:
             who = f"{req.holder} holds nothing"
         held = f"; {listed(holders)} does" if holders else ""
+        typed = quote(req.resource)
         return Refusal(
-            Code.UNKNOWN_LEASE, f"{who} of {resource}{held}. Nobody was asked.",
-            next=f"`coord lock {resource} --agent {req.agent}`", resource=resource,
+            Code.UNKNOWN_LEASE, f"{who} of {resource}{held}. Nobody was asked.", resource=resource,
+            next=f"`coord request file {typed} --reason WHY --holder {holders[0]} "
+            f"--agent {req.agent}`" if holders else f"`coord lock {typed} --agent {req.agent}`",
         )
     if req.holder is None and len(holders) > 1:
         return Refusal(
@@ -172,9 +178,10 @@ def answer(
             f"{row.request_id} asks {row.holder}, not {req.agent}; it stays open.",
             next=f"Wait for {row.holder}, or as a person add `--force`.", holder=row.holder,
         )
+    me = f"--agent {req.agent}{' --force' if override else ''}"
     if req.keep and req.verdict != "narrow":
         raise Refusal(Code.INVALID, f"Only `narrow` keeps a part. {row.request_id} stays open.",
-                      next=f"`coord request narrow {row.request_id} --keep PART`")
+                      next=f"`coord request narrow {row.request_id} {me} --keep PART`")
     tx.looked.require([place(row.resource, row.kind)])
     leases = pending_unlocks.held_of(tx, row)
     parts: list[narrowing.Kept] = []
@@ -188,11 +195,11 @@ def answer(
             )
         landing.check_at_rest(svc, [lease.task_id for lease in leases])
         if req.verdict == "narrow":
-            parts = narrowing.kept(svc, tx, row, leases, req.keep, req.cwd)
+            parts = narrowing.kept(svc, tx, row, leases, req.keep, req.cwd, me)
         if req.verdict == "coexist":
-            entry = agreements.entry(svc, tx, row, leases, _waiter(tx, row))
+            entry = agreements.entry(svc, tx, row, leases, _waiter(tx, row), me)
         elif not override:
-            _check_landed(svc, tx, row, _all_handed(tx, row, leases), parts)
+            _check_landed(svc, tx, row, _all_handed(tx, row, leases), parts, me)
     other = redirect.offer(svc, tx, row.requested_by) if req.verdict == "reject" else None
     if not override:
         agents.acting(tx, actor, req.agent)
@@ -403,7 +410,7 @@ def _all_handed(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> list[LeaseRow
 
 
 def _check_landed(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
-                  parts: list[narrowing.Kept]) -> None:
+                  parts: list[narrowing.Kept], me: str) -> None:
     """Work in a launch's worktree lands only with its lease: it cannot be given up half-way.
 
     Raises:
@@ -417,7 +424,7 @@ def _check_landed(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
             Code.BAD_TRANSITION,
             f"{listed(changed)} was changed in a worktree of its own, and lands with the lease "
             f"when the task ends; without it that could not land. {row.request_id} stays open.",
-            next=f"`coord request reject {row.request_id} --answer WHY`, or finish the task.",
+            next=f"`coord request reject {row.request_id} {me} --answer WHY`, or finish the task.",
         )
 
 
