@@ -22,9 +22,11 @@ from coordinator.words import requests as rq
 class Held:
     """One of them."""
 
-    __slots__ = ("answer", "gone", "over", "stay")
+    __slots__ = ("acquisition", "answer", "gone", "over", "stay")
 
-    def __init__(self, answer: Answer, stay: bool, gone: Callable[[], bool]) -> None:
+    def __init__(self, acquisition: str, answer: Answer, stay: bool, gone: Callable[[], bool]
+                 ) -> None:
+        self.acquisition = acquisition
         self.answer = answer
         self.stay = stay
         self.gone = gone
@@ -38,29 +40,47 @@ class HeldRequests:
         self._loop, self._service, self._run = loop, service, run
         #: By their place in line (acquisition id), the newest last.
         self._at: dict[str, list[Held]] = {}
+        #: Places that somebody goes on with who does not wait: what they were called when it was
+        #: asked for one that is about to be held open, and are called now.
+        self._stays: dict[str, str] = {}
 
     def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True,
              gone: Callable[[], bool] = lambda: False) -> None:
         """Keep a request open for an acquisition that stands in line: `answer` gets the grant, or
         the refusal when its time (`wait_s`, seconds) is over (it then stays in line, or not).
         `gone()` tells whether whoever asked has hung up."""
-        held = Held(answer, stay, gone)
-        self._at.setdefault(acquisition, []).append(held)
-        self._loop.call_later(wait_s, self._give_up, acquisition, held)
+        now = self._stays.get(acquisition)
+        held = Held(now or acquisition, answer, stay or now is not None, gone)
+        self._at.setdefault(held.acquisition, []).append(held)
+        self._loop.call_later(wait_s, self._give_up, held)
         if gone():
-            self._give_up(acquisition, held)
+            self._give_up(held)
+
+    def stay(self, acquisition: str, now: str) -> None:
+        """Somebody who does not wait goes on with this place, which is called `now` from now on: it
+        is kept when those who wait at it have ended."""
+        self._stays[acquisition] = now
+        waiting = self._at.pop(acquisition, [])
+        for held in waiting:
+            held.acquisition, held.stay = now, True
+        if waiting:
+            self._at[now] = waiting
+
+    def has_stayed(self, acquisition: str) -> None:
+        """What was asked in the same moment is held open by now."""
+        self._stays.pop(acquisition, None)
 
     def hung_up(self) -> None:
         """Somebody's connection has ended: requests that were held open for it are held no more,
         so that nothing is granted to whoever does not hear of it."""
-        for acquisition, waiting in list(self._at.items()):
+        for waiting in list(self._at.values()):
             for held in [one for one in waiting if one.gone()]:
-                self._give_up(acquisition, held)
+                self._give_up(held)
 
     def turn_back(self, acquisition: str) -> None:
         """What is waited for at this place cannot come: all of them end."""
         for held in list(self._at.get(acquisition, ())):
-            self._give_up(acquisition, held)
+            self._give_up(held)
 
     def tell(self, acquisition: str, value: Any) -> None:
         """All that wait at this place hear what has become of it."""
@@ -76,17 +96,20 @@ class HeldRequests:
         for acquisition in list(self._at):
             self.tell(acquisition, value)
 
-    def _give_up(self, acquisition: str, held: Held) -> None:
+    def _give_up(self, held: Held) -> None:
         """One ends without a grant, which may still come before this job runs. The place is kept
         for the others, and for one that is about to be held open for it, too."""
-        waiting = self._at.get(acquisition, [])
+        waiting = self._at.get(held.acquisition, [])
         if held.over or held not in waiting:
             return
         held.over = True
 
         def job(tx: Tx) -> Any:
-            last = acquisition not in tx.joined and all(one.over for one in waiting)
-            return waiting_line.stop_holding(self._service, tx, acquisition, held.stay, last)
+            now = tx.stays.get(held.acquisition)
+            here = now or held.acquisition
+            last = here not in tx.joined and all(one.over for one in waiting)
+            return waiting_line.stop_holding(
+                self._service, tx, here, held.stay or now is not None, last)
 
         def ended(value: Any) -> None:
             if held not in waiting:
@@ -94,8 +117,8 @@ class HeldRequests:
             waiting.remove(held)
             for one in waiting:  # it was told that it stays in line
                 one.stay = one.stay or held.stay
-            if not waiting and self._at.get(acquisition) is waiting:
-                del self._at[acquisition]
+            if not waiting and self._at.get(held.acquisition) is waiting:
+                del self._at[held.acquisition]
             held.answer(value)
 
         self._run.task(engine.decide(self._run, self._service, job), ended)

@@ -379,6 +379,9 @@ class RequestRouter:
         self.counts.committed(tx)
         # A moment later: what was asked in this very transaction is answered first, and only then
         # waits to be told. (Told at once, it would not be waiting yet, and never hear of it.)
+        for before, now in tx.stays.items():
+            self.held.stay(before, now)
+            self.writer.follow(partial(self.held.has_stayed, before))
         for acquisition, reply in tx.granted:
             self.writer.follow(partial(self.held.tell, acquisition, reply))
         for acquisition in tx.turned_back:

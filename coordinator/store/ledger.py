@@ -174,6 +174,9 @@ class Tx(View):
         self.turned_back: list[str] = []
         #: Places in line that one more request is about to be held open for.
         self.joined: set[str] = set()
+        #: Places that requests are held open for, and that somebody who does not wait goes on with:
+        #: the name that each had, and has from now on.
+        self.stays: dict[str, str] = {}
         #: Resources (name, kind, scope) that became free and whose waiters were not served yet.
         self.freed: list[tuple[str, str, str]] = []
         #: Waiters (acquisition ids) that may be served now, each in a transaction of its own.

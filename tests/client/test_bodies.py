@@ -412,6 +412,115 @@ def test_who_waits_no_longer_takes_no_place_from_another_that_waits(repo: Repo, 
         assert held_by(repo) == {} and other.locks().waiters == []
 
 
+def waits(client: Client, seconds: float = 20, mode: Any = "exclusive") -> float:
+    """Until it has the lease, if it gets it in time; when that was."""
+    with client.lease("x.txt", wait=seconds, mode=mode):
+        return time.monotonic()
+
+
+Beside = Callable[[Client], object]
+
+
+def tries(client: Client) -> None:
+    with pytest.raises(Refusal) as no:
+        client.acquire("x.txt")
+    assert no.value.code is Code.LOCKED and no.value.facts["acquisition_id"] == "W-1"
+
+
+def asks(client: Client) -> None:
+    assert client.request_file("x.txt", "the build is red").status == "pending"
+
+
+BESIDE = pytest.mark.parametrize("beside", [tries, asks])
+
+
+@BESIDE
+def test_who_waits_keeps_its_place_when_its_agent_tries_or_asks_beside_it(repo: Repo, beside: Beside) -> None:
+    with Client(repo.root, agent="web") as client, repo.client("other") as other, ThreadPoolExecutor(1) as pool:
+        other.acquire("x.txt")
+        client.name()
+        waiting = pool.submit(waits, client)
+        until(lambda: other.locks().waiters)
+        beside(client)
+        assert len(other.locks().waiters) == 1
+        freed = time.monotonic()
+        other.release("x.txt")
+        assert waiting.result(30) - freed < 5
+        assert held_by(repo) == {} and other.locks().waiters == []
+
+
+@BESIDE
+def test_who_tried_or_asked_stays_in_line_when_the_wait_beside_it_is_over(repo: Repo, beside: Beside) -> None:
+    with Client(repo.root, agent="web") as client, repo.client("other") as other, ThreadPoolExecutor(1) as pool:
+        other.acquire("x.txt")
+        client.name()
+        waiting = pool.submit(waits, client, 1.0)
+        until(lambda: other.locks().waiters)
+        beside(client)
+        with pytest.raises(Refusal) as no:
+            waiting.result(30)
+        assert no.value.code is Code.LOCKED and "other" in no.value.message
+        assert len(other.locks().waiters) == 1
+        other.release("x.txt")
+        until(lambda: held_by(repo) == {"x.txt": "web"})
+        assert [one.kind for one in client.heartbeat().notices] == ["granted"]  # as who went away is told
+
+
+def test_who_waits_hears_the_answer_to_what_its_agent_has_asked(repo: Repo) -> None:
+    with Client(repo.root, agent="web") as client, repo.client("other") as other, ThreadPoolExecutor(1) as pool:
+        other.acquire("x.txt")
+        client.name()
+        waiting = pool.submit(waits, client)
+        until(lambda: other.locks().waiters)
+        asks(client)
+        assert other.request_answer("U-1", "reject", answer="not yet").unlock.status == "rejected"
+        asks(client)
+        assert other.request_answer("U-2", "approve").granted
+        waiting.result(5)
+        assert held_by(repo) == {} and other.locks().waiters == []
+
+
+def test_a_question_for_writing_leaves_who_waits_to_read_its_place(repo: Repo) -> None:
+    with Client(repo.root, agent="web") as client, repo.client("other") as other, ThreadPoolExecutor(1) as pool:
+        other.acquire("x.txt")
+        client.name()
+        waiting = pool.submit(waits, client, mode="shared")
+        until(lambda: other.locks().waiters)
+        asks(client)
+        assert sorted(one.mode for one in other.locks().waiters) == ["exclusive", "shared"]
+        client.request_withdraw("U-1")
+        other.release("x.txt")
+        waiting.result(5)
+
+
+def test_places_are_kept_in_whatever_order_requests_wait_try_and_ask(repo: Repo) -> None:
+    """All at once, again and again: each wait ends with the lease, and nothing is left in line."""
+    with Client(repo.root, agent="web") as client, repo.client("other") as other, ThreadPoolExecutor(6) as pool:
+        client.name()
+
+        def together() -> None:
+            other.acquire("x.txt")
+            waiting = [pool.submit(waits, client) for _ in range(3)]
+            beside = [pool.submit(one) for one in (lambda: client.acquire("x.txt"), lambda: client.request_file("x.txt", "x"))]
+            until(lambda: other.locks().waiters and all(one.done() for one in beside))
+            other.release("x.txt")
+            for one in waiting:
+                one.result(5)
+            client.leave()  # what was granted to whoever tried or asked
+
+        for _ in range(15):
+            together()
+
+
+def test_who_asks_without_staying_leaves_the_line(repo: Repo) -> None:
+    with Client(repo.root, agent="web") as client, repo.client("other") as other:
+        other.acquire("x.txt")
+        tries(client)
+        with pytest.raises(Refusal):
+            client.acquire("x.txt", retry=False)
+        assert other.locks().waiters == []
+
+
 def test_who_is_cancelled_takes_no_place_from_another_that_waits(repo: Repo) -> None:
     async def body() -> None:
         async with AsyncClient(repo.root, agent="web") as web, AsyncClient(repo.root, agent="other") as other:

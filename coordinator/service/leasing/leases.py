@@ -122,7 +122,7 @@ def acquire_located(
     if obstacles.closed and not blocked:
         return quarantined(obstacles)
     asks = None
-    joins = before is not None and bool(before.held) and req.wait_s > 0
+    joins = before is not None and bool(before.held) and (req.wait_s > 0 or req.retry)
     if before is not None:
         stays = blocked and (req.retry or req.wait_s > 0)
         asks = waiting_line.asked_again(tx, before, stays, joins)
@@ -138,14 +138,14 @@ def acquire_located(
     if req.retry or req.wait_s > 0:
         task_locks.make_real(tx, obstacles.leases)
         acquisition = asks or f"W-{tx.number('waiter')}"
-        if joins:
+        if joins and req.wait_s > 0:
             tx.joined.add(acquisition)
         stay_ms = ms(max(req.wait_s, limits.line_s if req.retry else 0))
         until = tx.later(stay_ms)
         tx.record(
             ev.WaiterQueued(
                 acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
-                asked_at=asked_at, held=req.wait_s > 0,
+                asked_at=asked_at, held=req.wait_s > 0 or joins,
                 until=max(until, before.until) if before is not None and joins else until,
                 ttl_ms=ttl_ms, task=req.task, description=req.description,
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
@@ -155,9 +155,12 @@ def acquire_located(
                 gives_way_to=circles.goes_on(circle, req.agent),
             )
         )
-    return redirect.locked(
+    refusal = redirect.locked(
         svc, tx, req.agent, located, obstacles, acquisition, other, circle, task=req.task
     )
+    if joins and req.wait_s <= 0 and acquisition is not None:
+        tx.stays[acquisition] = acquisition
+    return refusal
 
 
 def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:

@@ -65,6 +65,8 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     agents.may_act(tx, actor, req.agent)
     before = waiting_line.same_again(tx, req.agent, located)
     already = pending_unlocks.pending(tx, before.acquisition_id) if before is not None else None
+    if before is not None and before.held and before.mode != req.mode and already is None:
+        before = waiting_line.same_again(tx, req.agent, located, req.mode)
     if already is not None:
         agents.acting(tx, actor, req.agent)
         return _asked_already(tx, already, req)
@@ -90,6 +92,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     task_locks.make_real(tx, theirs)
     n = tx.number("unlock")
     request = f"{pending_unlocks.PREFIX}{n}"
+    waits = before if before is not None and before.held else None  # a request is held open for it
     if before is not None:
         waiting_line.step_out(tx, before, f"asks the holder ({request})")
     limits = svc.settings.leases
@@ -97,7 +100,8 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
         ev.WaiterQueued(
             acquisition_id=request, agent=req.agent, mode=req.mode,
             priority=before.priority if before is not None else 0, asked_at=asked_at,
-            until=tx.later(ms(limits.line_s)), held=False,
+            until=max(tx.later(ms(limits.line_s)), waits.until if waits is not None else ""),
+            held=waits is not None,
             ttl_ms=before.ttl_ms if before is not None else ms(limits.ttl_s),
             task=before.task_id if before is not None else _only_task(tx, req.agent),
             description=before.description if before is not None else reason[:200],
@@ -116,7 +120,10 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     row = pending_unlocks.find(tx, request)
     pending_unlocks.tell_holder(tx, row, theirs)
     circles.look(svc, tx, req.agent)
-    return pending_unlocks.reply(tx, row)
+    told = pending_unlocks.reply(tx, row)
+    if waits is not None:
+        tx.stays[waits.acquisition_id] = request
+    return told
 
 
 def _asked_already(tx: Tx, row: UnlockRow, req: rq.RequestFile) -> rq.Unlock | Refusal:

@@ -74,7 +74,7 @@ def _leave(tx: Tx, waiter: WaiterRow, reason: str) -> None:
 def asked_again(tx: Tx, waiter: WaiterRow, stays: bool, joins: bool) -> str | None:
     """Whoever stands in line asks again, and is about to be granted, to stand in line anew
     (`stays`) or to leave. The id to stand under, where an unlock request goes on with it, or a
-    request that is held open for it and that this one `joins`."""
+    request that is held open for it, which this one `joins`: waiting, too, or to stay."""
     _leave(tx, waiter, "asked again")
     if stays and (joins or pending_unlocks.pending(tx, waiter.acquisition_id) is not None):
         return waiter.acquisition_id
