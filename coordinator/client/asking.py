@@ -24,7 +24,9 @@ T = TypeVar("T")
 #: Operations that take their time where much has to be done (seconds).
 SLOW_S = {"compact": 3600.0, "review_decide": 600.0, "review_undo": 600.0}
 #: Those that may be asked twice without harm, should the connection break while it is answered.
-REPEATABLE = frozenset({"acquire", "renew", "heartbeat", "join", "sweep"})
+#: (Not `acquire`: the second answer would say that the lease was held before, and no body of
+#: `lease` would give it back.)
+REPEATABLE = frozenset({"renew", "heartbeat", "join", "sweep"})
 _encode = msgspec.json.Encoder().encode
 
 

@@ -17,6 +17,7 @@ from coordinator.service.core import Service
 from coordinator.service.leasing import grant, waiting_line
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
 
 
 class Held:
@@ -91,10 +92,23 @@ class HeldRequests:
             if isinstance(value, rq.Acquired):  # the others have what the newest was granted
                 value = grant.had_already(value)
 
-    def close(self, value: Any) -> None:
-        """Answer all of them so."""
-        for acquisition in list(self._at):
-            self.tell(acquisition, value)
+    def close(self, value: Refusal) -> None:
+        """Refuse all of them so, when their places are given up that nobody wanted to keep."""
+        leaving = [acquisition for acquisition, waiting in self._at.items()
+                   if not any(one.stay for one in waiting)]
+
+        def job(tx: Tx) -> None:
+            for acquisition in leaving:
+                waiting_line.leave(tx, acquisition, "the coordinator ended")
+
+        def ended(said: Any) -> None:
+            for acquisition in list(self._at):
+                self.tell(acquisition, value)
+
+        if leaving:
+            self._run.decide(job, [], ended)
+        else:
+            ended(None)
 
     def _give_up(self, held: Held) -> None:
         """One ends without a grant, which may still come before this job runs. The place is kept

@@ -19,7 +19,8 @@ from coordinator.service.answered import Once
 from coordinator.service.core import OPERATOR, Actor, Service, token_hash
 from coordinator.service.leasing import waiting_line
 from coordinator.store.ledger import Tx, View
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words import requests as rq
+from coordinator.words.refusals import HELD, Code, Refusal
 
 log = logging.getLogger("coord.requests")
 
@@ -43,6 +44,8 @@ def serve(svc: Service, operation: Operation, request: Any, token: str | None, l
             tx.once = None
         if not isinstance(value, Refusal):
             answered.note(tx, actor.agent, once, value)
+        elif isinstance(request, rq.Acquire) and request.wait_s > 0 and value.code in HELD:
+            answered.wait(tx, actor.agent, once, value.facts.get("acquisition_id") or "")
     else:
         value = operation.handle(svc, tx, actor, request)
     if tx.freed:

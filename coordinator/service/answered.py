@@ -2,8 +2,9 @@
 
 A client whose connection broke does not know whether its request was carried out; it sends it again
 under the same key, and gets the answer of the first time. Kept in the same transaction as what the
-request did, for a day, beside the log: it is about the conversation, not about the state. Secrets
-are not kept: lease tokens and an agent's own token are made again from the coordinator's secret.
+request did (of one that stood in line: the grant), for a day, beside the log: it is about the
+conversation, not about the state. Secrets are not kept: lease tokens and an agent's own token are
+made again from the coordinator's secret.
 
 (The header and its rules: "The Idempotency-Key HTTP Header Field", an IETF draft.)
 """
@@ -95,12 +96,35 @@ def note(tx: Tx, asker: str | None, asked: Once, answer: Any) -> None:
         text = msgspec.json.encode(plain)
     if len(text) > ANSWER_BYTES_MAX:
         text = _TOO_LONG
-    tx.keep_answer(asker or "", asked.key, asked.op, asked.digest, text)
+    tx.write_beside("answered_put", asker or "", asked.key, asked.op, asked.digest, text, tx.now)
+
+
+def wait(tx: Tx, asker: str | None, asked: Once, acquisition: str) -> None:
+    """The request stands in line, at this place: its answer is kept when it is granted."""
+    tx.write_beside("awaited_put", asker or "", asked.key, asked.op, asked.digest, acquisition)
+
+
+def awaited(tx: Tx, acquisition: str) -> list[tuple[str, Once]]:
+    """The requests that stand in line at this place, the newest first: who asked each."""
+    return [(str(asker), Once(str(key), str(op), str(digest)))
+            for asker, key, op, digest in tx.rows("awaited_of", acquisition)]
+
+
+def move(tx: Tx, acquisition: str, now: str) -> None:
+    """The place is called otherwise from now on."""
+    tx.write_beside("awaited_move", acquisition, now)
+
+
+def give_up(tx: Tx, acquisition: str) -> None:
+    """They have been refused: what comes of the place is not their answer."""
+    tx.write_beside("awaited_end", acquisition)
 
 
 def forget(tx: Tx) -> None:
     """Forget answers whose time is over, and the oldest where there are too many."""
-    tx.forget_answers(tx.later(-WINDOW_MS), ANSWERS_MAX)
+    tx.write_beside("answered_forget", tx.later(-WINDOW_MS))
+    tx.write_beside("answered_trim", ANSWERS_MAX)
+    tx.write_beside("awaited_forget")
 
 
 def agent_token(svc: Service, key: str) -> str:

@@ -332,14 +332,9 @@ class Tx(View):
         elif mode is not None:
             self._narrow(digest, known[0][0], mode)
 
-    def keep_answer(self, asker: str, key: str, op: str, digest: str, answer: bytes) -> None:
-        """Keep the answer to a request that has an idempotency key."""
-        self.cursor.execute(Q["answered_put"], (asker, key, op, digest, answer, self.now))
-
-    def forget_answers(self, before: str, most: int) -> None:
-        """Forget the answers that were given before (ISO text), and all but the newest so many."""
-        self.cursor.execute(Q["answered_forget"], (before,))
-        self.cursor.execute(Q["answered_trim"], (most,))
+    def write_beside(self, query: str, *values: str | int | bytes) -> None:
+        """Write what is about the conversation, and not the state: no event tells of it."""
+        self.cursor.execute(Q[query], values)
 
     def present(self) -> Present:
         """Whether anybody waits, and the like: looked up once a transaction, and again after an

@@ -453,9 +453,19 @@ ALTER TABLE agents ADD COLUMN explained TEXT;
     21: """
 CREATE INDEX shared_resources ON task_resources (scope) WHERE mode = 'shared';
 """,
-    # What a renamed file or directory was called when the work on it began.
+    # What a renamed file or directory was called when the work on it began; requests in line whose
+    # answers are to be kept.
     22: """
 ALTER TABLE file_locks ADD COLUMN was_at TEXT;
 CREATE INDEX locks_renamed ON file_locks (was_at) WHERE was_at IS NOT NULL;
+CREATE TABLE awaited (
+    key            TEXT NOT NULL,
+    asker          TEXT NOT NULL,
+    op             TEXT NOT NULL,
+    digest         TEXT NOT NULL,
+    acquisition_id TEXT NOT NULL,
+    PRIMARY KEY (key, asker)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX awaited_by_place ON awaited (acquisition_id);
 """,
 }

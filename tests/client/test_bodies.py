@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -540,4 +541,23 @@ def test_who_is_cancelled_takes_no_place_from_another_that_waits(repo: Repo) -> 
                 assert [end == "had it" for end in ends] == [n != gone for n in range(3)], ends
 
     asyncio.run(body())
+    assert held_by(repo) == {}
+
+
+def test_bodies_give_back_what_they_were_granted_while_the_coordinator_died(repo: Repo) -> None:
+    """Whichever answer is lost with it: who asks again is not told that it had the lease before."""
+    def work(n: int) -> int:
+        with repo.client(f"m{n}") as client:
+            for _ in range(40):
+                with client.lease("a.py", wait=30) as held:
+                    assert not held.leases[0].reentrant
+        return n
+
+    with ThreadPoolExecutor(4) as pool:
+        works = [pool.submit(work, n) for n in range(4)]
+        for _ in range(3):
+            time.sleep(0.15)
+            with contextlib.suppress(OSError, ValueError):  # the next one is just starting
+                os.kill(repo.pid(), signal.SIGKILL)
+        assert sorted(one.result(60) for one in works) == [0, 1, 2, 3]
     assert held_by(repo) == {}

@@ -18,6 +18,7 @@ from coordinator.client.connection import connect
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
+from tests.waiting import until
 
 
 def raw(value: Any) -> msgspec.Raw:
@@ -52,6 +53,69 @@ def test_how_long_one_waits_is_no_part_of_what_is_asked(repo: Repo) -> None:
     first = ann.call(rq.TaskClaim(agent=ann.name(), wait_s=30), key="k")
     again = ann.call(rq.TaskClaim(agent=ann.name()), key="k")
     assert again == first and first.task.task == "T-1"
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_grant_that_was_waited_for_is_answered_once(repo: Repo, killed: bool, asks: bool) -> None:
+    """Nobody hears the first answer: who asks again under its key is told the same, and that it had it not before."""
+    with repo.client("boss") as boss:
+        boss.acquire("a.py")
+        token = repo.client().call(rq.Register(agent="ann")).token
+        ann = Client(repo.root, agent="ann", token=token)
+        ask = rq.Acquire(agent="ann", resources=["a.py"], wait_s=30, retry=False)
+        line = {"id": 1, "op": "acquire", "v": 1, "token": token, "key": "k", "params": msgspec.to_builtins(ask)}
+        deaf = connect(repo.state)
+        assert deaf is not None
+        deaf.sendall(json.dumps(line).encode() + b"\n")
+        until(lambda: boss.call(rq.Locks()).waiters)
+        if asks:  # the place is called otherwise then
+            ann.call(rq.RequestFile(agent=ann.name(), resource="a.py", reason="r"))
+        boss.release("a.py")
+        until(lambda: [one.locked_by for one in boss.call(rq.Locks()).items] == [ann.agent])
+        if killed:
+            os.kill(repo.pid(), signal.SIGKILL)
+        first = ann.call(ask, key="k")
+        assert [one.reentrant for one in first.leases] == [False]
+        assert ann.call(msgspec.structs.replace(ask, wait_s=0.0), key="k") == first
+        ann.release("a.py")
+        assert ann.call(ask, key="k") == first and boss.call(rq.Locks()).items == [], "it takes effect once"
+        deaf.close()
+        ann.close()
+
+
+def test_a_wait_that_was_in_vain_is_asked_anew(repo: Repo) -> None:
+    with repo.client("boss") as boss, repo.client("ann") as ann:
+        boss.acquire("a.py")
+        ask = rq.Acquire(agent=ann.name(), resources=["a.py"], wait_s=0.2)
+        with pytest.raises(Refusal):
+            ann.call(ask, key="k")
+        boss.release("a.py")
+        until(lambda: boss.call(rq.Locks()).items)
+        ann.release("a.py")
+        assert ann.call(ask, key="k").leases[0].fencing_token == 3
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_who_waits_when_the_coordinator_ends_stays_in_line_only_if_it_said_so(repo: Repo, stays: bool) -> None:
+    codes: list[Code] = []
+
+    def wait() -> None:
+        try:
+            ann.call(rq.Acquire(agent=ann.name(), resources=["a.py"], wait_s=30, retry=stays))
+        except Refusal as refusal:
+            codes.append(refusal.code)
+
+    with repo.client("boss") as boss, repo.client("ann") as ann:
+        boss.acquire("a.py")
+        waits = threading.Thread(target=wait)
+        waits.start()
+        until(lambda: boss.call(rq.Locks()).waiters)
+        repo.coord("down")
+        waits.join()
+        repo.coord("up")
+        assert codes == [Code.SHUTTING_DOWN]
+        assert len(boss.call(rq.Locks()).waiters) == stays
 
 
 def test_a_refusal_is_not_kept(repo: Repo) -> None:

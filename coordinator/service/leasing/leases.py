@@ -132,7 +132,7 @@ def acquire_located(
             description=req.description, before=held_before,
         )
         if before is not None and before.held:  # whoever is held open for it hears of it, too
-            tx.granted.append((before.acquisition_id, had_already(granted)))
+            waiting_line.tell(tx, before.acquisition_id, had_already(granted))
         return granted
     acquisition = None
     if req.retry or req.wait_s > 0:

@@ -13,7 +13,7 @@ from shlex import quote
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.negotiation import no_longer_than
-from coordinator.service import landing, signals
+from coordinator.service import answered, landing, signals
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.leasing import (
@@ -123,6 +123,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     told = pending_unlocks.reply(tx, row)
     if waits is not None:
         tx.stays[waits.acquisition_id] = request
+        answered.move(tx, waits.acquisition_id, request)
     return told
 
 

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Sequence
 from coordinator.looking.facts import Place
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
-from coordinator.service import steps, unserved
+from coordinator.service import answered, steps, unserved
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.leasing import circles, pending_unlocks, redirect, since_asked
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once, place, weigh
-from coordinator.service.leasing.grant import Agreed, check_looked, grant
+from coordinator.service.leasing.grant import Agreed, check_looked, grant, had_already
 from coordinator.service.leasing.overlapping import HOLDERS_TOLD_MAX, near, one_by_one
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -56,6 +56,13 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdra
     agents.acting(tx, actor, req.agent)
     step_out(tx, waiter, "withdrawn")
     return rq.Withdrawn(acquisition_id=req.acquisition_id)
+
+
+def leave(tx: Tx, acquisition: str, reason: str) -> None:
+    """Take this one out of the line, if it stands there."""
+    raw = tx.row("waiter_get", acquisition)
+    if raw is not None:
+        step_out(tx, WaiterRow(*raw), reason)
 
 
 def step_out(tx: Tx, waiter: WaiterRow, reason: str) -> None:
@@ -251,7 +258,7 @@ def _give(
     reply.changed = changed
     if said:
         reply.warnings.append(said)
-    tx.granted.append((waiter.acquisition_id, reply))
+    tell(tx, waiter.acquisition_id, reply)
     # Others that wait for what this agent holds now let its other waiters pass.
     tx.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", waiter.agent)})
     if said or not waiter.held:  # an answer is told as such, whoever waits for the grant itself
@@ -264,6 +271,15 @@ def _give(
             + since_asked.told(changed),
             acquisition_id=reply.acquisition_id, waited_as=waiter.acquisition_id, resources=names,
         )
+
+
+def tell(tx: Tx, acquisition: str, reply: rq.Acquired) -> None:
+    """All that wait at this place are told of the grant, once it is on disk; whose connection
+    breaks before that, and who asks again under its idempotency key, is told the same."""
+    tx.granted.append((acquisition, reply))
+    for asker, asked in answered.awaited(tx, acquisition):
+        answered.note(tx, asker, asked, reply)
+        reply = had_already(reply)
 
 
 def stop_holding(
@@ -290,6 +306,8 @@ def stop_holding(
         svc, tx, waiter.agent, obstacles, [one.resource for one in located],
         priority=waiter.priority, before=acquisition,
     ) if obstacles.leases or obstacles.waiters else None
+    if last:
+        answered.give_up(tx, acquisition)
     if last and stay:
         tx.record(
             ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent, held=False)

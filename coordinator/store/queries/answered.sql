@@ -12,3 +12,21 @@ DELETE FROM answered WHERE at <= ?1;
 -- name: answered_trim
 -- All but the newest so many.
 DELETE FROM answered WHERE at < (SELECT at FROM answered ORDER BY at DESC LIMIT 1 OFFSET ?1);
+
+-- name: awaited_put
+INSERT INTO awaited (asker, key, op, digest, acquisition_id) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (key, asker) DO UPDATE SET op = excluded.op, digest = excluded.digest,
+    acquisition_id = excluded.acquisition_id;
+
+-- name: awaited_of
+SELECT asker, key, op, digest FROM awaited WHERE acquisition_id = ? ORDER BY key DESC;
+
+-- name: awaited_move
+UPDATE awaited SET acquisition_id = ?2 WHERE acquisition_id = ?1;
+
+-- name: awaited_end
+DELETE FROM awaited WHERE acquisition_id = ?;
+
+-- name: awaited_forget
+-- Those that stand in line no more.
+DELETE FROM awaited WHERE acquisition_id NOT IN (SELECT acquisition_id FROM waiters);
