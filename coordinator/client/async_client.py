@@ -154,14 +154,25 @@ class AsyncClient(Operations):
             return
         known = set(self._known)  # the answer to what follows adds to it
         with contextlib.suppress(Refusal):
-            if late:
-                got = msgspec.json.decode(late[0], type=rq.Acquired)
-            else:
-                # Asked again without waiting, it does not stand in line afterwards. What is
-                # granted now, or was when nobody listened, goes back.
-                got = await self.call(msgspec.structs.replace(request, wait_s=0.0, retry=False))
+            got = (msgspec.json.decode(late[0], type=rq.Acquired) if late
+                   else await self._left_line(request))
             await self._release_new(request.agent, got, lambda lease: (
                 lease.acquisition_id not in known and lease.locked_at >= at))
+
+    async def _left_line(self, request: rq.Acquire) -> rq.Acquired:
+        """It stands in line no more; or what it is granted now, or was when nobody listened.
+
+        Raises:
+            Refusal: it has left.
+        """
+        while True:
+            try:
+                return await self.call(msgspec.structs.replace(request, wait_s=0.0, retry=False))
+            except Refusal as refusal:
+                if (line := refusal.facts.get("acquisition_id")) is None:
+                    raise
+            with contextlib.suppress(Refusal):  # it was granted, or has left, a moment ago
+                await self.call(rq.Withdraw(agent=request.agent, acquisition_id=line))
 
     async def _give_back(self, request: rq.Acquire | rq.TaskClaim, asking: asyncio.Future[bytes],
                          at: str) -> None:

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -62,6 +62,8 @@ class Holdings:
                 at = self._at.setdefault(
                     lease.resource, _At("shared" if lease.was_shared else had))
                 at.bodies[mode or lease.mode] += 1
+                if not lease.reentrant or at.token is None:
+                    at.token = lease.lease_token
                 if not lease.reentrant and not lease.was_shared:
                     at.before = None  # what there was has ended
 
@@ -74,10 +76,13 @@ class Holdings:
                 if at is not None and not lease.reentrant:
                     at.before = lease.mode
 
-    def end(self, leases: Sequence[rq.Lease], mode: str | None) -> tuple[list[str], list[str]]:
-        """It holds them no more: what nobody holds now, and what is only read by now. That is to be
-        given back; `given_back` is called when it is over."""
-        unheld, read = [], []
+    def end(self, leases: Sequence[rq.Lease],
+            mode: str | None) -> tuple[dict[str, str | None], list[str]]:
+        """It holds them no more: what nobody holds now (with the token of the newest lease on it),
+        and what is only read by now. That is to be given back; `given_back` is called when it is
+        over."""
+        unheld: dict[str, str | None] = {}
+        read = []
         with self._lock:
             for lease in leases:
                 at = self._at[lease.resource]
@@ -85,12 +90,12 @@ class Holdings:
                 at.bodies[asked] -= 1
                 needed = at.needed()
                 if needed is None:
-                    unheld.append(lease.resource)
+                    unheld[lease.resource] = at.token
                 elif needed == "shared" and asked == "exclusive":
                     read.append(lease.resource)
                 if not at.bodies.total():
                     del self._at[lease.resource]
-            self._going.update(unheld + read)
+            self._going.update([*unheld, *read])
         return unheld, read
 
     def stay(self, leases: Sequence[rq.Lease]) -> list[str]:
@@ -117,11 +122,13 @@ class _At:
     Attributes:
         before: the mode in which the client has it whatever its bodies do; None: not at all.
         bodies: how many hold it, by the mode that they have asked for.
+        token: of the newest lease on it; another body's, where one has lost its own.
     """
 
     def __init__(self, before: str | None) -> None:
         self.before = before
         self.bodies: Counter[str] = Counter()
+        self.token: str | None = None
 
     def needed(self) -> str | None:
         """The mode that it is still held in; None: in none."""
@@ -222,18 +229,16 @@ class HeldLeases:
             if release and read and self._lost is None:
                 self._noted((yield rq.Release(agent=agent, resources=read, keep_shared=True)))
         finally:
-            self._holdings.given_back(mine + read)
+            self._holdings.given_back([*mine, *read])
 
-    def _given_back(self, agent: str, mine: Sequence[str]
+    def _given_back(self, agent: str, mine: Mapping[str, str | None]
                     ) -> Generator[rq.Request[Any], Refusal | None]:
         if mine and self._lost is None:
             self._noted((yield rq.Release(agent=agent, resources=list(mine))))
             if self._lost is None:
                 return
-        for lease in self.leases:  # some of them is lost: each of the others by itself
-            if lease.resource in mine:
-                yield rq.Release(agent=agent, resources=[lease.resource],
-                                 lease_token=lease.lease_token)
+        for resource, token in mine.items():  # some are lost: each of the others by itself
+            yield rq.Release(agent=agent, resources=[resource], lease_token=token)
 
     @property
     def _is_shared(self) -> bool:

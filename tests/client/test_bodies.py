@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coordinator.client.async_client import AsyncClient
-from coordinator.client.client import Client, LeaseLost
+from coordinator.client.client import Client, Held, LeaseLost
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
@@ -432,10 +432,15 @@ def asks(client: Client) -> None:
     assert client.request_file("x.txt", "the build is red").status == "pending"
 
 
+def tries_once(client: Client) -> None:
+    with pytest.raises(Refusal):
+        client.acquire("x.txt", retry=False)
+
+
 BESIDE = pytest.mark.parametrize("beside", [tries, asks])
 
 
-@BESIDE
+@pytest.mark.parametrize("beside", [tries, asks, tries_once])
 def test_who_waits_keeps_its_place_when_its_agent_tries_or_asks_beside_it(repo: Repo, beside: Beside) -> None:
     with Client(repo.root, agent="web") as client, repo.client("other") as other, ThreadPoolExecutor(1) as pool:
         other.acquire("x.txt")
@@ -465,6 +470,27 @@ def test_who_tried_or_asked_stays_in_line_when_the_wait_beside_it_is_over(repo: 
         other.release("x.txt")
         until(lambda: held_by(repo) == {"x.txt": "web"})
         assert [one.kind for one in client.heartbeat().notices] == ["granted"]  # as who went away is told
+
+
+def test_a_single_try_leaves_a_question_where_it_is(repo: Repo) -> None:
+    with Client(repo.root, agent="web") as client, repo.client("other") as other:
+        other.acquire("x.txt")
+        asks(client)
+        tries_once(client)
+        assert [one.acquisition_id for one in other.locks().waiters] == ["U-1"]
+        assert other.request_answer("U-1", "approve").granted
+        assert held_by(repo) == {"x.txt": "web"}
+
+
+def test_a_single_try_leaves_no_place_behind(repo: Repo) -> None:
+    """Nobody waits at it, and no question stands there."""
+    with Client(repo.root, agent="web") as client, repo.client("other") as other:
+        other.acquire("x.txt")
+        tries(client)
+        tries_once(client)
+        assert other.locks().waiters == []
+        tries_once(client)
+        assert other.locks().waiters == []
 
 
 def test_who_waits_hears_the_answer_to_what_its_agent_has_asked(repo: Repo) -> None:
@@ -561,3 +587,25 @@ def test_bodies_give_back_what_they_were_granted_while_the_coordinator_died(repo
                 os.kill(repo.pid(), signal.SIGKILL)
         assert sorted(one.result(60) for one in works) == [0, 1, 2, 3]
     assert held_by(repo) == {}
+
+
+def test_who_has_lost_its_lease_and_ends_last_gives_back_what_another_body_got_anew(repo: Repo) -> None:
+    with Client(repo.root, agent="ann") as client, repo.client() as boss:
+        lost = [client.hold(client.acquire("a.py", ttl=3), ttl=3) for _ in range(2)]
+        boss.call(rq.Release(agent="ann", resources=["a.py"], force=True))
+        for one in lost:
+            until(lambda one=one: _is_lost(one))
+        anew = client.hold(client.acquire("a.py"))
+        anew.end()
+        for one in lost:
+            assert held_by(repo) == {"a.py": "ann"}
+            one.end()
+        assert held_by(repo) == {}
+
+
+def _is_lost(held: Held) -> bool:
+    try:
+        held.check()
+    except LeaseLost:
+        return True
+    return False

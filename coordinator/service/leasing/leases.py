@@ -122,9 +122,11 @@ def acquire_located(
     if obstacles.closed and not blocked:
         return quarantined(obstacles)
     asks = None
-    joins = before is not None and bool(before.held) and (req.wait_s > 0 or req.retry)
+    # A place that a request is held open for, or a question stands at, is theirs: it stays.
+    joins = before is not None and bool(before.held)
+    keeps = before is not None and (joins or waiting_line.has_question(tx, before))
     if before is not None:
-        stays = blocked and (req.retry or req.wait_s > 0)
+        stays = blocked and (req.retry or req.wait_s > 0 or keeps)
         asks = waiting_line.asked_again(tx, before, stays, joins)
     if not blocked:
         granted = grant(
@@ -135,7 +137,7 @@ def acquire_located(
             waiting_line.tell(tx, before.acquisition_id, had_already(granted))
         return granted
     acquisition = None
-    if req.retry or req.wait_s > 0:
+    if req.retry or req.wait_s > 0 or keeps:
         task_locks.make_real(tx, obstacles.leases)
         acquisition = asks or f"W-{tx.number('waiter')}"
         if joins and req.wait_s > 0:
@@ -146,7 +148,7 @@ def acquire_located(
             ev.WaiterQueued(
                 acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
                 asked_at=asked_at, held=req.wait_s > 0 or joins,
-                until=max(until, before.until) if before is not None and joins else until,
+                until=max(until, before.until) if before is not None and keeps else until,
                 ttl_ms=ttl_ms, task=req.task, description=req.description,
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
                 met=obstacles.held_at,
@@ -158,7 +160,7 @@ def acquire_located(
     refusal = redirect.locked(
         svc, tx, req.agent, located, obstacles, acquisition, other, circle, task=req.task
     )
-    if joins and req.wait_s <= 0 and acquisition is not None:
+    if joins and req.retry and req.wait_s <= 0 and acquisition is not None:
         tx.stays[acquisition] = acquisition
     return refusal
 

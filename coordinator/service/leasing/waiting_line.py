@@ -78,6 +78,11 @@ def _leave(tx: Tx, waiter: WaiterRow, reason: str) -> None:
     tx.freed += [(one.name, one.kind, one.scope) for one in freed]
 
 
+def has_question(tx: Tx, waiter: WaiterRow) -> bool:
+    """Whether an unlock request stands in line at this place."""
+    return pending_unlocks.pending(tx, waiter.acquisition_id) is not None
+
+
 def asked_again(tx: Tx, waiter: WaiterRow, stays: bool, joins: bool) -> str | None:
     """Whoever stands in line asks again, and is about to be granted, to stand in line anew
     (`stays`) or to leave. The id to stand under, where an unlock request goes on with it, or a
