@@ -149,7 +149,7 @@ def interrupted(words: "list[str]") -> str:
     if words[:1] != ["lock"] or not waits or "--no-retry" in words:
         return "coord: interrupted"
     return ("coord: interrupted; who stood in line stands there still.\n  next: `coord locks "
-            "--waiting` tells as what; `coord request withdraw W-3` leaves the line.")
+            "--waiting` tells its place; `coord request withdraw PLACE --agent NAME` leaves it.")
 
 
 def _first(link: socket.socket) -> bytes:

@@ -227,7 +227,7 @@ def test_who_stands_in_line_when_interrupted_is_told_how_to_leave_it(busy: Repo,
         waiting.send_signal(signal.SIGINT)
         out, err = waiting.communicate(timeout=30)
         assert waiting.returncode == 130 and not out and err.splitlines()[0] == "coord: interrupted; who stood in line stands there still.", err
-        assert "`coord locks --waiting`" in err and "`coord request withdraw W-3`" in err and len(err.splitlines()) == 2, err
+        assert "`coord locks --waiting`" in err and "`coord request withdraw PLACE --agent NAME`" in err and len(err.splitlines()) == 2, err
         assert place in busy.coord("locks", "--waiting").stdout
         other = busy.coord("request", "withdraw", place, "--agent", "bob")
         assert other.returncode == 6 and "belongs to dan" in other.stderr, other
