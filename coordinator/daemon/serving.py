@@ -44,8 +44,9 @@ def serve(svc: Service, operation: Operation, request: Any, token: str | None, l
             tx.once = None
         if not isinstance(value, Refusal):
             answered.note(tx, actor.agent, once, value)
-        elif isinstance(request, rq.Acquire) and request.wait_s > 0 and value.code in HELD:
-            answered.wait(tx, actor.agent, once, value.facts.get("acquisition_id") or "")
+        elif (isinstance(request, rq.Acquire) and request.wait_s > 0 and value.code in HELD
+              and (place := value.facts.get("acquisition_id")) is not None):
+            answered.wait(tx, actor.agent, once, place)
     else:
         value = operation.handle(svc, tx, actor, request)
     if tx.freed:

@@ -115,8 +115,8 @@ def move(tx: Tx, acquisition: str, now: str) -> None:
     tx.write_beside("awaited_move", acquisition, now)
 
 
-def give_up(tx: Tx, acquisition: str) -> None:
-    """They have been refused: what comes of the place is not their answer."""
+def wait_no_more(tx: Tx, acquisition: str) -> None:
+    """They have their answer: what else comes of the place is none of theirs."""
     tx.write_beside("awaited_end", acquisition)
 
 

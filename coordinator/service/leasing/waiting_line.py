@@ -285,6 +285,7 @@ def tell(tx: Tx, acquisition: str, reply: rq.Acquired) -> None:
     for asker, asked in answered.awaited(tx, acquisition):
         answered.note(tx, asker, asked, reply)
         reply = had_already(reply)
+    answered.wait_no_more(tx, acquisition)
 
 
 def stop_holding(
@@ -312,7 +313,7 @@ def stop_holding(
         priority=waiter.priority, before=acquisition,
     ) if obstacles.leases or obstacles.waiters else None
     if last:
-        answered.give_up(tx, acquisition)
+        answered.wait_no_more(tx, acquisition)
     if last and stay:
         tx.record(
             ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent, held=False)
