@@ -570,7 +570,8 @@ CREATE TABLE answered (
     PRIMARY KEY (key, asker)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX answered_by_age ON answered (at);
--- Requests with such a key that stand in line: who is granted gets the answer kept, too.
+-- Requests with such a key that stand in line, the newest last: who is granted gets the answer
+-- kept, too.
 CREATE TABLE awaited (
     key            TEXT NOT NULL,
     asker          TEXT NOT NULL,
@@ -578,5 +579,5 @@ CREATE TABLE awaited (
     digest         TEXT NOT NULL,
     acquisition_id TEXT NOT NULL,
     PRIMARY KEY (key, asker)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX awaited_by_place ON awaited (acquisition_id);

@@ -17,24 +17,22 @@ import asyncio
 import contextlib
 import os
 import secrets
-import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from coordinator.client.asking import encoded, how_asked
 from coordinator.client.async_connection import AsyncWire
+from coordinator.client.async_grants import AsyncGrants
+from coordinator.client.async_held import AsyncHeld, to_the_end
 from coordinator.client.asynchronous import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S
-from coordinator.client.held import SETTLING_S, HeldLeases, Holdings
+from coordinator.client.held import Holdings
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
-from coordinator.words.clock import iso
-from coordinator.words.refusals import Refusal
 
 __all__ = ["AsyncClient", "AsyncHeld"]
 
@@ -63,10 +61,7 @@ class AsyncClient(Operations):
         self._naming = asyncio.Lock()
         self.silence_s: float | None = None
         self.holdings = Holdings()
-        #: Acquisitions that were answered here.
-        self._known: set[str] = set()
-        #: How many of its requests wait at one place in line (agent, mode, resources), or for else.
-        self._in_line: Counter[tuple[str, str, tuple[str, ...]] | None] = Counter()
+        self._grants = AsyncGrants(self)
 
     def __repr__(self) -> str:
         return f"<AsyncClient {self.agent or 'nobody yet'} at {self.root}>"
@@ -98,109 +93,30 @@ class AsyncClient(Operations):
         Who is cancelled while it acquires, or claims a task, leaves the line, and has given back
         what it was granted in that moment, before the cancellation goes on.
         """
-        params = encoded(request)
-        wait_s, repeatable, key = how_asked(request, key)
-        asked = (type(request).op, params, REPLY_TIMEOUT_S + wait_s)
-        again = repeatable or key is not None
-        at = iso(time.time_ns() // 1_000_000)
-        if wait_s > 0:
-            wire = self._wire.another()
-            line = (request.agent, request.mode, tuple(sorted(request.resources))) if isinstance(
-                request, rq.Acquire) else None
-            self._in_line[line] += 1
-            try:
-                raw = await wire.ask(*asked, again=again, key=key)
-            except asyncio.CancelledError:
-                if line is None or self._in_line[line] == 1:  # (others go on at this place)
-                    await _to_the_end(self._call_off(wire, request, at, key))
-                raise
-            finally:
-                self._in_line[line] -= 1
-                if not self._in_line[line]:
-                    del self._in_line[line]
-                wire.abort()  # nothing is awaited here: who is cancelled now would lose a grant
-        elif isinstance(request, (rq.Acquire, rq.TaskClaim)):
-            asking = asyncio.ensure_future(self._wire.ask(*asked, again=again, key=key))
-            try:
-                raw = await asyncio.shield(asking)
-            except asyncio.CancelledError:
-                await _to_the_end(self._give_back(request, asking, at))
-                raise
-        else:
-            raw = await self._wire.ask(*asked, again=again, key=key)
-        answer = msgspec.json.decode(raw, type=request.reply_shape())
-        if isinstance(answer, rq.Acquired):
-            self._known.add(answer.acquisition_id)
-            self._known.update(lease.acquisition_id for lease in answer.leases)
-        elif isinstance(answer, rq.Claimed):
-            self._known.add(_claim(answer))
+        if isinstance(request, rq.Acquire):
+            answer: Any = await self._grants.acquire(request, key)
+        elif isinstance(request, rq.TaskClaim):
+            answer = await self._grants.claim(request, key)
             self.holdings.claimed(answer.leases)
-        elif isinstance(request, rq.Leave) and request.agent == self.agent:
+        else:
+            answer = await self._ask(request, key)
+        if isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers
-        return answer
+        return cast(R, answer)
 
-    async def _call_off(self, wire: AsyncWire, request: rq.Request[Any], at: str,
-                        key: str | None) -> None:
-        """Nobody waits for this any more: it leaves the line, and nothing of it is held."""
-        late = await wire.close()
-        if isinstance(request, rq.TaskClaim):
-            # Asked again without waiting, under the key that it had: the answer that was on its
-            # way, or a claim of now.
-            again = msgspec.structs.replace(request, wait_s=0.0)
-            params = encoded(again)
-            await self._give_back(again, asyncio.ensure_future(self._wire.ask(
-                type(request).op, params, again=True, key=key)), at)
-        if not isinstance(request, rq.Acquire):
-            return
-        known = set(self._known)  # the answer to what follows adds to it
-        with contextlib.suppress(Refusal):
-            got = (msgspec.json.decode(late[0], type=rq.Acquired) if late
-                   else await self._left_line(request))
-            await self._release_new(request.agent, got, lambda lease: (
-                lease.acquisition_id not in known and lease.locked_at >= at))
-
-    async def _left_line(self, request: rq.Acquire) -> rq.Acquired:
-        """It stands in line no more; or what it is granted now, or was when nobody listened.
+    async def _ask(self, request: rq.Request[R], key: str | None,
+                   wire: AsyncWire | None = None) -> R:
+        """Ask over this connection (the common one), and read the answer.
 
         Raises:
-            Refusal: it has left.
+            Refusal: with its code and facts.
         """
-        while True:
-            try:
-                return await self.call(msgspec.structs.replace(request, wait_s=0.0, retry=False))
-            except Refusal as refusal:
-                if (line := refusal.facts.get("acquisition_id")) is None:
-                    raise
-            with contextlib.suppress(Refusal):  # it was granted, or has left, a moment ago
-                await self.call(rq.Withdraw(agent=request.agent, acquisition_id=line))
-
-    async def _give_back(self, request: rq.Acquire | rq.TaskClaim, asking: asyncio.Future[bytes],
-                         at: str) -> None:
-        """What comes of a question that nobody waits for any more, and that is answered at once."""
-        if isinstance(request, rq.TaskClaim):
-            with contextlib.suppress(Refusal):
-                claim = msgspec.json.decode(await asking, type=rq.Claimed)
-                if _claim(claim) not in self._known and (claim.task.claimed_at or "") >= at:
-                    await self.call(rq.TaskFail(
-                        agent=request.agent, task=claim.task.task, model_error=True,
-                        reason="whoever asked for it was cancelled in that moment"))
-            return
-        try:
-            got = msgspec.json.decode(await asking, type=rq.Acquired)
-            await self._release_new(request.agent, got, lambda lease: False)
-        except Refusal as refusal:
-            if (line := refusal.facts.get("acquisition_id")) is not None and request.retry:
-                with contextlib.suppress(Refusal):
-                    await self.call(rq.Withdraw(agent=request.agent, acquisition_id=line))
-
-    async def _release_new(self, agent: str, got: rq.Acquired,
-                           also: Callable[[rq.Lease], bool]) -> None:
-        """Give back what was not held before; of the rest, what `also` says."""
-        if read := [lease.resource for lease in got.leases if lease.was_shared]:
-            await self.call(rq.Release(agent=agent, resources=read, keep_shared=True))
-        for one in sorted({lease.acquisition_id for lease in got.leases
-                           if not lease.was_shared and (not lease.reentrant or also(lease))}):
-            await self.call(rq.Release(agent=agent, acquisition_id=one))
+        params = encoded(request)
+        wait_s, repeatable, key = how_asked(request, key)
+        raw = await (wire or self._wire).ask(
+            type(request).op, params, REPLY_TIMEOUT_S + wait_s,
+            again=repeatable or key is not None, key=key)
+        return msgspec.json.decode(raw, type=request.reply_shape())
 
     async def register(self, *, unique: bool = True, silence_s: float | None = None,
                        description: str = "", parent: str | None = None) -> str:
@@ -247,7 +163,7 @@ class AsyncClient(Operations):
             async for raw in wire.events(after):
                 yield msgspec.json.decode(raw, type=rq.EventRow)
         finally:
-            await _to_the_end(wire.close())
+            await to_the_end(wire.close())
 
     @contextlib.asynccontextmanager
     async def lease(
@@ -268,86 +184,13 @@ class AsyncClient(Operations):
             try:
                 stands = await held._stands()
             except BaseException:
-                await _to_the_end(held.end())
+                await to_the_end(held.end())
                 raise
             if stands:
                 break
-            await _to_the_end(held.end())
+            await to_the_end(held.end())
         try:
             yield held
         finally:
-            await _to_the_end(held.end())
+            await to_the_end(held.end())
         held.check()
-
-
-class AsyncHeld(HeldLeases):
-    """A lease while its body runs, renewed by a task of the same loop."""
-
-    def __init__(self, client: AsyncClient, got: rq.Acquired, ttl_s: float,
-                 stall_s: float | None, mode: rq.Mode) -> None:
-        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s, mode)
-        self._client = client
-        self._renewing = asyncio.create_task(self._renew(), name="coord-renew")
-
-    async def _stands(self) -> bool:
-        """Whether it is still there, once no other body of this client gives it back."""
-        if not self._is_shared:
-            return True
-        while self._holdings.goes(self.leases):
-            await asyncio.sleep(SETTLING_S)
-        try:
-            now = await self._client.call(self._renewal(str(self._client.agent)))
-        except Refusal as refusal:
-            self._noted(refusal)
-            return not self.lost
-        return self._is_as_asked(now)
-
-    async def _renew(self) -> None:
-        while True:
-            await asyncio.sleep(self._every_s)
-            now = time.monotonic()
-            if self._stalls(now):
-                return
-            try:
-                await self._client.call(self._renewal(str(self._client.agent)))
-                self._confirmed_at = now
-            except Refusal as refusal:
-                if self._refused(refusal, now):
-                    return
-
-    async def end(self, *, release: bool = True) -> None:
-        """Renew no more and, with `release`, give back what was not held before, as `Held.end`."""
-        if self._over or self._process != os.getpid():
-            return  # a forked child leaves the body: the lease is its parent's
-        self._over = True
-        self._renewing.cancel()
-        await asyncio.wait([self._renewing])
-        ending, refused = self._ending(str(self._client.agent), release), None
-        with contextlib.suppress(StopIteration):
-            while True:
-                request = ending.send(refused)
-                try:
-                    await self._client.call(request)
-                    refused = None
-                except Refusal as no:
-                    refused = no
-
-
-def _claim(got: rq.Claimed) -> str:
-    """What tells a claim from a later one on the same task."""
-    return f"{got.task.task} {got.task.claimed_at}"
-
-
-async def _to_the_end(work: Coroutine[Any, Any, Any]) -> None:
-    """Do this whole, whoever is cancelled meanwhile; then the cancellation goes on."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as now:
-            cancelled = now
-    if cancelled is not None:
-        task.exception()
-        raise cancelled
-    task.result()

@@ -101,8 +101,6 @@ class AsyncWire:
         self._opening = asyncio.Lock()
         self._number = 0
         self._closed = False
-        #: Questions whose askers were cancelled.
-        self._unheard: list[asyncio.Future[bytes]] = []
 
     def another(self) -> AsyncWire:
         """A connection of its own, for the same agent."""
@@ -137,15 +135,12 @@ class AsyncWire:
                     _Conversation, sock=sock)
             return self._talk
 
-    async def close(self) -> list[bytes]:
-        """Hang up, and wait until the coordinator knows. Answers that had been on their way, of
-        questions whose askers have gone."""
+    async def close(self) -> None:
+        """Hang up, and wait until the coordinator knows: what it had answered by then has come."""
         self._closed = True
         talk = self._talk
         if talk is not None and talk.transport is not None:
             await self._hang_up(talk)
-        unheard, self._unheard = self._unheard, []
-        return [one.result() for one in unheard if one.done() and one.exception() is None]
 
     def abort(self) -> None:
         """Hang up at once."""
@@ -189,12 +184,8 @@ class AsyncWire:
                 continue
             talk.transport.write(line)
             try:
-                # Not cancelled with whoever asked: `close` still gives what comes.
                 async with asyncio.timeout(timeout_s):
-                    return await asyncio.shield(answer)
-            except asyncio.CancelledError:
-                self._unheard = [*(one for one in self._unheard if not one.done()), answer]
-                raise
+                    return await answer
             except Refusal as refusal:
                 # A coordinator that ends; the next one will do it, or knows that it was done.
                 if not ends_before(refusal, again) or not self.autostart or (

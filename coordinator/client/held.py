@@ -76,6 +76,14 @@ class Holdings:
                 if at is not None and not lease.reentrant:
                     at.before = lease.mode
 
+    def anew(self, leases: Sequence[rq.Lease]) -> None:
+        """These were granted just now, to a question whose asker has gone: the bodies that took
+        them for what the client had before give them back."""
+        with self._lock:
+            for lease in leases:
+                if (at := self._at.get(lease.resource)) is not None:
+                    at.before = "shared" if lease.was_shared else None
+
     def end(self, leases: Sequence[rq.Lease],
             mode: str | None) -> tuple[dict[str, str | None], list[str]]:
         """It holds them no more: what nobody holds now (with the token of the newest lease on it),

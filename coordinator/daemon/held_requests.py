@@ -121,12 +121,14 @@ class HeldRequests:
         def job(tx: Tx) -> Any:
             now = tx.stays.get(held.acquisition)
             here = now or held.acquisition
+            if any(granted == here for granted, _ in tx.granted):
+                return None  # in this very moment: it is about to be told
             last = here not in tx.joined and all(one.over for one in waiting)
             return waiting_line.stop_holding(
                 self._service, tx, here, held.stay or now is not None, last)
 
         def ended(value: Any) -> None:
-            if held not in waiting:
+            if value is None or held not in waiting:
                 return
             waiting.remove(held)
             for one in waiting:  # it was told that it stays in line

@@ -265,7 +265,8 @@ class Conversation(asyncio.Protocol):
                          self._gone, asked.key)
 
     def _gone(self) -> bool:
-        return self._transport is None
+        """It has hung up: what is answered now it does not read."""
+        return self._transport is None or self._transport.is_closing()
 
     def _reply(self, number: int | str | None, value: Any) -> None:
         """The one answer to something that was asked."""

@@ -465,7 +465,7 @@ CREATE TABLE awaited (
     digest         TEXT NOT NULL,
     acquisition_id TEXT NOT NULL,
     PRIMARY KEY (key, asker)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX awaited_by_place ON awaited (acquisition_id);
 """,
 }

@@ -114,6 +114,81 @@ def test_a_grant_in_the_moment_of_the_cancelling_is_given_back(repo: Repo) -> No
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("wait", [0, 20])
+def test_what_a_cancelled_body_was_granted_is_given_back_by_the_other(repo: Repo, wait: float) -> None:
+    """Whoever of several is cancelled in the moment of the grant, and told of it."""
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await ann.name()
+            for turn in range(examples(60)):
+                if held := wait and turn % 2:
+                    await bob.acquire("a.py")
+
+                async def body() -> str:
+                    async with ann.lease("a.py", wait=wait):
+                        await asyncio.sleep(0.002)
+                    return "had it"
+
+                bodies = [asyncio.create_task(body()) for _ in range(3)]
+                if held:
+                    await until(lambda: waiters(bob))
+                    freed = asyncio.create_task(bob.release("a.py"))
+                for _ in range(turn % 5):
+                    await asyncio.sleep(0)
+                if turn >= 5:
+                    await asyncio.sleep(0.00015 * (turn % 20))
+                gone = {turn % 3} if turn % 4 else {turn % 3, (turn + 1) % 3}
+                for one in gone:
+                    bodies[one].cancel()
+                ends = await asyncio.wait_for(asyncio.gather(*bodies, return_exceptions=True), 10)
+                assert all(end == "had it" for n, end in enumerate(ends) if n not in gone), ends
+                if held:
+                    await freed
+                assert await held_by(bob) == [] and await waiters(bob) == [], turn
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("wait", [0, 20])
+def test_what_a_cancelled_question_was_granted_stays_with_the_other_that_was_told_of_it(repo: Repo, wait: float) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await ann.name()
+            for turn in range(examples(60)):
+                asked = [asyncio.create_task(ann.acquire("a.py", wait=wait)) for _ in range(2)]
+                for _ in range(turn % 5):
+                    await asyncio.sleep(0)
+                if turn >= 5:
+                    await asyncio.sleep(0.00015 * (turn % 20))
+                asked[turn % 2].cancel()
+                await asyncio.wait(asked)
+                assert await held_by(bob) == ["ann"], turn
+                await ann.release("a.py")
+
+    asyncio.run(work())
+
+
+def test_who_is_cancelled_while_the_coordinator_dies_holds_nothing(repo: Repo) -> None:
+    """Its answer is lost with it: it asks again, under the key that it had."""
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await ann.name()
+            for turn in range(examples(12)):
+                await bob.acquire("a.py")
+                waiting = asyncio.create_task(ann.acquire("a.py", wait=60, retry=bool(turn % 2)))
+                await until(lambda: waiters(bob))
+                freed = asyncio.create_task(bob.release("a.py"))
+                await asyncio.sleep(0.0003 * (turn % 6))
+                os.kill(repo.pid(), signal.SIGKILL)
+                waiting.cancel()
+                await asyncio.wait([waiting, freed])
+                if not waiting.cancelled():
+                    await ann.release("a.py")
+                assert await held_by(bob) == [] and await waiters(bob) == [], turn
+
+    asyncio.run(work())
+
+
 def test_who_is_cancelled_before_the_answer_holds_nothing(repo: Repo) -> None:
     async def work() -> None:
         async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:

@@ -148,18 +148,28 @@ def test_a_coordinator_that_is_stopped_goes_on_when_it_is_back(flagged: Repo) ->
 
 
 def test_others_are_served_meanwhile_and_kept_off_these_files(flagged: Repo) -> None:
+    """Seen in one of several: on a machine whose disk is quick one may be over before it is asked."""
+    refused = served = 0
     with flagged.client("bob") as bob:
-        going = Verdict(flagged, REVERT)
-        until(lambda: some_are_written(flagged))
-        with pytest.raises(Refusal) as locked:
-            bob.acquire("d/400", retry=False)
-        assert locked.value.facts["conflicts"][0]["holder"] == "coord/R-1"
-        for _ in range(5):
+        for round_ in range(20):
+            request, state = (REVERT, "reverted") if round_ % 2 == 0 else (UNDO, "open")
+            going = Verdict(flagged, request)
+            until(lambda n=round_: flagged.read("d/010") == ("one\n", "half\n")[n % 2])
+            try:
+                bob.acquire("d/400", retry=False)
+                bob.release("d/400")
+            except Refusal as locked:
+                assert locked.facts["conflicts"][0]["holder"] == "coord/R-1"
+                refused += 1
             bob.acquire("elsewhere.py")
             bob.release("elsewhere.py")
-        assert going.is_alive(), "five leases took longer than all these files"
-        assert bob.acquire("d/400", wait=60).leases, "and served when it is over"
-        assert going.ended().state == "reverted"
+            served += going.is_alive()
+            assert bob.acquire("d/400", wait=60).leases, "and served when it is over"
+            bob.release("d/400")
+            assert going.ended().state == state
+            if refused and served:
+                return
+    pytest.fail(f"in twenty verdicts, {refused} refusals and {served} others served")
 
 
 def test_the_watcher_takes_it_for_what_it_is(flagged: Repo) -> None:

@@ -298,7 +298,8 @@ def stop_holding(
     """
     raw = tx.row("waiter_get", acquisition)
     if raw is None:
-        return Refusal(Code.LOCKED, f"{acquisition} left the line.", acquisition_id=acquisition)
+        return Refusal(Code.LOCKED, f"{acquisition} left the line. Nothing is held for it.",
+                       next="Ask again for what it waited for.", acquisition_id=acquisition)
     waiter = WaiterRow(*raw)
     tx.looked.require(_places(tx, acquisition))
     located = _known(tx, acquisition)

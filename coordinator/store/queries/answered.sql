@@ -14,12 +14,11 @@ DELETE FROM answered WHERE at <= ?1;
 DELETE FROM answered WHERE at < (SELECT at FROM answered ORDER BY at DESC LIMIT 1 OFFSET ?1);
 
 -- name: awaited_put
-INSERT INTO awaited (asker, key, op, digest, acquisition_id) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (key, asker) DO UPDATE SET op = excluded.op, digest = excluded.digest,
-    acquisition_id = excluded.acquisition_id;
+-- Who asks again is the newest of them: so those who are connected are told, too.
+INSERT OR REPLACE INTO awaited (asker, key, op, digest, acquisition_id) VALUES (?, ?, ?, ?, ?);
 
 -- name: awaited_of
-SELECT asker, key, op, digest FROM awaited WHERE acquisition_id = ? ORDER BY key DESC;
+SELECT asker, key, op, digest FROM awaited WHERE acquisition_id = ? ORDER BY rowid DESC;
 
 -- name: awaited_move
 UPDATE awaited SET acquisition_id = ?2 WHERE acquisition_id = ?1;

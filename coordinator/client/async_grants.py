@@ -1,0 +1,237 @@
+"""Asking for what can be granted (leases, tasks), so that who is cancelled meanwhile keeps nothing.
+
+Owns what becomes of a grant that nobody waits for any more. Several of one client may ask for the
+same at once: what was granted to one of them, who has gone, is the next one's who is told of it, or
+is given back. What was granted is never guessed: the coordinator keeps the answer under the
+question's idempotency key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from coordinator.client.asking import how_asked
+from coordinator.client.async_held import AsyncHeld, to_the_end
+from coordinator.client.held import SETTLING_S
+from coordinator.words import requests as rq
+from coordinator.words.clock import iso
+from coordinator.words.refusals import Code, Refusal
+
+if TYPE_CHECKING:
+    from coordinator.client.async_client import AsyncClient
+    from coordinator.client.async_connection import AsyncWire
+
+#: How often it is asked what became of a question: while a coordinator dies, and the next one.
+TRIES_MAX = 3
+#: What renews a lease while it is handed on (seconds), where the question named no time.
+TTL_S = 60.0
+
+
+class AsyncGrants:
+    """Those that one client asks for. For one event loop."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._lines: dict[tuple[object, ...], _Line] = {}
+        #: Claims that were answered here.
+        self._claims: set[str] = set()
+
+    async def acquire(self, request: rq.Acquire, key: str | None) -> rq.Acquired:
+        """Ask for leases.
+
+        Raises:
+            Refusal: of `acquire`.
+        """
+        name = request.agent, request.mode, tuple(sorted(request.resources)), request.cwd
+        line = self._lines.setdefault(name, _Line())
+        question = _Question(self._client, request, key)
+        line.waiting += 1
+        try:
+            got: rq.Acquired = await question.answered()
+        except BaseException as ended:
+            line.waiting -= 1
+            line.ending += 1
+            try:
+                if isinstance(ended, asyncio.CancelledError):
+                    await to_the_end(self._call_off(question, request, line))
+                if not line.waiting:
+                    await to_the_end(self._left(request, line))
+            finally:
+                line.ending -= 1
+                self._forget(name, line)
+            raise
+        line.waiting -= 1
+        self._forget(name, line)
+        return line.tell(got)
+
+    def _forget(self, name: tuple[object, ...], line: _Line) -> None:
+        if not (line.waiting or line.ending):
+            self._lines.pop(name, None)
+
+    async def _call_off(self, question: _Question, request: rq.Acquire, line: _Line) -> None:
+        """Nobody waits for this any more: it leaves the line, and nothing of it is held."""
+        got = await self._came_of(question, request, line)
+        if got is None:
+            return
+        for lease in line.handed_on(got.leases):
+            if lease.reentrant and not lease.was_shared:
+                continue  # it was held before
+            if lease.fencing_token in line.told:
+                self._client.holdings.anew([lease])  # another has it
+            else:
+                line.late[lease.fencing_token] = lease
+
+    async def settled(self, leases: Sequence[rq.Lease]) -> None:
+        """Whether these were granted to one who has gone is known: whoever has them as what the
+        client had before may learn now that they are its own to give back."""
+        tokens = {lease.fencing_token for lease in leases}
+        while any(line.ending and not line.told.isdisjoint(tokens)
+                  for line in self._lines.values()):
+            await asyncio.sleep(SETTLING_S)
+
+    async def _came_of(self, question: _Question, request: rq.Acquire,
+                       line: _Line) -> rq.Acquired | None:
+        """What it was granted after all; None: nothing, and it stands in line no more, but where
+        others of this client do."""
+        for turn in range(TRIES_MAX):
+            try:
+                got: rq.Acquired = await (question.again() if turn else question.hung_up())
+                return got
+            except Refusal as refusal:
+                if refusal.code is Code.DAEMON_DOWN:
+                    continue
+                place = refusal.facts.get("acquisition_id")
+                if place is None or line.waiting or not (turn or request.retry):
+                    return None
+                with contextlib.suppress(Refusal):  # it was granted, or has left, a moment ago
+                    await self._client.call(
+                        rq.Withdraw(agent=request.agent, acquisition_id=place))
+                    return None
+        return None
+
+    async def _left(self, request: rq.Acquire, line: _Line) -> None:
+        """Nobody waits in this line any more: what none of them has is given back, as it is at the
+        end of a body that held it."""
+        late, line.late = list(line.late.values()), {}
+        if late:
+            got = rq.Acquired(acquisition_id=late[0].acquisition_id, leases=late, warnings=[])
+            held = AsyncHeld(self._client, got, request.ttl_s or TTL_S, None, request.mode)
+            await to_the_end(held.end())
+
+    async def claim(self, request: rq.TaskClaim, key: str | None) -> rq.Claimed:
+        """Ask for a task.
+
+        Raises:
+            Refusal: of `task_claim`.
+        """
+        at = iso(time.time_ns() // 1_000_000)
+        question = _Question(self._client, request, key)
+        try:
+            got: rq.Claimed = await question.answered()
+        except asyncio.CancelledError:
+            await to_the_end(self._give_up(question, at))
+            raise
+        self._claims.add(_claim(got))
+        return got
+
+    async def _give_up(self, question: _Question, at: str) -> None:
+        """Nobody waits for this task any more: it is given back, without blame."""
+        for turn in range(TRIES_MAX):
+            try:
+                got: rq.Claimed = await (question.again() if turn else question.hung_up())
+            except Refusal as refusal:
+                if refusal.code is Code.DAEMON_DOWN:
+                    continue
+                return
+            if _claim(got) not in self._claims and (got.task.claimed_at or "") >= at:
+                with contextlib.suppress(Refusal):
+                    await self._client.call(rq.TaskFail(
+                        agent=question.request.agent, task=got.task.task, model_error=True,
+                        reason="whoever asked for it was cancelled in that moment"))
+            return
+
+
+class _Line:
+    """Those of one client who ask for the same.
+
+    Attributes:
+        waiting: how many wait for their answer.
+        ending: how many were cancelled, and find out what became of their question.
+        told: the leases (fencing tokens) that they have heard of.
+        late: leases that were granted to one who has gone: the next who hears of one has it.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = self.ending = 0
+        self.told: set[int] = set()
+        self.late: dict[int, rq.Lease] = {}
+
+    def tell(self, got: rq.Acquired) -> rq.Acquired:
+        """The grant as one of them hears of it."""
+        leases = self.handed_on(got.leases)
+        self.told.update(lease.fencing_token for lease in leases)
+        self.late.clear()  # on these resources: what is none of these has ended
+        return msgspec.structs.replace(got, leases=leases)
+
+    def handed_on(self, leases: Sequence[rq.Lease]) -> list[rq.Lease]:
+        """These, where one was late as it was told first: it is this one's now."""
+        firsts = [(lease, self.late.pop(lease.fencing_token, lease)) for lease in leases]
+        return [msgspec.structs.replace(
+            lease, reentrant=first.reentrant, was_shared=first.was_shared)
+            for lease, first in firsts]
+
+
+class _Question:
+    """One question, and what becomes of it when nobody waits for its answer any more."""
+
+    def __init__(self, client: AsyncClient, request: rq.Acquire | rq.TaskClaim,
+                 key: str | None) -> None:
+        self._client, self.request = client, request
+        self._key = how_asked(request, key)[2]
+        #: Who waits does so on a connection of its own, to leave the line by hanging up.
+        self._wire: AsyncWire | None = client._wire.another() if request.wait_s > 0 else None
+        asked: rq.Request[Any] = request
+        self._asking: asyncio.Future[Any] = asyncio.ensure_future(
+            client._ask(asked, self._key, self._wire))
+
+    async def answered(self) -> Any:
+        """Its answer.
+
+        Raises:
+            Refusal: it was refused.
+        """
+        try:
+            return await asyncio.shield(self._asking)
+        finally:
+            if self._wire is not None and self._asking.done():
+                self._wire.abort()  # nothing is awaited: who is cancelled now would lose a grant
+
+    async def hung_up(self) -> Any:
+        """The answer that had been on its way.
+
+        Raises:
+            Refusal: it was refused; DAEMON_DOWN: nothing came.
+        """
+        if self._wire is not None:
+            await self._wire.close()
+        return await self._asking
+
+    async def again(self) -> Any:
+        """The answer that is kept of it, or one of now.
+
+        Raises:
+            Refusal: it was refused; DAEMON_DOWN.
+        """
+        now: Any = msgspec.structs.replace(self.request, wait_s=0.0)
+        return await self._client._ask(now, self._key)
+
+
+def _claim(got: rq.Claimed) -> str:
+    """What tells a claim from a later one on the same task."""
+    return f"{got.task.task} {got.task.claimed_at}"

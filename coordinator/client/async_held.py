@@ -1,0 +1,89 @@
+"""A lease of the asyncio client while its body runs, renewed by a task of the same loop.
+
+Owns the renewing and the ending; what they mean is judged in `held`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from coordinator.client.held import SETTLING_S, HeldLeases
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+
+if TYPE_CHECKING:
+    from coordinator.client.async_client import AsyncClient
+
+
+class AsyncHeld(HeldLeases):
+    """A lease while its body runs."""
+
+    def __init__(self, client: AsyncClient, got: rq.Acquired, ttl_s: float,
+                 stall_s: float | None, mode: rq.Mode) -> None:
+        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s, mode)
+        self._client = client
+        self._renewing = asyncio.create_task(self._renew(), name="coord-renew")
+
+    async def _stands(self) -> bool:
+        """Whether it is still there, once no other body of this client gives it back."""
+        if not self._is_shared:
+            return True
+        while self._holdings.goes(self.leases):
+            await asyncio.sleep(SETTLING_S)
+        try:
+            now = await self._client.call(self._renewal(str(self._client.agent)))
+        except Refusal as refusal:
+            self._noted(refusal)
+            return not self.lost
+        return self._is_as_asked(now)
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_s)
+            now = time.monotonic()
+            if self._stalls(now):
+                return
+            try:
+                await self._client.call(self._renewal(str(self._client.agent)))
+                self._confirmed_at = now
+            except Refusal as refusal:
+                if self._refused(refusal, now):
+                    return
+
+    async def end(self, *, release: bool = True) -> None:
+        """Renew no more and, with `release`, give back what was not held before, as `Held.end`."""
+        if self._over or self._process != os.getpid():
+            return  # a forked child leaves the body: the lease is its parent's
+        self._over = True
+        self._renewing.cancel()
+        await asyncio.wait([self._renewing])
+        await self._client._grants.settled(self.leases)
+        ending, refused = self._ending(str(self._client.agent), release), None
+        with contextlib.suppress(StopIteration):
+            while True:
+                request = ending.send(refused)
+                try:
+                    await self._client.call(request)
+                    refused = None
+                except Refusal as no:
+                    refused = no
+
+
+async def to_the_end(work: Coroutine[Any, Any, Any]) -> None:
+    """Do this whole, whoever is cancelled meanwhile; then the cancellation goes on."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as now:
+            cancelled = now
+    if cancelled is not None:
+        task.exception()
+        raise cancelled
+    task.result()
