@@ -17,7 +17,6 @@ from coordinator.daemon.ran_together import CLOCK_MS
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import RunningCalls
 from coordinator.daemon.watcher import Change, Watcher
-from coordinator.files.git import Git, GitError
 from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.enforcement import adoption, renames, seen_writes, shell_commands
@@ -114,14 +113,7 @@ class WatchBridge:
                   and self._calls.any())
         if not self._keeps and not adopts:
             return {}
-        git = Git(self._service.tree.root)
-        try:
-            above = git.text("rev-parse", "--show-prefix")  # the root may lie below git's own
-            entries = {above + path: of for path, of in git.entries("HEAD", paths).items()}
-            found = repository_files.from_git(self._service, git, entries)
-        except GitError:
-            return {}
-        return {path.removeprefix(above): content for path, content in found.items()}
+        return repository_files.committed(self._service, paths)
 
     def _tell(self, seen: list[seen_writes.Seen]) -> None:
         now = from_iso(self._router.now())

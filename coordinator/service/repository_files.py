@@ -13,7 +13,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,7 +33,7 @@ from coordinator.files.content import (
     link_digest,
 )
 from coordinator.files.git import EXECUTABLE as EXECUTABLE_MODE
-from coordinator.files.git import FILES, LINK, Git
+from coordinator.files.git import FILES, LINK, Git, GitError
 from coordinator.service.core import Service
 from coordinator.store.ledger import Tx, View
 from coordinator.words import file_names
@@ -188,6 +188,19 @@ def from_git(svc: Service, git: Git, entries: Mapping[str, tuple[str, str]]) -> 
         elif mode == EXECUTABLE_MODE and (found := out[path]).hash is not None:
             out[path] = replace(found, hash=f"{found.hash}{EXECUTABLE}")
     return out
+
+
+def committed(svc: Service, paths: Sequence[str]) -> dict[str, Bytes]:
+    """What git has of these, as of its last commit, by path; nothing where it can tell nothing. For
+    a worker: it asks git."""
+    git = Git(svc.tree.root)
+    try:
+        above = git.text("rev-parse", "--show-prefix")  # the root may lie below git's own
+        entries = {above + path: of for path, of in git.entries("HEAD", paths).items()}
+        found = from_git(svc, git, entries)
+    except GitError:
+        return {}
+    return {path.removeprefix(above): content for path, content in found.items()}
 
 
 def keep(tx: Tx, content: Bytes) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import subprocess
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,9 @@ from hypothesis import strategies as st
 
 from coordinator.service.enforcement import renames
 from coordinator.service.enforcement.shell_commands import Broken
+from coordinator.service.repository_files import keep, look
 from coordinator.settings import Reviewing, Settings
+from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -68,8 +71,9 @@ def test_a_file_moved_into_anothers_directory_is_that_ones(world: World) -> None
     assert holders(world) == {"d/": "bob"}
     (review,) = world.ask(rq.Reviews()).items
     shown = world.ask(rq.ReviewShow(review=review.review))
-    assert (review.reason, shown.files[0].path) == ("moved", "d/a.py")
-    assert "+half of it" in shown.files[0].diff
+    assert review.reason == "moved"
+    assert [(one.path, one.change) for one in shown.files] == [("a.py", "deleted"), ("d/a.py", "created")]
+    assert "+half of it" in shown.files[1].diff
     assert "bob" in told(world, "ann") and "ann" in told(world, "bob")
     one_holder_of_each_file(world)
     assert "moved" in " ".join(world.ask(rq.Explain(subject="a.py")).sentences)
@@ -94,7 +98,8 @@ def test_nothing_is_called_kept_that_is_not(tmp_path: Path, kept: bool) -> None:
         assert said.count("kept for a human") + said.count("are kept in") == (times if kept else 0), said
         assert said.count("could be kept") == (0 if kept else times), said
     files = [f for r in world.ask(rq.Reviews()).items for f in r.files]
-    assert len(files) == 3 and all(f.kept == kept for f in files)
+    assert {f.path for f in files} == {"a.py", "d/a.py", "b.py", "c.py"}
+    assert all(f.kept == kept for f in files if f.path != "a.py"), "what is gone needs only what it was"
     world.close()
 
 
@@ -104,7 +109,45 @@ def test_a_file_moved_over_what_another_holds(world: World) -> None:
     world.acquire("ann", "a.py")
     world.acquire("bob", "b.py")
     move(world, "a.py", "b.py")
-    assert holders(world) == {"b.py": "bob"} and world.ask(rq.Reviews()).items == []
+    assert holders(world) == {"b.py": "bob"}
+    (review,) = world.ask(rq.Reviews()).items
+    assert {f.path: f.change for f in review.files} == {"a.py": "deleted", "b.py": "modified"}
+    world.ask(rq.Leave(agent="bob", clean=True))
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert (world.root / "a.py").read_text() == "a.py\n" and (world.root / "b.py").read_text() == "b.py\n"
+
+
+@pytest.mark.parametrize("known", ["git", "watcher"])
+@pytest.mark.parametrize("on", [False, True])
+def test_what_a_leased_file_was_moved_over_comes_back_with_a_revert(tmp_path: Path, known: str, on: bool) -> None:
+    """Nobody had leased what was there: git has it, or the watcher had seen it."""
+    world = World(tmp_path / "repo", git=known == "git")
+    world.write("a.py", "a\n")
+    world.write("d/b.py", "b\n")
+    if known == "git":
+        for words in (["add", "."], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "x"]):
+            subprocess.run(["git", *words], cwd=world.root, check=True)
+    else:
+        seen = look(world.service, None, "d/b.py")
+
+        def kept(tx: Tx) -> None:
+            keep(tx, seen)
+            tx.record(ev.VersionsSeen(versions=[("d/b.py", seen.hash, None)]))
+
+        world.decide(kept)
+    world.acquire("ann", "a.py")
+    world.write("a.py", "half of it\n")
+    move(world, "a.py", "d/b.py")
+    if on:
+        move(world, "d/b.py", "c.py")
+    world.ask(rq.Leave(agent="ann", clean=False))
+    (review,) = world.ask(rq.Reviews()).items
+    assert {f.path: f.change for f in review.files} == {
+        "a.py": "deleted", **({"c.py": "created", "d/b.py": "deleted"} if on else {"d/b.py": "modified"})}
+    assert world.replay_differs() == []
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert {path.name: path.read_text() for path in world.root.rglob("*.py")} == {"a.py": "a\n", "b.py": "b\n"}
+    world.close()
 
 
 def test_a_directory_moved_into_anothers_directory(world: World) -> None:
@@ -117,7 +160,7 @@ def test_a_directory_moved_into_anothers_directory(world: World) -> None:
     assert holders(world) == {"lib/": "bob"}
     (review,) = world.ask(rq.Reviews()).items
     assert {f.path: f.change for f in review.files} == {
-        "lib/src/x.py": "modified", "lib/src/new.py": "created"}
+        "src/x.py": "deleted", "lib/src/x.py": "created", "lib/src/new.py": "created"}
 
 
 @pytest.mark.parametrize(("moved", "to", "taken"), [("a.py", "b.py", "b.py"), ("d", "e/f", "e/f"), ("d", "e", "e/x.py"), ("d", "e", "e/"), ("d", "e/f", "e")])

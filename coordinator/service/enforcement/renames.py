@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from coordinator.looking.facts import Lapsed, Unready
 from coordinator.rules.leases import as_resource, conflicts, slot
+from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.holders import notices
 from coordinator.service.leasing import lapse
@@ -76,11 +77,15 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
         return
     if same:  # its holder has both names: what was at this one when it was leased stays known
         return
+    was_at = _was_at(tx, lease, name)
+    # (At the name that it was called by when the work began stood nothing else.)
+    over = None if others or name == (lease.was_at or lease.file_path) else _stood_there(
+        svc, tx, lease, name)
     tx.record(
         ev.LeaseMoved(
             fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
             old_scope=lease.scope, scope=scope, slot=place, moved_from=lease.file_path,
-            was_at=_was_at(tx, lease, name),
+            was_at=was_at, over=over,
         )
     )
     tx.free(lease.file_path, lease.kind, lease.scope)
@@ -99,6 +104,37 @@ def _was_at(tx: Tx, lease: LeaseRow, name: str) -> str | None:
         there = lease.kind == "file" and lease.content_hash is not None
     was = lease.was_at or lease.file_path
     return was if there and was != name else None
+
+
+def _stood_there(svc: Service, tx: Tx, lease: LeaseRow, name: str,
+                 kept: LeaseRow | None = None) -> str | None:
+    """The content of the file that a leased file was moved over, as it was last seen there; else as
+    git has it. `kept`: the lease of another on that place. None: nothing, as far as is known.
+
+    Raises:
+        Unready: git has to be asked.
+    """
+    if lease.kind != "file":
+        return None
+    if kept is not None and (began := _began(tx, kept, name)) is not None:
+        return began
+    seen = tx.row("version_get", name)
+    if seen is not None and (seen[0] is None or tx.row("blob_has", seen[0]) is not None):
+        return None if seen[0] is None else str(seen[0])
+    found = tx.looked.after(
+        f"committed {name}", lambda: repository_files.committed(svc, [name])).get(name)
+    if found is None or found.hash is None:
+        return None if seen is None else str(seen[0])
+    repository_files.keep(tx, found)
+    return found.hash
+
+
+def _began(tx: Tx, kept: LeaseRow, name: str) -> str | None:
+    """What was at this name when the lease began that it lies within."""
+    if kept.kind == "file":
+        return kept.content_hash
+    row = tx.row("baseline_get", kept.fencing_token, name)
+    return str(row[0]) if row is not None else None
 
 
 def _came_to_nothing(tx: Tx, row: LeaseRow, lease: LeaseRow, scope: str) -> bool:
@@ -124,9 +160,9 @@ def _end_for(tx: Tx, row: LeaseRow, lease: LeaseRow, name: str) -> None:
 def _give_way(svc: Service, tx: Tx, lease: LeaseRow, name: str, kept: LeaseRow) -> None:
     path = name.rpartition("::")[0] if lease.kind == "region" else name
     flagged = lapse.end_alone(
-        svc, tx, lease, "moved", f"{lease.locked_by} had changed {lease.file_path} when that was "
-        f"moved to {name}, which {kept.locked_by} holds.",
-        now_at=path,
+        svc, tx, lease, "moved", f"{lease.file_path}, which {lease.locked_by} held, was moved "
+        f"to {name}, which {kept.locked_by} holds.",
+        now_at=path, over=_stood_there(svc, tx, lease, path, kept),
     )
     said = flagged.told("What was changed is") if flagged else ""
     review = flagged.review if flagged else None

@@ -332,10 +332,13 @@ def in_its_place(
 
 
 def baselines(tx: Tx, row: LeaseRow) -> list[tuple[str, str]] | None:
-    """What lay below a leased directory or glob at its grant; None of anything else."""
-    if row.kind not in ("dir", "glob"):
+    """What lay below a leased directory or glob at its grant; what a leased file was moved over
+    since. None of anything else."""
+    if row.kind not in ("dir", "glob", "file"):
         return None
-    return [(str(path), str(digest)) for path, digest in tx.rows("baselines_of", row.fencing_token)]
+    known = [(str(path), str(digest))
+             for path, digest in tx.rows("baselines_of", row.fencing_token)]
+    return known or (None if row.kind == "file" else [])
 
 
 def lease_reply(

@@ -192,14 +192,16 @@ def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
 
 
 def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
-              now_at: str | None = None) -> partial_work.Flagged | None:
+              now_at: str | None = None, over: str | None = None
+              ) -> partial_work.Flagged | None:
     """End one lease against its holder's will (`moved`, `overridden`); the review, if
-    something under it had changed. `now_at`: where the file lies by now, if it was moved.
+    something under it had changed. `now_at`: where the file lies by now, if it was moved; `over`:
+    the content that stood there.
 
     Raises:
         Unready: the files have to be looked at.
     """
-    files = partial_work.changed_since(svc, tx, [row], now_at=now_at)
+    files = partial_work.changed_since(svc, tx, [row], now_at=now_at, over=over)
     flagged = None
     if files:
         flagged = partial_work.flag(

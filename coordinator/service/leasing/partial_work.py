@@ -74,9 +74,11 @@ def flag(
 
 
 def changed_since(
-    svc: Service, tx: Tx, rows: Sequence[LeaseRow], *, now_at: str | None = None
+    svc: Service, tx: Tx, rows: Sequence[LeaseRow], *, now_at: str | None = None,
+    over: str | None = None
 ) -> list[ev.FlaggedFile]:
     """Every file below these leases whose bytes are not those at the grant. Keeps the bytes.
+    `now_at`: the one lease is on what is called so by now; `over`: the content that stood there.
 
     Raises:
         Unready: the files have to be looked at.
@@ -91,11 +93,7 @@ def changed_since(
     found: dict[str, ev.FlaggedFile] = {}
     for row, need in needs:
         if isinstance(need, Content):
-            path, began = now_at or path_of(row), row.content_hash
-            if row.was_at is not None and _is_gone(svc, tx, row, [row.was_at], now_at):
-                _compare(svc, tx, found, row, row.was_at, began, Bytes(None))
-                began = None
-            _compare(svc, tx, found, row, path, began, _bytes(tx, need))
+            _compare_file(svc, tx, found, row, _bytes(tx, need), now_at, over)
             continue
         one = below[row.fencing_token]
         if one.unlisted:
@@ -114,15 +112,34 @@ def changed_since(
     return [found[path] for path in sorted(found)]
 
 
+def _compare_file(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], row: LeaseRow,
+                  now: Bytes, now_at: str | None, over: str | None) -> None:
+    """A leased file, also where it was called otherwise when the work on it began; and what it was
+    moved over since."""
+    path, began = now_at or path_of(row), row.content_hash
+    displaced = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
+    if over is not None:
+        displaced.setdefault(path, over)
+    was_at = row.was_at or path_of(row)
+    if was_at != path and began is not None and _is_gone(svc, tx, row, [was_at]):
+        _compare(svc, tx, found, row, was_at, began, Bytes(None))
+        began = None
+    _compare(svc, tx, found, row, path, displaced.pop(path, began), now)
+    for other, digest in displaced.items():
+        if _is_gone(svc, tx, row, [other]):
+            _compare(svc, tx, found, row, other, digest, Bytes(None))
+
+
 def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
     """What lay below a lease at its grant, what lies there now, and what of the first does not."""
     before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
-    if now_at is not None:
-        before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
-    elif row.was_at is not None:
-        began = {row.was_at + path[len(row.file_path):]: h for path, h in before.items()}
+    was_at = row.was_at or row.file_path
+    if was_at != (now_at or row.file_path):
+        began = {was_at + path[len(row.file_path):]: h for path, h in before.items()}
         if _is_gone(svc, tx, row, list(began)):
             before = began
+        elif now_at is not None:
+            before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
     now, unlisted = {}, ""
     try:
         now = tx.looked.below(need).files
@@ -133,13 +150,9 @@ def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None)
     return _Listing(before, now, left, unlisted)
 
 
-def _is_gone(svc: Service, tx: Tx, row: LeaseRow, paths: Sequence[str],
-             now_at: str | None = None) -> bool:
+def _is_gone(svc: Service, tx: Tx, row: LeaseRow, paths: Sequence[str]) -> bool:
     """Whether nothing stands any more where these were when the work on them began: then that they
-    were renamed is a part of it. (Where something does, that is another's; so it is where the
-    rename brought them into what another holds.)"""
-    if now_at is not None:
-        return False
+    were renamed is a part of it. (Where something does, that is another's.)"""
     needs = [Content(svc.where(row.worktree, path)) for path in paths]
     tx.looked.require(needs)
     return all(_bytes(tx, need).hash is None for need in needs)
@@ -217,11 +230,10 @@ def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
     """
     asked = part.resource
     if asked.kind in ("dir", "glob") or asked.scope == lease.scope:
-        below = None if asked.kind not in ("dir", "glob") else [
-            (str(path), str(digest))
-            for path, digest in tx.rows("baselines_of", lease.fencing_token)
-            if overlaps(asked, _as_file(svc, str(path)))]
-        return lease.content_hash, below
+        below = [(str(path), str(digest))
+                 for path, digest in tx.rows("baselines_of", lease.fencing_token)
+                 if asked.kind == "file" or overlaps(asked, _as_file(svc, str(path)))]
+        return lease.content_hash, below if asked.kind in ("dir", "glob", "file") else None
     path = svc.where(lease.worktree, resource_names.path_of(asked.name, asked.kind))
     if lease.kind == "region":
         if asked.kind == "region":  # a part of it: as it is, for it has not changed

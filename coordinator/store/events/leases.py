@@ -99,6 +99,7 @@ class LeaseMoved(Event, tag="lease_moved"):
     slot: str
     moved_from: str
     was_at: str | None = None  # what it was called when the work on it began, if it was there
+    over: str | None = None  # the content that stood at the new name before
 
 
 class LeasesShifted(Event, tag="leases_shifted"):

@@ -39,22 +39,23 @@ def _lease_warned(db: Database, at: str, e: ev.LeaseWarned) -> None:
 
 def _lease_ended(db: Database, at: str, e: ev.LeaseReleased | ev.LeaseLapsed) -> None:
     db.execute(_LEASE_DELETE, (e.fencing_token,))
-    if e.lease_kind in ("dir", "glob"):  # only these have baselines, and most leases are on files
-        db.execute(Q["baselines_delete"], (e.fencing_token,))
+    db.execute(Q["baselines_delete"], (e.fencing_token,))
 
 
 def _lease_placed(db: Database, at: str, e: ev.LeasePlaced) -> None:
     db.execute(Q["lease_place"], (e.fencing_token, e.worktree, e.content_hash))
+    db.execute(Q["baselines_delete"], (e.fencing_token,))
     if e.baselines is not None:
-        db.execute(Q["baselines_delete"], (e.fencing_token,))
         rows = [(e.fencing_token, path, digest) for path, digest in e.baselines]
         db.executemany(Q["baseline_insert"], rows)
 
 
 def _lease_moved(db: Database, at: str, e: ev.LeaseMoved) -> None:
     db.execute(Q["lease_move"], (e.fencing_token, e.resource, e.scope, e.slot, e.was_at))
-    if e.resource.endswith("/"):  # only directories have baselines, and a name of their own
+    if e.resource.endswith("/"):  # a directory, with a name of its own
         db.execute(Q["baselines_move"], (e.fencing_token, e.moved_from, e.resource))
+    elif e.over is not None:
+        db.execute(Q["baseline_displaced"], (e.fencing_token, e.resource, e.over))
     db.execute(_READY_OFFER, (e.old_scope,))
 
 

@@ -41,6 +41,10 @@ UPDATE file_locks SET warned = 1 WHERE fencing_token = ?;
 -- name: baseline_insert
 INSERT INTO baselines (fencing_token, path, hash) VALUES (?, ?, ?);
 
+-- name: baseline_displaced
+-- A leased file came to stand where another one was. (It may do so twice: the first counts.)
+INSERT OR IGNORE INTO baselines (fencing_token, path, hash) VALUES (?, ?, ?);
+
 -- name: baselines_of
 SELECT path, hash FROM baselines WHERE fencing_token = ? ORDER BY path;
 
