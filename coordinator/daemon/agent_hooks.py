@@ -319,6 +319,7 @@ class AgentHooks:
 
     def _note_call(self, heard: HookCall, heeded: tool_calls.Heeded) -> None:
         now, call = self._now_ms(), heard.call
+        self.calls.heard(heeded.holder, now)
         if heard.moment in ("stop", "end", "sub stop", "prompt"):
             self.calls.over(heeded.holder, now)
         elif call is not None and call.kind in ("write", "shell", "unknown"):

@@ -13,7 +13,9 @@ from coordinator.service.enforcement.adoption import Running
 
 #: How long a call that has ended, or never told its end, is remembered (ms).
 ENDED_MS, RUNNING_MS = 60_000, 600_000
-#: Calls that are remembered.
+#: For so long after a command's end what it wrote may not have been heard of yet (ms).
+RACES_MS = 500
+#: Calls that are remembered, and agents.
 CALLS_MAX = 1_000
 #: Words of a command that are remembered; they tell whose a file is where two ran at once.
 WORDS_MAX = 200
@@ -32,6 +34,15 @@ class RunningCalls:
 
     def __init__(self) -> None:
         self._calls: deque[_Call] = deque(maxlen=CALLS_MAX)
+        #: When an agent's hook was heard last; the latest stand last.
+        self._heard: dict[str, int] = {}
+
+    def heard(self, holder: str, now_ms: int) -> None:
+        """A hook of this agent has told something."""
+        self._heard.pop(holder, None)
+        self._heard[holder] = now_ms
+        if len(self._heard) > CALLS_MAX:
+            del self._heard[next(iter(self._heard))]
 
     def began(self, running: Running, call_id: str, now_ms: int) -> None:
         """A call is about to run."""
@@ -70,6 +81,13 @@ class RunningCalls:
         """Whether commands of two agents run. From any thread."""
         return len({call.running.holder for call in list(self._calls)
                     if call.ended is None and call.running.is_command}) > 1
+
+    def races(self, now_ms: int) -> bool:
+        """Whether a command runs, or has ended a moment ago, beside another agent: it matters who
+        wrote first. From any thread."""
+        calls = list(self._calls)
+        return (any(one.running.is_command and self._end(one) > now_ms - RACES_MS for one in calls)
+                and sum(at > now_ms - RUNNING_MS for at in list(self._heard.values())) > 1)
 
     def between(self, first_ms: int, last_ms: int) -> tuple[Running, ...]:
         """Those that ran at any time between."""

@@ -60,7 +60,8 @@ class WatchBridge:
             return
         self._watcher = Watcher(
             self._service.tree, self._service.ignore, self._batch,
-            debounce_s=settings.debounce_s, poll=settings.poll, hurries=self._calls.several,
+            debounce_s=settings.debounce_s, poll=settings.poll,
+            hurries=lambda: self._calls.races(self._router.now_ms()),
         )
         self._watcher.start()
 

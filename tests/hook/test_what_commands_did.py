@@ -15,7 +15,8 @@ from tests.hook.test_sessions import Claude
 from tests.waiting import until
 
 #: The watcher is always too late here: what is found is found by the comparison.
-LATE = "[watch]\ndebounce_s = 5\n"
+#: Only what is compared after a command tells.
+LATE = "[watch]\nenabled = false\n"
 
 
 @pytest.fixture

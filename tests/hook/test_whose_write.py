@@ -59,6 +59,16 @@ def test_what_a_command_changes_is_its_sessions(repo: Repo, command: str) -> Non
     assert repo.client().call(rq.Replay()).equal
 
 
+def test_it_is_theirs_at_once_where_others_work(make_repo: Callable[..., Repo]) -> None:
+    """However long the watcher usually waits for quiet: another would overwrite it meanwhile."""
+    repo = prepared(make_repo(config="[watch]\ndebounce_s = 600\n"))
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    bob.read("w.sh")
+    assert ann.shell("python3 w.py")[1] == 0
+    until(lambda: held(repo).get("a.py") == ann.name)
+    assert ann.name in bob.edit("a.py", "bob's\n")
+
+
 def test_who_dies_leaves_what_its_command_did_for_a_person(repo: Repo) -> None:
     """With what was there before it, though the lease came after."""
     ann = Claude(repo, "ann")
