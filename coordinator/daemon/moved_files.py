@@ -1,18 +1,23 @@
-"""Where files that others hold lie by now, after a command has moved them.
+"""Where files that are held lie by now: after a command has moved them, or while none watched.
 
 The watcher hears of a rename, too, but a moment later: until then the lease is on a name at which
-nothing is, and the next command could write at the new one. Looks at the disk; decides nothing.
+nothing is, and the next command could write at the new one. Of what is renamed while no coordinator
+runs nobody hears. Looks at the disk; decides nothing.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from coordinator.daemon import file_stamps
 from coordinator.daemon.file_stamps import Folder, Look, Stamp
+from coordinator.files.identity import identity
 from coordinator.files.ignore import manifest
 from coordinator.service.core import Service
+from coordinator.service.leasing import partial_work
+from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Resource
 
@@ -50,6 +55,41 @@ def moved(svc: Service, looks: Iterable[Look], folders: Iterable[Folder]) -> dic
             elif name.endswith(f"/{inside}"):
                 found.setdefault(held, name.removesuffix(f"/{inside}"))
     return found
+
+
+def moved_since(svc: Service, leases: Iterable[LeaseRow]) -> dict[str, str]:
+    """Of leased files that are not at their names any more, the names under which they stand
+    elsewhere in the main working tree: told by the inode that was leased, with its birth, so not
+    where the disk tells none; nor of a directory. For a thread."""
+    root = svc.tree.root
+    wanted: dict[int, list[tuple[str, str]]] = {}
+    for lease in leases:
+        parts, path = (lease.inode or "").split(":"), partial_work.path_of(lease)
+        if lease.worktree is None and len(parts) == 3 and _identity(root / path) != lease.inode:
+            wanted.setdefault(int(parts[1]), []).append((lease.inode or "", path))
+    if not wanted:
+        return {}
+    try:
+        there = manifest(root, Resource(".", "dir", ""), svc.ignore, FILES_MAX)
+    except Refusal:
+        return {}
+    found: dict[str, str] = {}
+    for name in there:
+        try:
+            number = os.lstat(root / name).st_ino
+        except OSError:
+            continue
+        for inode, path in wanted.get(number, ()):
+            if _identity(root / name) == inode:
+                found.setdefault(path, name)
+    return found
+
+
+def _identity(path: Path) -> str | None:
+    try:
+        return identity(str(path), os.lstat(path))
+    except OSError:
+        return None
 
 
 def _gone(looks: Iterable[Look], folders: Iterable[Folder]) -> Iterator[tuple[str, str, Stamp]]:

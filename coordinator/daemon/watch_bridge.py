@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from coordinator.daemon import moved_files
 from coordinator.daemon.ran_together import CLOCK_MS
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import RunningCalls
@@ -25,11 +26,14 @@ from coordinator.service.engine import decide
 from coordinator.service.holders import notices
 from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import from_iso, iso
 
 log = logging.getLogger("coord.watcher")
 #: Changes that one transaction records: others wait for it.
 SEEN_AT_ONCE = 25
+#: Leases that are looked for at the start.
+LEASES_MAX = 10_000
 #: For so long (ms) after a command what it left running is taken to write.
 LATE_MS = 2_000
 
@@ -54,7 +58,8 @@ class WatchBridge:
         self._folders = tuple(f.rstrip("/") + "/" for f in service.settings.archive.folders)
 
     def open(self) -> None:
-        """Begin to watch, if that is wanted."""
+        """Begin to watch, if that is wanted; and look what was renamed while nobody did."""
+        self._router.engine.task(self._renamed_before())
         settings = self._service.settings.watch
         if not settings.enabled:
             return
@@ -135,6 +140,19 @@ class WatchBridge:
         """Look at these as if they had been told of: nothing tells of what is written through a
         map. For a thread."""
         self._batch([Change("modified", path) for path in paths])
+
+    async def _renamed_before(self) -> None:
+        router, service = self._router, self._service
+        now = router.now()
+        leases = router.look(lambda view: [LeaseRow(*raw) for raw in view.rows(
+            "leases_live", view.now, 0, None, LEASES_MAX)])
+        if not isinstance(leases, list):
+            return
+        moved = await router.engine.do(partial(moved_files.moved_since, service, leases))
+        if isinstance(moved, dict):
+            for old, new in moved.items():
+                await decide(router.engine, service, partial(
+                    renames.follow, service, old=old, new=new, by=now))
 
     async def _record(self, seen: list[seen_writes.Seen]) -> None:
         """Leases follow what was moved, each move by itself; then what is there now is recorded, a

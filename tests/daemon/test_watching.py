@@ -7,6 +7,8 @@ import subprocess
 import time
 from collections.abc import Callable
 
+import pytest
+
 from coordinator.files.content import digest
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
@@ -34,6 +36,34 @@ def test_a_lease_follows_a_rename(make_repo: Callable[..., Repo]) -> None:
     assert {n.kind for n in ann.heartbeat().notices} == {"moved"}
     repo.client("bob").acquire("a.py")
     assert repo.client().call(rq.Replay()).equal
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_lease_follows_what_was_renamed_while_no_coordinator_ran(make_repo: Callable[..., Repo], watched: bool) -> None:
+    repo = make_repo(config="" if watched else "[watch]\nenabled = false\n")
+    for name in ("a.py", "d/in.py", "gone.py", "saved.py", "part.py", "late.py"):
+        repo.write(name, "def f():\n    pass\n")
+    ann = repo.client("ann")
+    for name in ("a.py", "d/in.py", "gone.py", "saved.py", "part.py::f"):
+        ann.acquire(name, ttl=600)
+    repo.down()
+    repo.write("a.py", "def f():\n    return 1\n")
+    os.rename(repo.root / "a.py", repo.root / "b.py")
+    repo.write("a.py", "another's\n")
+    os.rename(repo.root / "d", repo.root / "e")
+    os.unlink(repo.root / "gone.py")
+    repo.write("new.py", "perhaps with that number\n")
+    repo.write("tmp.py", "as editors do\n")
+    os.rename(repo.root / "tmp.py", repo.root / "saved.py")
+    os.rename(repo.root / "part.py", repo.root / "parts.py")
+    with repo.client() as boss:
+        until(lambda: {one.resource for one in boss.call(rq.Locks()).items} == {
+            "b.py", "e/in.py", "gone.py", "saved.py", "parts.py::f"})
+        assert boss.call(rq.Replay()).equal
+        boss.call(rq.Leave(agent="ann", clean=False))
+        (review,) = boss.call(rq.Reviews()).items
+        assert {one.path: one.change for one in review.files if one.path in ("b.py", "d/in.py", "e/in.py")} == {
+            "b.py": "modified", "d/in.py": "deleted", "e/in.py": "created"}
 
 
 def test_a_lease_taken_after_a_rename_does_not_follow_it(make_repo: Callable[..., Repo]) -> None:
