@@ -98,8 +98,8 @@ CREATE INDEX locks_by_inode  ON file_locks (inode) WHERE inode IS NOT NULL;
 CREATE INDEX locks_by_task   ON file_locks (task_id) WHERE task_id IS NOT NULL;
 CREATE INDEX locks_renamed   ON file_locks (was_at) WHERE was_at IS NOT NULL;
 
--- Content at grant of each file below a leased directory or glob; of a leased file what stood where it
--- was moved to since.
+-- Content at grant of each file below a leased directory or glob; and what stood where a leased file was
+-- moved to since, or what was moved out of the directory (`nothing`: no file).
 CREATE TABLE baselines (
     fencing_token INTEGER NOT NULL,
     path          TEXT NOT NULL,

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
+#: In `baselines`, of a path at which no file was.
+NOTHING = "nothing"
+
 
 class Row(msgspec.Struct, frozen=True, gc=False):
     """Base of all rows: texts and numbers only."""

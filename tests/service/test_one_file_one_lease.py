@@ -257,6 +257,53 @@ def test_a_rename_is_a_part_of_what_was_begun(world: World, held: str, old: str,
     assert not [name for name in now if (world.root / name).exists()]
 
 
+def moved_out(tmp_path: Path, held: str) -> World:
+    world = World(tmp_path / "repo", git=True)
+    for name in ("d/a.py", "d/e/b.py", "f/c.py"):
+        world.write(name, f"{name}\n")
+    for words in (["add", "."], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=world.root, check=True)
+    world.acquire("ann", held)
+    world.write("d/a.py", "half of it\n")
+    world.write("d/new.py", "begun\n")
+    return world
+
+
+@pytest.mark.parametrize("held", ["d/", "d/**/*.py"])
+def test_what_was_moved_out_of_a_leased_directory_is_a_part_of_its_work(tmp_path: Path, held: str) -> None:
+    """Where nobody has leased the new place: a person sees both, and a revert brings both back."""
+    world = moved_out(tmp_path, held)
+    was = {path: path.read_bytes() for path in world.root.rglob("*.py")} | {
+        world.root / "d/a.py": b"d/a.py\n"}
+    del was[world.root / "d/new.py"]
+    for old, new in (("d/a.py", "f/c.py"), ("d/e", "g"), ("d/new.py", "new.py")):
+        move(world, old, new)
+    world.ask(rq.Leave(agent="ann", clean=False))
+    (review,) = world.ask(rq.Reviews()).items
+    assert {f.path: f.change for f in review.files} == {
+        "d/a.py": "deleted", "f/c.py": "modified", "d/e/b.py": "deleted", "g/b.py": "created", "new.py": "created"}
+    assert world.replay_differs() == []
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert {path: path.read_bytes() for path in world.root.rglob("*.py")} == was
+    world.close()
+
+
+def test_what_was_moved_out_and_is_anothers_by_now_is_not_flagged(tmp_path: Path) -> None:
+    world = moved_out(tmp_path, "d/")
+    world.acquire("bob", "f/")
+    for old, new in (("d/a.py", "f/a.py"), ("d/new.py", "n.py"), ("d/e/b.py", "b.py")):
+        move(world, old, new)
+    world.acquire("cyd", "n.py", "b.py")
+    world.write("b.py", "cyd's\n")
+    world.decide(lambda tx: tx.record(ev.VersionsSeen(  # by the watcher
+        versions=[("b.py", look(world.service, None, "b.py").hash, "cyd")])))
+    world.ask(rq.Release(agent="cyd", resources=["b.py"]))
+    world.ask(rq.Leave(agent="ann", clean=False))
+    (review,) = world.ask(rq.Reviews()).items
+    assert {f.path: f.change for f in review.files} == {"d/a.py": "deleted", "d/e/b.py": "deleted"}
+    world.close()
+
+
 @pytest.mark.parametrize("held", ["a.py", "d/"])
 def test_what_is_called_as_before_again_was_not_renamed(world: World, held: str) -> None:
     world.write("a.py", "1\n")

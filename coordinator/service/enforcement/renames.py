@@ -7,12 +7,13 @@ the disk in a transaction.
 
 from __future__ import annotations
 
-from coordinator.looking.facts import Lapsed, Unready
+from coordinator.looking.facts import Content, Lapsed, Unready
+from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource, conflicts, slot
 from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.holders import notices
-from coordinator.service.leasing import lapse
+from coordinator.service.leasing import lapse, partial_work
 from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.grant import end
 from coordinator.service.leasing.overlapping import near
@@ -38,6 +39,7 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None) -> N
     for lease in leases:
         if not _is_there(tx, lease):
             _arrive(svc, tx, lease, new + lease.file_path[len(old):], now + lease.scope[len(was):])
+    _out_of_directories(svc, tx, old, new)
 
 
 def _is_there(tx: Tx, lease: LeaseRow) -> bool:
@@ -79,8 +81,8 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
         return
     was_at = _was_at(tx, lease, name)
     # (At the name that it was called by when the work began stood nothing else.)
-    over = None if others or name == (lease.was_at or lease.file_path) else _stood_there(
-        svc, tx, lease, name)
+    over = None if (others or lease.kind != "file"
+                    or name == (lease.was_at or lease.file_path)) else _stood_there(svc, tx, name)
     tx.record(
         ev.LeaseMoved(
             fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
@@ -95,6 +97,33 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
     )
 
 
+def _out_of_directories(svc: Service, tx: Tx, old: str, new: str) -> None:
+    """What was moved out of a directory or glob that somebody writes, to where nobody has leased,
+    is a part of that one's work."""
+    was = as_resource(old, "file", path_scope(old, svc.fold_case))
+    now = as_resource(new, "file", path_scope(new, svc.fold_case))
+    left = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", was))
+            if row.kind in ("dir", "glob") and not row.scope.startswith(was.scope)
+            and row.expires_at > tx.now and row.worktree is None and partial_work.is_written(row)]
+    if not left or any(overlaps(now, as_resource(row.file_path, row.kind, row.scope))
+                       and row.expires_at > tx.now
+                       for row in (LeaseRow(*raw) for raw in near(tx, "rivals", now))):
+        return
+    for row in left:
+        held = as_resource(row.file_path, row.kind, row.scope)
+        known = [str(path) for path, _ in tx.rows("baselines_of", row.fencing_token)]
+        files: list[tuple[str, str | None]] = [
+            (new + path[len(old):], None) for path in known if path.startswith(f"{old}/")]
+        if not files and overlaps(was, held):
+            tx.looked.require([Content(svc.where(None, new))])
+            if partial_work.content(tx, svc.where(None, new)).hash is not None:
+                files = [(new, _stood_there(svc, tx, new))]
+        files = [(path, over) for path, over in files if path not in known]
+        if files:
+            tx.record(ev.MovedOut(fencing_token=row.fencing_token, agent=row.locked_by,
+                                  resource=row.file_path, moved_from=old, files=files))
+
+
 def _was_at(tx: Tx, lease: LeaseRow, name: str) -> str | None:
     """What is moved to `name` was called so when the work on it began; None: it is called so again,
     or nothing was there then."""
@@ -106,16 +135,13 @@ def _was_at(tx: Tx, lease: LeaseRow, name: str) -> str | None:
     return was if there and was != name else None
 
 
-def _stood_there(svc: Service, tx: Tx, lease: LeaseRow, name: str,
-                 kept: LeaseRow | None = None) -> str | None:
-    """The content of the file that a leased file was moved over, as it was last seen there; else as
+def _stood_there(svc: Service, tx: Tx, name: str, kept: LeaseRow | None = None) -> str | None:
+    """The content of the file that another was moved over, as it was last seen there; else as
     git has it. `kept`: the lease of another on that place. None: nothing, as far as is known.
 
     Raises:
         Unready: git has to be asked.
     """
-    if lease.kind != "file":
-        return None
     if kept is not None and (began := _began(tx, kept, name)) is not None:
         return began
     seen = tx.row("version_get", name)
@@ -162,7 +188,7 @@ def _give_way(svc: Service, tx: Tx, lease: LeaseRow, name: str, kept: LeaseRow) 
     flagged = lapse.end_alone(
         svc, tx, lease, "moved", f"{lease.file_path}, which {lease.locked_by} held, was moved "
         f"to {name}, which {kept.locked_by} holds.",
-        now_at=path, over=_stood_there(svc, tx, lease, path, kept),
+        now_at=path, over=_stood_there(svc, tx, path, kept) if lease.kind == "file" else None,
     )
     said = flagged.told("What was changed is") if flagged else ""
     review = flagged.review if flagged else None

@@ -14,9 +14,10 @@ from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Rewound
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service
+from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import NOTHING, LeaseRow
 from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located, Resource, path_scope, region_of
@@ -83,17 +84,17 @@ def changed_since(
     Raises:
         Unready: the files have to be looked at.
     """
-    rows = [row for row in rows if _is_written(row) and not others_go_on(tx, row)]
+    rows = [row for row in rows if is_written(row) and not others_go_on(tx, row)]
     regions = _by_file(svc, rows, now_at)
     needs = [(row, _needed(svc, row, now_at)) for row in rows if not _is_part(row)]
     tx.looked.require([*(need for _, need in needs), *_of_regions(regions)])
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
              for row, need in needs if isinstance(need, Below)}
-    tx.looked.require(content for one in below.values() for content in one.left.values())
+    tx.looked.require(need for one in below.values() for need in one.left.values())
     found: dict[str, ev.FlaggedFile] = {}
     for row, need in needs:
         if isinstance(need, Content):
-            _compare_file(svc, tx, found, row, _bytes(tx, need), now_at, over)
+            _compare_file(svc, tx, found, row, content(tx, need.path), now_at, over)
             continue
         one = below[row.fencing_token]
         if one.unlisted:
@@ -101,14 +102,15 @@ def changed_since(
         for path, digest in one.now.items():
             if one.before.get(path) != digest:
                 _compare(svc, tx, found, row, path, one.before.get(path), Bytes(digest, kept=True))
-        for path, content in one.left.items():
-            _compare(svc, tx, found, row, path, one.before[path], _bytes(tx, content))
+        for path, need in one.left.items():
+            began = None if one.before[path] == NOTHING else one.before[path]
+            _compare(svc, tx, found, row, path, began, content(tx, need.path))
     for rewound, theirs in regions.items():
         # The file as it is, but for these regions: what a review shows, and reverts, is them alone.
         path = now_at or path_of(theirs[0])
         before = _was(tx, rewound)
         _compare(svc, tx, found, theirs[0], path, before.hash,
-                 _bytes(tx, Content(rewound.path)), before)
+                 content(tx, rewound.path), before)
     return [found[path] for path in sorted(found)]
 
 
@@ -133,21 +135,37 @@ def _compare_file(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], row: L
 def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
     """What lay below a lease at its grant, what lies there now, and what of the first does not."""
     before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
+    moved_out = {} if row.kind == "glob" else {
+        path: h for path, h in before.items() if not path.startswith(row.file_path)}
     was_at = row.was_at or row.file_path
     if was_at != (now_at or row.file_path):
-        began = {was_at + path[len(row.file_path):]: h for path, h in before.items()}
+        inside = {path[len(row.file_path):]: h for path, h in before.items()
+                  if path not in moved_out}
+        began = {was_at + path: h for path, h in inside.items()}
         if _is_gone(svc, tx, row, list(began)):
-            before = began
+            before = began | moved_out
         elif now_at is not None:
-            before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
+            before = {now_at + path: h for path, h in inside.items()} | moved_out
     now, unlisted = {}, ""
     try:
         now = tx.looked.below(need).files
     except Refusal as refusal:
         # So many new files appeared that they are not listed: the leases end all the same.
         unlisted = refusal.message
-    left = {path: Content(svc.where(row.worktree, path)) for path in sorted(set(before) - set(now))}
+    left = {path: Content(svc.where(row.worktree, path)) for path in sorted(set(before) - set(now))
+            if before[path] != NOTHING or not _is_anothers(svc, tx, row, path)}
     return _Listing(before, now, left, unlisted)
+
+
+def _is_anothers(svc: Service, tx: Tx, row: LeaseRow, path: str) -> bool:
+    """Whether what was moved out to this place is somebody else's by now, or was since."""
+    seen = tx.row("version_get", path)
+    if seen is not None and seen[2] not in (None, row.locked_by):
+        return True
+    asked = _as_file(svc, path)
+    return any(other.expires_at > tx.now and other.fencing_token != row.fencing_token
+               and overlaps(asked, rule.as_resource(other.file_path, other.kind, other.scope))
+               for other in (LeaseRow(*raw) for raw in near(tx, "rivals", asked)))
 
 
 def _is_gone(svc: Service, tx: Tx, row: LeaseRow, paths: Sequence[str]) -> bool:
@@ -155,7 +173,7 @@ def _is_gone(svc: Service, tx: Tx, row: LeaseRow, paths: Sequence[str]) -> bool:
     were renamed is a part of it. (Where something does, that is another's.)"""
     needs = [Content(svc.where(row.worktree, path)) for path in paths]
     tx.looked.require(needs)
-    return all(_bytes(tx, need).hash is None for need in needs)
+    return all(content(tx, need.path).hash is None for need in needs)
 
 
 def _by_file(svc: Service, rows: Sequence[LeaseRow],
@@ -199,12 +217,12 @@ def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content |
 
 def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
     """The same for several leases: what to look at before they are closed."""
-    rows = [row for row in rows if _is_written(row)]
+    rows = [row for row in rows if is_written(row)]
     return [*(_needed(svc, row) for row in rows if not _is_part(row)),
             *_of_regions(_by_file(svc, rows))]
 
 
-def _is_written(row: LeaseRow) -> bool:
+def is_written(row: LeaseRow) -> bool:
     """Whether its holder may have changed what is leased."""
     return row.kind != "key" and (row.mode != "shared" or row.agreed_as is not None)
 
@@ -261,9 +279,14 @@ def path_of(row: LeaseRow) -> str:
     return resource_names.path_of(row.file_path, row.kind)
 
 
-def _bytes(tx: Tx, need: Content) -> Bytes:
+def content(tx: Tx, path: str) -> Bytes:
+    """What is at an absolute path.
+
+    Raises:
+        Unready: it has to be looked at.
+    """
     try:
-        return tx.looked.content(need.path)
+        return tx.looked.content(path)
     except Refusal:
         return Bytes(UNSEEN)
 
@@ -291,5 +314,5 @@ def unseen(svc: Service, rows: Sequence[LeaseRow]) -> list[ev.FlaggedFile]:
             path=path_of(row), scope=path_scope(path_of(row), svc.fold_case), change="modified",
             kept=False, baseline_hash=row.content_hash, flagged_hash=UNSEEN, worktree=row.worktree,
         )
-        for row in rows if row.kind == "file" and _is_written(row)
+        for row in rows if row.kind == "file" and is_written(row)
     ]

@@ -46,6 +46,7 @@ from coordinator.store.events.leases import (
     LeaseRenewed,
     LeasesShifted,
     LeaseWarned,
+    MovedOut,
 )
 from coordinator.store.events.messages import (
     MessageSent,
@@ -130,6 +131,7 @@ __all__ = [
     "MessageSent",
     "MessagesForgotten",
     "MessagesSeen",
+    "MovedOut",
     "Noted",
     "NoticePosted",
     "NoticesDelivered",

@@ -102,6 +102,17 @@ class LeaseMoved(Event, tag="lease_moved"):
     over: str | None = None  # the content that stood at the new name before
 
 
+class MovedOut(Event, tag="moved_out"):
+    """Files were moved out of a leased directory or glob to where nobody has leased: they are a
+    part of its holder's work."""
+
+    fencing_token: int
+    agent: str
+    resource: str
+    moved_from: str
+    files: list[tuple[str, str | None]]  # (path now, the content that stood there before)
+
+
 class LeasesShifted(Event, tag="leases_shifted"):
     """The machine slept, or the wall clock was set: that time is given back to whoever was live."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coordinator.store import events as ev
 from coordinator.store.projections.base import Apply, Database
+from coordinator.store.rows import NOTHING
 from coordinator.store.statements import STATEMENTS as Q
 
 _LEASE_INSERT = Q["lease_insert"]
@@ -59,6 +60,11 @@ def _lease_moved(db: Database, at: str, e: ev.LeaseMoved) -> None:
     db.execute(_READY_OFFER, (e.old_scope,))
 
 
+def _moved_out(db: Database, at: str, e: ev.MovedOut) -> None:
+    db.executemany(Q["baseline_displaced"], [
+        (e.fencing_token, path, NOTHING if over is None else over) for path, over in e.files])
+
+
 def _leases_shifted(db: Database, at: str, e: ev.LeasesShifted) -> None:
     db.executemany(Q["lease_shift"], e.tokens)
     db.executemany(Q["task_claim_shift"], e.claims)
@@ -74,5 +80,6 @@ APPLY: dict[type[ev.Event], Apply] = {
     ev.LeaseLapsed: _lease_ended,
     ev.LeasePlaced: _lease_placed,
     ev.LeaseMoved: _lease_moved,
+    ev.MovedOut: _moved_out,
     ev.LeasesShifted: _leases_shifted,
 }
