@@ -287,6 +287,7 @@ class Tree:
             raise Refusal(
                 Code.INVALID,
                 f"{shown(name)} is {owner}'s own data and cannot be leased. Nothing was done.",
+                next=f"Change it by a command of {owner}, or name a file of the working tree.",
                 resource=printable(name),
             )
 

@@ -181,11 +181,14 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
         agents.acting(tx, actor, req.agent)
     for row in rows:
         if row.locked_by != req.agent and not req.force:
+            place = _place_in_line(tx, req.agent, row.scope)
             raise Refusal(
                 Code.NOT_HOLDER,
-                f"{row.file_path} is leased by {row.locked_by}, not by {req.agent}. Only the "
+                f"{row.file_path} is leased by {row.locked_by}, not by {req.agent}"
+                + (f", who waits for it ({place})" if place else "") + ". Only the "
                 "holder can unlock it; it stays so.",
-                next=f"Ask {row.locked_by}, or `coord unlock {_typed(svc, row, req.cwd)} "
+                next=(f"`coord request withdraw {place}` leaves the line. " if place else "")
+                + f"Ask {row.locked_by}, or `coord unlock {_typed(svc, row, req.cwd)} "
                 f"--agent {row.locked_by} --force` as a person.",
                 holder=row.locked_by, resource=row.file_path,
             )
@@ -254,6 +257,14 @@ def stale(resource: str) -> Refusal:
         f"The lease on {resource} has ended, so this token gives no right to it any more; "
         "nothing was changed.", resource=resource,
     )
+
+
+def _place_in_line(tx: Tx, agent: str, scope: str) -> str | None:
+    """Where an agent stands in line for what has this scope."""
+    for place, *_ in tx.rows("waiters_of_agent", agent):
+        if any(wanted[2] == scope for wanted in tx.rows("waiter_resources_of", place)):
+            return str(place)
+    return None
 
 
 def _chosen(

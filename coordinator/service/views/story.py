@@ -177,8 +177,8 @@ def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventLi
         raise Refusal(
             Code.INVALID, f"There is no kind of event called {one_line(req.kind[:60])!r}. Nothing "
             "was looked up.", kinds=list(SENTENCES), next=(
-                f"The nearest: {', '.join(near[:8])}." if near else
-                "`coord events --json` shows the kind of each."))
+                (f"The nearest: {', '.join(near[:8])}. " if near else "")
+                + "`coord events --json` shows the kind of each."))
     limit = min(req.limit, PAGE_MAX)
     name = "events_last" if req.tail else "events_after"
     rows = view.rows(name, req.after, req.agent, req.task, req.resource, req.kind, limit)
