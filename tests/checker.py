@@ -107,6 +107,9 @@ def assert_sound(world: World) -> None:
     for row in db.execute("SELECT fencing_token, expires_at, max_until FROM file_locks "
                           "WHERE locked_at > ?", (now,)):
         raise AssertionError(f"{row} begins later than now")
+    for row in db.execute("SELECT fencing_token, path FROM baselines WHERE fencing_token NOT IN "
+                          "(SELECT fencing_token FROM file_locks)"):
+        raise AssertionError(f"{row} is of no lease")
     world.shadow.assert_equal(db)
 
 
