@@ -257,6 +257,27 @@ def test_a_rename_is_a_part_of_what_was_begun(world: World, held: str, old: str,
     assert not [name for name in now if (world.root / name).exists()]
 
 
+def test_a_review_tells_what_was_renamed_and_shows_no_line_that_did_not_change(world: World) -> None:
+    for name in ("a.py", "d/x.py", "d/y.py", "d/e/x.py"):
+        world.write(name, "".join(f"{name} {n}\n" for n in range(20)))
+    world.acquire("ann", "a.py", "d/")
+    move(world, "a.py", "b.py")
+    move(world, "d", "f")
+    world.write("b.py", "another line\n")
+    world.write("f/y.py", "another line\n")
+    world.ask(rq.Leave(agent="ann", clean=False))
+    shown = {one.path: one for one in world.ask(rq.ReviewShow(review="R-1")).files}
+    assert {path: one.note for path, one in shown.items()} == {
+        "a.py": "renamed to b.py", "b.py": "renamed from a.py",
+        "d/x.py": "renamed to f/x.py, unchanged", "f/x.py": "renamed from d/x.py, unchanged",
+        "d/e/x.py": "renamed to f/e/x.py, unchanged", "f/e/x.py": "renamed from d/e/x.py, unchanged",
+        "d/y.py": "", "f/y.py": ""}
+    for path, one in shown.items():
+        assert bool(one.diff) == ("unchanged" not in one.note), path
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert sorted(path.name for path in world.root.rglob("*.py")) == ["a.py", "x.py", "x.py", "y.py"]
+
+
 def moved_out(tmp_path: Path, held: str) -> World:
     world = World(tmp_path / "repo", git=True)
     for name in ("d/a.py", "d/e/b.py", "f/c.py"):

@@ -37,6 +37,8 @@ DIFF_BYTES_MAX = 200_000
 TIMELINE_MAX = 60
 #: A person's note on a verdict is cut to so many signs.
 NOTE_MAX = 2000
+#: Said of a renamed file that has no other difference.
+UNCHANGED = ", unchanged"
 #: Reviews that are listed at once.
 LISTED_MAX = 1000
 #: Tasks that a refusal names.
@@ -75,7 +77,7 @@ def show(svc: Service, view: View, text: str, *, content: bool) -> rq.Review:
     most = svc.settings.review.file_bytes_max
     for shown, raw in zip(reply.files, view.rows("review_files_of", row.review_id), strict=True):
         file = ReviewFileRow(*raw)
-        if file.kept:
+        if file.kept and not shown.note.endswith(UNCHANGED):
             diff = _difference(view, file, most)
             shown.hunks, shown.diff = ("\n" + diff).count("\n@@ "), diff
             if len(diff) > DIFF_BYTES_MAX:
@@ -126,12 +128,13 @@ def _told(view: View, name: str | None, most: int) -> tuple[str | None, str | No
 
 def _reply(view: View, row: ReviewRow) -> rq.Review:
     files = []
-    for raw in view.rows("review_files_of", row.review_id):
-        file = ReviewFileRow(*raw)
+    rows = [ReviewFileRow(*raw) for raw in view.rows("review_files_of", row.review_id)]
+    renames = _renames([file for file in rows if file.kept])
+    for file in rows:
         files.append(
             rq.ReviewFile(
                 path=file.path, change=file.change, kept=bool(file.kept),
-                note="" if file.kept else why_not_kept(view, file),
+                note=renames.get(file.path, "") if file.kept else why_not_kept(view, file),
                 baseline_hash=file.baseline_hash, flagged_hash=file.flagged_hash,
                 worktree=file.worktree,
             )
@@ -146,6 +149,33 @@ def _reply(view: View, row: ReviewRow) -> rq.Review:
         decided_at=row.decided_at, decided_by=row.decided_by, note=row.note, files=files,
         part_of=row.part_of, under_way=None if verdict is None else str(verdict[1]), saved=saved,
     )
+
+
+def _renames(files: Sequence[ReviewFileRow]) -> dict[str, str]:
+    """What is known of files that another name was given: the same leased file, or the same content
+    under the same last name. (As told to people; a verdict goes by the files.)"""
+    gone: dict[tuple[str | None, str | None, str], ReviewFileRow] = {}
+    for file in files:
+        if file.change == "deleted":
+            gone.setdefault((file.worktree, file.baseline_hash, _last(file.path)), file)
+            if file.inode is not None:
+                gone.setdefault((file.worktree, file.inode, ""), file)
+    notes: dict[str, str] = {}
+    for file in files:
+        if file.change != "created":
+            continue
+        old = gone.get((file.worktree, file.inode or "", "")) or gone.get(
+            (file.worktree, file.flagged_hash, _last(file.path)))
+        if old is None or old.path in notes:
+            continue
+        same = UNCHANGED * (old.baseline_hash == file.flagged_hash)
+        notes[old.path] = f"renamed to {file_names.shown(file.path)}{same}"
+        notes[file.path] = f"renamed from {file_names.shown(old.path)}{same}"
+    return notes
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def why_not_kept(view: View, file: ReviewFileRow) -> str:
