@@ -80,8 +80,8 @@ class AsyncGrants:
         if got is None:
             return
         for lease in line.handed_on(got.leases):
-            if lease.reentrant and not lease.was_shared:
-                continue  # it was held before
+            if lease.reentrant:
+                continue  # it was held before, or another was told of it first
             if lease.fencing_token in line.told:
                 self._client.holdings.anew([lease])  # another has it
             else:

@@ -62,7 +62,8 @@ class AsyncHeld(HeldLeases):
         self._over = True
         self._renewing.cancel()
         await asyncio.wait([self._renewing])
-        await self._client._grants.settled(self.leases)
+        if any(lease.reentrant for lease in self.leases):
+            await self._client._grants.settled(self.leases)
         ending, refused = self._ending(str(self._client.agent), release), None
         with contextlib.suppress(StopIteration):
             while True:

@@ -150,6 +150,39 @@ def test_what_a_cancelled_body_was_granted_is_given_back_by_the_other(repo: Repo
 
 
 @pytest.mark.parametrize("wait", [0, 20])
+def test_whoever_is_cancelled_of_bodies_that_overlap_nothing_is_left_nor_taken(repo: Repo, wait: float) -> None:
+    """Readers and writers, of one resource and of two, some within a shared body of their own."""
+    wanted: list[tuple[tuple[str, ...], rq.Mode]] = [
+        (("key:a",), "exclusive"), (("key:a", "key:b"), "exclusive"), (("key:b", "key:a"), "shared"), (("key:b",), "exclusive")]
+
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await ann.name()
+            for turn in range(examples(40)):
+                await bob.acquire("key:a", "key:b")
+
+                async def body(names: tuple[str, ...], mode: rq.Mode) -> str:
+                    async with ann.lease(*names, mode=mode, wait=wait) as held:
+                        await asyncio.sleep(0.001)
+                        held.check()
+                    return "had it"
+
+                bodies = [asyncio.create_task(body(*one)) for one in [*wanted, *wanted[turn % 4:]]]
+                await asyncio.sleep(0.01 if wait else 0)
+                freed = asyncio.create_task(bob.release("key:a", "key:b"))
+                await asyncio.sleep(0.0002 * (turn % 15))
+                gone = {turn % len(bodies), (turn * 5 + 2) % len(bodies)}
+                for one in gone:
+                    bodies[one].cancel()
+                ends = await asyncio.wait_for(asyncio.gather(*bodies, return_exceptions=True), 20)
+                assert all(end == "had it" or (not wait and isinstance(end, Refusal)) for n, end in enumerate(ends) if n not in gone), ends
+                await freed
+                assert await held_by(bob) == [] and await waiters(bob) == [], turn
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("wait", [0, 20])
 def test_what_a_cancelled_question_was_granted_stays_with_the_other_that_was_told_of_it(repo: Repo, wait: float) -> None:
     async def work() -> None:
         async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
