@@ -46,17 +46,17 @@ def left_beside(repo: Repo) -> list[str]:
 
 
 class Verdict(threading.Thread):
-    """A verdict that is asked for beside the test."""
+    """A verdict that is asked for beside the test; `starts`: of the next coordinator, too."""
 
-    def __init__(self, repo: Repo, request: rq.Request[Any]) -> None:
+    def __init__(self, repo: Repo, request: rq.Request[Any], *, starts: bool = True) -> None:
         super().__init__(daemon=True)
-        self.repo, self.request = repo, request
+        self.repo, self.request, self.starts = repo, request, starts
         self.answer: Any = None
         self.start()
 
     def run(self) -> None:
         try:
-            with self.repo.client() as client:
+            with self.repo.client(autostart=self.starts) as client:
                 self.answer = client.call(self.request)
         except Refusal as refusal:
             self.answer = refusal
@@ -134,7 +134,7 @@ def test_kill_9_again_and_again(flagged: Repo) -> None:
 
 
 def test_a_coordinator_that_is_stopped_goes_on_when_it_is_back(flagged: Repo) -> None:
-    going = Verdict(flagged, REVERT)
+    going = Verdict(flagged, REVERT, starts=False)
     until(lambda: some_are_written(flagged))
     pid = flagged.pid()
     flagged.down()
