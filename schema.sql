@@ -88,7 +88,7 @@ CREATE TABLE file_locks (
     warned           INTEGER NOT NULL DEFAULT 0 CHECK (warned IN (0, 1)), -- told that it ends soon
     agreed_as        TEXT                   -- U-n: shared with others who write it, too, as they agreed
         CHECK (agreed_as IS NULL OR mode = 'shared'),
-    was_at           TEXT                   -- renamed since its work began: what it was called then
+    goes_with        TEXT                   -- a rename made it: it ends with its holder's lease on this
 ) STRICT;
 -- One exclusive lease to a scope; one shared lease to a scope and holder.
 CREATE UNIQUE INDEX one_writer ON file_locks (scope, slot);
@@ -96,10 +96,9 @@ CREATE INDEX locks_by_expiry ON file_locks (expires_at);
 CREATE INDEX locks_by_holder ON file_locks (locked_by);
 CREATE INDEX locks_by_inode  ON file_locks (inode) WHERE inode IS NOT NULL;
 CREATE INDEX locks_by_task   ON file_locks (task_id) WHERE task_id IS NOT NULL;
-CREATE INDEX locks_renamed   ON file_locks (was_at) WHERE was_at IS NOT NULL;
+CREATE INDEX locks_renamed   ON file_locks (goes_with) WHERE goes_with IS NOT NULL;
 
--- Content at grant of each file below a leased directory or glob; and what stood where a leased file was
--- moved to since, or what was moved out of the directory (`nothing`: no file).
+-- Content at grant of each file below a leased directory or glob.
 CREATE TABLE baselines (
     fencing_token INTEGER NOT NULL,
     path          TEXT NOT NULL,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,9 @@ from coordinator.words.clock import from_iso, iso
 log = logging.getLogger("coord.watcher")
 #: Changes that one transaction records: others wait for it.
 SEEN_AT_ONCE = 25
+#: So soon (seconds) the kernel has told the watcher of what was done; so long that may take to be
+#: recorded.
+HEARD_S, HEAR_S = 0.03, 0.5
 #: Leases that are looked for at the start.
 LEASES_MAX = 10_000
 #: For so long (ms) after a command what it left running is taken to write.
@@ -69,6 +73,23 @@ class WatchBridge:
             hurries=lambda: self._calls.races(self._router.now_ms()),
         )
         self._watcher.start()
+        self._service.hear = self.hear
+
+    def hear(self) -> None:
+        """Wait until what was renamed by now has been heard of, and recorded. For a thread."""
+        if self._watcher is None:
+            return
+        time.sleep(HEARD_S)
+        self._watcher.flush(HEAR_S)
+        recorded = asyncio.run_coroutine_threadsafe(self._recorded(), self._loop)
+        try:
+            recorded.result(HEAR_S)
+        except TimeoutError:  # this is a part of what is being recorded, perhaps
+            recorded.cancel()
+
+    async def _recorded(self) -> None:
+        async with self._turn:
+            pass
 
     def close(self) -> None:
         """Stop watching."""

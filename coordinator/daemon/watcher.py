@@ -132,6 +132,11 @@ class Watcher(FileSystemEventHandler):
         self._lost: OSError | None = None
 
         self._wake = threading.Event()
+        #: Nobody waits for quiet any longer.
+        self._hurried = threading.Event()
+        #: All that was heard has been handed over.
+        self._handed = threading.Event()
+        self._handed.set()
         self._stopping = threading.Event()
         self._observer: BaseObserver | None = None
         self._thread: threading.Thread | None = None
@@ -152,12 +157,19 @@ class Watcher(FileSystemEventHandler):
         """Stop watching; what is pending is not sent any more. Safe to call twice."""
         self._stopping.set()
         self._wake.set()
+        self._hurried.set()
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
             thread.join(STOP_S)
         self._close()
         logging.getLogger("watchdog.observers").removeHandler(self._overheard)
         self._mode, self._detail = "off", "The watcher has been stopped."
+
+    def flush(self, timeout_s: float) -> None:
+        """Hand over at once what was heard, and wait for that; not from `on_batch`."""
+        if not self._handed.is_set():
+            self._hurried.set()
+            self._handed.wait(timeout_s)
 
     def health(self) -> Health:
         """How well it can see, for `coord doctor` and the status."""
@@ -224,13 +236,13 @@ class Watcher(FileSystemEventHandler):
         with self._lock:
             self._lost = no
             self._seen += 1
-        self._wake.set()
+        self._ring()
 
     def _flood(self) -> None:
         with self._lock:
             self._overflow = True
             self._seen += 1
-        self._wake.set()
+        self._ring()
 
     # --- events in, from watchdog's threads -------------------------------------------------
 
@@ -274,7 +286,12 @@ class Watcher(FileSystemEventHandler):
                 self._dropped += len(self._changes)
                 self._changes.clear()
                 self._overflow = True
-        self._wake.set()
+        self._ring()
+
+    def _ring(self) -> None:
+        with self._lock:
+            self._handed.clear()
+            self._wake.set()
 
     def _relative(self, path: bytes | str) -> str | None:
         """The path from the root (which is `""`); None for what cannot be named."""
@@ -308,19 +325,19 @@ class Watcher(FileSystemEventHandler):
             began = self._seen
             for _ in range(ROUNDS_MAX):
                 seen = self._seen
-                if self._stopping.wait(self._pause(began)):
-                    return
-                if self._seen == seen:
+                if self._hurried.wait(self._pause(began)) or self._seen == seen:
                     break
             if self._stopping.is_set():
                 return
-            batch = self._take()
-            if not batch:
-                continue
-            try:
-                self._on_batch(batch)
-            except Exception:
-                log.exception("the owner of the watcher failed on a batch; the watcher goes on")
+            self._hurried.clear()
+            if batch := self._take():
+                try:
+                    self._on_batch(batch)
+                except Exception:
+                    log.exception("the owner of the watcher failed on a batch; the watcher goes on")
+            with self._lock:
+                if not self._wake.is_set():
+                    self._handed.set()
 
     def _pause(self, began: int) -> float:
         few = self._seen - began < HURRIED_MAX

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -73,6 +73,9 @@ class Service:
     regions: FileRegions = field(default_factory=FileRegions)
     #: Tells what they break elsewhere; None: nobody does.
     impact: Impact | None = None
+    #: Waits until what was renamed by now has been heard of (a second at most). For a worker; None:
+    #: nobody watches.
+    hear: Callable[[], object] | None = None
     #: Long circles of waiting agents, and when they were found (ms): what is said, never decided.
     circles: list[tuple[int, Circle]] = field(default_factory=list)
     _sealing: Any = field(init=False, repr=False)

@@ -453,11 +453,11 @@ ALTER TABLE agents ADD COLUMN explained TEXT;
     21: """
 CREATE INDEX shared_resources ON task_resources (scope) WHERE mode = 'shared';
 """,
-    # What a renamed file or directory was called when the work on it began; requests in line whose
-    # answers are to be kept.
+    # Leases that are renewed and released with another, for a rename has made them; requests in
+    # line whose answers are to be kept.
     22: """
-ALTER TABLE file_locks ADD COLUMN was_at TEXT;
-CREATE INDEX locks_renamed ON file_locks (was_at) WHERE was_at IS NOT NULL;
+ALTER TABLE file_locks ADD COLUMN goes_with TEXT;
+CREATE INDEX locks_renamed ON file_locks (goes_with) WHERE goes_with IS NOT NULL;
 CREATE TABLE awaited (
     key            TEXT NOT NULL,
     asker          TEXT NOT NULL,

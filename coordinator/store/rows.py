@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import msgspec
 
-#: In `baselines`, of a path at which no file was.
-NOTHING = "nothing"
-
 
 class Row(msgspec.Struct, frozen=True, gc=False):
     """Base of all rows: texts and numbers only."""
@@ -37,7 +34,7 @@ class LeaseRow(Row, frozen=True):
     max_until: str
     warned: int = 0
     agreed_as: str | None = None
-    was_at: str | None = None
+    goes_with: str | None = None
 
 
 class WaiterRow(Row, frozen=True):

@@ -12,6 +12,7 @@ import pytest
 from coordinator.files.content import digest
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
+from coordinator.words.refusals import Refusal
 from tests.conftest import Repo
 from tests.waiting import until
 
@@ -32,9 +33,12 @@ def test_a_lease_follows_a_rename(make_repo: Callable[..., Repo]) -> None:
     ann.acquire("d/in.py")
     os.rename(repo.root / "a.py", repo.root / "b.py")
     os.rename(repo.root / "d", repo.root / "e")
-    until(lambda: {x.resource for x in ann.call(rq.Locks()).items} == {"b.py", "e/in.py"})
+    until(lambda: {x.resource for x in ann.call(rq.Locks()).items} == {"a.py", "b.py", "d/in.py", "e/in.py"})
     assert {n.kind for n in ann.heartbeat().notices} == {"moved"}
-    repo.client("bob").acquire("a.py")
+    with pytest.raises(Refusal):
+        repo.client("bob").acquire("a.py", retry=False)
+    ann.release("a.py")
+    repo.client("bob").acquire("b.py")
     assert repo.client().call(rq.Replay()).equal
 
 
@@ -58,12 +62,12 @@ def test_a_lease_follows_what_was_renamed_while_no_coordinator_ran(make_repo: Ca
     os.rename(repo.root / "part.py", repo.root / "parts.py")
     with repo.client() as boss:
         until(lambda: {one.resource for one in boss.call(rq.Locks()).items} == {
-            "b.py", "e/in.py", "gone.py", "saved.py", "parts.py::f"})
+            "a.py", "b.py", "d/in.py", "e/in.py", "gone.py", "saved.py", "parts.py::f"})
         assert boss.call(rq.Replay()).equal
         boss.call(rq.Leave(agent="ann", clean=False))
         (review,) = boss.call(rq.Reviews()).items
         assert {one.path: one.change for one in review.files if one.path in ("b.py", "d/in.py", "e/in.py")} == {
-            "b.py": "modified", "d/in.py": "deleted", "e/in.py": "created"}
+            "b.py": "created", "d/in.py": "deleted", "e/in.py": "created"}
 
 
 def test_a_lease_taken_after_a_rename_does_not_follow_it(make_repo: Callable[..., Repo]) -> None:
@@ -81,7 +85,7 @@ def test_a_lease_taken_after_a_rename_does_not_follow_it(make_repo: Callable[...
     bob.acquire("d/in.py")
     bob.acquire("a.py")
     until(lambda: "new.py" in {x.resource for x in ann.call(rq.Locks()).items})
-    assert {x.resource: x.locked_by for x in ann.call(rq.Locks()).items} == {"new.py": "ann", "d/in.py": "bob", "a.py": "bob"}
+    assert {x.resource: x.locked_by for x in ann.call(rq.Locks()).items} == {"old.py": "ann", "new.py": "ann", "d/in.py": "bob", "a.py": "bob"}
     assert repo.client().call(rq.Replay()).equal
 
 

@@ -263,7 +263,7 @@ def test_a_parent_that_becomes_a_link_is_found_whoever_hears_of_it_first(make_re
     assert code == 0 and "changed pkg/deep/g.py" in said and "g.py" in told(repo, bob)
     assert "pkg/deep/g.py" in flagged(repo)
     with repo.client() as client:
-        until(lambda: {one.resource for one in client.call(rq.Locks()).items if one.locked_by == bob.name} == {"pkg/away/g.py"})
+        until(lambda: {one.resource for one in client.call(rq.Locks()).items if one.locked_by == bob.name} == {"pkg/deep/g.py", "pkg/away/g.py"})
 
 
 def test_what_is_gone_is_not_taken_for_what_came(repo: Repo) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 
@@ -39,6 +40,12 @@ def move(world: World, old: str, new: str) -> None:
         renames.follow(world.service, tx, old, new)
 
     world.decide(job)
+
+
+def to_now(world: World) -> None:
+    """The clock as the disk has it, a moment after what was written there."""
+    time.sleep(0.05)
+    world.clock.advance(time.time_ns() // 1_000_000 - world.clock.now_ms())
 
 
 def holders(world: World) -> dict[str, str]:
@@ -172,8 +179,9 @@ def test_who_took_a_name_at_which_nothing_was_does_not_get_what_comes_there(worl
     world.acquire("bob", taken)
     move(world, moved, to)
     kept = {name: who for name, who in holders(world).items() if name.startswith(to[0])}
+    assert holders(world) == {"a.py": "ann", "d/": "ann", **kept}
     assert kept == {to + "/" * (moved == "d"): "ann"} and world.ask(rq.Reviews()).items == []
-    assert "your lease on it has ended" in told(world, "bob") and "followed" in told(world, "ann")
+    assert "your lease on it has ended" in told(world, "bob") and "both names" in told(world, "ann")
     one_holder_of_each_file(world)
 
 
@@ -203,7 +211,7 @@ def test_what_was_leased_after_a_rename_was_heard_of_does_not_follow_it(world: W
     world.acquire("bob", "d/x.py")
     world.acquire("cyd", "d/new/")
     world.decide(lambda tx: renames.follow(world.service, tx, "d", "e", heard))
-    assert holders(world) == {"e/sub/": "ann", "d/x.py": "bob", "d/new/": "cyd"}
+    assert holders(world) == {"d/sub/": "ann", "e/sub/": "ann", "d/x.py": "bob", "d/new/": "cyd"}
     one_holder_of_each_file(world)
 
 
@@ -211,7 +219,7 @@ def test_a_lease_follows_where_nobody_is(world: World) -> None:
     world.write("a.py", "one\n")
     world.acquire("ann", "a.py")
     move(world, "a.py", "e/b.py")
-    assert holders(world) == {"e/b.py": "ann"}
+    assert holders(world) == {"a.py": "ann", "e/b.py": "ann"}
     assert world.refused(rq.Acquire(agent="bob", resources=["e/"])).code is Code.LOCKED
 
 
@@ -309,19 +317,20 @@ def test_what_was_moved_out_of_a_leased_directory_is_a_part_of_its_work(tmp_path
     world.close()
 
 
-def test_what_was_moved_out_and_is_anothers_by_now_is_not_flagged(tmp_path: Path) -> None:
+def test_where_it_was_moved_to_is_leased_with_it_but_what_another_holds(tmp_path: Path) -> None:
     world = moved_out(tmp_path, "d/")
     world.acquire("bob", "f/")
-    for old, new in (("d/a.py", "f/a.py"), ("d/new.py", "n.py"), ("d/e/b.py", "b.py")):
+    for old, new in (("d/a.py", "f/a.py"), ("d/e/b.py", "b.py")):
         move(world, old, new)
-    world.acquire("cyd", "n.py", "b.py")
-    world.write("b.py", "cyd's\n")
-    world.decide(lambda tx: tx.record(ev.VersionsSeen(  # by the watcher
-        versions=[("b.py", look(world.service, None, "b.py").hash, "cyd")])))
-    world.ask(rq.Release(agent="cyd", resources=["b.py"]))
+    assert holders(world) == {"d/": "ann", "b.py": "ann", "f/": "bob"}
+    world.ask(rq.Release(agent="ann", resources=["d/"]))
+    assert holders(world) == {"f/": "bob"}
+    assert world.ask(rq.Reviews()).items == []
+    world.acquire("ann", "d/")
+    move(world, "d/new.py", "f/new.py")
     world.ask(rq.Leave(agent="ann", clean=False))
     (review,) = world.ask(rq.Reviews()).items
-    assert {f.path: f.change for f in review.files} == {"d/a.py": "deleted", "d/e/b.py": "deleted"}
+    assert {f.path: f.change for f in review.files} == {"d/new.py": "deleted"}
     world.close()
 
 
@@ -341,16 +350,77 @@ def test_what_is_called_as_before_again_was_not_renamed(world: World, held: str)
     assert {file.path: file.change for file in review.files} == {"newer.py": "created"}
 
 
-def test_what_stands_at_the_old_name_by_now_is_anothers(world: World) -> None:
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("again", [False, True])
+def test_who_keeps_a_copy_by_a_rename_and_writes_anew_holds_both(world: World, late: bool, again: bool) -> None:
+    """As `sed -i.bak`, `patch -b` and editors do, whenever the rename is heard of."""
     world.write("a.py", "1\n")
     world.acquire("ann", "a.py")
-    move(world, "a.py", "b.py")
-    world.acquire("bob", "a.py")
-    world.write("a.py", "bob's\n")
-    world.write("b.py", "2\n")
+    for n in range(1 + again):
+        os.rename(world.root / "a.py", world.root / f"a.bak{n}")
+        if late:
+            world.write("a.py", f"2{n}\n")
+        world.decide(lambda tx, n=n: renames.follow(world.service, tx, "a.py", f"a.bak{n}"))
+        world.write("a.py", f"2{n}\n")
+        assert world.refused(rq.Acquire(agent="bob", resources=["a.py"], retry=False)).code is Code.LOCKED
+    names = [f"a.bak{n}" for n in range(1 + again)]
+    assert holders(world) == {"a.py": "ann", **dict.fromkeys(names, "ann")}
     world.ask(rq.Leave(agent="ann", clean=False))
     (review,) = world.ask(rq.Reviews()).items
-    assert {file.path: file.change for file in review.files} == {"b.py": "modified"}
+    assert {file.path: file.change for file in review.files} == {"a.py": "modified", **dict.fromkeys(names, "created")}
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert {path.name: path.read_text() for path in world.root.glob("a.*")} == {"a.py": "1\n"}
+
+
+def test_what_is_exchanged_with_what_nobody_held_comes_back(world: World) -> None:
+    world.write("a.py", "a\n")
+    world.write("b.py", "b\n")
+    to_now(world)
+    world.acquire("ann", "a.py")
+    move(world, "a.py", "t")
+    move(world, "b.py", "a.py")
+    move(world, "t", "b.py")
+    world.ask(rq.Leave(agent="ann", clean=False))
+    (review,) = world.ask(rq.Reviews()).items
+    assert {file.path: file.change for file in review.files} == {"a.py": "modified", "b.py": "modified"}
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert {path.name: path.read_text() for path in world.root.glob("*.py")} == {"a.py": "a\n", "b.py": "b\n"}
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_what_nobody_had_leased_and_was_moved_into_a_leased_directory_comes_back(world: World, old: bool) -> None:
+    """But not what a program wrote there before it gave it its name."""
+    world.write("d/x.py", "x\n")
+    if old:
+        world.write("notes", "a day's\n")
+    to_now(world)
+    world.acquire("ann", "d/")
+    if not old:
+        world.write("notes", "new\n")
+    move(world, "notes", "d/notes")
+    world.ask(rq.Leave(agent="ann", clean=False))
+    (review,) = world.ask(rq.Reviews()).items
+    assert {file.path: file.change for file in review.files} == {"d/notes": "created", **({"notes": "deleted"} if old else {})}
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert (world.root / "notes").exists() == old and not (world.root / "d/notes").exists()
+
+
+@pytest.mark.parametrize("by", ["a.py", "b.py", "acquisition", "all"])
+def test_what_a_rename_has_made_is_renewed_and_released_with_the_first(world: World, by: str) -> None:
+    world.write("a.py", "1\n")
+    got = world.acquire("ann", "a.py", ttl_s=60)
+    move(world, "a.py", "c.py")
+    move(world, "c.py", "b.py")
+    world.clock.advance(30_000)
+    how = {"acquisition_id": got.leases[0].acquisition_id} if by == "acquisition" else {"resources": [by]} if by != "all" else {}
+    world.ask(rq.Renew(agent="ann", ttl_s=60, **how))
+    world.clock.advance(45_000)
+    world.ask(rq.Sweep())
+    assert holders(world) == {"a.py": "ann", "b.py": "ann"}
+    if by != "all":
+        world.ask(rq.Release(agent="ann", **how))
+        assert holders(world) == {} and world.ask(rq.Reviews()).items == []
+    assert world.replay_differs() == []
 
 
 def test_the_holder_of_both_names_keeps_both_leases(world: World) -> None:
@@ -370,7 +440,7 @@ def test_an_ended_lease_at_the_destination_is_closed_first(world: World) -> None
     world.write("b.py", "bobs half\n")
     world.clock.advance(6_000)
     move(world, "a.py", "b.py")
-    assert holders(world) == {"b.py": "ann"}
+    assert holders(world) == {"a.py": "ann", "b.py": "ann"}
     assert [one.agent for one in world.ask(rq.Reviews()).items] == ["bob"]
 
 

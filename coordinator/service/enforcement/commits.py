@@ -13,7 +13,6 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import path_scope
 
 #: Files that one request may name: each costs a look at the disk and the index.
 PATHS_MAX = 2_000
@@ -55,7 +54,6 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
     mine = {agent, _parent(view, agent)} - {None}
     out: dict[tuple[str, int], rq.GuardHeld] = {}
     view.looked.require(Place(path, None, True) for path in paths)
-    left: list[tuple[str, LeaseRow]] | None = None
     for path in paths:
         try:
             located = view.looked.place(path, literal=True)
@@ -65,31 +63,22 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
         linked = view.rows("rivals_by_inode", located.inode) if located.inode else []
         same = {int(raw[0]) for raw in linked}
         held = [LeaseRow(*raw) for raw in (*rows, *linked)]
-        if not located.there and located.worktree is None:
-            left = _names_left(svc, view) if left is None else left
-            gone = [row for scope, row in left if located.resource.scope.startswith(scope)]
-            same |= {row.fencing_token for row in gone}
-            held += gone
         agreed = {row.agreed_as for row in held if row.locked_by in mine}
+        by_name = {row.locked_by for row in held if overlaps(
+            located.resource, as_resource(row.file_path, row.kind, row.scope))}
         for row in held:
             if (row.locked_by in mine or row.expires_at <= view.now
                     or (row.mode == "shared" and row.agreed_as in {None, *agreed})):
                 continue
             lease = as_resource(row.file_path, row.kind, row.scope)
-            if row.fencing_token in same or overlaps(located.resource, lease):
+            if overlaps(located.resource, lease) or (
+                    row.fencing_token in same and row.locked_by not in by_name):
                 out.setdefault((path, row.fencing_token), rq.GuardHeld(
                     path=path, resource=row.file_path, holder=row.locked_by, task=row.task_id,
                     description=row.task_description, since=row.locked_at, until=row.expires_at,
                     worktree=row.worktree,
                 ))
     return list(out.values())
-
-
-def _names_left(svc: Service, view: View) -> list[tuple[str, LeaseRow]]:
-    """What was renamed since the work on it began, with its scope before: where nothing stands any
-    more, a commit of that name would take the file away from under its new one."""
-    rows = (LeaseRow(*raw) for raw in view.rows("leases_renamed"))
-    return [(path_scope(row.was_at or "", svc.fold_case), row) for row in rows]
 
 
 def _parent(view: View, agent: str | None) -> str | None:

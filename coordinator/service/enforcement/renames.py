@@ -1,11 +1,13 @@
-"""Leases follow what they are on when that gets another name by a rename.
+"""A rename is a part of the work of whoever holds one of its names: the other is leased to it, too.
 
-Owns the rule for two leases that come together so (architecture.md, 4.3.1). A link that comes to
-stand at a leased name, or above it, renames nothing: the lease stays on its name. Never looks at
-the disk in a transaction.
+Owns that rule, and the one for two leases that come together by a rename (architecture.md, 4.3.1).
+A link that comes to stand at a leased name, or above it, renames nothing: the lease stays on its
+name. Never looks at the disk in a transaction.
 """
 
 from __future__ import annotations
+
+import msgspec
 
 from coordinator.looking.facts import Content, Lapsed, Unready
 from coordinator.rules.globs import overlaps
@@ -15,23 +17,30 @@ from coordinator.service.core import Service
 from coordinator.service.holders import notices
 from coordinator.service.leasing import lapse, partial_work
 from coordinator.service.leasing.conflicts import place
-from coordinator.service.leasing.grant import end
+from coordinator.service.leasing.grant import end, in_its_place
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
+from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import path_scope
+from coordinator.words.resource_names import Resource, path_scope
+
+#: How far (ms) the kernel's clock for files may run behind.
+CLOCK_MS = 20
 
 
 def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None) -> None:
-    """Leases on `old`, and on what lay below it, now mean `new` (invariant 10). `by`: when that was
-    heard of (ISO text): what was leased later is what stands at the old name since.
+    """Whoever has leased `old`, what lay below it, or what one of both names lies in, has both from
+    now on (invariant 10). `by`: when that was heard of (ISO text): what was leased later is what
+    stands at the old name since.
 
     Raises:
         Unready: lapsed leases there have to be closed before, or files to be looked at.
     """
     was, now = path_scope(old, svc.fold_case), path_scope(new, svc.fold_case)
+    if was == now:
+        return
     leases = [lease for raw in near(tx, "rivals", as_resource(old, "file", was))
               if (lease := LeaseRow(*raw)).scope.startswith(was) and lease.worktree is None
               and lease.kind not in ("glob", "key") and not (by and lease.locked_at > by)]
@@ -39,7 +48,9 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None) -> N
     for lease in leases:
         if not _is_there(tx, lease):
             _arrive(svc, tx, lease, new + lease.file_path[len(old):], now + lease.scope[len(was):])
-    _out_of_directories(svc, tx, old, new)
+    if not leases:
+        _out_of(svc, tx, old, new, by)
+        _into(svc, tx, old, new, by)
 
 
 def _is_there(tx: Tx, lease: LeaseRow) -> bool:
@@ -70,7 +81,7 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
               if row.expires_at <= tx.now]
     if lapsed:
         raise Unready(lapsed=dict.fromkeys(lapsed))
-    if others and all(_came_to_nothing(tx, row, lease, scope) for row in others):
+    if others and all(_came_to_nothing(svc, tx, row, lease, scope) for row in others):
         for row in others:
             _end_for(tx, row, lease, name)
         same = [row for row in same if row not in others]
@@ -79,65 +90,112 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
         return
     if same:  # its holder has both names: what was at this one when it was leased stays known
         return
-    was_at = _was_at(tx, lease, name)
-    # (At the name that it was called by when the work began stood nothing else.)
-    over = None if (others or lease.kind != "file"
-                    or name == (lease.was_at or lease.file_path)) else _stood_there(svc, tx, name)
-    tx.record(
-        ev.LeaseMoved(
-            fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
-            old_scope=lease.scope, scope=scope, slot=place, moved_from=lease.file_path,
-            was_at=was_at, over=over,
+    if _moves_whole(tx, lease):
+        tx.record(
+            ev.LeaseMoved(
+                fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
+                old_scope=lease.scope, scope=scope, slot=place, moved_from=lease.file_path,
+            )
         )
-    )
-    tx.free(lease.file_path, lease.kind, lease.scope)
+        tx.free(lease.file_path, lease.kind, lease.scope)
+        said = "your lease followed"
+    else:
+        over = None if others or kind != "file" else _stood_there(svc, tx, name)
+        _lease_too(tx, lease, asked, lease.inode, over, lease.goes_with or lease.file_path)
+        said = "you hold both names until you are done with it"
     notices.post(
-        tx, lease.locked_by, "moved", f"{lease.file_path} was renamed to {name}; your lease "
-        "followed.", resource=name,
+        tx, lease.locked_by, "moved", f"{lease.file_path} was renamed to {name}; {said}.",
+        resource=name,
     )
 
 
-def _out_of_directories(svc: Service, tx: Tx, old: str, new: str) -> None:
-    """What was moved out of a directory or glob that somebody writes, to where nobody has leased,
-    is a part of that one's work."""
+def _moves_whole(tx: Tx, lease: LeaseRow) -> bool:
+    """Whether nothing has to be kept at the name that this lease was on: its holder only reads it,
+    or an earlier rename had brought it there, where nothing was."""
+    if not partial_work.is_written(lease) or lease.kind == "region":
+        return True
+    return (lease.goes_with is not None and lease.content_hash is None
+            and not tx.rows("baselines_of", lease.fencing_token))
+
+
+def _lease_too(tx: Tx, lease: LeaseRow, asked: Resource, inode: str | None, began: str | None,
+               goes_with: str) -> None:
+    """The holder of a lease has this, too, as long as that one; `began`: what was there before."""
+    in_its_place(
+        tx, msgspec.structs.replace(
+            lease, file_path=asked.name, kind=asked.kind, scope=asked.scope, inode=inode,
+            content_hash=began, goes_with=goes_with),
+        [] if asked.kind == "dir" else None, lease.acquisition_id)
+
+
+def _out_of(svc: Service, tx: Tx, old: str, new: str, by: str | None) -> None:
+    """What was moved out of a leased directory or glob, to where nobody has leased."""
+    was = path_scope(old, svc.fold_case)
+    if not any(LeaseRow(*raw).kind in ("dir", "glob")
+               for raw in near(tx, "rivals", as_resource(old, "dir", was))):
+        return
+    try:
+        located = tx.looked.place(new, literal=True)
+    except Refusal:
+        return
+    now = located.resource
+    if not located.there or now.scope != path_scope(new, svc.fold_case) or _any(tx, now):
+        return
+    left = [row for row in _writers(tx, as_resource(old, now.kind, was), by)
+            if row.kind == "glob" or not row.scope.startswith(was)]
+    if len({row.locked_by for row in left}) != 1:
+        return
+    over = _stood_there(svc, tx, new) if now.kind == "file" else None
+    _lease_too(tx, left[0], now, located.inode, over, old)
+    notices.post(
+        tx, left[0].locked_by, "moved", f"{old} was moved to {new}, out of {left[0].file_path}: "
+        "you hold that, too, until you are done.", resource=new)
+
+
+def _into(svc: Service, tx: Tx, old: str, new: str, by: str | None) -> None:
+    """A file that was there before, and that nobody had leased, was moved to what is leased: that
+    it is gone from its place is a part of the work."""
     was = as_resource(old, "file", path_scope(old, svc.fold_case))
     now = as_resource(new, "file", path_scope(new, svc.fold_case))
-    left = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", was))
-            if row.kind in ("dir", "glob") and not row.scope.startswith(was.scope)
-            and row.expires_at > tx.now and row.worktree is None and partial_work.is_written(row)]
-    if not left or any(overlaps(now, as_resource(row.file_path, row.kind, row.scope))
-                       and row.expires_at > tx.now
-                       for row in (LeaseRow(*raw) for raw in near(tx, "rivals", now))):
+    there = [row for row in _writers(tx, now, by) if not row.goes_with]
+    if len({row.locked_by for row in there}) != 1 or _any(tx, was):
         return
-    for row in left:
-        held = as_resource(row.file_path, row.kind, row.scope)
-        known = [str(path) for path, _ in tx.rows("baselines_of", row.fencing_token)]
-        files: list[tuple[str, str | None]] = [
-            (new + path[len(old):], None) for path in known if path.startswith(f"{old}/")]
-        if not files and overlaps(was, held):
-            tx.looked.require([Content(svc.where(None, new))])
-            if partial_work.content(tx, svc.where(None, new)).hash is not None:
-                files = [(new, _stood_there(svc, tx, new))]
-        files = [(path, over) for path, over in files if path not in known]
-        if files:
-            tx.record(ev.MovedOut(fencing_token=row.fencing_token, agent=row.locked_by,
-                                  resource=row.file_path, moved_from=old, files=files))
+    try:
+        located = tx.looked.place(new, literal=True)
+        gone = not tx.looked.place(old, literal=True).there
+    except Refusal:
+        return
+    born = (located.inode or "").split(":")
+    if (not gone or len(born) != 3 or located.resource.scope != now.scope
+            or int(float(born[2]) * 1000) + CLOCK_MS >= from_iso(there[0].locked_at)):
+        return  # it is new, as what a program writes before it gives it its name
+    tx.looked.require([Content(svc.where(None, new))])
+    moved = partial_work.content(tx, svc.where(None, new))
+    tx.keep_found(moved)
+    _lease_too(tx, there[0], was, located.inode, moved.hash, new)
+    notices.post(
+        tx, there[0].locked_by, "moved", f"{old} was moved to {new}, which you hold: you hold its "
+        "old name, too, until you are done.", resource=old)
 
 
-def _was_at(tx: Tx, lease: LeaseRow, name: str) -> str | None:
-    """What is moved to `name` was called so when the work on it began; None: it is called so again,
-    or nothing was there then."""
-    if lease.kind == "dir":
-        there = bool(tx.rows("baselines_of", lease.fencing_token))
-    else:
-        there = lease.kind == "file" and lease.content_hash is not None
-    was = lease.was_at or lease.file_path
-    return was if there and was != name else None
+def _writers(tx: Tx, asked: Resource, by: str | None) -> list[LeaseRow]:
+    """The live leases of those who write this, or what it lies in."""
+    return [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked))
+            if row.kind in ("file", "dir", "glob") and row.worktree is None
+            and row.expires_at > tx.now and not (by and row.locked_at > by)
+            and partial_work.is_written(row)
+            and overlaps(asked, as_resource(row.file_path, row.kind, row.scope))]
+
+
+def _any(tx: Tx, asked: Resource) -> bool:
+    """Whether there is any lease on this, above or below."""
+    return any(overlaps(asked, as_resource(row.file_path, row.kind, row.scope))
+               for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked)))
 
 
 def _stood_there(svc: Service, tx: Tx, name: str, kept: LeaseRow | None = None) -> str | None:
-    """The content of the file that another was moved over, as it was last seen there; else as
-    git has it. `kept`: the lease of another on that place. None: nothing, as far as is known.
+    """The content of the file that another was moved over, as it was last seen there; else as git
+    has it. `kept`: the lease of another on that place. None: nothing, as far as is known.
 
     Raises:
         Unready: git has to be asked.
@@ -149,8 +207,10 @@ def _stood_there(svc: Service, tx: Tx, name: str, kept: LeaseRow | None = None) 
         return None if seen[0] is None else str(seen[0])
     found = tx.looked.after(
         f"committed {name}", lambda: repository_files.committed(svc, [name])).get(name)
+    if seen is not None and (found is None or found.hash != seen[0]):
+        return str(seen[0])  # it had been changed since, and its bytes are nowhere
     if found is None or found.hash is None:
-        return None if seen is None else str(seen[0])
+        return None
     repository_files.keep(tx, found)
     return found.hash
 
@@ -163,14 +223,24 @@ def _began(tx: Tx, kept: LeaseRow, name: str) -> str | None:
     return str(row[0]) if row is not None else None
 
 
-def _came_to_nothing(tx: Tx, row: LeaseRow, lease: LeaseRow, scope: str) -> bool:
+def _came_to_nothing(svc: Service, tx: Tx, row: LeaseRow, lease: LeaseRow, scope: str) -> bool:
     """Whether this lease is on the name that the other came to, on one below, or on a file's name
     that has become a directory above; and nothing was there when it was taken, later than the
     other: by a command, say, that moved what the other is on."""
     there = row.scope.startswith(scope) or (row.kind == "file" and scope.startswith(row.scope))
-    return (there and row.fencing_token > lease.fencing_token
+    return (there and row.fencing_token > _first_token(svc, tx, lease)
             and row.kind in ("file", "dir") and row.content_hash is None
             and not tx.rows("baselines_of", row.fencing_token))
+
+
+def _first_token(svc: Service, tx: Tx, lease: LeaseRow) -> int:
+    """Of the lease that this one goes with."""
+    if lease.goes_with is None:
+        return lease.fencing_token
+    made_for = as_resource(lease.goes_with.rstrip("/"), "file",
+                           path_scope(lease.goes_with, svc.fold_case))
+    rows = [LeaseRow(*raw) for raw in near(tx, "rivals", made_for)]
+    return min(row.fencing_token for row in (*rows, lease) if row.locked_by == lease.locked_by)
 
 
 def _end_for(tx: Tx, row: LeaseRow, lease: LeaseRow, name: str) -> None:

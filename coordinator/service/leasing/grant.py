@@ -98,7 +98,7 @@ def grant(
         elif own is not None and own.agreed_as is not None and own.expires_at > tx.now:
             # It had written there already: that is judged from where it began.
             event.content_hash, event.baselines = own.content_hash, had.get(own.fencing_token)
-            event.was_at = own.was_at
+            event.goes_with = own.goes_with
         elif located.inode is not None or asked.kind != "file":
             event.content_hash, event.baselines, lost = _baseline(svc, tx, located)
             unkept += lost
@@ -300,7 +300,8 @@ def make_shared(
     token = take_over(tx, row, known) if row.task_id is None else None
     if token is None:
         token = in_its_place(
-            tx, msgspec.structs.replace(row, mode="shared", content_hash=None, was_at=None), None)
+            tx, msgspec.structs.replace(
+                row, mode="shared", content_hash=None, goes_with=None), None)
     raw = tx.row("lease_by_token", token)
     assert raw is not None
     return lease_reply(LeaseRow(*raw), token=svc.seal(token))
@@ -325,20 +326,17 @@ def in_its_place(
             slot=rule.slot(kind, row.file_path, row.mode, row.locked_by), task=row.task_id,
             acquisition_id=acquisition or f"A-{token}", ttl_ms=row.ttl_ms,
             max_until=row.max_until, content_hash=row.content_hash, baselines=known,
-            agreed_as=row.agreed_as, was_at=row.was_at,
+            agreed_as=row.agreed_as, goes_with=row.goes_with,
         )
     )
     return token
 
 
 def baselines(tx: Tx, row: LeaseRow) -> list[tuple[str, str]] | None:
-    """What lay below a leased directory or glob at its grant; what a leased file was moved over
-    since. None of anything else."""
-    if row.kind not in ("dir", "glob", "file"):
+    """What lay below a leased directory or glob at its grant; None of anything else."""
+    if row.kind not in ("dir", "glob"):
         return None
-    known = [(str(path), str(digest))
-             for path, digest in tx.rows("baselines_of", row.fencing_token)]
-    return known or (None if row.kind == "file" else [])
+    return [(str(path), str(digest)) for path, digest in tx.rows("baselines_of", row.fencing_token)]
 
 
 def lease_reply(

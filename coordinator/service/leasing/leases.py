@@ -41,6 +41,7 @@ from coordinator.service.leasing.grant import (
     quarantined,
     take_over,
 )
+from coordinator.service.leasing.other_names import with_other_names
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.regions import check_known
 from coordinator.store import events as ev
@@ -196,12 +197,14 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
             raise stale(row.file_path)
         if row.locked_by == req.agent and row.expires_at <= tx.now and not req.force:
             raise stale(row.file_path)
+    named = {row.fencing_token for row in rows}
+    rows = with_other_names(svc, tx, rows)
     if svc.landing:
         check_at_rest(svc, [row.task_id for row in rows])
     flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
     told = []
     for row in rows:
-        if req.keep_shared:
+        if req.keep_shared and row.fencing_token in named:
             told.append(lease_reply(row) if row.mode == "shared" else
                         make_shared(svc, tx, row, baselines(tx, row)))
             continue
@@ -450,14 +453,17 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
             raise stale(row.file_path)
     ttl_ms = None if req.ttl_s is None else checked_ttl(svc, req.ttl_s)
     agents.acting(tx, actor, req.agent)
+    named = {row.fencing_token for row in rows}
     until: list[tuple[int, str]] = []
     out = []
-    for row in rows:
+    for row in with_other_names(svc, tx, rows):
         current = from_iso(row.expires_at)
         new = rule.renewed_until(
             tx.now_ms, ttl_ms or row.ttl_ms, from_iso(row.max_until), current
         )
         until.append((row.fencing_token, iso(new)))
+        if row.fencing_token not in named:
+            continue
         out.append(lease_reply(row, expires_at=iso(new), token=svc.seal(row.fencing_token)))
     if until:
         tx.record(ev.LeaseRenewed(agent=req.agent, until=until))

@@ -98,7 +98,8 @@ def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
         content_hash, baselines = one.was
         token = in_its_place(tx, msgspec.structs.replace(
             of, file_path=part.name, kind=part.kind, scope=part.scope, inode=one.part.inode,
-            content_hash=content_hash, was_at=of.was_at if part.name == of.file_path else None),
+            content_hash=content_hash,
+            goes_with=of.goes_with if part.name == of.file_path else None),
             baselines, first)
         first = first or f"A-{token}"
         raw = tx.row("lease_by_token", token)

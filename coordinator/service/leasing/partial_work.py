@@ -14,10 +14,9 @@ from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Rewound
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service
-from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import NOTHING, LeaseRow
+from coordinator.store.rows import LeaseRow
 from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located, Resource, path_scope, region_of
@@ -90,7 +89,9 @@ def changed_since(
     tx.looked.require([*(need for _, need in needs), *_of_regions(regions)])
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
              for row, need in needs if isinstance(need, Below)}
-    tx.looked.require(need for one in below.values() for need in one.left.values())
+    tx.looked.require(gone for one in below.values() for gone in one.left.values())
+    if now_at is None and svc.hear is not None and _anything_gone(tx, needs, below.values()):
+        tx.looked.after("what was renamed", svc.hear)
     found: dict[str, ev.FlaggedFile] = {}
     for row, need in needs:
         if isinstance(need, Content):
@@ -102,9 +103,8 @@ def changed_since(
         for path, digest in one.now.items():
             if one.before.get(path) != digest:
                 _compare(svc, tx, found, row, path, one.before.get(path), Bytes(digest, kept=True))
-        for path, need in one.left.items():
-            began = None if one.before[path] == NOTHING else one.before[path]
-            _compare(svc, tx, found, row, path, began, content(tx, need.path))
+        for path, gone in one.left.items():
+            _compare(svc, tx, found, row, path, one.before[path], content(tx, gone.path))
     for rewound, theirs in regions.items():
         # The file as it is, but for these regions: what a review shows, and reverts, is them alone.
         path = now_at or path_of(theirs[0])
@@ -114,63 +114,46 @@ def changed_since(
     return [found[path] for path in sorted(found)]
 
 
+def _anything_gone(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]],
+                   below: Iterable[_Listing]) -> bool:
+    """Whether something is not where it was when the work began: it may have been renamed a moment
+    ago, and its new name be leased as soon as that is heard of."""
+    return any(content(tx, gone.path).hash is None
+               for one in below for gone in one.left.values()) or any(
+        row.content_hash is not None and content(tx, need.path).hash is None
+        for row, need in needs if isinstance(need, Content))
+
+
 def _compare_file(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], row: LeaseRow,
                   now: Bytes, now_at: str | None, over: str | None) -> None:
-    """A leased file, also where it was called otherwise when the work on it began; and what it was
-    moved over since."""
-    path, began = now_at or path_of(row), row.content_hash
-    displaced = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
-    if over is not None:
-        displaced.setdefault(path, over)
-    was_at = row.was_at or path_of(row)
-    if was_at != path and began is not None and _is_gone(svc, tx, row, [was_at]):
-        _compare(svc, tx, found, row, was_at, began, Bytes(None))
+    """A leased file; where it is at another's place now, its own name, too."""
+    path, began = path_of(row), row.content_hash
+    if now_at is not None and began is not None and _is_gone(svc, tx, row, [path]):
+        _compare(svc, tx, found, row, path, began, Bytes(None))
         began = None
-    _compare(svc, tx, found, row, path, displaced.pop(path, began), now)
-    for other, digest in displaced.items():
-        if _is_gone(svc, tx, row, [other]):
-            _compare(svc, tx, found, row, other, digest, Bytes(None))
+    if now_at is not None and over is not None:
+        began = over
+    _compare(svc, tx, found, row, now_at or path, began, now)
 
 
 def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
     """What lay below a lease at its grant, what lies there now, and what of the first does not."""
     before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
-    moved_out = {} if row.kind == "glob" else {
-        path: h for path, h in before.items() if not path.startswith(row.file_path)}
-    was_at = row.was_at or row.file_path
-    if was_at != (now_at or row.file_path):
-        inside = {path[len(row.file_path):]: h for path, h in before.items()
-                  if path not in moved_out}
-        began = {was_at + path: h for path, h in inside.items()}
-        if _is_gone(svc, tx, row, list(began)):
-            before = began | moved_out
-        elif now_at is not None:
-            before = {now_at + path: h for path, h in inside.items()} | moved_out
+    if now_at is not None and not _is_gone(svc, tx, row, list(before)):
+        before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
     now, unlisted = {}, ""
     try:
         now = tx.looked.below(need).files
     except Refusal as refusal:
         # So many new files appeared that they are not listed: the leases end all the same.
         unlisted = refusal.message
-    left = {path: Content(svc.where(row.worktree, path)) for path in sorted(set(before) - set(now))
-            if before[path] != NOTHING or not _is_anothers(svc, tx, row, path)}
+    left = {path: Content(svc.where(row.worktree, path)) for path in sorted(set(before) - set(now))}
     return _Listing(before, now, left, unlisted)
-
-
-def _is_anothers(svc: Service, tx: Tx, row: LeaseRow, path: str) -> bool:
-    """Whether what was moved out to this place is somebody else's by now, or was since."""
-    seen = tx.row("version_get", path)
-    if seen is not None and seen[2] not in (None, row.locked_by):
-        return True
-    asked = _as_file(svc, path)
-    return any(other.expires_at > tx.now and other.fencing_token != row.fencing_token
-               and overlaps(asked, rule.as_resource(other.file_path, other.kind, other.scope))
-               for other in (LeaseRow(*raw) for raw in near(tx, "rivals", asked)))
 
 
 def _is_gone(svc: Service, tx: Tx, row: LeaseRow, paths: Sequence[str]) -> bool:
     """Whether nothing stands any more where these were when the work on them began: then that they
-    were renamed is a part of it. (Where something does, that is another's.)"""
+    were moved is a part of it. (Where something does, that is another's.)"""
     needs = [Content(svc.where(row.worktree, path)) for path in paths]
     tx.looked.require(needs)
     return all(content(tx, need.path).hash is None for need in needs)
@@ -248,10 +231,11 @@ def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
     """
     asked = part.resource
     if asked.kind in ("dir", "glob") or asked.scope == lease.scope:
-        below = [(str(path), str(digest))
-                 for path, digest in tx.rows("baselines_of", lease.fencing_token)
-                 if asked.kind == "file" or overlaps(asked, _as_file(svc, str(path)))]
-        return lease.content_hash, below if asked.kind in ("dir", "glob", "file") else None
+        below = None if asked.kind not in ("dir", "glob") else [
+            (str(path), str(digest))
+            for path, digest in tx.rows("baselines_of", lease.fencing_token)
+            if overlaps(asked, _as_file(svc, str(path)))]
+        return lease.content_hash, below
     path = svc.where(lease.worktree, resource_names.path_of(asked.name, asked.kind))
     if lease.kind == "region":
         if asked.kind == "region":  # a part of it: as it is, for it has not changed

@@ -32,7 +32,6 @@ SENTENCES: dict[str, str] = {
     "lease_lapsed": "{agent}'s lease on {resource} ended: {reason}",
     "lease_placed": "{agent} works on {resource}",
     "lease_moved": "{moved_from} was renamed to {resource}; {agent}'s lease followed",
-    "moved_out": "{moved_from} was moved out of {resource}, which {agent} holds",
     "leases_shifted": "the machine's clock jumped; {delta_ms} ms were given back to live leases",
     "acquisition_refused": "{agent} was refused {resources} (held by {holders})",
     "waiter_queued": "{agent} stands in line as {acquisition_id}",

@@ -46,7 +46,6 @@ from coordinator.store.events.leases import (
     LeaseRenewed,
     LeasesShifted,
     LeaseWarned,
-    MovedOut,
 )
 from coordinator.store.events.messages import (
     MessageSent,
@@ -131,7 +130,6 @@ __all__ = [
     "MessageSent",
     "MessagesForgotten",
     "MessagesSeen",
-    "MovedOut",
     "Noted",
     "NoticePosted",
     "NoticesDelivered",

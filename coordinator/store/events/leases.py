@@ -24,7 +24,7 @@ class LeaseGranted(Event, tag="lease_granted"):
     task: str | None = None
     baselines: list[tuple[str, str]] | None = None
     agreed_as: str | None = None  # the unlock request by which others write it, too
-    was_at: str | None = None  # what it was called when the work on it began, if it was renamed
+    goes_with: str | None = None  # a rename made it: it ends with its holder's lease on this
 
 
 class LeaseAgreed(Event, tag="lease_agreed"):
@@ -89,7 +89,7 @@ class LeasePlaced(Event, tag="lease_placed"):
 
 
 class LeaseMoved(Event, tag="lease_moved"):
-    """The leased file was renamed; the lease followed."""
+    """What is leased was renamed, and nothing had been at its old name when its lease began."""
 
     fencing_token: int
     agent: str
@@ -98,19 +98,6 @@ class LeaseMoved(Event, tag="lease_moved"):
     scope: str
     slot: str
     moved_from: str
-    was_at: str | None = None  # what it was called when the work on it began, if it was there
-    over: str | None = None  # the content that stood at the new name before
-
-
-class MovedOut(Event, tag="moved_out"):
-    """Files were moved out of a leased directory or glob to where nobody has leased: they are a
-    part of its holder's work."""
-
-    fencing_token: int
-    agent: str
-    resource: str
-    moved_from: str
-    files: list[tuple[str, str | None]]  # (path now, the content that stood there before)
 
 
 class LeasesShifted(Event, tag="leases_shifted"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from coordinator.store import events as ev
 from coordinator.store.projections.base import Apply, Database
-from coordinator.store.rows import NOTHING
 from coordinator.store.statements import STATEMENTS as Q
 
 _LEASE_INSERT = Q["lease_insert"]
@@ -18,7 +17,7 @@ def _lease_granted(db: Database, at: str, e: ev.LeaseGranted) -> None:
         (
             e.fencing_token, e.resource, e.agent, at, e.description, e.expires_at, e.lease_kind,
             e.mode, e.scope, e.slot, e.inode, e.worktree, e.content_hash, e.acquisition_id, e.task,
-            e.ttl_ms, e.max_until, e.agreed_as, e.was_at,
+            e.ttl_ms, e.max_until, e.agreed_as, e.goes_with,
         ),
     )
     if e.baselines:
@@ -40,29 +39,23 @@ def _lease_warned(db: Database, at: str, e: ev.LeaseWarned) -> None:
 
 def _lease_ended(db: Database, at: str, e: ev.LeaseReleased | ev.LeaseLapsed) -> None:
     db.execute(_LEASE_DELETE, (e.fencing_token,))
-    db.execute(Q["baselines_delete"], (e.fencing_token,))
+    if e.lease_kind in ("dir", "glob"):  # only these have baselines, and most leases are on files
+        db.execute(Q["baselines_delete"], (e.fencing_token,))
 
 
 def _lease_placed(db: Database, at: str, e: ev.LeasePlaced) -> None:
     db.execute(Q["lease_place"], (e.fencing_token, e.worktree, e.content_hash))
-    db.execute(Q["baselines_delete"], (e.fencing_token,))
     if e.baselines is not None:
+        db.execute(Q["baselines_delete"], (e.fencing_token,))
         rows = [(e.fencing_token, path, digest) for path, digest in e.baselines]
         db.executemany(Q["baseline_insert"], rows)
 
 
 def _lease_moved(db: Database, at: str, e: ev.LeaseMoved) -> None:
-    db.execute(Q["lease_move"], (e.fencing_token, e.resource, e.scope, e.slot, e.was_at))
-    if e.resource.endswith("/"):  # a directory, with a name of its own
+    db.execute(Q["lease_move"], (e.fencing_token, e.resource, e.scope, e.slot))
+    if e.resource.endswith("/"):  # only directories have baselines, and a name of their own
         db.execute(Q["baselines_move"], (e.fencing_token, e.moved_from, e.resource))
-    elif e.over is not None:
-        db.execute(Q["baseline_displaced"], (e.fencing_token, e.resource, e.over))
     db.execute(_READY_OFFER, (e.old_scope,))
-
-
-def _moved_out(db: Database, at: str, e: ev.MovedOut) -> None:
-    db.executemany(Q["baseline_displaced"], [
-        (e.fencing_token, path, NOTHING if over is None else over) for path, over in e.files])
 
 
 def _leases_shifted(db: Database, at: str, e: ev.LeasesShifted) -> None:
@@ -80,6 +73,5 @@ APPLY: dict[type[ev.Event], Apply] = {
     ev.LeaseLapsed: _lease_ended,
     ev.LeasePlaced: _lease_placed,
     ev.LeaseMoved: _lease_moved,
-    ev.MovedOut: _moved_out,
     ev.LeasesShifted: _leases_shifted,
 }

@@ -41,10 +41,6 @@ UPDATE file_locks SET warned = 1 WHERE fencing_token = ?;
 -- name: baseline_insert
 INSERT INTO baselines (fencing_token, path, hash) VALUES (?, ?, ?);
 
--- name: baseline_displaced
--- A leased file came to stand where another one was. (It may do so twice: the first counts.)
-INSERT OR IGNORE INTO baselines (fencing_token, path, hash) VALUES (?, ?, ?);
-
 -- name: baselines_of
 SELECT path, hash FROM baselines WHERE fencing_token = ? ORDER BY path;
 
@@ -69,10 +65,10 @@ UPDATE file_locks SET expires_at = ?2 WHERE fencing_token = ?1;
 UPDATE file_locks SET expires_at = ?2, max_until = ?3 WHERE fencing_token = ?1;
 
 -- name: lease_move
-UPDATE file_locks SET file_path = ?2, scope = ?3, slot = ?4, was_at = ?5 WHERE fencing_token = ?1;
+UPDATE file_locks SET file_path = ?2, scope = ?3, slot = ?4 WHERE fencing_token = ?1;
 
 -- name: lease_place
-UPDATE file_locks SET worktree = ?2, content_hash = ?3, was_at = NULL WHERE fencing_token = ?1;
+UPDATE file_locks SET worktree = ?2, content_hash = ?3 WHERE fencing_token = ?1;
 
 -- name: lease_at_scope
 SELECT 1 FROM file_locks WHERE scope = ? LIMIT 1;
@@ -103,8 +99,8 @@ ORDER BY fencing_token;
 SELECT * FROM file_locks WHERE locked_by >= 'coord/C-' AND locked_by < 'coord/C.';
 
 -- name: leases_renamed
--- Leases on what was called otherwise when the work on it began.
-SELECT * FROM file_locks WHERE was_at IS NOT NULL ORDER BY was_at, fencing_token;
+-- Leases that renames have made.
+SELECT * FROM file_locks WHERE goes_with IS NOT NULL ORDER BY goes_with, fencing_token;
 
 -- name: lease_by_token
 SELECT * FROM file_locks WHERE fencing_token = ?;

@@ -1,0 +1,43 @@
+"""Leases that a rename has made beside another: they are renewed and released with it.
+
+Owns which belong together: by the name that a lease was made for (`file_locks.goes_with`). Makes
+none itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.service.core import Service
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words.resource_names import Resource, path_scope
+
+
+def with_other_names(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
+    """These leases, and what their holders have beside them because something was renamed: under
+    its new names, and under the first one of what is here under a new one."""
+    made = [LeaseRow(*raw) for raw in tx.rows("leases_renamed")]
+    if not made:
+        return list(rows)
+    out = {row.fencing_token: row for row in rows}
+    for row in rows:
+        if row.goes_with is None:
+            continue
+        for raw in tx.rows("leases_at_scope", path_scope(row.goes_with, svc.fold_case)):
+            first = LeaseRow(*raw)
+            if first.locked_by == row.locked_by and first.kind != "key":
+                out.setdefault(first.fencing_token, first)
+    for row in [row for row in out.values() if row.kind != "key"]:
+        held = rule.as_resource(row.file_path, row.kind, row.scope)
+        for one in made:
+            if one.locked_by == row.locked_by and overlaps(held, _first(svc, one)):
+                out.setdefault(one.fencing_token, one)
+    return list(out.values())
+
+
+def _first(svc: Service, row: LeaseRow) -> Resource:
+    name = (row.goes_with or "").rstrip("/")
+    return rule.as_resource(name, "file", path_scope(name, svc.fold_case))
