@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from coordinator.client.asking import encoded, how_asked
+from coordinator.client.asking import encoded, here, how_asked, listed
 from coordinator.client.async_connection import AsyncWire
 from coordinator.client.async_grants import AsyncGrants
 from coordinator.client.async_held import AsyncHeld, to_the_end
@@ -95,6 +95,7 @@ class AsyncClient(Operations):
         """
         if isinstance(request, rq.Acquire):
             answer: Any = await self._grants.acquire(request, key)
+            self.holdings.acquired(answer.leases)
         elif isinstance(request, rq.TaskClaim):
             answer = await self._grants.claim(request, key)
             self.holdings.claimed(answer.leases)
@@ -177,18 +178,11 @@ class AsyncClient(Operations):
             Refusal: LOCKED and others, before the body runs.
             LeaseLost: it ended while the body ran, or at the body's end.
         """
-        while True:
-            got = await self.acquire(*resources, ttl=ttl, mode=mode, wait=wait,
-                                     description=description, retry=False)
-            held = AsyncHeld(self, got, ttl, stall, mode)
-            try:
-                stands = await held._stands()
-            except BaseException:
-                await to_the_end(held.end())
-                raise
-            if stands:
-                break
-            await to_the_end(held.end())
+        request = rq.Acquire(
+            agent=await self.name(), resources=listed(resources), ttl_s=ttl, mode=mode, wait_s=wait,
+            description=description, retry=False, cwd=here())
+        held = await self._grants.body(
+            request, lambda got: AsyncHeld(self, got, ttl, stall, mode))
         try:
             yield held
         finally:

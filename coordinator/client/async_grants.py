@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from coordinator.client.asking import how_asked
 from coordinator.client.async_held import AsyncHeld, to_the_end
-from coordinator.client.held import SETTLING_S
+from coordinator.client.held import Turns, as_first_told, turn_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
@@ -42,8 +42,68 @@ class AsyncGrants:
         #: Claims that were answered here.
         self._claims: set[str] = set()
 
+    async def body(self, request: rq.Acquire,
+                   hold: Callable[[rq.Acquired], AsyncHeld]) -> AsyncHeld:
+        """Acquire, and begin to hold, in the turn of these resources (`hold`: makes the body).
+
+        Raises:
+            Refusal: of `acquire`.
+        """
+        turns = self._client.holdings.turns(turn_names(request.resources, self._client.root))
+        with turns.asked_for():
+            if request.wait_s <= 0:
+                return await self._whole(self._take(turns, request, hold, None))
+            return await self._body(turns, request, hold)
+
+    async def _body(self, turns: Turns, request: rq.Acquire,
+                    hold: Callable[[rq.Acquired], AsyncHeld]) -> AsyncHeld:
+        deadline = time.monotonic() + request.wait_s
+        while True:
+            left = msgspec.structs.replace(
+                request, wait_s=max(0.001, deadline - time.monotonic()))
+            with turns.waited_for():
+                question = _Question(self._client, left, None)
+                try:
+                    got: rq.Acquired = await question.answered()
+                except asyncio.CancelledError:
+                    await to_the_end(self._hand_back(turns, question, left, hold))
+                    raise
+                self._client.holdings.heard(got.leases)
+                try:
+                    return await self._whole(self._take(turns, request, hold, got))
+                except Refusal:  # another body has given it back since
+                    if time.monotonic() > deadline:
+                        raise
+
+    async def _take(self, turns: Turns, request: rq.Acquire,
+                    hold: Callable[[rq.Acquired], AsyncHeld],
+                    got: rq.Acquired | None) -> AsyncHeld:
+        async with turns:
+            if got is None or not turns.is_sure():
+                now: rq.Request[rq.Acquired] = msgspec.structs.replace(request, wait_s=0.0)
+                got = as_first_told(await self._client._ask(now, None), got)
+            return hold(got)
+
+    async def _whole(self, taking: Coroutine[Any, Any, AsyncHeld]) -> AsyncHeld:
+        """The body that this begins. Who is cancelled meanwhile ends it at once."""
+        task = asyncio.ensure_future(taking)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await to_the_end(_ended(task))
+            raise
+
+    async def _hand_back(self, turns: Turns, question: _Question, request: rq.Acquire,
+                         hold: Callable[[rq.Acquired], AsyncHeld]) -> None:
+        """Nobody waits for this any more: it leaves the line, and a body that has what it was
+        granted ends at once."""
+        got = await self._came_of(question, request, turns.others_wait)
+        if got is not None:
+            async with turns:
+                await hold(got)._end_in_turn()
+
     async def acquire(self, request: rq.Acquire, key: str | None) -> rq.Acquired:
-        """Ask for leases.
+        """Ask for leases, without a body.
 
         Raises:
             Refusal: of `acquire`.
@@ -68,35 +128,33 @@ class AsyncGrants:
             raise
         line.waiting -= 1
         self._forget(name, line)
-        return line.tell(got)
+        line.told.update(lease.fencing_token for lease in got.leases)
+        line.late.clear()  # on these resources: what is none of these has ended
+        return got
 
     def _forget(self, name: tuple[object, ...], line: _Line) -> None:
         if not (line.waiting or line.ending):
             self._lines.pop(name, None)
 
     async def _call_off(self, question: _Question, request: rq.Acquire, line: _Line) -> None:
-        """Nobody waits for this any more: it leaves the line, and nothing of it is held."""
-        got = await self._came_of(question, request, line)
-        if got is None:
-            return
-        for lease in line.handed_on(got.leases):
-            if lease.reentrant:
-                continue  # it was held before, or another was told of it first
-            if lease.fencing_token in line.told:
-                self._client.holdings.anew([lease])  # another has it
-            else:
+        """Nobody waits for this any more: it leaves the line, and nothing of it is held, but what
+        another was told of."""
+        got = await self._came_of(question, request, lambda: line.waiting > 0)
+        for lease in got.leases if got is not None else ():
+            if not lease.reentrant and lease.fencing_token not in line.told:
                 line.late[lease.fencing_token] = lease
 
-    async def settled(self, leases: Sequence[rq.Lease]) -> None:
-        """Whether these were granted to one who has gone is known: whoever has them as what the
-        client had before may learn now that they are its own to give back."""
-        tokens = {lease.fencing_token for lease in leases}
-        while any(line.ending and not line.told.isdisjoint(tokens)
-                  for line in self._lines.values()):
-            await asyncio.sleep(SETTLING_S)
+    async def _left(self, request: rq.Acquire, line: _Line) -> None:
+        """Nobody waits in this line any more: what none of them has is given back, as it is at the
+        end of a body that held it."""
+        late, line.late = list(line.late.values()), {}
+        if late:
+            got = rq.Acquired(acquisition_id=late[0].acquisition_id, leases=late, warnings=[])
+            held = AsyncHeld(self._client, got, request.ttl_s or TTL_S, None, request.mode)
+            await to_the_end(held.end())
 
     async def _came_of(self, question: _Question, request: rq.Acquire,
-                       line: _Line) -> rq.Acquired | None:
+                       others: Callable[[], bool]) -> rq.Acquired | None:
         """What it was granted after all; None: nothing, and it stands in line no more, but where
         others of this client do."""
         for turn in range(TRIES_MAX):
@@ -107,22 +165,13 @@ class AsyncGrants:
                 if refusal.code is Code.DAEMON_DOWN:
                     continue
                 place = refusal.facts.get("acquisition_id")
-                if place is None or line.waiting or not (turn or request.retry):
+                if place is None or others() or not (turn or request.retry):
                     return None
                 with contextlib.suppress(Refusal):  # it was granted, or has left, a moment ago
                     await self._client.call(
                         rq.Withdraw(agent=request.agent, acquisition_id=place))
                     return None
         return None
-
-    async def _left(self, request: rq.Acquire, line: _Line) -> None:
-        """Nobody waits in this line any more: what none of them has is given back, as it is at the
-        end of a body that held it."""
-        late, line.late = list(line.late.values()), {}
-        if late:
-            got = rq.Acquired(acquisition_id=late[0].acquisition_id, leases=late, warnings=[])
-            held = AsyncHeld(self._client, got, request.ttl_s or TTL_S, None, request.mode)
-            await to_the_end(held.end())
 
     async def claim(self, request: rq.TaskClaim, key: str | None) -> rq.Claimed:
         """Ask for a task.
@@ -158,7 +207,7 @@ class AsyncGrants:
 
 
 class _Line:
-    """Those of one client who ask for the same.
+    """Those of one client who ask for the same, without a body.
 
     Attributes:
         waiting: how many wait for their answer.
@@ -171,20 +220,6 @@ class _Line:
         self.waiting = self.ending = 0
         self.told: set[int] = set()
         self.late: dict[int, rq.Lease] = {}
-
-    def tell(self, got: rq.Acquired) -> rq.Acquired:
-        """The grant as one of them hears of it."""
-        leases = self.handed_on(got.leases)
-        self.told.update(lease.fencing_token for lease in leases)
-        self.late.clear()  # on these resources: what is none of these has ended
-        return msgspec.structs.replace(got, leases=leases)
-
-    def handed_on(self, leases: Sequence[rq.Lease]) -> list[rq.Lease]:
-        """These, where one was late as it was told first: it is this one's now."""
-        firsts = [(lease, self.late.pop(lease.fencing_token, lease)) for lease in leases]
-        return [msgspec.structs.replace(
-            lease, reentrant=first.reentrant, was_shared=first.was_shared)
-            for lease, first in firsts]
 
 
 class _Question:
@@ -230,6 +265,11 @@ class _Question:
         """
         now: Any = msgspec.structs.replace(self.request, wait_s=0.0)
         return await self._client._ask(now, self._key)
+
+
+async def _ended(task: asyncio.Future[AsyncHeld]) -> None:
+    with contextlib.suppress(Refusal):
+        await (await task).end()
 
 
 def _claim(got: rq.Claimed) -> str:

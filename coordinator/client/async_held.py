@@ -12,7 +12,7 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from coordinator.client.held import SETTLING_S, HeldLeases
+from coordinator.client.held import HeldLeases
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
@@ -28,19 +28,6 @@ class AsyncHeld(HeldLeases):
         super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s, mode)
         self._client = client
         self._renewing = asyncio.create_task(self._renew(), name="coord-renew")
-
-    async def _stands(self) -> bool:
-        """Whether it is still there, once no other body of this client gives it back."""
-        if not self._is_shared:
-            return True
-        while self._holdings.goes(self.leases):
-            await asyncio.sleep(SETTLING_S)
-        try:
-            now = await self._client.call(self._renewal(str(self._client.agent)))
-        except Refusal as refusal:
-            self._noted(refusal)
-            return not self.lost
-        return self._is_as_asked(now)
 
     async def _renew(self) -> None:
         while True:
@@ -59,11 +46,15 @@ class AsyncHeld(HeldLeases):
         """Renew no more and, with `release`, give back what was not held before, as `Held.end`."""
         if self._over or self._process != os.getpid():
             return  # a forked child leaves the body: the lease is its parent's
+        async with self._turns:
+            await self._end_in_turn(release=release)
+
+    async def _end_in_turn(self, *, release: bool = True) -> None:
+        if self._over:
+            return
         self._over = True
         self._renewing.cancel()
         await asyncio.wait([self._renewing])
-        if any(lease.reentrant for lease in self.leases):
-            await self._client._grants.settled(self.leases)
         ending, refused = self._ending(str(self._client.agent), release), None
         with contextlib.suppress(StopIteration):
             while True:

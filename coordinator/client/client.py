@@ -21,10 +21,10 @@ from typing import TypeVar
 
 import msgspec
 
-from coordinator.client.asking import encoded, how_asked
+from coordinator.client.asking import encoded, here, how_asked, listed
 from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
-from coordinator.client.held import SETTLING_S, HeldLeases, Holdings, LeaseLost
+from coordinator.client.held import HeldLeases, Holdings, LeaseLost, as_first_told, turn_names
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -122,6 +122,14 @@ class Client(Operations):
         Raises:
             Refusal: with its code and facts.
         """
+        answer = self._ask(request, key)
+        if isinstance(answer, rq.Acquired):
+            self.holdings.acquired(answer.leases)
+        elif isinstance(answer, rq.Claimed):
+            self.holdings.claimed(answer.leases)
+        return answer
+
+    def _ask(self, request: rq.Request[R], key: str | None = None) -> R:
         kind = type(request)
         params = encoded(request)
         wait_s, repeatable, key = how_asked(request, key)
@@ -133,10 +141,7 @@ class Client(Operations):
             )
         if isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers
-        answer = msgspec.json.decode(raw, type=request.reply_shape())
-        if isinstance(answer, rq.Claimed):
-            self.holdings.claimed(answer.leases)
-        return answer
+        return msgspec.json.decode(raw, type=request.reply_shape())
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Wire]:
@@ -236,23 +241,38 @@ class Client(Operations):
             Refusal: LOCKED and others, before the body runs.
             LeaseLost: it ended while the body ran, or at the body's end.
         """
-        while True:
-            got = self.acquire(*resources, ttl=ttl, mode=mode, wait=wait, description=description,
-                               retry=False)
-            held = self.hold(got, ttl=ttl, stall=stall, mode=mode)
-            try:
-                stands = held._stands()
-            except BaseException:
-                held.end()
-                raise
-            if stands:
-                break
-            held.end()  # it went with another body, and is asked for anew
+        held = self._begin(resources, ttl, mode, wait, description, stall)
         try:
             yield held
         finally:
             held.end()
         held.check()
+
+    def _begin(self, resources: tuple[str, ...], ttl: float, mode: rq.Mode, wait: float,
+               description: str, stall: float | None) -> Held:
+        """Acquire, and begin to hold, in the turn of these resources."""
+        def ask(wait_s: float) -> rq.Acquired:
+            return self._ask(rq.Acquire(
+                agent=self.name(), resources=listed(resources), ttl_s=ttl, mode=mode,
+                wait_s=wait_s, description=description, retry=False, cwd=here()))
+
+        turns = self.holdings.turns(turn_names(resources, self.root))
+        deadline = time.monotonic() + wait
+        with turns.asked_for():
+            while wait > 0:
+                with turns.waited_for():
+                    got = ask(max(0.001, deadline - time.monotonic()))
+                    self.holdings.heard(got.leases)
+                    with turns:
+                        try:
+                            now = got if turns.is_sure() else as_first_told(ask(0.0), got)
+                        except Refusal:  # another body has given it back since
+                            if time.monotonic() > deadline:
+                                raise
+                            continue
+                        return self.hold(now, ttl=ttl, stall=stall, mode=mode)
+            with turns:
+                return self.hold(ask(0.0), ttl=ttl, stall=stall, mode=mode)
 
     def hold(self, got: rq.Acquired, *, ttl: float = 60.0, stall: float | None = None,
              mode: rq.Mode | None = None) -> Held:
@@ -277,19 +297,6 @@ class Held(HeldLeases):
     def _start(self) -> None:
         self._thread.start()
 
-    def _stands(self) -> bool:
-        """Whether it is still there, once no other body of this client gives it back."""
-        if not self._is_shared:
-            return True
-        while self._holdings.goes(self.leases):
-            time.sleep(SETTLING_S)
-        try:
-            now = self._client.call(self._renewal(str(self._client.agent)))
-        except Refusal as refusal:
-            self._noted(refusal)
-            return not self.lost
-        return self._is_as_asked(now)
-
     def _renew(self) -> None:
         while not self._done.wait(self._every_s):
             now = time.monotonic()
@@ -313,7 +320,7 @@ class Held(HeldLeases):
         self._done.set()
         self._thread.join()
         ending, refused = self._ending(str(self._client.agent), release), None
-        with contextlib.suppress(StopIteration):
+        with self._turns, contextlib.suppress(StopIteration):
             while True:
                 request = ending.send(refused)
                 try:

@@ -5,19 +5,25 @@ Owns the judgement; renews nothing.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import posixpath
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
+import msgspec
+
 from coordinator.words import requests as rq
+from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 
-#: How often it is looked whether another body's giving back is over (seconds).
-SETTLING_S = 0.002
+#: What was locked so long (ms) before a body asked for it was not granted to another of the client.
+MOMENT_MS = 100
 #: The lease has ended, whatever is tried (UNAUTHORIZED: with its agent's session).
 GONE = (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.UNAUTHORIZED)
 
@@ -42,53 +48,71 @@ class Holdings:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._at: dict[str, _At] = {}
-        #: What is being given back just now.
-        self._going: Counter[str] = Counter()
-        self._turns: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
+        #: The highest fencing token that this client has heard of.
+        self._newest = 0
+        self._turns: WeakValueDictionary[str, Turn] = WeakValueDictionary()
 
-    def turn(self, name: str) -> threading.RLock:
-        """Of the threads of this client that ask for the same turn, one has it at a time."""
+    def turn(self, name: str) -> Turn:
+        """Of those who ask for it one has it at a time: what a client does to one resource."""
         with self._lock:
             known = self._turns.get(name)
             if known is None:
-                known = self._turns[name] = threading.RLock()
+                known = self._turns[name] = Turn()
             return known
+
+    def turns(self, names: Iterable[str]) -> Turns:
+        """Those of several resources together."""
+        return Turns(self, sorted(set(names)))
+
+    def asked_for(self, names: Iterable[str]) -> None:
+        """These are asked for, for a body; `no_more` is called when that is over."""
+        with self._lock:
+            for name in names:
+                self._at.setdefault(name, _At(self._newest)).asking += 1
+
+    def no_more(self, names: Iterable[str]) -> None:
+        """Nobody asks for these any more."""
+        with self._lock:
+            for name in names:
+                self._at[name].asking -= 1
+                self._forget(name)
 
     def begin(self, leases: Sequence[rq.Lease], mode: str | None) -> None:
         """A body holds these from now on, in the mode that it has asked for (None: as granted)."""
         with self._lock:
             for lease in leases:
-                had = lease.mode if lease.reentrant else None
-                at = self._at.setdefault(
-                    lease.resource, _At("shared" if lease.was_shared else had))
+                at = self._at.setdefault(lease.resource, _At(self._newest))
+                at.heard_of(lease)
                 at.bodies[mode or lease.mode] += 1
-                if not lease.reentrant or at.token is None:
-                    at.token = lease.lease_token
-                if not lease.reentrant and not lease.was_shared:
-                    at.before = None  # what there was has ended
+                self._newest = max(self._newest, lease.fencing_token)
+
+    def heard(self, leases: Sequence[rq.Lease]) -> None:
+        """A question for a body was granted these."""
+        with self._lock:
+            for lease in leases:
+                if (at := self._at.get(lease.resource)) is not None:
+                    at.heard_of(lease)
+
+    def acquired(self, leases: Sequence[rq.Lease]) -> None:
+        """The client has these, without a body so far."""
+        with self._lock:
+            for lease in leases:
+                self._newest = max(self._newest, lease.fencing_token)
 
     def claimed(self, leases: Sequence[rq.Lease]) -> None:
         """A task of this client has these from now on, also where a body had them until now: they
         stay until the task's end."""
         with self._lock:
             for lease in leases:
+                self._newest = max(self._newest, lease.fencing_token)
                 at = self._at.get(lease.resource)
                 if at is not None and not lease.reentrant:
-                    at.before = lease.mode
-
-    def anew(self, leases: Sequence[rq.Lease]) -> None:
-        """These were granted just now, to a question whose asker has gone: the bodies that took
-        them for what the client had before give them back."""
-        with self._lock:
-            for lease in leases:
-                if (at := self._at.get(lease.resource)) is not None:
-                    at.before = "shared" if lease.was_shared else None
+                    at.before, at.since = lease.mode, lease.fencing_token
 
     def end(self, leases: Sequence[rq.Lease],
             mode: str | None) -> tuple[dict[str, str | None], list[str]]:
         """It holds them no more: what nobody holds now (with the token of the newest lease on it),
-        and what is only read by now. That is to be given back; `given_back` is called when it is
-        over."""
+        and what is only read by now. That is to be given back, in the same turn."""
         unheld: dict[str, str | None] = {}
         read = []
         with self._lock:
@@ -101,9 +125,7 @@ class Holdings:
                     unheld[lease.resource] = at.token
                 elif needed == "shared" and asked == "exclusive":
                     read.append(lease.resource)
-                if not at.bodies.total():
-                    del self._at[lease.resource]
-            self._going.update([*unheld, *read])
+                self._forget(lease.resource)
         return unheld, read
 
     def stay(self, leases: Sequence[rq.Lease]) -> list[str]:
@@ -112,31 +134,167 @@ class Holdings:
             return [lease.resource for lease in leases if (at := self._at[lease.resource]).before
                     or at.bodies.total() > 1]
 
-    def given_back(self, resources: Sequence[str]) -> None:
-        """What `end` has told is given back, or will not be."""
-        with self._lock:
-            self._going.subtract(resources)
+    def _forget(self, name: str) -> None:
+        at = self._at[name]
+        if not (at.asking or at.bodies.total()):
+            del self._at[name]
 
-    def goes(self, leases: Sequence[rq.Lease]) -> bool:
-        """Whether another body of this client, which ended before this one began, is just giving
-        one of these back: then it may go though this one was granted it."""
-        with self._lock:
-            return any(self._going[lease.resource] > 0 for lease in leases)
+
+class Turn:
+    """One at a time. For threads (`with`), or the tasks of one event loop (`asyncio`).
+
+    Attributes:
+        changes: how often it was had.
+        waiting: how many wait in line for the resource, who do so without having it.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.asyncio = asyncio.Lock()
+        self.changes = self.waiting = 0
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.changes += 1
+        self.lock.release()
+
+
+class Turns:
+    """Several, in an order that is the same for all. `with` them a body gets its leases, or gives
+    them back: what the coordinator answers meanwhile is not changed by other bodies of the client.
+    (A grant from the line comes when it comes: of that, `is_sure` tells.)"""
+
+    def __init__(self, holdings: Holdings, names: Sequence[str]) -> None:
+        self._holdings, self._names = holdings, names
+        self._turns = [holdings.turn(name) for name in names]
+        self._before: list[int] = []
+
+    @contextlib.contextmanager
+    def asked_for(self) -> Iterator[None]:
+        """A body asks for these, until it has begun."""
+        self._holdings.asked_for(self._names)
+        try:
+            yield
+        finally:
+            self._holdings.no_more(self._names)
+
+    def __enter__(self) -> None:
+        for one in self._turns:
+            one.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        for one in reversed(self._turns):
+            one.__exit__()
+
+    async def __aenter__(self) -> None:
+        for one in self._turns:
+            await one.asyncio.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        for one in reversed(self._turns):
+            one.changes += 1
+            one.asyncio.release()
+
+    @contextlib.contextmanager
+    def waited_for(self) -> Iterator[None]:
+        """Somebody asks for these, and may wait in line."""
+        with _COUNTING:
+            self._before = [one.changes for one in self._turns]
+            for one in self._turns:
+                one.waiting += 1
+        try:
+            yield
+        finally:
+            with _COUNTING:
+                for one in self._turns:
+                    one.waiting -= 1
+
+    def others_wait(self) -> bool:
+        """Whether others wait in line for one of them, too."""
+        return any(one.waiting > 1 for one in self._turns)
+
+    def is_sure(self) -> bool:
+        """In the turn: whether nothing else has happened since it was begun to wait, so that the
+        grant is as it was told."""
+        return not self.others_wait() and self._before == [one.changes for one in self._turns]
+
+
+_COUNTING = threading.Lock()
+
+
+def turn_names(names: Iterable[str], root: os.PathLike[str] | str) -> list[str]:
+    """What leases on these would be called, as far as their letters tell."""
+    out = []
+    base = posixpath.join(os.fspath(root), "")
+    here = posixpath.join(_here(), "")
+    for name in names:
+        if name.startswith("key:"):
+            out.append(name)
+            continue
+        start = base if name.startswith(":/") or not here.startswith(base) else here
+        path = posixpath.normpath(posixpath.join(start, name.removeprefix(":/")))
+        out.append(path.removeprefix(base) + "/" * name.endswith("/"))
+    return out
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:  # it is gone: whoever asks hears so
+        return ""
+
+
+def as_first_told(now: rq.Acquired, first: rq.Acquired | None) -> rq.Acquired:
+    """A grant as it is by now, with what is told of it only once: that it is new, or was shared."""
+    told = {} if first is None else {one.fencing_token: one for one in first.leases}
+    leases = [lease if (one := told.get(lease.fencing_token)) is None else msgspec.structs.replace(
+        lease, reentrant=one.reentrant, was_shared=one.was_shared) for lease in now.leases]
+    return msgspec.structs.replace(now, leases=leases)
 
 
 class _At:
-    """What is held of one resource.
+    """What is held of one resource, from the first body that asks for it to the end of the last.
 
     Attributes:
         before: the mode in which the client has it whatever its bodies do; None: not at all.
         bodies: how many hold it, by the mode that they have asked for.
+        asking: how many ask for it.
         token: of the newest lease on it; another body's, where one has lost its own.
+        since: the fencing token of what a task of the client has got meanwhile.
     """
 
-    def __init__(self, before: str | None) -> None:
-        self.before = before
+    def __init__(self, newest: int) -> None:
+        self.before: str | None = None
+        self.since = 0
         self.bodies: Counter[str] = Counter()
+        self.asking = 0
         self.token: str | None = None
+        self._fencing = 0
+        self._newest, self._began = newest, iso(time.time_ns() // 1_000_000 - MOMENT_MS)
+        #: What questions for bodies were granted (fencing tokens).
+        self._granted: set[int] = set()
+        #: One of them was, shared: what is upgraded later is no older.
+        self._shared_since = False
+
+    def heard_of(self, lease: rq.Lease) -> None:
+        """What is told of a lease on it: whether that is older than all that its bodies did. What
+        one question was granted another is told of as of something that it had before."""
+        if lease.fencing_token > self._fencing:
+            self._fencing, self.token = lease.fencing_token, lease.lease_token
+        if lease.was_shared:
+            if self.before is not None or not (self._shared_since or self.bodies.total()):
+                self.before = "shared"
+            self._granted.add(lease.fencing_token)
+        elif not lease.reentrant:
+            if lease.fencing_token > self.since:
+                self.before = None  # what there was has ended
+            self._granted.add(lease.fencing_token)
+            self._shared_since |= lease.mode == "shared"
+        elif lease.fencing_token not in self._granted and (
+                lease.fencing_token <= self._newest or lease.locked_at < self._began):
+            self.before = lease.mode
 
     def needed(self) -> str | None:
         """The mode that it is still held in; None: in none."""
@@ -157,6 +315,7 @@ class HeldLeases:
                  stall_s: float | None, silence_s: float | None = None,
                  mode: str | None = None) -> None:
         self.leases = got.leases
+        self._turns = holdings.turns(lease.resource for lease in got.leases)
         self._holdings, self._mode = holdings, mode
         holdings.begin(got.leases, mode)
         self._ttl_s = ttl_s
@@ -231,13 +390,10 @@ class HeldLeases:
             # It is seen that it is there while this body still counts: none gives it back.
             self._noted((yield rq.Renew(agent=agent, resources=kept, ttl_s=self._ttl_s)))
         mine, read = self._holdings.end(self.leases, self._mode)
-        try:
-            if release:
-                yield from self._given_back(agent, mine)
-            if release and read and self._lost is None:
-                self._noted((yield rq.Release(agent=agent, resources=read, keep_shared=True)))
-        finally:
-            self._holdings.given_back([*mine, *read])
+        if release:
+            yield from self._given_back(agent, mine)
+        if release and read and self._lost is None:
+            self._noted((yield rq.Release(agent=agent, resources=read, keep_shared=True)))
 
     def _given_back(self, agent: str, mine: Mapping[str, str | None]
                     ) -> Generator[rq.Request[Any], Refusal | None]:
@@ -247,18 +403,6 @@ class HeldLeases:
                 return
         for resource, token in mine.items():  # some are lost: each of the others by itself
             yield rq.Release(agent=agent, resources=[resource], lease_token=token)
-
-    @property
-    def _is_shared(self) -> bool:
-        """Whether it was granted as what the agent had already, or had shared: then it has to be
-        seen whether it stays (`Holdings.goes`)."""
-        return any(lease.reentrant or lease.was_shared for lease in self.leases)
-
-    def _is_as_asked(self, now: rq.Renewed) -> bool:
-        """Whether it still is what was asked for: another body may just have given back the right
-        to write."""
-        return self._mode != "exclusive" or all(
-            lease.mode == "exclusive" or lease.agreed_as is not None for lease in now.leases)
 
     def _noted(self, refusal: Refusal | None) -> None:
         if refusal is not None and refusal.code in GONE:

@@ -188,8 +188,8 @@ def _turn(client: Client, key: str, wait: float) -> Iterator[float]:
         Refusal: LOCKED: it was not its turn in time.
     """
     began = time.monotonic()
-    turn = client.holdings.turn(key)
-    if not turn.acquire(timeout=max(0.0, min(wait, threading.TIMEOUT_MAX))):
+    turn = client.holdings.turn(f"update {key}")
+    if not turn.lock.acquire(timeout=max(0.0, min(wait, threading.TIMEOUT_MAX))):
         raise Refusal(
             Code.LOCKED, f"Another thread of {client.agent} was changing {key} for {wait:g} s, and "
             "has not ended. Nothing was written.",
@@ -197,7 +197,7 @@ def _turn(client: Client, key: str, wait: float) -> Iterator[float]:
     try:
         yield max(0.0, wait - (time.monotonic() - began))
     finally:
-        turn.release()
+        turn.lock.release()
 
 
 def _read(client: Client, key: str) -> rq.StateValue:
