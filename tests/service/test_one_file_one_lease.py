@@ -286,6 +286,26 @@ def test_a_review_tells_what_was_renamed_and_shows_no_line_that_did_not_change(w
     assert sorted(path.name for path in world.root.rglob("*.py")) == ["a.py", "x.py", "x.py", "y.py"]
 
 
+def test_what_lies_in_a_directory_that_a_leased_name_became_is_its_holders_work(world: World) -> None:
+    """As of `cp -r d new` or `rm a && mkdir a`, of which the names were leased before."""
+    world.write("a.py", "half an hour\n")
+    world.write("d/x.py", "x\n")
+    world.acquire("ann", "a.py", "new", "d/", "moved")
+    (world.root / "a.py").unlink()
+    for name in ("a.py/in.py", "new/x.py", "new/e/y.py"):
+        world.write(name, "1\n")
+    move(world, "d", "moved")
+    world.ask(rq.Leave(agent="ann", clean=False))
+    (review,) = world.ask(rq.Reviews()).items
+    assert {file.path: file.change for file in review.files} == {
+        "a.py": "deleted", "a.py/in.py": "created", "new/x.py": "created", "new/e/y.py": "created",
+        "d/x.py": "deleted", "moved/x.py": "created"}
+    assert not any(file.note for file in review.files if file.path.startswith(("a.py", "new")))
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    there = {path.name: path.read_text() for path in world.root.rglob("*.py") if path.is_file()}
+    assert there == {"a.py": "half an hour\n", "x.py": "x\n"} and world.replay_differs() == []
+
+
 def moved_out(tmp_path: Path, held: str) -> World:
     world = World(tmp_path / "repo", git=True)
     for name in ("d/a.py", "d/e/b.py", "f/c.py"):

@@ -147,7 +147,7 @@ def _before(
                                               files)
         if refusal is None:
             named = *shell_commands.targets(call.command), *(one.path for one in files)
-            located, _ = located_in(tx, list(dict.fromkeys(named)), heard.cwd)
+            located, _ = located_in(tx, list(dict.fromkeys(named)), heard.cwd, all_or_none=False)
             if located:
                 refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s,
                                by_command=True)
@@ -221,17 +221,19 @@ def needs(heard: HookCall) -> list[AnyNeed]:
 
 
 def located_in(
-    tx: Tx, paths: Sequence[str], cwd: str | None
+    tx: Tx, paths: Sequence[str], cwd: str | None, *, all_or_none: bool = True
 ) -> tuple[list[Located], Refusal | None]:
     """Where these paths lie; those outside the repository are left out. A path that can name
-    nothing is refused, and so is one that another coordinator guards."""
+    nothing is refused, and so is one that another coordinator guards; where not all or none are
+    wanted, it is left out, too."""
     found: dict[str, Located] = {}
     tx.looked.require(Place(path, cwd, True) for path in paths)
     for path in paths:
         try:
             located = tx.looked.place(path, cwd, literal=True)
         except Refusal as refusal:
-            if refusal.code is Code.OUTSIDE_REPO and "coordinator" not in refusal.facts:
+            if not all_or_none or (
+                    refusal.code is Code.OUTSIDE_REPO and "coordinator" not in refusal.facts):
                 continue
             return [], refusal
         found.setdefault(located.resource.scope, located)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Rewound
+from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Place, Rewound
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service
@@ -95,7 +95,11 @@ def changed_since(
     found: dict[str, ev.FlaggedFile] = {}
     for row, need in needs:
         if isinstance(need, Content):
-            _compare_file(svc, tx, found, row, content(tx, need.path), now_at, over)
+            now = content(tx, need.path)
+            _compare_file(svc, tx, found, row, now, now_at, over)
+            if now.hash is None:
+                for path, digest in _as_directory(svc, tx, row, need.path).items():
+                    _compare(svc, tx, found, row, path, None, Bytes(digest, kept=True))
             continue
         one = below[row.fencing_token]
         if one.unlisted:
@@ -112,6 +116,21 @@ def changed_since(
         _compare(svc, tx, found, theirs[0], path, before.hash,
                  content(tx, rewound.path), before)
     return [found[path] for path in sorted(found)]
+
+
+def _as_directory(svc: Service, tx: Tx, row: LeaseRow, path: str) -> dict[str, str]:
+    """What lies below a leased name that has become a directory: all of it is new."""
+    place = Place(path, None, True)
+    tx.looked.require([place])
+    try:
+        located = tx.looked.located(place)
+        if not located.there or located.resource.kind != "dir":
+            return {}
+        return tx.looked.below(Below(
+            row.worktree or svc.root, located.resource.name, "dir", located.resource.scope,
+            svc.settings.review.files_max * 2)).files
+    except Refusal:
+        return {}
 
 
 def _anything_gone(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]],
@@ -287,7 +306,8 @@ def _compare(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], lease: Leas
     found[path] = ev.FlaggedFile(
         path=path, scope=path_scope(path, svc.fold_case), change=change, kept=kept,
         baseline_hash=baseline, flagged_hash=now.hash, worktree=lease.worktree,
-        inode=lease.inode if lease.kind == "file" else None,
+        inode=lease.inode if lease.kind == "file" and not path.startswith(
+            f"{lease.file_path}/") else None,
     )
 
 
