@@ -42,7 +42,7 @@ from coordinator.service import answered, engine, unserved
 from coordinator.service.answered import Once
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
-from coordinator.service.leasing import sweep
+from coordinator.service.leasing import lapse, sweep
 from coordinator.service.verifying import verifications
 from coordinator.service.views import status
 from coordinator.store.database import DISK_ERRORS, storage_refusal
@@ -54,6 +54,8 @@ from coordinator.words.refusals import HELD, Code, Refusal
 log = logging.getLogger("coord.requests")
 #: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
 SLOW_READS = frozenset({"replay", "report", "task_export"})
+#: For so long (seconds) a list of reviews waits for what is about to be flagged.
+CLOSED_S = 2.0
 #: Requests that wait for something to be done, by whoever asks.
 FOR_WORK = frozenset({"task_claim", "change_next", "step_next"})
 #: Whether whoever asked has hung up.
@@ -153,11 +155,28 @@ class RequestRouter:
             return self._run_own
         if operation.until is not None:
             return self._read_when
+        if operation.name == "reviews":
+            return self._read_closed
         if not operation.writes:
             return self._read_aside if operation.name in SLOW_READS else self._read
         if operation.course is not None:
             return self._run_course
         return self._run_verdict if operation.verdict is not None else self._decide
+
+    def _read_closed(self, operation: Operation, request: Any, token: str | None, answer: Answer,
+                     gone: Gone) -> None:
+        """Read once what has lapsed by now is closed, and flagged; or after a while."""
+        until = self._loop.time() + CLOSED_S
+
+        def again() -> None:
+            if self.closing or self._loop.time() > until or self.look(
+                    lambda view: bool(lapse.due(view))) is not True:
+                self._read(operation, request, token, answer, gone)
+                return
+            self.tend_now()
+            self._loop.call_later(0.02, again)
+
+        again()
 
     def _decide(self, operation: Operation, request: Any, token: str | None, answer: Answer,
                 gone: Gone | None, once: Once | None = None) -> None:

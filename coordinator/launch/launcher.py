@@ -6,6 +6,7 @@ person may do in between: drain, stop. Prints nothing; `say` is told what happen
 
 from __future__ import annotations
 
+import fcntl
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -183,7 +184,14 @@ class Launcher(LaunchState):
                 else "none of its agents was left."))
 
     def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], path: Path) -> None:
-        """What an earlier launch has imported from this file is not added again."""
+        """What an earlier launch has imported from this file is not added again. (Of two that are
+        started at once one is the earlier.)"""
+        with (self.state.runs / "import.lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._import_in_turn(text, form, path)
+
+    def _import_in_turn(self, text: str, form: Literal["yaml", "jsonl", "markdown"],
+                        path: Path) -> None:
         digest, source = runs.digest(text), str(path.resolve())
         earlier = next((record for _, record in runs.records(self.state)
                         if source == record.source or digest == record.imported), None)

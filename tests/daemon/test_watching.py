@@ -14,7 +14,7 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
 from tests.conftest import Repo
-from tests.waiting import until
+from tests.waiting import gone, until
 
 QUICK = "[watch]\ndebounce_s = 0.05\n"
 
@@ -259,3 +259,21 @@ def test_what_was_seen_last_is_recorded_last(make_repo: Callable[..., Repo]) -> 
     until(lambda: last in versions(), 60)
     until(lambda: sum(len(e.data["versions"]) for e in kinds(repo, "versions_seen")) >= 4000, 60)
     assert versions()[-1] == last
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_lapsed_while_no_coordinator_ran_is_in_the_first_list_of_reviews(make_repo: Callable[..., Repo], killed: bool) -> None:
+    repo = make_repo()
+    repo.write("a.py", "1\n")
+    with repo.client("ann") as ann:
+        ann.acquire("a.py", ttl=1)
+        repo.write("a.py", "2\n")
+    pid = repo.pid()
+    if killed:
+        os.kill(pid, 9)
+    else:
+        repo.down()
+    until(lambda: gone(pid))
+    time.sleep(1.2)
+    with repo.client() as boss:
+        assert [one.agent for one in boss.call(rq.Reviews()).items] == ["ann"]
