@@ -5,7 +5,6 @@ Owns the judgement; renews nothing.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import posixpath
@@ -13,7 +12,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -21,6 +21,9 @@ import msgspec
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
+
+if TYPE_CHECKING:
+    import asyncio
 
 #: What was locked so long (ms) before a body asked for it was not granted to another of the client.
 MOMENT_MS = 100
@@ -150,8 +153,14 @@ class Turn:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.asyncio = asyncio.Lock()
         self.changes = self.waiting = 0
+
+    @cached_property
+    def asyncio(self) -> asyncio.Lock:
+        """The same for one event loop. (Most programs have none, and load nothing for it.)"""
+        import asyncio
+
+        return asyncio.Lock()
 
     def __enter__(self) -> None:
         self.lock.acquire()

@@ -125,8 +125,8 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
         family += [str(child) for (child,) in tx.rows("agent_children", one)
                    if child not in family]
     at_rest = {one for one in family if clean and not tx.rows("tasks_of_holder", one)}
-    tx.looked.require(need for one in family if one not in at_rest
-                      for need in partial_work.needed(svc, _leases_of(tx, one)))
+    partial_work.look_at(svc, tx, [
+        row for one in family if one not in at_rest for row in _leases_of(tx, one)])
     for one in reversed(family):
         leave_line(tx, one, None, "its agent left")
         if one in at_rest:
@@ -218,7 +218,7 @@ def look_first(svc: Service, tx: Tx, holder: str, task: str | None) -> None:
     Raises:
         Unready: it was not.
     """
-    tx.looked.require(partial_work.needed(svc, _of(tx, holder, task)))
+    partial_work.look_at(svc, tx, _of(tx, holder, task))
 
 
 def _leases_of(tx: Tx, holder: str) -> list[LeaseRow]:
@@ -246,7 +246,7 @@ def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *
     ending = Ending()
     rows = _leases_of(tx, name)
     if not unseen:
-        tx.looked.require(partial_work.needed(svc, rows))
+        partial_work.look_at(svc, tx, rows)
     claims = {task.task_id: task for raw in tx.rows("tasks_of_holder", name)
               if (task := TaskRow(*raw))}
     groups: dict[str | None, list[LeaseRow]] = {task: [] for task in claims}

@@ -236,7 +236,7 @@ def _flag_forced(
     Raises:
         Unready: the files have to be looked at.
     """
-    tx.looked.require(partial_work.needed(svc, rows))
+    partial_work.look_at(svc, tx, rows)
     out = {}
     for holder in dict.fromkeys(row.locked_by for row in rows):
         theirs = [row for row in rows if row.locked_by == holder]

@@ -224,6 +224,18 @@ def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
             *_of_regions(_by_file(svc, rows))]
 
 
+def look_at(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> None:
+    """That all is looked at which closing these leases has to know; before anything is recorded.
+
+    Raises:
+        Unready: it was not.
+    """
+    tx.looked.require(needed(svc, rows))
+    tx.looked.require(
+        Place(need.path, None, True) for need in needed(svc, rows)
+        if isinstance(need, Content) and content(tx, need.path).hash is None)
+
+
 def is_written(row: LeaseRow) -> bool:
     """Whether its holder may have changed what is leased."""
     return row.kind != "key" and (row.mode != "shared" or row.agreed_as is not None)
