@@ -11,6 +11,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -146,9 +147,13 @@ class RunFile:
 
 def records(state: StateDir) -> Iterator[tuple[Path, Record]]:
     """All launches that left a readable record, newest first."""
-    for path in sorted(state.runs.glob("*/run.json"), reverse=True):
-        with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
-            yield path, msgspec.json.decode(path.read_bytes(), type=Record)
+    paths = sorted(state.runs.glob("*/run.json"), reverse=True)
+    for _, same_second in groupby(paths, lambda path: path.parent.name.partition("-")[0]):
+        found: list[tuple[Path, Record]] = []
+        for path in same_second:
+            with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
+                found.append((path, msgspec.json.decode(path.read_bytes(), type=Record)))
+        yield from sorted(found, key=lambda one: one[1].started_at, reverse=True)
 
 
 def read(folder: Path) -> Record | None:
