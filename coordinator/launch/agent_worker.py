@@ -196,11 +196,12 @@ class AgentWorker(threading.Thread):
         try:
             isolated = self._begin(claimed, self._number)
             post = Post(claimed, self.client, self._place, isolated)
+            signs = Signs(log, post.place, task.resources)  # before anything of it runs
             process, session = self._programs.begin(post, self._number)
         except (OSError, Refusal) as bad:
             ended = _not_started(bad)
         else:
-            ended, log = self._stay(post, process, session, log)
+            ended, log = self._stay(post, process, session, log, signs)
         output = logs.readable(log, self.profile.stream)[-LOG_TAIL_CHARS:]
         ended = self._checked(ended, before)
         outcome, why = self._settle(claimed, ended, output)
@@ -232,12 +233,11 @@ class AgentWorker(threading.Thread):
         return log
 
     def _stay(
-        self, post: Post, process: Running, session: str, log: Path
+        self, post: Post, process: Running, session: str, log: Path, signs: Signs
     ) -> tuple[Ended, Path]:
         """With its program until that is at its end, and with each person who takes it over: how it
         ended, and the last log."""
         launch, task = self.launch, post.claimed.task
-        signs = Signs(log, post.place, task.resources)
         while True:
             self._record(task, process.pid, process.mark)
             self._seat.open()
