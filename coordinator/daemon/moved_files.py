@@ -7,6 +7,7 @@ runs nobody hears. Looks at the disk; decides nothing.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -36,17 +37,8 @@ def moved(svc: Service, looks: Iterable[Look], folders: Iterable[Folder]) -> dic
         wanted.setdefault(stamp[2], []).append((stamp, held, inside))
     if not wanted:
         return {}
-    root = svc.tree.root
-    try:
-        there = manifest(root, Resource(".", "dir", ""), svc.ignore, FILES_MAX)
-    except Refusal:
-        return {}
     found: dict[str, str] = {}
-    for name in there:
-        try:
-            status = os.lstat(root / name)
-        except OSError:
-            continue
+    for name, status in _files(svc):
         for stamp, held, inside in wanted.get(status.st_ino, ()):
             if file_stamps.stamp_in(status) != stamp:
                 continue
@@ -69,20 +61,24 @@ def moved_since(svc: Service, leases: Iterable[LeaseRow]) -> dict[str, str]:
             wanted.setdefault(int(parts[1]), []).append((lease.inode or "", path))
     if not wanted:
         return {}
-    try:
-        there = manifest(root, Resource(".", "dir", ""), svc.ignore, FILES_MAX)
-    except Refusal:
-        return {}
     found: dict[str, str] = {}
-    for name in there:
-        try:
-            number = os.lstat(root / name).st_ino
-        except OSError:
-            continue
-        for inode, path in wanted.get(number, ()):
+    for name, status in _files(svc):
+        for inode, path in wanted.get(status.st_ino, ()):
             if _identity(root / name) == inode:
                 found.setdefault(path, name)
     return found
+
+
+def _files(svc: Service) -> Iterator[tuple[str, os.stat_result]]:
+    """All in the main working tree; none where they are too many."""
+    root = svc.tree.root
+    try:
+        there = manifest(root, Resource(".", "dir", ""), svc.ignore, FILES_MAX)
+    except Refusal:
+        return
+    for name in there:
+        with contextlib.suppress(OSError):
+            yield name, os.lstat(root / name)
 
 
 def _identity(path: Path) -> str | None:
