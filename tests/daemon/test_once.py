@@ -84,6 +84,29 @@ def test_a_grant_that_was_waited_for_is_answered_once(repo: Repo, killed: bool, 
         ann.close()
 
 
+def test_who_looks_after_the_coordinator_died_is_told_of_the_grant_that_came_then(repo: Repo) -> None:
+    """It stands in line anew, by the same key: the grant from there is the answer to it, and nothing that it had before."""
+    with repo.client("boss") as boss:
+        boss.acquire("a.py", ttl=600)
+        token = repo.client().call(rq.Register(agent="ann")).token
+        ask = rq.Acquire(agent="ann", resources=["a.py"], wait_s=30)
+        line = {"id": 1, "op": "acquire", "v": 1, "token": token, "key": "k", "params": msgspec.to_builtins(ask)}
+        deaf = connect(repo.state)
+        assert deaf is not None
+        deaf.sendall(json.dumps(line).encode() + b"\n")
+        until(lambda: boss.call(rq.Locks()).waiters)
+        os.kill(repo.pid(), signal.SIGKILL)
+        deaf.close()
+        now = msgspec.structs.replace(ask, wait_s=0.0)
+        with Client(repo.root, agent="ann", token=token) as ann:
+            with pytest.raises(Refusal) as locked:
+                ann.call(now, key="k")
+            assert locked.value.code is Code.LOCKED
+            boss.release("a.py")
+            until(lambda: [one.locked_by for one in boss.call(rq.Locks()).items] == ["ann"])
+            assert [one.reentrant for one in ann.call(now, key="k").leases] == [False]
+
+
 def test_a_wait_that_was_in_vain_is_asked_anew(repo: Repo) -> None:
     with repo.client("boss") as boss, repo.client("ann") as ann:
         boss.acquire("a.py")

@@ -17,6 +17,7 @@ from shlex import quote
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
+from coordinator.service import answered
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.landing import check_at_rest
@@ -141,6 +142,8 @@ def acquire_located(
     if req.retry or req.wait_s > 0 or keeps:
         task_locks.make_real(tx, obstacles.leases)
         acquisition = asks or f"W-{tx.number('waiter')}"
+        if before is not None and asks is None:  # who asked before is told of the grant, too
+            answered.move(tx, before.acquisition_id, acquisition)
         if joins and req.wait_s > 0:
             tx.joined.add(acquisition)
         stay_ms = ms(max(req.wait_s, limits.line_s if req.retry else 0))
@@ -182,7 +185,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
         agents.acting(tx, actor, req.agent)
     for row in rows:
         if row.locked_by != req.agent and not req.force:
-            place = _place_in_line(tx, req.agent, row.scope)
+            place = waiting_line.place_of(tx, req.agent, row.scope)
             raise Refusal(
                 Code.NOT_HOLDER,
                 f"{row.file_path} is leased by {row.locked_by}, not by {req.agent}"
@@ -260,14 +263,6 @@ def stale(resource: str) -> Refusal:
         f"The lease on {resource} has ended, so this token gives no right to it any more; "
         "nothing was changed.", resource=resource,
     )
-
-
-def _place_in_line(tx: Tx, agent: str, scope: str) -> str | None:
-    """Where an agent stands in line for what has this scope."""
-    for place, *_ in tx.rows("waiters_of_agent", agent):
-        if any(wanted[2] == scope for wanted in tx.rows("waiter_resources_of", place)):
-            return str(place)
-    return None
 
 
 def _chosen(

@@ -58,6 +58,14 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdra
     return rq.Withdrawn(acquisition_id=req.acquisition_id)
 
 
+def place_of(tx: Tx, agent: str, scope: str) -> str | None:
+    """Where an agent stands in line for what has this scope."""
+    for place, *_ in tx.rows("waiters_of_agent", agent):
+        if any(wanted[2] == scope for wanted in tx.rows("waiter_resources_of", place)):
+            return str(place)
+    return None
+
+
 def leave(tx: Tx, acquisition: str, reason: str) -> None:
     """Take this one out of the line, if it stands there."""
     raw = tx.row("waiter_get", acquisition)
