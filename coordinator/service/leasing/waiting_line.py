@@ -60,9 +60,9 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdra
 
 def place_of(tx: Tx, agent: str, scope: str) -> str | None:
     """Where an agent stands in line for what has this scope."""
-    for place, *_ in tx.rows("waiters_of_agent", agent):
-        if any(wanted[2] == scope for wanted in tx.rows("waiter_resources_of", place)):
-            return str(place)
+    for name, *_ in tx.rows("waiters_of_agent", agent):
+        if any(wanted[2] == scope for wanted in tx.rows("waiter_resources_of", name)):
+            return str(name)
     return None
 
 
