@@ -49,7 +49,8 @@ class AsyncGrants:
         Raises:
             Refusal: of `acquire`.
         """
-        turns = self._client.holdings.turns(turn_names(request.resources, self._client.root))
+        turns = self._client.holdings.turns(turn_names(
+            request.resources, self._client.root, request.cwd))
         with turns.asked_for():
             if request.wait_s <= 0:
                 return await self._whole(self._take(turns, request, hold, None))

@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator.client.held import HeldLeases
 from coordinator.words import requests as rq
@@ -18,6 +18,8 @@ from coordinator.words.refusals import Refusal
 
 if TYPE_CHECKING:
     from coordinator.client.async_client import AsyncClient
+
+T = TypeVar("T")
 
 
 class AsyncHeld(HeldLeases):
@@ -66,8 +68,8 @@ class AsyncHeld(HeldLeases):
                     refused = no
 
 
-async def to_the_end(work: Coroutine[Any, Any, Any]) -> None:
-    """Do this whole, whoever is cancelled meanwhile; then the cancellation goes on."""
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """What this gives, done whole whoever is cancelled meanwhile; then the cancellation goes on."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -78,4 +80,4 @@ async def to_the_end(work: Coroutine[Any, Any, Any]) -> None:
     if cancelled is not None:
         task.exception()
         raise cancelled
-    task.result()
+    return task.result()

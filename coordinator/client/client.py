@@ -256,7 +256,7 @@ class Client(Operations):
                 agent=self.name(), resources=listed(resources), ttl_s=ttl, mode=mode,
                 wait_s=wait_s, description=description, retry=False, cwd=here()))
 
-        turns = self.holdings.turns(turn_names(resources, self.root))
+        turns = self.holdings.turns(turn_names(listed(resources), self.root, here()))
         deadline = time.monotonic() + wait
         with turns.asked_for():
             while wait > 0:

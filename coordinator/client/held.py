@@ -233,11 +233,11 @@ class Turns:
 _COUNTING = threading.Lock()
 
 
-def turn_names(names: Iterable[str], root: os.PathLike[str] | str) -> list[str]:
-    """What leases on these would be called, as far as their letters tell."""
+def turn_names(names: Iterable[str], root: os.PathLike[str] | str, cwd: str | None) -> list[str]:
+    """What leases on these would be called that are asked for from `cwd`, by their letters."""
     out = []
     base = posixpath.join(os.fspath(root), "")
-    here = posixpath.join(_here(), "")
+    here = posixpath.join(cwd or base, "")
     for name in names:
         if name.startswith("key:"):
             out.append(name)
@@ -246,13 +246,6 @@ def turn_names(names: Iterable[str], root: os.PathLike[str] | str) -> list[str]:
         path = posixpath.normpath(posixpath.join(start, name.removeprefix(":/")))
         out.append(path.removeprefix(base) + "/" * name.endswith("/"))
     return out
-
-
-def _here() -> str:
-    try:
-        return os.getcwd()  # noqa: PTH109
-    except OSError:  # it is gone: whoever asks hears so
-        return ""
 
 
 def as_first_told(now: rq.Acquired, first: rq.Acquired | None) -> rq.Acquired:

@@ -425,15 +425,19 @@ def test_what_nobody_had_leased_and_was_moved_into_a_leased_directory_comes_back
     assert (world.root / "notes").exists() == old and not (world.root / "d/notes").exists()
 
 
-@pytest.mark.parametrize("by", ["a.py", "b.py", "acquisition", "all"])
+@pytest.mark.parametrize("by", ["a.py", "b.py", "acquisition", "all", "again"])
 def test_what_a_rename_has_made_is_renewed_and_released_with_the_first(world: World, by: str) -> None:
     world.write("a.py", "1\n")
     got = world.acquire("ann", "a.py", ttl_s=60)
     move(world, "a.py", "c.py")
     move(world, "c.py", "b.py")
     world.clock.advance(30_000)
-    how = {"acquisition_id": got.leases[0].acquisition_id} if by == "acquisition" else {"resources": [by]} if by != "all" else {}
-    world.ask(rq.Renew(agent="ann", ttl_s=60, **how))
+    how = {"acquisition_id": got.leases[0].acquisition_id} if by == "acquisition" else {"resources": [by]} if by.endswith(".py") else {}
+    if by == "again":  # who asks for what it has renews it
+        how = {"resources": ["a.py"]}
+        world.acquire("ann", "a.py", ttl_s=60)
+    else:
+        world.ask(rq.Renew(agent="ann", ttl_s=60, **how))
     world.clock.advance(45_000)
     world.ask(rq.Sweep())
     assert holders(world) == {"a.py": "ann", "b.py": "ann"}

@@ -16,6 +16,7 @@ from coordinator.rules import leases as rule
 from coordinator.service.core import Service, listed, ms
 from coordinator.service.leasing import circles, pending_unlocks
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, below
+from coordinator.service.leasing.other_names import with_other_names
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
@@ -152,11 +153,13 @@ def _is_braced(located: Located) -> bool:
 
 
 def _again(svc: Service, tx: Tx, own: LeaseRow, ttl_ms: int) -> rq.Lease:
-    """The holder asks for what it has: the same lease, renewed."""
+    """The holder asks for what it has: the same lease, renewed, with its other names."""
     current = from_iso(own.expires_at)
     until = rule.renewed_until(tx.now_ms, ttl_ms, from_iso(own.max_until), current)
     if until > current:
-        tx.record(ev.LeaseRenewed(agent=own.locked_by, until=[(own.fencing_token, iso(until))]))
+        tx.record(ev.LeaseRenewed(agent=own.locked_by, until=[
+            (row.fencing_token, iso(until)) for row in with_other_names(svc, tx, [own])
+            if from_iso(row.expires_at) < until]))
     return lease_reply(own, expires_at=iso(until), token=svc.seal(own.fencing_token), again=True)
 
 

@@ -89,7 +89,7 @@ class LeasePlaced(Event, tag="lease_placed"):
 
 
 class LeaseMoved(Event, tag="lease_moved"):
-    """What is leased was renamed, and nothing had been at its old name when its lease began."""
+    """What is leased was renamed, and the lease followed: nothing is to be kept at its old name."""
 
     fencing_token: int
     agent: str
