@@ -102,6 +102,7 @@ def init(
     else:
         from coordinator.wiring import session_wiring
 
+        people_only("wiring agents", "Ask the person who runs coord.")
         _check_before(root)
         plans = wiring.agreed(root, wanted, yes=yes, user=user, diff=diff,
                               guard=git and not no_guard)

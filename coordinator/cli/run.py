@@ -93,7 +93,8 @@ def _become_in_session(profile: str, words: list[str], more: dict[str, str]) -> 
         agent = client.register(description=f"coord run {profile}")
         try:
             environment = _environment(client) | more
-            opened = client.call(rq.OpenSession(agent=agent, path=environment["PATH"]))
+            opened = client.call(rq.OpenSession(
+                agent=agent, path=environment["PATH"], directory=str(Path.cwd())))
             _become([*orders.entrance(opened, Path.cwd()), *words], environment)
         except BaseException:
             client.call(rq.Leave(agent=agent, reason="it could not be started"))

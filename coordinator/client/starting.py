@@ -20,6 +20,7 @@ from pathlib import Path
 from coordinator.client.locating import connect, holder, reach
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
+from coordinator.namespaces import orders
 from coordinator.words.refusals import Code, Refusal
 
 START_TIMEOUT_S = 20.0
@@ -133,6 +134,9 @@ def _start(state: StateDir, http_port: int | None,
         ownership.write(state.errors, b"")
         errors = os.fdopen(ownership.open_own(state.errors, os.O_WRONLY | os.O_APPEND), "wb")
     except OSError as bad:
+        if bad.errno == errno.EROFS and orders.start_outside(state.root):
+            _await_outside(state)
+            return None
         raise unwritable(state, bad) from None
     # What keeps it from starting is told through a pipe: a disk may be what keeps it.
     reading, writing = os.pipe()
@@ -193,7 +197,26 @@ def _await(state: StateDir, process: subprocess.Popen[bytes]) -> int | None:
         if code is not None:
             return code
         time.sleep(0.02)
-    raise Refusal(
+    raise _no_answer(state)
+
+
+def _await_outside(state: StateDir) -> None:
+    """Until the one serves that was asked for from within a session, which may write nothing here.
+
+    Raises:
+        Refusal: what kept it from starting; DAEMON_DOWN.
+    """
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if _serves(state):
+            return
+        time.sleep(0.02)
+    _check_failure(state)
+    raise _no_answer(state)
+
+
+def _no_answer(state: StateDir) -> Refusal:
+    return Refusal(
         Code.DAEMON_DOWN, f"The coordinator did not answer within {START_TIMEOUT_S:g} s.",
         next=f"Look at {state.log}.",
     )

@@ -25,6 +25,8 @@ import apsw
 
 from coordinator.daemon import file_stamps
 from coordinator.daemon.session_processes import processes_above
+from coordinator.files import ownership
+from coordinator.files.state import StateDir
 from coordinator.namespaces import git_programs, orders
 from coordinator.service import repository_files
 from coordinator.service.core import Service
@@ -126,7 +128,8 @@ class Namespaces:
     async def open(self, request: rq.OpenSession) -> rq.SessionOpened | Refusal:
         """Have a namespace made."""
         try:
-            return await self._open(request.agent, request.path, ends=request.ends)
+            return await self._open(request.agent, request.path, request.directory,
+                                    ends=request.ends)
         except Refusal as refusal:
             return refusal
 
@@ -143,7 +146,8 @@ class Namespaces:
                             if one.joins and one.agent == owner), None)
                 if key is None:
                     await self._loop.run_in_executor(None, _have_keeper)
-                    key = (await self._open(agent, request.path, joins=True)).key
+                    key = (await self._open(agent, request.path, _directory_of(request.pid),
+                                            joins=True)).key
         except Refusal as refusal:
             log.warning("a command of %s is in no session: %s", agent, refusal.message)
             if agent not in self._bare:
@@ -155,7 +159,7 @@ class Namespaces:
         self._bare.discard(agent)
         return rq.SessionJoined(key=key, socket=str(orders.socket_path()))
 
-    async def _open(self, agent: str, path: str, *, ends: bool = False,
+    async def _open(self, agent: str, path: str, directory: str, *, ends: bool = False,
                     joins: bool = False) -> rq.SessionOpened:
         """
         Raises:
@@ -168,8 +172,9 @@ class Namespaces:
                           "one: it has no session of its own.")
         async with self._opening:
             programs = await self._loop.run_in_executor(None, _programs, path)
+            own = await self._loop.run_in_executor(None, _own, self._service.root, directory)
             made = partial(self._order, do="session", key=key, root=self._root, agent=owner,
-                           ends=ends, joins=joins, programs=programs)
+                           ends=ends, joins=joins, programs=programs, own=own)
             try:
                 await self._connect()
                 said = await made()
@@ -231,8 +236,10 @@ class Namespaces:
             rows = self._look(lambda view: [LeaseRow(*raw) for raw in view.rows(
                 "leases_live", view.now, 0, None, PROTECTED_MAX)])
             await self._learn(rows)
-            await self._order(do="hold", root=self._root, all=True,
-                              held={path: _writers(self._rights[path]) for path in self._rights})
+            await self._order(
+                do="hold", root=self._root, all=True,
+                held={f"{StateDir(Path(self._root)).path}/": []}
+                | {path: _writers(self._rights[path]) for path in self._rights})
 
     def _note(self, kind: int, database: str, table: str, row: int) -> None:
         if table == "file_locks":
@@ -398,6 +405,30 @@ def _programs(path: str) -> list[list[str]]:
     except (OSError, Refusal) as bad:
         log.warning("git does not ask in sessions: %s", bad)
         return []
+
+
+def _own(root: str, directory: str) -> list[str]:
+    """What a session may write of coord's own files, which else nobody's may: the worktree that its
+    agent works in, and the notes of resumable steps. In a thread."""
+    state = StateDir(Path(root))
+    own = []
+    try:
+        ownership.make_folder(state.steps)
+        own.append(str(state.steps))
+    except (OSError, Refusal) as bad:
+        log.warning("a session can have no resumable steps: %s", bad)
+    with contextlib.suppress(ValueError):
+        run, agent, *_ = Path(os.path.realpath(directory)).relative_to(state.worktrees).parts
+        own.append(str(state.worktrees / run / agent))
+    return own
+
+
+def _directory_of(pid: int) -> str:
+    """Where a process works; nothing where it has ended."""
+    try:
+        return str(Path(f"/proc/{pid}/cwd").readlink())
+    except OSError:
+        return ""
 
 
 def _owner(view: View, agent: str) -> str | None:

@@ -137,8 +137,8 @@ class Programs:
                         path=env["PATH"]) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
         orders.connect(start=True).close()  # it may have been killed
-        opened = self._ask(post.client,
-                           rq.OpenSession(agent=post.agent, ends=False, path=env["PATH"]))
+        opened = self._ask(post.client, rq.OpenSession(
+            agent=post.agent, ends=False, path=env["PATH"], directory=str(post.place)))
         return [*orders.entrance(opened, post.place), *argv]
 
     def _said(self, log: Path) -> str:

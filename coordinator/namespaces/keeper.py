@@ -205,7 +205,7 @@ class Keeper:
         key, root, agent = str(order["key"]), str(order["root"]), str(order["agent"])
         link.root = root
         if key not in self._sessions:
-            made = Session(key, {root: agent})
+            made = Session(key, {root: agent}, tuple(order.get("own", ())))
             made.make()
             kept = Kept(made, root, bool(order["ends"]), joins=bool(order.get("joins")))
             kept.asks = self._cover(made, order.get("programs", []))
@@ -278,7 +278,8 @@ class Keeper:
         try:
             for kept in only if only is not None else list(self._sessions.values()):
                 session = kept.session
-                wanted = {path: self._plan.is_read_only(path, session.agents) for path in paths}
+                wanted = {path: self._plan.is_read_only(path, session.agents, session.own)
+                          for path in paths}
                 todo = [(path, read_only) for path, read_only in sorted(wanted.items())
                         if read_only or path in session.mounted]
                 if not todo:

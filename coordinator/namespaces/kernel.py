@@ -143,6 +143,15 @@ def mount_apart(at: int, over: int) -> None:
     _mount(at, over, (0, 0, _MS_PRIVATE, 0))
 
 
+def mount_as_it_is(at: int, over: int) -> None:
+    """Show what a descriptor names, which was opened before, over what has covered it since.
+
+    Raises:
+        OSError.
+    """
+    _mount(at, over, (0, 0, 0, 0))
+
+
 def _mount(at: int, over: int, wanted: tuple[int, int, int, int]) -> None:
     tree = _call(_OPEN_TREE, at, b"", _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_EMPTY_PATH
                  | _AT_RECURSIVE)

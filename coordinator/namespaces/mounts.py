@@ -29,10 +29,12 @@ class Mounted(NamedTuple):
 
 @dataclass
 class Session:
-    """One agent's namespace. `agents`: its name in each root where it has one."""
+    """One agent's namespace. `agents`: its name in each root where it has one. `own`: directories
+    that stay writable in it below what is read-only for everybody."""
 
     key: str
     agents: dict[str, str]
+    own: tuple[str, ...] = ()
     namespace: int = -1
     mounted: dict[str, Mounted] = field(default_factory=dict)
 
@@ -101,7 +103,9 @@ class Session:
             if known is not None and known[1:] == (found.st_dev, found.st_ino) and (
                     kernel.mount_of(at) == known.number):
                 return ""
+            own = self._opened(path)
             kernel.mount_read_only(at)
+            self._show(own)
         finally:
             os.close(at)
         made = kernel.open_path(os.fsencode(path))
@@ -110,6 +114,27 @@ class Session:
         finally:
             os.close(made)
         return ""
+
+    def _opened(self, path: str) -> dict[str, int]:
+        """What stays writable below a path, which is to be covered."""
+        found = {}
+        for place in self.own:
+            if place.startswith(path + "/"):
+                with suppress(OSError):
+                    found[place] = kernel.open_path(os.fsencode(place))
+        return found
+
+    def _show(self, opened: dict[str, int]) -> None:
+        """What was opened before, as it was."""
+        for place, at in opened.items():
+            try:
+                over = kernel.open_path(os.fsencode(place))
+                try:
+                    kernel.mount_as_it_is(at, over)
+                finally:
+                    os.close(over)
+            finally:
+                os.close(at)
 
     def _take_away(self, path: str) -> None:
         known = self.mounted.pop(path, None)

@@ -1,12 +1,12 @@
 """Which paths are read-only in which session. Pure: knows no disk and no process.
 
 A path is read-only in a session unless the session's agent is among those who may write it. What
-lies below a directory that is read-only there is so with it.
+lies below a directory that is read-only there is so with it, but for what is the session's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 #: Who may write a path; everybody else's sessions have it read-only.
 Writers = frozenset[str]
@@ -43,10 +43,18 @@ class Plan:
         """These paths, and what is held below them: what covers it, or does not any more."""
         return paths | {one for one in self.paths() if any(up in paths for up in _above(one))}
 
-    def is_read_only(self, path: str, agents: Mapping[str, str]) -> bool:
-        """Whether a path is to be mounted, by itself, in the session of these agents (by root)."""
-        return self._keeps_out(path, agents) and not any(
-            self._keeps_out(up, agents) for up in _above(path))
+    def is_read_only(self, path: str, agents: Mapping[str, str],
+                     own: Collection[str] = ()) -> bool:
+        """Whether a path is to be mounted, by itself, in the session of these agents (by root).
+        `own`: directories that stay writable there, whatever they lie in."""
+        if not self._keeps_out(path, agents):
+            return False
+        for up in () if path in own else _above(path):
+            if self._keeps_out(up, agents):
+                return False
+            if up in own:
+                break
+        return True
 
     def _keeps_out(self, path: str, agents: Mapping[str, str]) -> bool:
         return any(

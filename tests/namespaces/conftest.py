@@ -136,11 +136,11 @@ class Stand:
     def read(self, path: str) -> str:
         return (self.root / path).read_text()
 
-    def agent(self, program: str = OBEYS) -> Agent:
+    def agent(self, program: str = OBEYS, cwd: Path | None = None) -> Agent:
         """One that `coord run` has started; it works already."""
         process = subprocess.Popen(
             [*self.become, self.python, "-P", "-m", "coordinator.cli.main", "run", "shell", "--", "sh", "-c", program],
-            cwd=self.root, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors(), text=True)
+            cwd=cwd or self.root, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors(), text=True)
         made = Agent(process)
         self._agents.append(made)
         if program == OBEYS:

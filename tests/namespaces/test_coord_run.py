@@ -46,6 +46,41 @@ def test_what_is_held_already_is_so_from_the_beginning(stand: Stand) -> None:
     assert {stand.read(path) for path in ("a.py", "d/x", "d/e/y", "sql/one.sql")} == {"one\n"}
 
 
+def test_what_coord_keeps_is_not_a_commands_to_remove(stand: Stand) -> None:
+    """It holds everybody's leases, and what is kept for a person's verdict."""
+    stand.write("a.py", "one\n")
+    stand.write("b.py", "one\n")
+    stand.coord("lock", "a.py", "--agent", "ann")
+    agent = stand.agent()
+    assert agent.does("coord lock b.py > /dev/null") == 0 == agent.does("echo mine >> b.py")
+    for command in ("rm -rf .coord", "mv .coord c", "mv .coord/coord.sqlite3 .", "echo H >> .coord/secret",
+                    "rm .coord/socket", "echo H >> .coord/coord.sqlite3", "touch .coord/new",
+                    "chmod 0 .coord", "rm -rf .coord/*", "coord init --agent codex --yes"):
+        assert agent.does(command) != 0, command
+    assert agent.does("coord locks -q | sort") == 0 and agent.said == ["a.py", "b.py"]
+    assert agent.does("echo H >> a.py") != 0 == agent.does("echo more >> b.py")
+    assert agent.does("coord unlock b.py > /dev/null") == 0, agent.said
+    assert agent.does("mkdir .coord/steps/mine") == 0, "a resumable program that it starts has its notes there"
+    stand.coord("down")
+    assert agent.does("rm -rf .coord") != 0
+    assert agent.does("coord locks -q | sort") == 0 and agent.said == ["a.py"], "one is started outside of it"
+
+
+def test_of_coords_own_files_a_session_has_the_worktree_that_it_works_in(stand: Stand) -> None:
+    stand.coord("up")
+    for command in ("git -c user.name=x -c user.email=x@x commit -qm one --allow-empty", "git worktree add -q .coord/worktrees/run/one",
+                    "git worktree add -q .coord/worktrees/run/two"):
+        stand.run(*command.split())
+    agent = stand.agent(cwd=stand.root / ".coord/worktrees/run/one")
+    assert agent.does("echo mine > new && mkdir d && mv new d/ && git add d && rm -rf d") == 0, agent.said
+    assert agent.does("echo H > ../two/new") != 0 != agent.does("rm -rf ../two")
+    assert agent.does("rm -rf ../../../secret") != 0
+    stand.write(".coord/worktrees/run/one/held", "one\n")
+    other = stand.agent(cwd=stand.root / ".coord/worktrees/run/one")
+    assert other.does("coord lock held > /dev/null") == 0, other.said
+    assert agent.does("echo H >> held") != 0 == other.does("echo mine >> held")
+
+
 def test_its_own_leases_are_its_own(stand: Stand) -> None:
     stand.write("a.py", "one\n")
     stand.write("d/x", "one\n")

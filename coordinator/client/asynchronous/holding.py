@@ -87,7 +87,7 @@ class Holding(AsyncAsking):
         return await self.call(rq.Agents(all=all))
 
     async def open_session(
-        self, *, agent: str | None = None, ends: bool = True, path: str = "",
+        self, *, agent: str | None = None, ends: bool = True, path: str = "", directory: str = "",
     ) -> rq.SessionOpened:
         """A mount namespace for an agent's process, in which what others hold is read-only; kept so
         as long as a process is in it. `ends`: the agent's session ends with its first process.
@@ -98,9 +98,11 @@ class Holding(AsyncAsking):
             agent: Whom it is asked for; default: this client's own agent.
             ends: The agent's session ends with its first process.
             path: The PATH that its programs are found by: git asks in it (git_guard/turn.py).
+            directory: Where it is going to work. Coord's own files are read-only in it, but for a
+                worktree there that this one lies in.
         """
         return await self.call(rq.OpenSession(
-            agent=agent or await self.name(), ends=ends, path=path,
+            agent=agent or await self.name(), ends=ends, path=path, directory=directory,
         ))
 
     async def join_session(self, pid: int, *, path: str = "") -> rq.SessionJoined:

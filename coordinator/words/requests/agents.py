@@ -90,6 +90,9 @@ class OpenSession(Request[SessionOpened]):
     ends: bool = True
     path: Words = ""
     """The PATH that its programs are found by: git asks in it (git_guard/turn.py)."""
+    directory: Words = ""
+    """Where it is going to work. Coord's own files are read-only in it, but for a worktree there
+    that this one lies in."""
 
 
 class SessionJoined(Reply):
