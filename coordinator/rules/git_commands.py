@@ -84,8 +84,7 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     if name == "update-index":
         return "--stdin" in flags or "--index-info" in flags
     if name == "switch":
-        made = "c" in short or "C" in short or "--create" in flags or "--orphan" in flags
-        return not made or len(plain) > 1
+        return True  # also to a new branch: others' next commits would be on it
     if name == "submodule":
         return plain[:1] in (["update"], ["foreach"], ["deinit"])
     if name == "stash":
@@ -108,7 +107,7 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
                 _EVERYTHING.intersection(args[args.index("--") + 1 :])
             )
         if _begins_a_branch(args):
-            return len(plain) > 1  # it begins elsewhere than here
+            return True  # (see `switch`)
         if _EVERYTHING.intersection(plain):
             return True
         return len(plain) < 2 and (not plain or names_commit is None or names_commit(plain[0]))

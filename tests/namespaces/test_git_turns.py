@@ -53,7 +53,7 @@ WIDE = ("git merge -q topic", "git switch topic", "git checkout topic", "git res
 OF_HEAD = (
     "git symbolic-ref HEAD refs/heads/topic", "git symbolic-ref -d HEAD", "git update-ref refs/heads/trunk topic", "git update-ref -d HEAD",
     "git update-ref HEAD $(git commit-tree -m x topic^{tree})", "echo \"update HEAD $(git rev-parse topic)\" | git update-ref --stdin",
-    "git branch -M other", "git branch -m trunk other", "git fetch -q -u . topic:trunk", "echo 'reset refs/heads/trunk' | git fast-import --quiet")
+    "git switch -c other", "git checkout -b other", "git checkout -B trunk", "git switch --orphan other", "git branch -M other", "git branch -m trunk other", "git fetch -q -u . topic:trunk", "echo 'reset refs/heads/trunk' | git fast-import --quiet")
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_what_is_nobody_elses_is_never_held_up(repo: Stand) -> None:
         if command != "git branch other":
             assert (code, agent.said) == (bare.returncode, (bare.stdout + bare.stderr).splitlines()), command
     repo.write("b.py", "mine\n")
-    for command in ("git add b.py", "git commit -qm mine -- b.py", "git checkout -q HEAD~ -- b.py", "git restore --staged b.py", "git checkout -qb mine",
+    for command in ("git add b.py", "git commit -qm mine -- b.py", "git checkout -q HEAD~ -- b.py", "git restore --staged b.py",
                     "git commit -qam all", "git checkout b.py", "git stash list"):
         assert agent.does(f"({command}) 2>&1") == 0, (command, agent.said)
 

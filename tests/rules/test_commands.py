@@ -19,13 +19,14 @@ WIDE = ["git clean -fd .", "git stash", "git stash push", "git reset --hard", "g
         "git checkout main", "git checkout .", "git restore .", "git clean -fd", "git add -A", "git add .", "git add -u",
         "git commit -am x", "git commit -qam x", "git commit --all", "git switch x", "git rebase main", "git pull",
          "git stash < list", "git stash > list", "git reset --merge x", "git clean --force", "git add --all", "git add --update",
-         "git checkout --", "git checkout -- a.py .", "git restore", "git apply",
+         "git checkout -b new", "git checkout -B new", "git checkout --orphan x", "git switch -c new", "git switch --orphan x",
+        "git checkout --", "git checkout -- a.py .", "git restore", "git apply",
         "cd sub && git stash", "git stash push -- .", "git stash push --", "git stash pop", "git stash push -m a.py",
         "git checkout topic 2>&1", "git checkout topic 2>/dev/null", "2>&1 git stash", "git stash 2>&1 | cat",
         "git stash push -- a.py :/", "git stash push -a -- sub/.", "FOO=1 sudo git stash", "/usr/bin/git stash", "true; git merge x", "git apply p.diff"]
 NOT_WIDE = ["git clean -qfd own", "git status", "git stash list", "git commit -m 'all a'", "git commit -m msg -- a.py", "git add a.py",
-            "git checkout -- a.py", "git checkout -b new", "git restore a.py", "git clean -n", "git rebase --abort",
-            "echo ';' git stash", "echo '&&' git pull \\; git stash", "git stash show", "git stash create", "git stash store x", "git clean -nd", "git checkout -B new", "git checkout --orphan x",
+            "git checkout -- a.py", "git restore a.py", "git clean -n", "git rebase --abort",
+            "echo ';' git stash", "echo '&&' git pull \\; git stash", "git stash show", "git stash create", "git stash store x", "git clean -nd",
             "git apply --check p", "git apply --stat p", "git add -N a.py", "git commit -m all -- a", "git commit -ma", "git",
             "echo git stash", "git log --all", "git reset a.py", "git diff", "gitk stash",
             "git stash push -- a.py", "git stash push -m mine -- a.py b.py", "git stash -q -- a.py"]
