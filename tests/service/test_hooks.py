@@ -329,6 +329,8 @@ def test_a_command_that_met_a_read_only_file_is_told_whose(world: World, ann: Se
     assert f"held.py is leased by {ann.name} (\"Write by its hook\") until " in told and "other.py" not in told
     told = bob.shell("sh x.sh", output="Device or resource busy").context
     assert "held.py" in told and "lib/other.py" in told, "which of them, the output does not say"
+    told = bob.shell("sh x.sh", output="rm: cannot remove '.coord/secret': Read-only file system").context
+    assert told.startswith("[coord] .coord is coord's own") and "held.py" not in told
     assert bob.shell("sh held.py", output="all well").context == ""
     assert ann.shell("sh x.sh", output="Read-only file system").context == "", "nothing is held by others"
 

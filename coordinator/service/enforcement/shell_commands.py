@@ -18,6 +18,7 @@ from coordinator.files.content import DIRECTORY, SPECIAL
 from coordinator.looking.facts import AnyNeed, Bytes, Content, Place
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
+from coordinator.rules.landing import STATE_DIR
 from coordinator.rules.leases import as_resource
 from coordinator.service import branches
 from coordinator.service.core import Service, listed
@@ -146,6 +147,9 @@ def explained(tx: Tx, agent: str, command: str, output: str) -> str:
     met = commands.not_writable(output)
     if met is None:
         return ""
+    if any(STATE_DIR in word.split("/") for word in met):
+        return (f"[coord] {STATE_DIR} is coord's own, and read-only for agents' commands. Nothing "
+                "in it was changed. `coord status` tells what is held.")
     rows = held_by_others(tx, agent)
     named = [row for row in rows if any(_may_be_in(row, word) for word in met)]
     if not rows or (met and not named):
