@@ -98,7 +98,7 @@ CREATE INDEX locks_by_inode  ON file_locks (inode) WHERE inode IS NOT NULL;
 CREATE INDEX locks_by_task   ON file_locks (task_id) WHERE task_id IS NOT NULL;
 CREATE INDEX locks_renamed   ON file_locks (goes_with) WHERE goes_with IS NOT NULL;
 
--- Content at grant of each file below a leased directory or glob.
+-- Content at grant of each file below a leased directory or glob; of a leased region that of its file.
 CREATE TABLE baselines (
     fencing_token INTEGER NOT NULL,
     path          TEXT NOT NULL,
@@ -533,7 +533,8 @@ CREATE TABLE file_versions (
     path    TEXT PRIMARY KEY,
     hash    TEXT,
     seen_at TEXT NOT NULL,
-    agent   TEXT
+    agent   TEXT,
+    was     TEXT                              -- of a file that is gone: what it was before
 ) STRICT, WITHOUT ROWID;
 
 -- Content of each file as an agent last read or wrote it: a write that is based on older content

@@ -130,10 +130,12 @@ class Overlaid(Need, frozen=True):
 
 class Rewound(Need, frozen=True):
     """The file at an absolute path with these regions as they were: (name, name of the content that
-    is kept, None: it was not there). A `Bytes`, kept."""
+    is kept, None: it was not there). A `Bytes`, kept. `gone`: the content, which is kept, that it
+    had, for where it is not there any more."""
 
     path: str
     parts: tuple[tuple[str, str | None], ...]
+    gone: str | None = None
 
 
 #: Needs for which a file has to be divided.

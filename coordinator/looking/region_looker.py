@@ -96,7 +96,8 @@ class RegionLooker:
             return _UNREADABLE  # its regions are nowhere in it
         if all(was is None for _, was in need.parts):
             return _ABSENT
-        return self._rewound(need, need.path, b"", PLAIN_MODE)
+        was = self._content(need.gone) if need.gone is not None else None
+        return _UNREADABLE if was is None else self._rewound(need, need.path, was, PLAIN_MODE)
 
     def _rewound(self, need: Rewound, path: str, data: bytes, mode: int) -> Bytes:
         parts = []

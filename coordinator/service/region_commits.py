@@ -35,6 +35,7 @@ from coordinator.service.commit_journal import (
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
 from coordinator.service.impact import refused
+from coordinator.service.leasing import other_names
 from coordinator.service.leasing.leases import stale
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.review import verdicts
@@ -149,10 +150,19 @@ def _rights(svc: Service, tx: Tx, request: rq.CommitRegion) -> list[Right]:
         elif was is None and last is not None and str(last[1]) >= lease.locked_at:
             was = last[0]
         elif was is None and lease.file_path == asked.name:
-            was = lease.content_hash
+            was = _began(svc, tx, lease)
         out.append(Right(asked.name, path_of(asked.name, "region"), lease.worktree,
                          lease.fencing_token, was, given.text, given.after))
     return out
+
+
+def _began(svc: Service, tx: Tx, lease: LeaseRow) -> str | None:
+    """What the region was when it was leased; of a renamed file, under its first name."""
+    if lease.goes_with is not None:
+        for raw in tx.rows("leases_at_scope", other_names.made_for(svc, lease).scope):
+            if (first := LeaseRow(*raw)).locked_by == lease.locked_by:
+                return first.content_hash
+    return lease.content_hash
 
 
 def _lease(tx: Tx, agent: str, asked: Resource) -> LeaseRow:

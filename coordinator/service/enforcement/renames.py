@@ -7,21 +7,23 @@ name. Never looks at the disk in a transaction.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from coordinator.looking.facts import Content, Lapsed, Unready
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource, conflicts, slot
-from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.holders import notices
-from coordinator.service.leasing import lapse, partial_work
+from coordinator.service.leasing import earlier_content, lapse, other_names, partial_work
 from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.grant import end, in_its_place
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
+from coordinator.words import resource_names
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Resource, path_scope
@@ -44,13 +46,18 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None) -> N
     leases = [lease for raw in near(tx, "rivals", as_resource(old, "file", was))
               if (lease := LeaseRow(*raw)).scope.startswith(was) and lease.worktree is None
               and lease.kind not in ("glob", "key") and not (by and lease.locked_at > by)]
-    tx.looked.require(place(one.file_path, one.kind) for one in leases if one.kind == "file")
-    for lease in leases:
-        if not _is_there(tx, lease):
-            _arrive(svc, tx, lease, new + lease.file_path[len(old):], now + lease.scope[len(was):])
     if not leases:
         _out_of(svc, tx, old, new, by)
         _into(svc, tx, old, new, by)
+        return
+    tx.looked.require(place(one.file_path, one.kind) for one in leases if one.kind == "file")
+    leases = [lease for lease in leases if not _is_there(tx, lease)]
+    names = {lease.fencing_token: new + lease.file_path[len(old):] for lease in leases}
+    over = earlier_content.stood_there(svc, tx, [
+        resource_names.path_of(names[lease.fencing_token], lease.kind)
+        for lease in leases if lease.kind != "dir" and partial_work.is_written(lease)])
+    for lease in leases:
+        _arrive(svc, tx, lease, names[lease.fencing_token], now + lease.scope[len(was):], over)
 
 
 def _is_there(tx: Tx, lease: LeaseRow) -> bool:
@@ -64,11 +71,13 @@ def _is_there(tx: Tx, lease: LeaseRow) -> bool:
     return found.inode == lease.inode and found.resource.scope == lease.scope
 
 
-def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> None:
+def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
+            over: Mapping[str, str | None]) -> None:
     """What this lease is on has another name now. The rule where that name lies within what another
     holds: who holds the place keeps it. The lease that came ends; what its holder had changed is
     flagged, and both are told. But where nothing was at that name, or at one below it, when the
-    other took it, later than this one, what stands there now is this one's: the other ends."""
+    other took it, later than this one, what stands there now is this one's: the other ends.
+    `over`: by path, what was there."""
     kind = as_resource(lease.file_path, lease.kind, lease.scope).kind
     asked = as_resource(name, kind, scope)
     place = slot(kind, name, lease.mode, lease.locked_by)
@@ -86,7 +95,7 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
             _end_for(tx, row, lease, name)
         same = [row for row in same if row not in others]
     elif others:
-        _give_way(svc, tx, lease, name, others[0])
+        _give_way(svc, tx, lease, name, others[0], over)
         return
     if same:  # its holder has both names: what was at this one when it was leased stays known
         return
@@ -100,8 +109,10 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
         tx.free(lease.file_path, lease.kind, lease.scope)
         said = "your lease followed"
     else:
-        over = None if others or kind != "file" else _stood_there(svc, tx, name)
-        _lease_too(tx, lease, asked, lease.inode, over, lease.goes_with or lease.file_path)
+        began = None if others else over.get(resource_names.path_of(name, kind))
+        # (Of a file that came with regions of it leased, all is new there.)
+        _lease_too(tx, lease, asked, None if kind == "region" else lease.inode, began,
+                   lease.goes_with or lease.file_path)
         said = "you hold both names until you are done with it"
     notices.post(
         tx, lease.locked_by, "moved", f"{lease.file_path} was renamed to {name}; {said}.",
@@ -112,7 +123,7 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str) -> Non
 def _moves_whole(tx: Tx, lease: LeaseRow) -> bool:
     """Whether nothing has to be kept at the name that this lease was on: its holder only reads it,
     or an earlier rename had brought it there, where nothing was."""
-    if not partial_work.is_written(lease) or lease.kind == "region":
+    if not partial_work.is_written(lease):
         return True
     return (lease.goes_with is not None and lease.content_hash is None
             and not tx.rows("baselines_of", lease.fencing_token))
@@ -145,7 +156,7 @@ def _out_of(svc: Service, tx: Tx, old: str, new: str, by: str | None) -> None:
             if row.kind == "glob" or not row.scope.startswith(was)]
     if len({row.locked_by for row in left}) != 1:
         return
-    over = _stood_there(svc, tx, new) if now.kind == "file" else None
+    over = earlier_content.stood_there(svc, tx, [new])[new] if now.kind == "file" else None
     _lease_too(tx, left[0], now, located.inode, over, old)
     notices.post(
         tx, left[0].locked_by, "moved", f"{old} was moved to {new}, out of {left[0].file_path}: "
@@ -165,9 +176,9 @@ def _into(svc: Service, tx: Tx, old: str, new: str, by: str | None) -> None:
         gone = not tx.looked.place(old, literal=True).there
     except Refusal:
         return
-    born = (located.inode or "").split(":")
-    if (not gone or len(born) != 3 or located.resource.scope != now.scope
-            or int(float(born[2]) * 1000) + CLOCK_MS >= from_iso(there[0].locked_at)):
+    born = earlier_content.born_ms(located.inode)
+    if (not gone or born is None or located.resource.scope != now.scope
+            or born + CLOCK_MS >= from_iso(there[0].locked_at)):
         return  # it is new, as what a program writes before it gives it its name
     tx.looked.require([Content(svc.where(None, new))])
     moved = partial_work.content(tx, svc.where(None, new))
@@ -193,28 +204,6 @@ def _any(tx: Tx, asked: Resource) -> bool:
                for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked)))
 
 
-def _stood_there(svc: Service, tx: Tx, name: str, kept: LeaseRow | None = None) -> str | None:
-    """The content of the file that another was moved over, as it was last seen there; else as git
-    has it. `kept`: the lease of another on that place. None: nothing, as far as is known.
-
-    Raises:
-        Unready: git has to be asked.
-    """
-    if kept is not None and (began := _began(tx, kept, name)) is not None:
-        return began
-    seen = tx.row("version_get", name)
-    if seen is not None and (seen[0] is None or tx.row("blob_has", seen[0]) is not None):
-        return None if seen[0] is None else str(seen[0])
-    found = tx.looked.after(
-        f"committed {name}", lambda: repository_files.committed(svc, [name])).get(name)
-    if seen is not None and (found is None or found.hash != seen[0]):
-        return str(seen[0])  # it had been changed since, and its bytes are nowhere
-    if found is None or found.hash is None:
-        return None
-    repository_files.keep(tx, found)
-    return found.hash
-
-
 def _began(tx: Tx, kept: LeaseRow, name: str) -> str | None:
     """What was at this name when the lease began that it lies within."""
     if kept.kind == "file":
@@ -237,9 +226,7 @@ def _first_token(svc: Service, tx: Tx, lease: LeaseRow) -> int:
     """Of the lease that this one goes with."""
     if lease.goes_with is None:
         return lease.fencing_token
-    made_for = as_resource(lease.goes_with.rstrip("/"), "file",
-                           path_scope(lease.goes_with, svc.fold_case))
-    rows = [LeaseRow(*raw) for raw in near(tx, "rivals", made_for)]
+    rows = [LeaseRow(*raw) for raw in near(tx, "rivals", other_names.made_for(svc, lease))]
     return min(row.fencing_token for row in (*rows, lease) if row.locked_by == lease.locked_by)
 
 
@@ -253,12 +240,14 @@ def _end_for(tx: Tx, row: LeaseRow, lease: LeaseRow, name: str) -> None:
     )
 
 
-def _give_way(svc: Service, tx: Tx, lease: LeaseRow, name: str, kept: LeaseRow) -> None:
+def _give_way(svc: Service, tx: Tx, lease: LeaseRow, name: str, kept: LeaseRow,
+              over: Mapping[str, str | None]) -> None:
     path = name.rpartition("::")[0] if lease.kind == "region" else name
+    was = _began(tx, kept, path) or over.get(path) if lease.kind == "file" else None
     flagged = lapse.end_alone(
         svc, tx, lease, "moved", f"{lease.file_path}, which {lease.locked_by} held, was moved "
         f"to {name}, which {kept.locked_by} holds.",
-        now_at=path, over=_stood_there(svc, tx, path, kept) if lease.kind == "file" else None,
+        now_at=path, over=was,
     )
     said = flagged.told("What was changed is") if flagged else ""
     review = flagged.review if flagged else None

@@ -163,6 +163,8 @@ def seen(
             continue
         before = str(known[0]) if known and known[0] else None
         holder = rights.holder(change)
+        if rights.is_divided():  # a revert needs what lies around the regions
+            repository_files.keep(tx, change.now)
         if (holder is not None and rights.holds(change, known[1] if known else None)
                 and is_foreign(tx, change, holder)):
             agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
@@ -216,7 +218,7 @@ class _Rights:
     def baseline(self, change: Seen) -> str | None:
         """What the file held when the lease of its holder, who was found last, began."""
         lease = self._live
-        if lease is None or lease.kind in ("file", "region"):
+        if lease is None or lease.kind == "file":
             return lease.content_hash if lease is not None else None
         row = self._tx.row("baseline_get", lease.fencing_token, change.path)
         return str(row[0]) if row is not None else None
@@ -248,6 +250,10 @@ class _Rights:
             self._live = None
             return end.agent
         return holder or self._turn()
+
+    def is_divided(self) -> bool:
+        """Whether the right that was found is to a region of the file."""
+        return self._live is not None and self._live.kind == "region"
 
     def _writing(self, change: Seen, written: str | None) -> str | None:
         """Whose edit of this file was in the middle when it was written, or just before."""

@@ -16,7 +16,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.negotiation import no_longer_than, same_for_both, within
 from coordinator.service.core import Service, listed
 from coordinator.service.holders import notices
-from coordinator.service.leasing import partial_work
+from coordinator.service.leasing import earlier_content
 from coordinator.service.leasing.conflicts import place, weigh
 from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.grant import Agreed, check_looked
@@ -80,7 +80,7 @@ def entry(
                       f"before {row.requested_by}")
     passes = bool(obstacles.waiters)
     check_looked(svc, tx, wanted, obstacles)
-    content_hash, below = partial_work.was_there(svc, tx, leases[0], located)
+    content_hash, below = earlier_content.was_there(svc, tx, leases[0], located)
     return Entry(Agreed(name, content_hash, below), bound if passes else None)
 
 

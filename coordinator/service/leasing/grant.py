@@ -24,7 +24,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located, region_of
+from coordinator.words.resource_names import Located, Resource, path_of, region_of
 from coordinator.words.texts import figures
 
 #: What a shell's braces look like.
@@ -180,6 +180,8 @@ def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], obstacles: Obst
             tx.looked.below(below(svc, located))
         elif located.inode is not None and located.path is not None:
             _content_of(tx, located)
+            if asked.kind == "region":
+                tx.looked.content(located.path)
     obstacles.looked = True
 
 
@@ -193,12 +195,22 @@ def _baseline(
             return None, None, []
         found = _content_of(tx, located)
         kept = tx.keep_found(found) or found.hash is None
-        return found.hash, None, [] if kept else [asked.name]
+        lost = [] if kept else [asked.name]
+        if asked.kind == "file":
+            return found.hash, None, lost
+        whole = tx.looked.content(located.path)
+        tx.keep_found(whole)
+        return found.hash, _around(asked, whole), lost
     if asked.kind not in ("dir", "glob"):
         return None, None, []
     listing = tx.looked.below(below(svc, located))
     lost = [file_names.shown(path) for path in listing.unkept]
     return None, list(listing.files.items()), lost
+
+
+def _around(region: Resource, whole: Bytes) -> list[tuple[str, str]]:
+    """What lies around a region: its file, which may be gone when the work is looked at."""
+    return [] if whole.hash is None else [(path_of(region.name, "region"), whole.hash)]
 
 
 def _content_of(tx: Tx, located: Located) -> Bytes:

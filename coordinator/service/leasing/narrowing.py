@@ -16,7 +16,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.rules.negotiation import within
 from coordinator.service.core import Service, listed
-from coordinator.service.leasing import partial_work
+from coordinator.service.leasing import earlier_content
 from coordinator.service.leasing.conflicts import locate, place
 from coordinator.service.leasing.grant import in_its_place, lease_reply
 from coordinator.service.leasing.regions import check_known
@@ -33,7 +33,7 @@ class Kept(NamedTuple):
 
     part: Located
     of: LeaseRow
-    was: partial_work.Was
+    was: earlier_content.Was
 
 
 def kept(
@@ -75,7 +75,7 @@ def kept(
                       "part of it")
         if lease.kind == "region" and part.scope != lease.scope:
             _check_unchanged(svc, tx, row, lease, me)
-        out.append(Kept(one, lease, partial_work.was_there(svc, tx, lease, one)))
+        out.append(Kept(one, lease, earlier_content.was_there(svc, tx, lease, one)))
     return out
 
 

@@ -13,7 +13,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
-from coordinator.words.resource_names import Resource, path_scope
+from coordinator.words.resource_names import Kind, Resource, resource
 
 
 def with_other_names(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
@@ -26,18 +26,19 @@ def with_other_names(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[Lea
     for row in rows:
         if row.goes_with is None:
             continue
-        for raw in tx.rows("leases_at_scope", path_scope(row.goes_with, svc.fold_case)):
+        for raw in tx.rows("leases_at_scope", made_for(svc, row).scope):
             first = LeaseRow(*raw)
             if first.locked_by == row.locked_by and first.kind != "key":
                 out.setdefault(first.fencing_token, first)
     for row in [row for row in out.values() if row.kind != "key"]:
         held = rule.as_resource(row.file_path, row.kind, row.scope)
         for one in made:
-            if one.locked_by == row.locked_by and overlaps(held, _first(svc, one)):
+            if one.locked_by == row.locked_by and overlaps(held, made_for(svc, one)):
                 out.setdefault(one.fencing_token, one)
     return list(out.values())
 
 
-def _first(svc: Service, row: LeaseRow) -> Resource:
-    name = (row.goes_with or "").rstrip("/")
-    return rule.as_resource(name, "file", path_scope(name, svc.fold_case))
+def made_for(svc: Service, row: LeaseRow) -> Resource:
+    """What a lease that a rename has made was made for."""
+    kind: Kind = "region" if row.kind == "region" else "file"
+    return resource((row.goes_with or "").rstrip("/"), kind, fold_case=svc.fold_case)

@@ -7,26 +7,28 @@ at, and nothing on the disk is touched (invariant 6). When leases end is not dec
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Place, Rewound
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service
+from coordinator.service.leasing import earlier_content
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Located, Resource, path_scope, region_of
+from coordinator.words.resource_names import path_scope, region_of
 
 #: Characters of an agent's last output that a review keeps.
 LOG_TAIL_CHARS = 4_000
 #: The hash of a content that could not be looked at.
 UNSEEN = "unseen"
-#: What was in a file or region when its lease began, and in the files below a directory.
-Was = tuple[str | None, list[tuple[str, str]] | None]
 
 
 class Flagged(NamedTuple):
@@ -84,7 +86,7 @@ def changed_since(
         Unready: the files have to be looked at.
     """
     rows = [row for row in rows if is_written(row) and not others_go_on(tx, row)]
-    regions = _by_file(svc, rows, now_at)
+    regions = _with_what_is_gone(tx, _by_file(svc, rows, now_at))
     needs = [(row, _needed(svc, row, now_at)) for row in rows if not _is_part(row)]
     tx.looked.require([*(need for _, need in needs), *_of_regions(regions)])
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
@@ -109,6 +111,16 @@ def changed_since(
                 _compare(svc, tx, found, row, path, one.before.get(path), Bytes(digest, kept=True))
         for path, gone in one.left.items():
             _compare(svc, tx, found, row, path, one.before[path], content(tx, gone.path))
+        if _is_empty(tx, need):
+            tx.looked.require([_stands_for(need)])
+            _compare(svc, tx, found, row, need.name.rstrip("/"), None,
+                     content(tx, _stands_for(need).path))
+    if now_at is None:
+        files = [(row, content(tx, need.path)) for row, need in needs if isinstance(need, Content)]
+        of = {row.fencing_token: now for row, now in files}
+        for row, path, was in earlier_content.linked(
+                svc, tx, [(row, now.hash) for row, now in files], rows):
+            _compare(svc, tx, found, row, path, was, of[row.fencing_token])
     for rewound, theirs in regions.items():
         # The file as it is, but for these regions: what a review shows, and reverts, is them alone.
         path = now_at or path_of(theirs[0])
@@ -131,6 +143,18 @@ def _as_directory(svc: Service, tx: Tx, row: LeaseRow, path: str) -> dict[str, s
             svc.settings.review.files_max * 2)).files
     except Refusal:
         return {}
+
+
+def _is_empty(tx: Tx, need: Below) -> bool:
+    """Whether there is nothing in a leased directory."""
+    with contextlib.suppress(Refusal):
+        return need.kind == "dir" and not tx.looked.below(need).files
+    return False
+
+
+def _stands_for(need: Below) -> Content:
+    """A file or a link that stands where a leased directory was."""
+    return Content(f"{need.root}/{need.name.rstrip('/')}")
 
 
 def _anything_gone(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]],
@@ -189,6 +213,25 @@ def _by_file(svc: Service, rows: Sequence[LeaseRow],
             theirs for path, theirs in files.items()}
 
 
+def _with_what_is_gone(tx: Tx, files: dict[Rewound, list[LeaseRow]]
+                       ) -> dict[Rewound, list[LeaseRow]]:
+    """The same; of a file that is not there any more, with what it was: as it was last seen, if
+    that is kept, else at the grant."""
+    tx.looked.require(Content(one.path) for one in files)
+    out = {}
+    for one, rows in files.items():
+        if content(tx, one.path).hash is None:
+            last = max(rows, key=lambda row: row.fencing_token)
+            seen = tx.row("version_get", path_of(last)) if last.worktree is None else None
+            known = None if seen is None or str(seen[1]) < last.locked_at else seen[0] or seen[3]
+            if known is None or tx.row("blob_has", known) is None:
+                known = next((digest for _, digest in tx.rows(
+                    "baselines_of", last.fencing_token)), None)
+            one = msgspec.structs.replace(one, gone=known)
+        out[one] = rows
+    return out
+
+
 def _is_part(row: LeaseRow) -> bool:
     """Whether a lease is on a part of a file. Who has leased a region of a file that was not there
     makes the file."""
@@ -230,10 +273,18 @@ def look_at(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> None:
     Raises:
         Unready: it was not.
     """
+    rows = [row for row in rows if is_written(row)]
     tx.looked.require(needed(svc, rows))
-    tx.looked.require(
-        Place(need.path, None, True) for need in needed(svc, rows)
-        if isinstance(need, Content) and content(tx, need.path).hash is None)
+    tx.looked.require(_with_what_is_gone(tx, _by_file(svc, rows)))
+    needs = [(row, _needed(svc, row)) for row in rows if not _is_part(row)]
+    files = [(row, need.path, content(tx, need.path).hash) for row, need in needs
+             if isinstance(need, Content)]
+    tx.looked.require([
+        *(Place(path, None, True) for _, path, now in files if now is None),
+        *(_stands_for(need) for _, need in needs
+          if isinstance(need, Below) and _is_empty(tx, need)),
+    ])
+    earlier_content.linked(svc, tx, [(row, now) for row, _, now in files], rows)
 
 
 def is_written(row: LeaseRow) -> bool:
@@ -251,43 +302,6 @@ def others_go_on(tx: Tx, row: LeaseRow) -> bool:
         other.locked_by != row.locked_by
         and overlaps(mine, rule.as_resource(other.file_path, other.kind, other.scope))
         for other in (LeaseRow(*raw) for raw in tx.rows("leases_agreed", row.agreed_as, tx.now)))
-
-
-def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
-    """What this part of what is leased held when its lease began; of more than that, what is there
-    now, but for that.
-
-    Raises:
-        Unready: it was not looked at. Refusal: what the look met.
-    """
-    asked = part.resource
-    if asked.kind in ("dir", "glob") or asked.scope == lease.scope:
-        below = None if asked.kind not in ("dir", "glob") else [
-            (str(path), str(digest))
-            for path, digest in tx.rows("baselines_of", lease.fencing_token)
-            if overlaps(asked, _as_file(svc, str(path)))]
-        return lease.content_hash, below
-    path = svc.where(lease.worktree, resource_names.path_of(asked.name, asked.kind))
-    if lease.kind == "region":
-        if asked.kind == "region":  # a part of it: as it is, for it has not changed
-            return tx.looked.part(path, region_of(asked.name)).hash, None
-        made = tx.looked.made(Rewound(path, ((region_of(lease.file_path), lease.content_hash),)))
-        tx.keep_found(made)
-        return made.hash, None
-    whole = lease.content_hash
-    if lease.kind != "file":
-        name = resource_names.path_of(asked.name, asked.kind)
-        row = tx.row("baseline_get", lease.fencing_token, name)
-        whole = str(row[0]) if row is not None else None
-    if asked.kind == "file" or whole is None:
-        return whole, None
-    found = tx.looked.part(path, region_of(asked.name), of=whole)
-    tx.keep_found(found)
-    return found.hash, None
-
-
-def _as_file(svc: Service, path: str) -> Resource:
-    return resource_names.resource(path, "file", fold_case=svc.fold_case)
 
 
 def path_of(row: LeaseRow) -> str:

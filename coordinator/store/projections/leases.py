@@ -5,6 +5,7 @@ from __future__ import annotations
 from coordinator.store import events as ev
 from coordinator.store.projections.base import Apply, Database
 from coordinator.store.statements import STATEMENTS as Q
+from coordinator.words.resource_names import path_of
 
 _LEASE_INSERT = Q["lease_insert"]
 _LEASE_DELETE = Q["lease_delete"]
@@ -39,7 +40,7 @@ def _lease_warned(db: Database, at: str, e: ev.LeaseWarned) -> None:
 
 def _lease_ended(db: Database, at: str, e: ev.LeaseReleased | ev.LeaseLapsed) -> None:
     db.execute(_LEASE_DELETE, (e.fencing_token,))
-    if e.lease_kind in ("dir", "glob"):  # only these have baselines, and most leases are on files
+    if e.lease_kind in ("dir", "glob", "region"):  # these have baselines; most leases are on files
         db.execute(Q["baselines_delete"], (e.fencing_token,))
 
 
@@ -53,8 +54,11 @@ def _lease_placed(db: Database, at: str, e: ev.LeasePlaced) -> None:
 
 def _lease_moved(db: Database, at: str, e: ev.LeaseMoved) -> None:
     db.execute(Q["lease_move"], (e.fencing_token, e.resource, e.scope, e.slot))
-    if e.resource.endswith("/"):  # only directories have baselines, and a name of their own
+    if e.resource.endswith("/"):
         db.execute(Q["baselines_move"], (e.fencing_token, e.moved_from, e.resource))
+    elif "/::" in e.scope:  # the region's file
+        old, new = path_of(e.moved_from, "region"), path_of(e.resource, "region")
+        db.execute(Q["baselines_move"], (e.fencing_token, old, new))
     db.execute(_READY_OFFER, (e.old_scope,))
 
 

@@ -16,12 +16,13 @@ JOIN reviews v USING (review_id) WHERE (v.state = 'open' OR (v.state = 'reassign
   AND f.scope >= ? AND f.scope < ?;
 
 -- name: version_get
-SELECT hash, seen_at, agent FROM file_versions WHERE path = ?;
+SELECT hash, seen_at, agent, was FROM file_versions WHERE path = ?;
 
 -- name: version_put
 INSERT INTO file_versions (path, hash, seen_at, agent) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (path) DO UPDATE SET hash = excluded.hash, seen_at = excluded.seen_at,
-    agent = excluded.agent;
+    agent = excluded.agent,
+    was = CASE WHEN excluded.hash IS NULL THEN coalesce(file_versions.hash, file_versions.was) END;
 
 -- name: read_get
 SELECT hash, at, partial FROM agent_reads WHERE agent = ? AND path = ?;
@@ -59,10 +60,14 @@ SELECT hash FROM blobs WHERE length(data) = 0;
 SELECT hash, size, data, mode FROM blobs WHERE hash = ?;
 
 -- name: blobs_unreferenced
--- What no lease, no review and no open claim's baseline refers to.
+-- What no lease, no review and no open claim's baseline refers to. (Of a file of which a region is
+-- leased the last content is needed, for what lies around that.)
 SELECT hash FROM blobs WHERE hash NOT IN (
     SELECT content_hash FROM file_locks WHERE content_hash IS NOT NULL
     UNION SELECT hash FROM baselines
+    UNION SELECT coalesce(v.hash, v.was) FROM file_locks l JOIN file_versions v
+        ON v.path = substr(l.file_path, 1, instr(l.file_path, '::') - 1)
+        WHERE l.kind = 'region' AND coalesce(v.hash, v.was) IS NOT NULL
     UNION SELECT content FROM state_versions WHERE content IS NOT NULL
     UNION SELECT content FROM changes
     UNION SELECT content FROM steps

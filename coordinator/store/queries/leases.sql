@@ -51,7 +51,7 @@ SELECT hash FROM baselines WHERE fencing_token = ? AND path = ?;
 DELETE FROM baselines WHERE fencing_token = ?;
 
 -- name: baselines_move
--- A leased directory was renamed: what lay below it lies below its new name.
+-- A leased directory, or the file of a leased region, was renamed: what lay below it lies below its new name.
 UPDATE baselines SET path = ?3 || substr(path, length(?2) + 1)
 WHERE fencing_token = ?1 AND substr(path, 1, length(?2)) = ?2;
 

@@ -1,0 +1,151 @@
+"""What files held before the work on them began, where their lease does not tell that: parts of
+what is leased, what another file was moved over, and the other names of a file.
+
+Decides nothing, and never looks at the disk in a transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from coordinator.looking.facts import Place, Rewound, Twins
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.service import repository_files
+from coordinator.service.core import Service
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words import resource_names
+from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located, Resource, region_of
+
+#: What was in a file or region when its lease began, and in the files below a directory; of a
+#: region in its whole file.
+Was = tuple[str | None, list[tuple[str, str]] | None]
+
+
+def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
+    """What this part of what is leased held when its lease began; of more than that, what is there
+    now, but for that.
+
+    Raises:
+        Unready: it was not looked at. Refusal: what the look met.
+    """
+    asked = part.resource
+    if asked.kind in ("dir", "glob") or asked.scope == lease.scope:
+        below = None if asked.kind not in ("dir", "glob") else [
+            (str(path), str(digest))
+            for path, digest in tx.rows("baselines_of", lease.fencing_token)
+            if overlaps(asked, _as_file(svc, str(path)))]
+        return lease.content_hash, below
+    around = [(str(path), str(digest))
+              for path, digest in tx.rows("baselines_of", lease.fencing_token)]
+    path = svc.where(lease.worktree, resource_names.path_of(asked.name, asked.kind))
+    if lease.kind == "region":
+        if asked.kind == "region":  # a part of it: as it is, for it has not changed
+            return tx.looked.part(path, region_of(asked.name)).hash, around
+        made = tx.looked.made(Rewound(path, ((region_of(lease.file_path), lease.content_hash),)))
+        tx.keep_found(made)
+        return made.hash, None
+    whole = lease.content_hash
+    if lease.kind != "file":
+        name = resource_names.path_of(asked.name, asked.kind)
+        row = tx.row("baseline_get", lease.fencing_token, name)
+        whole = str(row[0]) if row is not None else None
+    if asked.kind == "file" or whole is None:
+        return whole, None
+    found = tx.looked.part(path, region_of(asked.name), of=whole)
+    tx.keep_found(found)
+    return found.hash, [(resource_names.path_of(asked.name, asked.kind), whole)]
+
+
+def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | None]:
+    """The content of files that others were moved over, or linked to, by path: as it was last seen
+    there; else as git has it. None: nothing, as far as is known.
+
+    Raises:
+        Unready: git has to be asked.
+    """
+    out: dict[str, str | None] = {}
+    unsure: dict[str, str | None] = {}
+    for path in paths:
+        seen = tx.row("version_get", path)
+        last = None if seen is None or seen[0] is None else str(seen[0])
+        if seen is not None and (last is None or tx.row("blob_has", last) is not None):
+            out[path] = last
+        else:
+            unsure[path] = last
+    names = sorted(unsure)
+    asked = {} if not names else tx.looked.after(
+        "committed " + "\n".join(names), lambda: repository_files.committed(svc, names))
+    for path, last in unsure.items():
+        found = asked.get(path, repository_files.NOTHING)
+        if last is None or found.hash == last:
+            repository_files.keep(tx, found)
+        # (What had been changed since is known by its name alone: its bytes are nowhere.)
+        out[path] = last or found.hash
+    return out
+
+
+def linked(
+    svc: Service, tx: Tx, now: Sequence[tuple[LeaseRow, str | None]], rows: Sequence[LeaseRow],
+) -> list[tuple[LeaseRow, str, str | None]]:
+    """Other names of leased files, which none of these leases (`rows`) is on: linked in the course
+    of the work, so that what was written to the one is in the other.
+
+    Args:
+        now: leases on files, and the hashes of what is there.
+
+    Returns:
+        The lease, the other name, and the hash of what that was before.
+
+    Raises:
+        Unready: not all was looked at.
+    """
+    changed = [row for row, digest in now
+               if digest not in (None, row.content_hash) and row.worktree is None]
+    tx.looked.require(_place(svc, row) for row in changed)
+    # (What is the file that it was at the grant, a revert writes to all its names.)
+    linked = {_place(svc, row).text: row for row in changed
+              if (file := _located(svc, tx, row)) is not None
+              and file.links > 1 and file.inode != row.inode}
+    tx.looked.require(Twins(path) for path in linked)
+    held = [rule.as_resource(row.file_path, row.kind, row.scope) for row in rows]
+    found: dict[str, LeaseRow] = {}
+    for path, row in linked.items():
+        with contextlib.suppress(Refusal):
+            found |= {name: row for name in tx.looked.twins(path)
+                      if not any(overlaps(_as_file(svc, name), one) for one in held)}
+    out = []
+    for name, was in stood_there(svc, tx, list(found)).items():
+        row = found[name]
+        file = _located(svc, tx, row)
+        born = None if file is None else born_ms(file.inode)
+        # (It may have been there before, and nobody knows with what in it.)
+        if was is not None or (born is not None and born >= from_iso(row.locked_at)):
+            out.append((row, name, was))
+    return out
+
+
+def _place(svc: Service, row: LeaseRow) -> Place:
+    path = resource_names.path_of(row.file_path, row.kind)
+    return Place(svc.where(row.worktree, path), None, True)
+
+
+def _located(svc: Service, tx: Tx, row: LeaseRow) -> Located | None:
+    try:
+        return tx.looked.located(_place(svc, row))
+    except Refusal:
+        return None
+
+
+def born_ms(inode: str | None) -> int | None:
+    """When a file was made (Unix ms), to within some 20 ms before; None: its disk does not tell."""
+    parts = (inode or "").split(":")
+    return int(float(parts[2]) * 1000) if len(parts) == 3 else None
+
+
+def _as_file(svc: Service, path: str) -> Resource:
+    return resource_names.resource(path, "file", fold_case=svc.fold_case)
