@@ -42,6 +42,7 @@ OWN = "agents"
 PLUGINS = Path(__file__).resolve().parents[1] / "plugins"
 _BRACED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
+_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
 _SHELL_SIGNS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>&1"})
 #: The kernel takes no single argument longer than this (bytes, with its final NUL).
 ARGUMENT_BYTES_MAX = 128 * 1024 - 1
@@ -115,7 +116,8 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
                 Code.INVALID, f"--command cannot be split into words: {bad}.",
                 next="Check its quotes.",
             ) from None
-        signs = sorted(_SHELL_SIGNS.intersection(words))
+        ended = [";"] * (";" in _QUOTED.sub("", text))  # (it needs no blank before it)
+        signs = sorted(_SHELL_SIGNS.intersection([*words, *ended]))
         if signs:
             raise Refusal(
                 Code.INVALID, f"--command is run without a shell, which {signs[0]!r} needs.",

@@ -90,11 +90,16 @@ def test_a_prompt_too_long_for_an_argument_is_said(tmp_path: Path) -> None:
     assert caught.value.code is Code.LIMIT and "{prompt_file}" in caught.value.next
 
 
-@pytest.mark.parametrize("text", ["agent 'x", "a | b", "a && b", "a > b", "x {unknown}"])
+@pytest.mark.parametrize("text", ["agent 'x", "a | b", "a && b", "a > b", "a b; c", "a;b", "x {unknown}"])
 def test_commands_that_cannot_be_run_are_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(Refusal) as caught:
         profiles.load("shell", tmp_path).with_command(text)
     assert caught.value.code is Code.INVALID and caught.value.next
+
+
+@pytest.mark.parametrize("text", ["sh -c 'a; b'", "x --say='a;b' \"c; d\"", "it\\;"])
+def test_what_is_quoted_is_the_commands_own(tmp_path: Path, text: str) -> None:
+    assert ";" in "".join(profiles.load("shell", tmp_path).with_command(text).command)
 
 
 @pytest.mark.parametrize("name", ["../shell", "", "Sh ell", "a" * 100])

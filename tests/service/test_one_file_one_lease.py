@@ -153,6 +153,10 @@ def test_what_a_leased_file_was_moved_over_comes_back_with_a_revert(tmp_path: Pa
     (review,) = world.ask(rq.Reviews()).items
     assert {f.path: f.change for f in review.files} == {
         "a.py": "deleted", **({"c.py": "created", "d/b.py": "deleted"} if on else {"d/b.py": "modified"})}
+    if not on:
+        assert {f.path: f.note for f in review.files} == {
+            "a.py": "moved over d/b.py",
+            "d/b.py": "a.py was moved over it; what stood here is as coord last saw it, else as git has it"}
     assert world.replay_differs() == []
     world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
     assert {path.name: path.read_text() for path in world.root.rglob("*.py")} == {"a.py": "a\n", "b.py": "b\n"}

@@ -162,6 +162,13 @@ def _renames(files: Sequence[ReviewFileRow]) -> dict[str, str]:
                 gone.setdefault((file.worktree, file.inode, ""), file)
     notes: dict[str, str] = {}
     for file in files:
+        if file.change == "modified" and file.inode is not None:
+            old = gone.get((file.worktree, file.inode, ""))
+            if old is not None and old.path not in notes and (
+                    old.baseline_hash != file.baseline_hash):  # else they were one file before
+                notes[old.path] = f"moved over {file_names.shown(file.path)}"
+                notes[file.path] = (f"{file_names.shown(old.path)} was moved over it; what stood "
+                                    "here is as coord last saw it, else as git has it")
         if file.change != "created":
             continue
         old = gone.get((file.worktree, file.inode or "", "")) or gone.get(
