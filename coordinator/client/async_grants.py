@@ -11,14 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from coordinator.client.asking import how_asked
 from coordinator.client.async_held import AsyncHeld, to_the_end
-from coordinator.client.held import Turns, as_first_told, turn_names
+from coordinator.client.held import as_first_told
+from coordinator.client.turns import Turns, turn_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 TRIES_MAX = 3
 #: What renews a lease while it is handed on (seconds), where the question named no time.
 TTL_S = 60.0
+#: Agent, mode and resources.
+_Place = tuple[str, str, tuple[str, ...]]
 
 
 class AsyncGrants:
@@ -38,7 +42,10 @@ class AsyncGrants:
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
-        self._lines: dict[tuple[object, ...], _Line] = {}
+        self._lines: dict[_Place, _Line] = {}
+        #: How many want the answer of a question that stands, or may stand, at a place in line:
+        #: those who ask for the same in the same mode stand there together.
+        self._at_place: Counter[_Place] = Counter()
         #: Claims that were answered here.
         self._claims: set[str] = set()
 
@@ -49,9 +56,9 @@ class AsyncGrants:
         Raises:
             Refusal: of `acquire`.
         """
-        turns = self._client.holdings.turns(turn_names(
+        turns = self._client.holdings.turns.of_all(turn_names(
             request.resources, self._client.root, request.cwd))
-        with turns.asked_for():
+        with self._client.holdings.asked_for(turns.names):
             if request.wait_s <= 0:
                 return await self._whole(self._take(turns, request, hold, None))
             return await self._body(turns, request, hold)
@@ -65,7 +72,8 @@ class AsyncGrants:
             with turns.waited_for():
                 question = _Question(self._client, left, None)
                 try:
-                    got: rq.Acquired = await question.answered()
+                    with self._in_line(left):
+                        got: rq.Acquired = await question.answered()
                 except asyncio.CancelledError:
                     await to_the_end(self._hand_back(turns, question, left, hold))
                     raise
@@ -82,7 +90,12 @@ class AsyncGrants:
         async with turns:
             if got is None or not turns.is_sure():
                 now: rq.Request[rq.Acquired] = msgspec.structs.replace(request, wait_s=0.0)
-                got = as_first_told(await self._client._ask(now, None), got)
+                try:
+                    got = as_first_told(await self._client._ask(now, None), got)
+                except Refusal:
+                    if got is not None:  # of what it was granted some may still be there
+                        await hold(got)._end_in_turn()
+                    raise
             return hold(got)
 
     async def _whole(self, taking: Coroutine[Any, Any, AsyncHeld]) -> AsyncHeld:
@@ -98,7 +111,7 @@ class AsyncGrants:
                          hold: Callable[[rq.Acquired], AsyncHeld]) -> None:
         """Nobody waits for this any more: it leaves the line, and a body that has what it was
         granted ends at once."""
-        got = await self._came_of(question, request, turns.others_wait)
+        got = await self._came_of(question, request)
         if got is not None:
             async with turns:
                 await hold(got)._end_in_turn()
@@ -109,12 +122,13 @@ class AsyncGrants:
         Raises:
             Refusal: of `acquire`.
         """
-        name = request.agent, request.mode, tuple(sorted(request.resources)), request.cwd
+        name = self._place(request)
         line = self._lines.setdefault(name, _Line())
         question = _Question(self._client, request, key)
         line.waiting += 1
         try:
-            got: rq.Acquired = await question.answered()
+            with self._in_line(request):
+                got: rq.Acquired = await question.answered()
         except BaseException as ended:
             line.waiting -= 1
             line.ending += 1
@@ -133,14 +147,14 @@ class AsyncGrants:
         line.late.clear()  # on these resources: what is none of these has ended
         return got
 
-    def _forget(self, name: tuple[object, ...], line: _Line) -> None:
+    def _forget(self, name: _Place, line: _Line) -> None:
         if not (line.waiting or line.ending):
             self._lines.pop(name, None)
 
     async def _call_off(self, question: _Question, request: rq.Acquire, line: _Line) -> None:
         """Nobody waits for this any more: it leaves the line, and nothing of it is held, but what
         another was told of."""
-        got = await self._came_of(question, request, lambda: line.waiting > 0)
+        got = await self._came_of(question, request)
         for lease in got.leases if got is not None else ():
             if not lease.reentrant and lease.fencing_token not in line.told:
                 line.late[lease.fencing_token] = lease
@@ -154,8 +168,22 @@ class AsyncGrants:
             held = AsyncHeld(self._client, got, request.ttl_s or TTL_S, None, request.mode)
             await to_the_end(held.end())
 
-    async def _came_of(self, question: _Question, request: rq.Acquire,
-                       others: Callable[[], bool]) -> rq.Acquired | None:
+    def _place(self, request: rq.Acquire) -> _Place:
+        names = turn_names(request.resources, self._client.root, request.cwd)
+        return request.agent, request.mode, tuple(sorted(set(names)))
+
+    @contextlib.contextmanager
+    def _in_line(self, request: rq.Acquire) -> Iterator[None]:
+        place = self._place(request)
+        self._at_place[place] += 1
+        try:
+            yield
+        finally:
+            self._at_place[place] -= 1
+            if not self._at_place[place]:
+                del self._at_place[place]
+
+    async def _came_of(self, question: _Question, request: rq.Acquire) -> rq.Acquired | None:
         """What it was granted after all; None: nothing, and it stands in line no more, but where
         others of this client do."""
         for turn in range(TRIES_MAX):
@@ -166,7 +194,8 @@ class AsyncGrants:
                 if refusal.code is Code.DAEMON_DOWN:
                     continue
                 place = refusal.facts.get("acquisition_id")
-                if place is None or others() or not (turn or request.retry):
+                if place is None or self._at_place[self._place(request)] or not (
+                        turn or request.retry):
                     return None
                 with contextlib.suppress(Refusal):  # it was granted, or has left, a moment ago
                     await self._client.call(

@@ -24,8 +24,9 @@ import msgspec
 from coordinator.client.asking import encoded, here, how_asked, listed
 from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
-from coordinator.client.held import HeldLeases, Holdings, LeaseLost, as_first_told, turn_names
+from coordinator.client.held import HeldLeases, Holdings, LeaseLost, as_first_told
 from coordinator.client.locating import locate_root
+from coordinator.client.turns import turn_names
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
@@ -256,21 +257,21 @@ class Client(Operations):
                 agent=self.name(), resources=listed(resources), ttl_s=ttl, mode=mode,
                 wait_s=wait_s, description=description, retry=False, cwd=here()))
 
-        turns = self.holdings.turns(turn_names(listed(resources), self.root, here()))
+        turns = self.holdings.turns.of_all(turn_names(listed(resources), self.root, here()))
         deadline = time.monotonic() + wait
-        with turns.asked_for():
+        with self.holdings.asked_for(turns.names):
             while wait > 0:
                 with turns.waited_for():
                     got = ask(max(0.001, deadline - time.monotonic()))
                     self.holdings.heard(got.leases)
-                    with turns:
-                        try:
+                    try:
+                        with turns:
                             now = got if turns.is_sure() else as_first_told(ask(0.0), got)
-                        except Refusal:  # another body has given it back since
-                            if time.monotonic() > deadline:
-                                raise
-                            continue
-                        return self.hold(now, ttl=ttl, stall=stall, mode=mode)
+                            return self.hold(now, ttl=ttl, stall=stall, mode=mode)
+                    except Refusal:  # another body has given it back since, or a part of it
+                        self.hold(got, ttl=ttl, mode=mode).end()
+                        if time.monotonic() > deadline:
+                            raise
             with turns:
                 return self.hold(ask(0.0), ttl=ttl, stall=stall, mode=mode)
 

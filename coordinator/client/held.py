@@ -7,23 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import posixpath
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
+from coordinator.client.turns import TurnTable
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
-
-if TYPE_CHECKING:
-    import asyncio
 
 #: What was locked so long (ms) before a body asked for it was not granted to another of the client.
 MOMENT_MS = 100
@@ -53,32 +48,21 @@ class Holdings:
         self._at: dict[str, _At] = {}
         #: The highest fencing token that this client has heard of.
         self._newest = 0
-        self._turns: WeakValueDictionary[str, Turn] = WeakValueDictionary()
+        self.turns = TurnTable()
 
-    def turn(self, name: str) -> Turn:
-        """Of those who ask for it one has it at a time: what a client does to one resource."""
-        with self._lock:
-            known = self._turns.get(name)
-            if known is None:
-                known = self._turns[name] = Turn()
-            return known
-
-    def turns(self, names: Iterable[str]) -> Turns:
-        """Those of several resources together."""
-        return Turns(self, sorted(set(names)))
-
-    def asked_for(self, names: Iterable[str]) -> None:
-        """These are asked for, for a body; `no_more` is called when that is over."""
+    @contextlib.contextmanager
+    def asked_for(self, names: Sequence[str]) -> Iterator[None]:
+        """A body asks for these, until it has begun."""
         with self._lock:
             for name in names:
                 self._at.setdefault(name, _At(self._newest)).asking += 1
-
-    def no_more(self, names: Iterable[str]) -> None:
-        """Nobody asks for these any more."""
-        with self._lock:
-            for name in names:
-                self._at[name].asking -= 1
-                self._forget(name)
+        try:
+            yield
+        finally:
+            with self._lock:
+                for name in names:
+                    self._at[name].asking -= 1
+                    self._forget(name)
 
     def begin(self, leases: Sequence[rq.Lease], mode: str | None) -> None:
         """A body holds these from now on, in the mode that it has asked for (None: as granted)."""
@@ -143,116 +127,12 @@ class Holdings:
             del self._at[name]
 
 
-class Turn:
-    """One at a time. For threads (`with`), or the tasks of one event loop (`asyncio`).
-
-    Attributes:
-        changes: how often it was had.
-        waiting: how many wait in line for the resource, who do so without having it.
-    """
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.changes = self.waiting = 0
-
-    @cached_property
-    def asyncio(self) -> asyncio.Lock:
-        """The same for one event loop. (Most programs have none, and load nothing for it.)"""
-        import asyncio
-
-        return asyncio.Lock()
-
-    def __enter__(self) -> None:
-        self.lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.changes += 1
-        self.lock.release()
-
-
-class Turns:
-    """Several, in an order that is the same for all. `with` them a body gets its leases, or gives
-    them back: what the coordinator answers meanwhile is not changed by other bodies of the client.
-    (A grant from the line comes when it comes: of that, `is_sure` tells.)"""
-
-    def __init__(self, holdings: Holdings, names: Sequence[str]) -> None:
-        self._holdings, self._names = holdings, names
-        self._turns = [holdings.turn(name) for name in names]
-        self._before: list[int] = []
-
-    @contextlib.contextmanager
-    def asked_for(self) -> Iterator[None]:
-        """A body asks for these, until it has begun."""
-        self._holdings.asked_for(self._names)
-        try:
-            yield
-        finally:
-            self._holdings.no_more(self._names)
-
-    def __enter__(self) -> None:
-        for one in self._turns:
-            one.__enter__()
-
-    def __exit__(self, *_: object) -> None:
-        for one in reversed(self._turns):
-            one.__exit__()
-
-    async def __aenter__(self) -> None:
-        for one in self._turns:
-            await one.asyncio.acquire()
-
-    async def __aexit__(self, *_: object) -> None:
-        for one in reversed(self._turns):
-            one.changes += 1
-            one.asyncio.release()
-
-    @contextlib.contextmanager
-    def waited_for(self) -> Iterator[None]:
-        """Somebody asks for these, and may wait in line."""
-        with _COUNTING:
-            self._before = [one.changes for one in self._turns]
-            for one in self._turns:
-                one.waiting += 1
-        try:
-            yield
-        finally:
-            with _COUNTING:
-                for one in self._turns:
-                    one.waiting -= 1
-
-    def others_wait(self) -> bool:
-        """Whether others wait in line for one of them, too."""
-        return any(one.waiting > 1 for one in self._turns)
-
-    def is_sure(self) -> bool:
-        """In the turn: whether nothing else has happened since it was begun to wait, so that the
-        grant is as it was told."""
-        return not self.others_wait() and self._before == [one.changes for one in self._turns]
-
-
-_COUNTING = threading.Lock()
-
-
-def turn_names(names: Iterable[str], root: os.PathLike[str] | str, cwd: str | None) -> list[str]:
-    """What leases on these would be called that are asked for from `cwd`, by their letters."""
-    out = []
-    base = posixpath.join(os.fspath(root), "")
-    here = posixpath.join(cwd or base, "")
-    for name in names:
-        if name.startswith("key:"):
-            out.append(name)
-            continue
-        start = base if name.startswith(":/") or not here.startswith(base) else here
-        path = posixpath.normpath(posixpath.join(start, name.removeprefix(":/")))
-        out.append(path.removeprefix(base) + "/" * name.endswith("/"))
-    return out
-
-
 def as_first_told(now: rq.Acquired, first: rq.Acquired | None) -> rq.Acquired:
-    """A grant as it is by now, with what is told of it only once: that it is new, or was shared."""
+    """A grant as it is by now, with what is told of it only once: that it is new, or what it
+    replaces."""
     told = {} if first is None else {one.fencing_token: one for one in first.leases}
     leases = [lease if (one := told.get(lease.fencing_token)) is None else msgspec.structs.replace(
-        lease, reentrant=one.reentrant, was_shared=one.was_shared) for lease in now.leases]
+        lease, reentrant=one.reentrant, replaces=one.replaces) for lease in now.leases]
     return msgspec.structs.replace(now, leases=leases)
 
 
@@ -277,26 +157,27 @@ class _At:
         self._newest, self._began = newest, iso(time.time_ns() // 1_000_000 - MOMENT_MS)
         #: What questions for bodies were granted (fencing tokens).
         self._granted: set[int] = set()
-        #: One of them was, shared: what is upgraded later is no older.
-        self._shared_since = False
 
     def heard_of(self, lease: rq.Lease) -> None:
         """What is told of a lease on it: whether that is older than all that its bodies did. What
         one question was granted another is told of as of something that it had before."""
         if lease.fencing_token > self._fencing:
             self._fencing, self.token = lease.fencing_token, lease.lease_token
-        if lease.was_shared:
-            if self.before is not None or not (self._shared_since or self.bodies.total()):
+        if lease.replaces is not None:
+            if self.before is not None or self._is_older(lease.replaces):
                 self.before = "shared"
             self._granted.add(lease.fencing_token)
         elif not lease.reentrant:
             if lease.fencing_token > self.since:
                 self.before = None  # what there was has ended
             self._granted.add(lease.fencing_token)
-            self._shared_since |= lease.mode == "shared"
-        elif lease.fencing_token not in self._granted and (
-                lease.fencing_token <= self._newest or lease.locked_at < self._began):
+        elif self._is_older(lease):
             self.before = lease.mode
+
+    def _is_older(self, lease: rq.Lease | rq.Replaced) -> bool:
+        """Whether a lease was there before any body asked."""
+        return lease.fencing_token not in self._granted and (
+            lease.fencing_token <= self._newest or lease.locked_at < self._began)
 
     def needed(self) -> str | None:
         """The mode that it is still held in; None: in none."""
@@ -317,7 +198,7 @@ class HeldLeases:
                  stall_s: float | None, silence_s: float | None = None,
                  mode: str | None = None) -> None:
         self.leases = got.leases
-        self._turns = holdings.turns(lease.resource for lease in got.leases)
+        self._turns = holdings.turns.of_all(lease.resource for lease in got.leases)
         self._holdings, self._mode = holdings, mode
         holdings.begin(got.leases, mode)
         self._ttl_s = ttl_s

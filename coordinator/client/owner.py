@@ -188,7 +188,7 @@ def _turn(client: Client, key: str, wait: float) -> Iterator[float]:
         Refusal: LOCKED: it was not its turn in time.
     """
     began = time.monotonic()
-    turn = client.holdings.turn(f"update {key}")
+    turn = client.holdings.turns.of(f"update {key}")
     if not turn.lock.acquire(timeout=max(0.0, min(wait, threading.TIMEOUT_MAX))):
         raise Refusal(
             Code.LOCKED, f"Another thread of {client.agent} was changing {key} for {wait:g} s, and "

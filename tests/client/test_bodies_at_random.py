@@ -46,7 +46,7 @@ def test_tasks_of_two_agents(repo: Repo, cancels: float, wait: float) -> None:
     async def work() -> None:
         async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
             lost: list[LeaseLost] = []
-            for turn in range(examples(60)):
+            for turn in range(examples(120)):
                 await asyncio.gather(*[one(client, lost) for client in (ann, bob, ann, ann, bob, ann)])
                 assert lost == [] and await held(ann) == [] and (await ann.locks()).waiters == [], turn
 

@@ -110,9 +110,10 @@ def grant(
                 locked_at=tx.now, expires_at=expires, fencing_token=token,
                 content_hash=event.content_hash, acquisition_id=acquisition, task=task,
                 description=description, lease_token=svc.seal(token), agreed_as=event.agreed_as,
-                was_shared=own is not None and own.expires_at > tx.now and own.agreed_as is None,
             )
         )
+        if own is not None and own.expires_at > tx.now and own.agreed_as is None:
+            leases[-1].replaces = rq.Replaced(own.fencing_token, own.locked_at)
     warnings = [
         f"{path} holds partial work under review {review}; see `coord review show {review}`."
         for review, path, _ in dict.fromkeys(obstacles.reviews)

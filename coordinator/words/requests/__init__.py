@@ -113,6 +113,7 @@ if TYPE_CHECKING:
         Released as Released,
         Renew as Renew,
         Renewed as Renewed,
+        Replaced as Replaced,
         Waiter as Waiter,
         Withdraw as Withdraw,
         Withdrawn as Withdrawn,
@@ -253,8 +254,8 @@ ROOMS = {
     "health":
         "Aside Compact Compacted Health HealthReply Shutdown Stopping",
     "leases":
-        "Acquire Acquired ChangedSince Lease LockList Locks Release Released Renew Renewed Waiter "
-        "Withdraw Withdrawn",
+        "Acquire Acquired ChangedSince Lease LockList Locks Release Released Renew Renewed "
+        "Replaced Waiter Withdraw Withdrawn",
     "messages":
         "Message MessageList MessageSend MessageTold Messages MessagesSee MessagesSeen",
     "negotiation":

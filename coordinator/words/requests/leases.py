@@ -6,6 +6,11 @@ from coordinator.words.requests.base import Count, Mode, Number, Reply, Request,
 from coordinator.words.texts import Line, Name
 
 
+class Replaced(Reply):
+    fencing_token: int
+    locked_at: str
+
+
 class Lease(Reply):
     resource: str
     kind: str
@@ -20,7 +25,7 @@ class Lease(Reply):
     description: str
     lease_token: str | None = None  # only ever in the reply to its own grant
     reentrant: bool = False  # whether its holder had it already
-    was_shared: bool = False  # whether its holder had it shared until it was granted
+    replaces: Replaced | None = None  # the lease that its holder had until now, only to read
     agreed_as: str | None = None  # U-n: others write it, too, as its holders agreed
 
 
