@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 TRIES_MAX = 3
 #: What renews a lease while it is handed on (seconds), where the question named no time.
 TTL_S = 60.0
+#: Claims that are remembered.
+CLAIMS_MAX = 1_000
 #: Agent, mode and resources.
 _Place = tuple[str, str, tuple[str, ...]]
 
@@ -46,8 +48,8 @@ class AsyncGrants:
         #: How many want the answer of a question that stands, or may stand, at a place in line:
         #: those who ask for the same in the same mode stand there together.
         self._at_place: Counter[_Place] = Counter()
-        #: Claims that were answered here.
-        self._claims: set[str] = set()
+        #: Claims that were answered here, the last ones: who is cancelled looks at one of now.
+        self._claims: deque[str] = deque(maxlen=CLAIMS_MAX)
 
     async def body(self, request: rq.Acquire,
                    hold: Callable[[rq.Acquired], AsyncHeld]) -> AsyncHeld:
@@ -216,7 +218,7 @@ class AsyncGrants:
         except asyncio.CancelledError:
             await to_the_end(self._give_up(question, at))
             raise
-        self._claims.add(_claim(got))
+        self._claims.append(_claim(got))
         return got
 
     async def _give_up(self, question: _Question, at: str) -> None:
