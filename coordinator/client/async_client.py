@@ -101,6 +101,8 @@ class AsyncClient(Operations):
             self.holdings.claimed(answer.leases)
         else:
             answer = await self._ask(request, key)
+        if isinstance(answer, rq.Released):
+            self.holdings.acquired(answer.released)  # what is only read now has another token
         if isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers
         return cast(R, answer)

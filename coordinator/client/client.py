@@ -128,6 +128,8 @@ class Client(Operations):
             self.holdings.acquired(answer.leases)
         elif isinstance(answer, rq.Claimed):
             self.holdings.claimed(answer.leases)
+        elif isinstance(answer, rq.Released):
+            self.holdings.acquired(answer.released)  # what is only read now has another token
         return answer
 
     def _ask(self, request: rq.Request[R], key: str | None = None) -> R:
