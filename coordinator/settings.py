@@ -326,11 +326,20 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     try:
         settings = msgspec.convert(raw, Settings, strict=False)
     except msgspec.ValidationError as bad:
+        variable = _variable(str(bad), sources)
         raise Refusal(
-            Code.INVALID, f"{path.name}: {_in_words(str(bad))}.",
-            next=f"Correct {path}{_there(str(bad))}.",
+            Code.INVALID, f"{variable or path.name}: {_in_words(str(bad))}.",
+            next=f"`unset {variable}`, or give it another value." if variable else
+            f"Correct {path}{_there(str(bad))}.",
         ) from None
     return Loaded(settings, sources, {k: v for k, v in weak.items() if k not in sources})
+
+
+def _variable(bad: str, sources: Mapping[str, str]) -> str:
+    """The variable of the environment that a check of types is about; empty: it is the file."""
+    found = re.search(r"at `\$\.(\w+\.\w+)", bad)
+    source = sources.get(found[1], "") if found is not None else ""
+    return source if source.startswith("COORD_") else ""
 
 
 def _there(bad: str) -> str:
@@ -348,9 +357,14 @@ def _there(bad: str) -> str:
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text",
           "array": "a list", "object": "a table"}
 
+_LIMITS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
+
 
 def _in_words(problem: str) -> str:
     """What a check of types says, without its signs."""
+    limit = re.fullmatch(r"Expected `\w+` ([<>]=?) (\S+) - at `\$\.(.+)`", problem)
+    if limit is not None:
+        return f"`{limit[3]}` has to be {_LIMITS[limit[1]]} {limit[2]}"
     found = re.fullmatch(r"Expected `(\w+)`, got `(\w+)` - at `\$\.(.+)`", problem)
     if found is None or found[1] not in _KINDS:
         return problem

@@ -13,7 +13,8 @@ from coordinator.words import requests as rq
 from coordinator.words.exit_codes import Exit
 
 HttpPort = Annotated[
-    int | None, typer.Option("--http", help="Also open the HTTP door on this port (0: any).")
+    int | None, typer.Option("--http", min=0, max=65_535,
+                             help="Also open the HTTP door on this port (0: any).")
 ]
 LogForm = Annotated[
     Literal["text", "json"] | None,
@@ -51,9 +52,7 @@ def serve(http: HttpPort = None, log_format: LogForm = None) -> int:
     """Run the coordinator in the foreground, for supervisors."""
     from coordinator.daemon.__main__ import serve as run
 
-    root = locate_root()
-    complain(f"coord: serving {root}; Ctrl-C stops it")
-    return run(root, http, stays=True, log_format=log_format)
+    return run(locate_root(), http, stays=True, log_format=log_format)
 
 
 @app.command("compact")

@@ -69,6 +69,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 def run(*, short: bool = False) -> None:
     """`coord …`; never returns. `short`: it runs one command, and ends."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115

@@ -146,7 +146,8 @@ def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
     try:
         found = hooks.found(root)
     except Refusal as refusal:
-        return [f"commits are not guarded: {refusal.message}"]
+        step = f" ({refusal.next})" if refusal.next else ""
+        return [f"commits are not guarded: {refusal.message.rstrip('.')}{step}"]
     lacking = [hook for hook in found if hook.state() != "guarded"]
     if not lacking:
         say("guard: in git's hooks already")

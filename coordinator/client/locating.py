@@ -5,6 +5,7 @@ Owns finding the root and the socket, and the look at who serves there. Starts n
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import socket
@@ -93,6 +94,9 @@ def unreachable(path: Path, bad: OSError | Refusal) -> Refusal | None:
     if isinstance(bad, (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)):
         return None
     if isinstance(bad, PermissionError):
+        with contextlib.suppress(OSError):
+            if path.parent.stat().st_uid == ownership.user():
+                return ownership.closed(path.parent)
         return ownership.foreign(path, "belongs to another user",
                                  "Run coord as the user who started the coordinator.")
     return Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror or bad}.")

@@ -176,7 +176,7 @@ def unwritable(state: StateDir, bad: OSError) -> Refusal:
         Code.STORAGE, f"{bad.filename or state.path} cannot be written: {bad.strerror or bad}. "
         "No coordinator was started.",
         next="Make room (bytes and inodes: `df`, `df -i`), then repeat." if full
-        else f"Give write access to {state.root}.",
+        else f"Give write access to {state.path if state.path.is_dir() else state.root}.",
     )
 
 

@@ -66,7 +66,8 @@ def listing(
         state, rq.TASK_STATES, f"No task is ever {state!r}")
     found = yield from ask(rq.Tasks(state=which, agent=agent, limit=limit))
     ids = [row.task for row in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+                     limit=limit):
         return
     if not found.items:
         nothing = "The backlog is empty." if state is None else f"No task is {state}."

@@ -21,7 +21,8 @@ def listing(
         which = one_of(kind, KINDS, f"No dead letter is ever of the kind {kind!r}")
     found = yield from ask(rq.Dead(kind=which, limit=limit))
     ids = [one.id for one in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+                     limit=limit):
         return
     if not found.items:
         shell.say("Nothing was given up.")

@@ -5,7 +5,7 @@ Owns what the short form leaves out. Asks nobody, and prints nothing by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -33,12 +33,16 @@ ACTED_ON: dict[str, tuple[str, ...]] = {
 
 
 def printed(
-    shell: Shell, reply: Any, ids: Iterable[str], *, quiet: bool, short: bool, as_json: bool
+    shell: Shell, reply: Any, ids: Sequence[str], *, quiet: bool, short: bool, as_json: bool,
+    limit: int | None = None,
 ) -> bool:
-    """Print a reply in the form that was asked for; False: as a table, by whoever calls this."""
+    """Print a reply in the form that was asked for; False: as a table, by whoever calls this.
+    `limit`: of the list that it is; where there may be more, whoever reads ids alone is told so."""
     if quiet:
         for one in ids:
             shell.say(one)
+        if limit is not None and len(ids) == limit and getattr(reply, "next", "") is not None:
+            cut(shell, limit)
     elif short:
         shell.compact(in_short(reply))
     elif as_json:
@@ -46,6 +50,11 @@ def printed(
     else:
         return False
     return True
+
+
+def cut(shell: Shell, limit: int) -> None:
+    """Say beside a list, which a program may read, that there may be more."""
+    shell.complain(f"coord: at most {limit} are shown; `--limit {limit * 10}` shows more")
 
 
 def in_short(value: Any) -> Any:

@@ -119,18 +119,25 @@ def locks(
 ) -> Asking:
     """Who holds what, for how long, and who waits."""
     found = yield from ask(rq.Locks(agent=agent, resource=resource, limit=limit, cwd=shell.cwd))
+    everybody, waiters = found.waiters, found.waiters[:limit]
     if waiting:
-        found.waiters = found.waiters[:limit]
+        found.waiters = waiters
         line = {"waiters": found.waiters}
         ids = [one.acquisition_id for one in found.waiters]
         if not forms.printed(shell, line, ids, quiet=quiet, short=short, as_json=as_json):
-            _line(shell, found)
+            _line(shell, found, agent, resource)
+        if len(everybody) > limit:
+            forms.cut(shell, limit)
         return
     ids = [lease.resource for lease in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+                     limit=limit):
         return
     if not found.items and not found.waiters:
-        shell.say("Nothing is leased.")
+        shell.say("Nothing is leased." if agent is resource is None else
+                  f"{agent} holds nothing{'' if resource is None else f' of {resource}'}, and "
+                  "nobody waits for that." if agent is not None else
+                  f"Nobody holds {resource}, or anything of it.")
         return
     now = shell.now_ms
     rows = [
@@ -146,16 +153,22 @@ def locks(
     if rows:
         forms.table(shell, ("resource", "holder", "left", "mode", "for"), "//==~", rows,
                     found.next is not None, f"coord locks --limit {limit * 10}")
-    if found.waiters:
+    if waiters:
         if rows:
             shell.say("")
+        found.waiters = waiters
         _line(shell, found)
+        if len(everybody) > limit:
+            forms.cut(shell, limit)
 
 
-def _line(shell: Shell, found: rq.LockList) -> None:
+def _line(shell: Shell, found: rq.LockList, agent: str | None = None,
+          resource: str | None = None) -> None:
     """Who stands in line, for what, behind whom."""
     if not found.waiters:
-        shell.say("Nobody stands in line.")
+        shell.say(f"{agent} neither waits nor is waited for." if agent is not None else
+                  f"Nobody stands in line for {resource}." if resource is not None else
+                  "Nobody stands in line.")
         return
     now = shell.now_ms
     rows = [

@@ -54,10 +54,15 @@ def listing(
     which = one_of(state, STATES, f"No request is ever {state!r}")
     found = yield from ask(rq.Requests(state=which, agent=agent, limit=limit))
     ids = [row.request for row in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+                     limit=limit):
         return
     if not found.items:
-        shell.say("Nobody waits for an answer." if state == "pending" else "There is none.")
+        if agent is not None:
+            shell.say(f"{agent} neither waits for an answer nor is asked for one."
+                      if state == "pending" else f"There is none by {agent}, or to it.")
+        else:
+            shell.say("Nobody waits for an answer." if state == "pending" else "There is none.")
         return
     now = shell.now_ms
     rows = [

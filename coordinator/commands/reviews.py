@@ -18,10 +18,14 @@ def listing(
     which = one_of(state, STATES, f"No review is ever {state!r}")
     found = yield from ask(rq.Reviews(state=which, agent=agent, task=task, limit=limit))
     ids = [row.review for row in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+                     limit=limit):
         return
     if not found.items:
-        shell.say("Nothing waits for a verdict." if state == "open" else f"No review is {state}.")
+        of = "".join((f" of {agent}" if agent is not None else "",
+                      f" of task {task}" if task is not None else ""))
+        shell.say(f"Nothing{of} waits for a verdict." if state == "open"
+                  else f"No review{of} is {state}.")
         return
     now = shell.now_ms
     rows = [

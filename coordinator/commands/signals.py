@@ -46,7 +46,8 @@ def listing(
     """Hints with their strength now."""
     found = yield from ask(rq.Signals(subject=subject, name=name, limit=limit, cwd=shell.cwd))
     ids = list(dict.fromkeys(one.subject for one in found.items))
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+                     limit=limit):
         return
     if not found.items:
         shell.say("There are no signals." if subject is None else f"There are none on {subject}.")

@@ -31,7 +31,8 @@ def listing(
     """The keys that have values."""
     found = yield from ask(rq.StateKeys(prefix=prefix, limit=limit))
     ids = [one.key for one in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+                     limit=limit):
         return
     if not found.items:
         shell.say("No value is stored.")
@@ -101,7 +102,8 @@ def changes(
     which = one_of(state, STATES, f"No change is ever {state!r}")
     found = yield from ask(rq.Changes(key=key, state=which, limit=limit))
     ids = [one.change for one in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+                     limit=limit):
         return
     if not found.items:
         shell.say("No change waits to be applied." if state == "open" else "There is none.")

@@ -65,6 +65,13 @@ def serve(root: Path, http_port: int | None = None, *, stays: bool = False,
     except Refusal as refusal:
         _tell(StateDir(root), refusal, tell)
         return refusal.exit_code
+    except PermissionError as bad:
+        closed = Refusal(
+            Code.STORAGE, f"{bad.filename or StateDir(root).path} cannot be written: "
+            f"{bad.strerror}. No coordinator was started.",
+            next=f"Give write access to {StateDir(root).path}.")
+        _tell(StateDir(root), closed, tell)
+        return closed.exit_code
     return 0
 
 
@@ -75,7 +82,8 @@ def _tell(state: StateDir, refusal: Refusal, descriptor: int | None) -> None:
         if descriptor is not None:
             os.write(descriptor, body.encode())
     with contextlib.suppress(OSError):
-        print(f"coord: {refusal.message}\n  {refusal.next}", file=sys.stderr)  # noqa: T201
+        step = f"\n  next: {refusal.next}" if refusal.next else ""
+        print(f"coord: {refusal.code}: {refusal.message}{step}", file=sys.stderr)  # noqa: T201
     if refusal.code not in (Code.BAD_TRANSITION, Code.FOREIGN):
         with contextlib.suppress(OSError, Refusal):
             ownership.write(state.failure, body.encode())

@@ -253,6 +253,9 @@ class Daemon:
         gc.freeze()
         gc.set_threshold(100_000, 20, 50)
         log.info("serving %s (pid %d)", self.state.root, os.getpid())
+        if self._stays:  # somebody looks on
+            print(f"coord: serving {self.state.root}; Ctrl-C stops it",  # noqa: T201
+                  file=sys.stderr, flush=True)
         try:
             await self._stop.wait()
         finally:

@@ -68,16 +68,26 @@ def check_entry(path: Path | str, *kinds: int) -> None:
     _check(path, os.lstat(path), kinds)
 
 
+def closed(folder: Path | str) -> Refusal:
+    """STORAGE: a folder of this user's own, which nobody may enter."""
+    return Refusal(
+        Code.STORAGE, f"{folder} is this user's, and may not be entered. Nothing was done.",
+        next=f"`chmod 700 {folder}`")
+
+
 def check_all(folder: Path) -> None:
     """The same of everything that lies directly in a folder: files, folders and sockets.
 
     Raises:
         OSError.
-        Refusal: FOREIGN.
+        Refusal: FOREIGN; STORAGE: it may not be entered.
     """
-    for entry in os.scandir(folder):
-        with suppress(FileNotFoundError):  # another program has just tidied it away
-            check_entry(entry.path, stat.S_IFREG, stat.S_IFDIR, stat.S_IFSOCK)
+    try:
+        for entry in os.scandir(folder):
+            with suppress(FileNotFoundError):  # another program has just tidied it away
+                check_entry(entry.path, stat.S_IFREG, stat.S_IFDIR, stat.S_IFSOCK)
+    except PermissionError:
+        raise closed(folder) from None
 
 
 def open_own(path: Path | str, flags: int) -> int:

@@ -21,6 +21,7 @@ from typing import Literal
 import msgspec
 
 from coordinator.files.content import write_atomic
+from coordinator.files.roots import checkout
 from coordinator.git_guard import repository
 from coordinator.git_guard.repository import WorkTree
 from coordinator.words.refusals import Code, Refusal
@@ -33,6 +34,8 @@ KEPT = "coord-kept"
 State = Literal["guarded", "missing", "old", "not executable"]
 
 _BEGIN, _END = b"# >>> coord guard", b"# <<< coord guard\n"
+#: What stands before its lines in a file that is wholly coord's.
+_FIRST = b"#!/bin/sh\n"
 _WHOLE = b" (the whole file is its)"
 _SHELLS = re.compile(
     rb"#! *(?:/usr/bin/env +(?:-S +)?|(?:/[\w.-]+)*/)(?:ba|da|k|a)?sh(?: [^\n]*)?\n"
@@ -69,18 +72,18 @@ class Hook(msgspec.Struct, frozen=True):
         after = now
         if remove:
             if now is not None and _BEGIN in now and _END in now:
-                after = _without(now) if _WHOLE not in now else _bytes(self.kept)
+                after = _without(now) if _is_more(now) else _bytes(self.kept)
         elif self.state() == "guarded":
             return ""
         elif now is None:
-            after = b"#!/bin/sh\n" + self._lines(True)
+            after = _FIRST + self._lines(True)
         elif _BEGIN in now and _END in now:
             begin, end = now.index(_BEGIN), now.index(_END) + len(_END)
             after = now[:begin] + self._lines(_WHOLE in now) + now[end:]
         elif self._is_script(now):
             after = self._inserted(now)
         else:
-            after = b"#!/bin/sh\n" + self._lines(True)
+            after = _FIRST + self._lines(True)
         old, new = ([] if one is None else one.decode("utf-8", "replace").splitlines(keepends=True)
                     for one in (now, after))
         name = str(self.path)
@@ -107,7 +110,7 @@ class Hook(msgspec.Struct, frozen=True):
                 return True
             if os.path.lexists(self.path):
                 _move(self.path, self.kept)
-            write_atomic(self.path, b"#!/bin/sh\n" + self._lines(True), 0o755)
+            write_atomic(self.path, _FIRST + self._lines(True), 0o755)
             return True
 
     def remove(self) -> bool:
@@ -124,8 +127,14 @@ class Hook(msgspec.Struct, frozen=True):
                 Code.INVALID, f"{self.path} has the beginning of the guard's lines, but not their "
                 "end. It was left as it is.", next=f"Take them out by hand: {self.path}.",
             )
+        if _WHOLE in now and _is_more(now) and os.path.lexists(self.kept):
+            raise Refusal(
+                Code.INVALID, f"{self.path} is the guard's, with somebody else's lines in it, and "
+                f"the hook that was there before is {self.kept}. Both were left as they are.",
+                next=f"Put them together by hand in {self.path}, without the guard's lines.",
+            )
         with _writing(self.path):
-            if _WHOLE not in now:
+            if _is_more(now):
                 write_atomic(self.path, _without(now), stat.S_IMODE(self.path.stat().st_mode))
             elif os.path.lexists(self.kept):
                 _move(self.kept, self.path)
@@ -194,11 +203,15 @@ def found(place: Path, here: WorkTree | None = None) -> list[Hook]:
     here = here or WorkTree.of(place)
     if here is not None and here.own == here.common and not _holds(here.common / "worktrees"):
         return _in([here.hooks])  # it is the only one: git need not be asked for more
-    if repository.maybe("rev-parse", "--git-dir", cwd=place) is None:
+    try:
+        repository.git("rev-parse", "--git-dir", cwd=place)
+    except Refusal as refusal:
+        if checkout(str(place)) is not None:  # git does not answer there
+            raise
         raise Refusal(
             Code.INVALID, f"{place} is not in a git repository, so there are no commits to guard.",
             next="`git init`, or go to the repository.",
-        )
+        ) from refusal
     folders: list[Path] = []
     top = repository.top(place) or place
     for tree in dict.fromkeys([top, *_worktrees(place)]):
@@ -268,6 +281,11 @@ def _worktrees(place: Path) -> list[Path]:
     trees = [Path(line.removeprefix("worktree ")) for line in said.splitlines()
              if line.startswith("worktree ")]
     return [tree for tree in trees if tree.is_dir()]
+
+
+def _is_more(now: bytes) -> bool:
+    """Whether there is anything in a guarded hook but what coord has made."""
+    return _WHOLE not in now or _without(now) != _FIRST
 
 
 def _without(now: bytes) -> bytes:

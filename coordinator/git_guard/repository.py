@@ -45,10 +45,13 @@ def git(*args: str, cwd: Path | None = None, env: dict[str, str] | None = None) 
         raise Refusal(Code.STORAGE, f"git could not be asked: {bad}.",
                       next="Look whether git works here.") from None
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or [
+            str(done.returncode)]
+        why = next((line for line in said if line.startswith("fatal: ")), said[-1])
+        step = said[-1].strip()  # git names a command itself, as where another user owns the folder
         raise Refusal(
-            Code.STORAGE, f"git {args[0]} failed: {said[-1] if said else done.returncode}.",
-            next="Look at what git said.",
+            Code.STORAGE, f"git {args[0]} failed: {why.removeprefix('fatal: ')}.",
+            next=f"`{step}`" if step.startswith("git ") else "Look at what git said.",
         )
     return done.stdout
 

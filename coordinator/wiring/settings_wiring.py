@@ -142,10 +142,14 @@ class Wirer:
                 after = known.before
                 if after is not None and any(mark in after for mark in _MARKS):
                     after = _stripped(path, after)
+            elif not any(mark in before for mark in _MARKS):
+                continue  # there is nothing of coord's in it
             elif entry.copy:
-                after = None if any(mark in before for mark in _MARKS) else before
+                after = None
             else:
                 after = _stripped(path, before)
+                if after is None and known is not None and known.before is not None:
+                    after = "" if _is_toml(path) else "{}\n"  # it was there before
             if after != before:
                 out.append(Change(path, before, after))
         return out
@@ -476,6 +480,6 @@ def _digest(text: str | None) -> str:
 
 def _broken(path: Path, bad: Exception) -> Refusal:
     return Refusal(
-        Code.INVALID, f"{path} has a syntax error ({bad}). It was left as it is, and nothing was "
-        "wired.", next=f"Correct {path}, then repeat.",
+        Code.INVALID, f"{path} has a syntax error ({bad}). It was left as it is, and no settings "
+        "were changed.", next=f"Correct {path}, then repeat.",
     )

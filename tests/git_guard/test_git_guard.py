@@ -467,6 +467,34 @@ def test_a_hook_that_is_a_link_is_called_where_it_leads(repo: Repo) -> None:
     assert os.readlink(hook) == "../../scripts/check"
 
 
+@pytest.mark.parametrize("where", ["top", "end"])
+def test_lines_that_a_person_adds_to_the_guards_hook_stay(here: Guarded, where: str) -> None:
+    hook = here.hook()
+    text = hook.read_text().removeprefix("#!/bin/sh\n")
+    hook.write_text("#!/bin/sh\n" + ("echo mine\n" + text if where == "top" else text + "echo mine\n"))
+    here.coord("guard", "remove")
+    assert hook.read_text() == "#!/bin/sh\necho mine\n" and os.access(hook, os.X_OK)
+    here.coord("guard", "install")
+    here.hold("ann", "b.txt")
+    here.repo.write("b.txt", "second\n")
+    assert "held by ann" in here.refused("commit", "-m", "x", "b.txt")
+    here.coord("guard", "remove")
+    assert hook.read_text() == "#!/bin/sh\necho mine\n"
+
+
+def test_lines_beside_a_hook_that_was_kept_are_left_to_a_person(repo: Repo) -> None:
+    hook = repo.root / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/usr/bin/env python3\n")
+    hook.chmod(0o755)
+    here = Guarded(repo)
+    with hook.open("a") as file:
+        file.write("echo mine\n")
+    done = here.repo.coord("guard", "remove")
+    assert done.returncode != 0 and "coord-kept" in done.stderr
+    assert "echo mine" in hook.read_text() and (hook.parent / "coord-kept/pre-commit").exists()
+
+
 def test_without_hooks_before_nothing_is_left_behind(here: Guarded) -> None:
     before = sorted(p.name for p in here.hook().parent.iterdir())
     assert {"pre-commit", "pre-push"} <= set(before)

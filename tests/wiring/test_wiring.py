@@ -104,6 +104,31 @@ def test_wiring_is_idempotent_and_leaves_no_trace(name: str, user: bool, repo: R
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "copilot", "opencode", "qwen"])
+@pytest.mark.parametrize("text", ["{}", "", "{broken", " { }\n"])
+def test_settings_that_hold_nothing_of_coords_are_not_touched(name: str, text: str, repo: Repo, tmp_path: Path) -> None:
+    """Also not read: what is wrong with them keeps nothing else from being taken out."""
+    one = wirer(repo, tmp_path)
+    for entry in profile(name).wire:
+        repo.write(entry.file, text)
+    before = tree(repo.root)
+    assert one.unplan(profile(name)) == []
+    assert tree(repo.root) == before
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini"])
+def test_an_empty_file_that_was_there_stays(name: str, repo: Repo, tmp_path: Path) -> None:
+    one = wirer(repo, tmp_path)
+    files = [entry.file for entry in profile(name).wire if not entry.copy]
+    for file in files:
+        repo.write(file, "" if file.endswith(".toml") else "{}")
+    one.apply(profile(name), one.plan(profile(name)))
+    for file in files:  # somebody has it written anew since
+        repo.write(file, (repo.root / file).read_text() + "\n")
+    one.remove(one.unplan(profile(name)))
+    assert all((repo.root / file).read_text().strip() in ("", "{}") for file in files)
+
+
 def folders(*roots: Path) -> set[str]:
     return {str(p) for root in roots for p in root.rglob("*") if p.is_dir() and not {".coord", ".git"} & set(p.parts)}
 

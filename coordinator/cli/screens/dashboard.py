@@ -46,6 +46,9 @@ class Pending(NamedTuple):
     request: rq.Request[Any]
 
 
+#: What an answer is called afterwards.
+_DONE: dict[rq.UnlockVerdict, str] = {
+    "approve": "approved", "reject": "rejected", "narrow": "narrowed", "coexist": "shared"}
 #: The lists, in the order of their number keys, and their columns. The last column has the rest of
 #: the width; a column that begins with `/` has paths, and more room than others.
 LISTS: dict[str, tuple[str, ...]] = {
@@ -63,12 +66,13 @@ class Dashboard(SessionApp[str | None]):
 
     CSS = """
     #head, #tabs { height: 1; padding: 0 1; }
-    #said { height: 1; background: $panel; padding: 0 1; }
+    #said { height: auto; min-height: 1; max-height: 40%; background: $panel; padding: 0 1; }
     DataTable { height: 1fr; scrollbar-size: 1 1; overflow-x: hidden; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [  # a narrow screen cuts the last ones off
         Binding("question_mark", "keys", "keys"),
         Binding("q", "quit", "end"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
         *(Binding(str(n), f"list('{name}')", name, show=False)
           for n, name in enumerate(LISTS, 1)),
         Binding("right", "step(1)", "list", show=False, priority=True),
@@ -262,7 +266,7 @@ class Dashboard(SessionApp[str | None]):
             self.say("Choose a request (5) to answer it.")
             return
         one = row.about
-        self.pending = Pending(verdict, rq.RequestAnswer(
+        self.pending = Pending(_DONE[verdict], rq.RequestAnswer(
             agent=person(), request=one.request, verdict=verdict, force=True))
         self.say(f"Press y to {verdict} {one.request} in the place of {one.holder}.")
 

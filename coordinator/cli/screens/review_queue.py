@@ -44,12 +44,13 @@ class ReviewQueue(SessionApp[None]):
         height: auto; max-height: 5; border: none; padding: 0; scrollbar-size-vertical: 1;
         text-wrap: nowrap; text-overflow: ellipsis;
     }
-    #said { height: 1; background: $panel; padding: 0 1; }
+    #said { height: auto; min-height: 1; max-height: 40%; background: $panel; padding: 0 1; }
     OptionList:nocolor > .option-list--option-highlighted { text-style: bold underline !important; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [  # a narrow screen cuts the last ones off
         Binding("question_mark", "keys", "keys"),
         Binding("q", "quit", "end"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("k", "decide('keep')", "keep"),
         Binding("r", "decide('revert')", "revert"),
         Binding("g", "decide('reassign')", "reassign"),

@@ -55,9 +55,9 @@ class SessionApp(App[ReturnType]):
                 return None
 
     def say(self, text: str) -> None:
-        """In the line at the bottom."""
+        """At the bottom, in as many lines as it takes."""
         for one in self.query("#said").results(Static):  # none while it is being closed
-            one.update(Text(text, no_wrap=True, overflow="ellipsis"))
+            one.update(Text(text))
 
     def note(self, done: rq.Review) -> None:
         """A verdict that can be taken back."""
