@@ -87,6 +87,9 @@ def _check_known(typed: str, name: str) -> None:
         file = typed.partition("::")[0]
         raise Refusal(Code.INVALID, f"{file_names.shown(typed)} is a part of a file; what breaks "
                       "is told of the whole file.", next=f"`coord impact {shlex.quote(file)}`")
+    if not os.path.lexists(typed) and not is_known(name):
+        raise Refusal(Code.INVALID, f"There is no file {file_names.shown(typed)}. Nothing was "
+                      "looked at.", next="`coord impact FILE`")
     if not is_known(name):
         raise Refusal(Code.INVALID, f"{file_names.shown(typed)} is in no language of which coord "
                       "knows what a change breaks (Python, JavaScript, TypeScript, Go, Java).",

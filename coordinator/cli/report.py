@@ -45,6 +45,9 @@ def report(
         say(f"Written: {html}")
     else:
         _show(title, told)
+        if any(len(one) == limit for one in (told.waited, told.files, told.agents,
+                                             told.refusals)):
+            say(f"… at most {limit} of each are shown; `coord report --limit {limit * 10}`")
 
 
 def _of(run: str | None, everything: bool) -> tuple[str, str | None, str | None]:

@@ -168,8 +168,10 @@ def _told(verdict: rq.Verdict, row: rq.Review, *, part: bool) -> None:
         say(f"  {in_line(warning)}")
     place = next((file.worktree for file in row.files if file.worktree), None)
     if verdict == "keep" and place is not None:
-        branch = Git(Path(place)).branch() or "refs/heads/ITS-BRANCH"
-        say(f"  it lies in {in_line(place)}, not on your branch: commit it there, then "
+        git = Git(Path(place))
+        branch = git.branch() or "refs/heads/ITS-BRANCH"
+        first = "" if git.maybe("status", "--porcelain") == "" else "commit it there, then "
+        say(f"  it lies in {in_line(place)}, not on your branch: {first}"
             f"`git merge {branch.removeprefix('refs/heads/')}`")
     say(f"  `coord review undo {row.review}` takes it back")
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -233,6 +234,8 @@ def own(
             if not owner.stopping or refusal.code is not Code.DAEMON_DOWN:
                 raise
             applied = owner.applied
+            with suppress(Refusal), client() as again:  # it had hung up before it gave that back
+                again.call(rq.Release(agent=session.name(), resources=[key]))
     say(f"{applied} {'change' if applied == 1 else 'changes'} applied")
 
 

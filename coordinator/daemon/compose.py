@@ -254,7 +254,9 @@ class Daemon:
         gc.set_threshold(100_000, 20, 50)
         log.info("serving %s (pid %d)", self.state.root, os.getpid())
         if self._stays:  # somebody looks on
-            print(f"coord: serving {self.state.root}; Ctrl-C stops it",  # noqa: T201
+            door_is = (f"\ncoord: its HTTP door is {self._http_address}" if self._http_address
+                       else "")
+            print(f"coord: serving {self.state.root}; Ctrl-C stops it{door_is}",  # noqa: T201
                   file=sys.stderr, flush=True)
         try:
             await self._stop.wait()
@@ -418,8 +420,6 @@ class Daemon:
     async def _open_http(self) -> Any:
         door = await http_door.opened(self.router, self.state, self.settings.http, self._http_port)
         self._http_address = door.address if door is not None else None
-        if self._stays and self._http_address:  # somebody looks on, and has asked for any port
-            print(f"coord: its HTTP door is {self._http_address}", file=sys.stderr)  # noqa: T201
         return door
 
     def _health(self, req: rq.Health) -> rq.HealthReply:

@@ -55,6 +55,8 @@ class WatchBridge:
         self._calls = calls
         self._is_compared = is_compared
         self._watcher: Watcher | None = None
+        #: Renames that belong to the batch which comes next. (Of the watcher's thread.)
+        self._moves: list[Change] = []
         #: One batch is recorded at a time.
         self._turn = asyncio.Lock()
         #: Whether what an unleased write changed is kept for a review.
@@ -68,7 +70,9 @@ class WatchBridge:
         if not settings.enabled:
             return
         self._watcher = Watcher(
-            self._service.tree, self._service.ignore, self._batch,
+            self._service.tree, self._service.ignore,
+            lambda changes: self._batch(changes, self._moves),
+            on_renames=self._moves.extend,
             debounce_s=settings.debounce_s, poll=settings.poll,
             hurries=lambda: self._calls.races(self._router.now_ms()),
         )
@@ -102,9 +106,10 @@ class WatchBridge:
             return {"mode": "off", "detail": "off"}
         return dict(self._watcher.health())
 
-    def _batch(self, changes: Sequence[Change]) -> None:
+    def _batch(self, changes: Sequence[Change], moves: list[Change]) -> None:
         """In the watcher's thread."""
         seen: list[seen_writes.Seen] = []
+        moved, moves[:] = moves[:], []
         keeps = self._keeps or self._calls.several()
         before = self._committed([c.to or c.path for c in changes
                                   if not c.is_dir and c.kind != "overflow"])
@@ -115,21 +120,18 @@ class WatchBridge:
                     self._service.impact.note_all()
                 continue
             path = change.to if change.kind == "moved" and change.to else change.path
-            moved = change.path if change.kind == "moved" else None
             if change.is_dir:
-                if moved is not None:
-                    seen.append(seen_writes.Seen(path, NOTHING, moved_from=moved, is_dir=True,
-                                                 moved_ms=change.heard_ms))
                 continue
             now = repository_files.look(self._service, None, path, keep=keeps)
-            seen.append(seen_writes.Seen(path, now, before.get(path, NOTHING), moved,
-                                         is_new=change.kind == "created",
-                                         moved_ms=change.heard_ms))
-        if seen:
-            self._loop.call_soon_threadsafe(self._tell, seen)
+            seen.append(seen_writes.Seen(path, now, before.get(path, NOTHING),
+                                         change.path if change.kind == "moved" else None,
+                                         is_new=change.kind == "created"))
+        if seen or moved:
+            self._loop.call_soon_threadsafe(self._tell, seen, moved)
         if self._service.impact is not None:
             self._service.impact.note(
-                path for one in seen for path in (one.path, one.moved_from or one.path))
+                [*(path for one in seen for path in (one.path, one.moved_from or one.path)),
+                 *(path for one in moved for path in (one.path, one.to or one.path))])
         if any(one.path.startswith(self._folders) for one in seen):
             self._loop.call_soon_threadsafe(self._archive_changed)
 
@@ -142,9 +144,10 @@ class WatchBridge:
             return {}
         return repository_files.committed(self._service, paths)
 
-    def _tell(self, seen: list[seen_writes.Seen]) -> None:
+    def _tell(self, seen: list[seen_writes.Seen], moved: list[Change]) -> None:
         now = from_iso(self._router.now())
-        self._router.engine.task(self._record([self._with_calls(one, now) for one in seen]))
+        self._router.engine.task(self._record(
+            [self._with_calls(one, now) for one in seen], moved))
 
     def _with_calls(self, change: seen_writes.Seen, now_ms: int) -> seen_writes.Seen:
         """With the calls that ran when it was written; of what is gone, a moment ago."""
@@ -160,7 +163,7 @@ class WatchBridge:
     def look_at(self, paths: Sequence[str]) -> None:
         """Look at these as if they had been told of: nothing tells of what is written through a
         map. For a thread."""
-        self._batch([Change("modified", path) for path in paths])
+        self._batch([Change("modified", path) for path in paths], [])
 
     async def _renamed_before(self) -> None:
         router, service = self._router, self._service
@@ -175,16 +178,16 @@ class WatchBridge:
                 await decide(router.engine, service, partial(
                     renames.follow, service, old=old, new=new, by=now))
 
-    async def _record(self, seen: list[seen_writes.Seen]) -> None:
+    async def _record(self, seen: list[seen_writes.Seen], moved: list[Change]) -> None:
         """Leases follow what was moved, each move by itself; then what is there now is recorded, a
         slice at a time, so that a checkout of thousands of files holds nobody up."""
         engine, service = self._router.engine, self._service
         async with self._turn:  # what was seen later is recorded later
-            for change in seen:
-                if change.moved_from is not None:
-                    by = None if change.moved_ms is None else iso(change.moved_ms)
-                    await decide(engine, service, partial(
-                        renames.follow, service, old=change.moved_from, new=change.path, by=by))
+            for one in moved:
+                assert one.to is not None, "it is a rename"
+                by = None if one.heard_ms is None else iso(one.heard_ms)
+                await decide(engine, service, partial(
+                    renames.follow, service, old=one.path, new=one.to, by=by, is_dir=one.is_dir))
             ended = seen_writes.EndedRights()
             for at in range(0, len(seen), SEEN_AT_ONCE):
                 some = seen[at : at + SEEN_AT_ONCE]

@@ -15,7 +15,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypedDict
 
 from watchdog.events import (
@@ -86,6 +85,7 @@ class Watcher(FileSystemEventHandler):
     Args:
         on_batch: called from the watcher's own thread with at least one change; an exception of
             it is logged, and the watcher goes on.
+        on_renames: called before that, with the renames among them one by one, in their order.
         debounce_s: how long it must be quiet before a batch is sent (and at most
             `ROUNDS_MAX` times as long in all).
         hurries: whether it is asked for less quiet just now (`HURRY_S`), for it matters who wrote
@@ -102,6 +102,7 @@ class Watcher(FileSystemEventHandler):
         ignore: Ignore,
         on_batch: Callable[[list[Change]], None],
         *,
+        on_renames: Callable[[list[Change]], None] = lambda moves: None,
         debounce_s: float = 0.2,
         hurries: Callable[[], bool] = lambda: False,
         queue_max: int = 10_000,
@@ -113,6 +114,7 @@ class Watcher(FileSystemEventHandler):
         self._root = str(tree.root).rstrip("/") + "/"
         self._ignore = ignore
         self._on_batch = on_batch
+        self._on_renames = on_renames
         self._debounce_s = debounce_s
         self._hurries = hurries
         self._queue_max = queue_max
@@ -122,8 +124,6 @@ class Watcher(FileSystemEventHandler):
 
         self._lock = threading.Lock()
         self._changes = Changes()
-        #: Where something was moved to -> when that was heard (Unix ms).
-        self._moved_at: dict[str, int] = {}
         self._verdicts: dict[tuple[str, bool], bool] = {}
         self._seen = 0
         self._overflow = False
@@ -271,8 +271,8 @@ class Watcher(FileSystemEventHandler):
             came = to is not None and to != "" and not self._ignored(to, is_dir)
             if kind == "moved":
                 if left and came:
-                    self._changes.add("moved", path or "", to, is_dir)
-                    self._moved_at[to or ""] = time.time_ns() // 1_000_000
+                    self._changes.add("moved", path or "", to, is_dir,
+                                      time.time_ns() // 1_000_000)
                 elif left:
                     self._changes.add("deleted", path or "", None, is_dir)
                 elif came:
@@ -330,8 +330,11 @@ class Watcher(FileSystemEventHandler):
             if self._stopping.is_set():
                 return
             self._hurried.clear()
-            if batch := self._take():
+            batch, moves = self._take()
+            if batch or moves:
                 try:
+                    if moves:
+                        self._on_renames(moves)
                     self._on_batch(batch)
                 except Exception:
                     log.exception("the owner of the watcher failed on a batch; the watcher goes on")
@@ -343,13 +346,12 @@ class Watcher(FileSystemEventHandler):
         few = self._seen - began < HURRIED_MAX
         return min(HURRY_S, self._debounce_s) if few and self._hurries() else self._debounce_s
 
-    def _take(self) -> list[Change]:
+    def _take(self) -> tuple[list[Change], list[Change]]:
         with self._lock:
             self._wake.clear()
             self._verdicts.clear()
-            heard, self._moved_at = self._moved_at, {}
-            batch = [replace(one, heard_ms=heard.get(one.to)) if one.to is not None else one
-                     for one in self._changes.take()]
+            moves = self._changes.moves()
+            batch = self._changes.take()
             overflow, self._overflow = self._overflow, False
             rules, self._rules_changed = self._rules_changed, False
             lost, self._lost = self._lost, None
@@ -361,8 +363,8 @@ class Watcher(FileSystemEventHandler):
         elif (rules or overflow) and self._observer is not None:
             extend(self._observer)
         if overflow:
-            return [Change("overflow", "")]
-        return self._at_home(batch)
+            return [Change("overflow", "")], []
+        return self._at_home(batch), [one for one in self._at_home(moves) if one.kind == "moved"]
 
     def _at_home(self, batch: list[Change]) -> list[Change]:
         """Without what happened in linked worktrees that lie inside this one."""

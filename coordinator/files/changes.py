@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+#: Renames that are told one by one; of more, what came of them.
+MOVES_MAX = 1_000
 ChangeKind = Literal["created", "modified", "deleted", "moved", "overflow"]
 
 
@@ -52,6 +54,7 @@ class Changes:
 
     def __init__(self) -> None:
         self._net: dict[str, _Net] = {}
+        self._moves: list[Change] = []
 
     def __len__(self) -> int:
         return len(self._net)
@@ -61,7 +64,8 @@ class Changes:
         net = self._net.get(path)
         return net is not None and (net.kind in ("created", "modified") or net.written)
 
-    def add(self, kind: ChangeKind, path: str, to: str | None = None, is_dir: bool = False) -> None:
+    def add(self, kind: ChangeKind, path: str, to: str | None = None, is_dir: bool = False,
+            heard_ms: int | None = None) -> None:
         """Take in one event, in the order in which they happened."""
         if kind == "created":
             self._created(path, is_dir)
@@ -70,11 +74,24 @@ class Changes:
         elif kind == "deleted":
             self._deleted(path, is_dir)
         elif kind == "moved" and to is not None:
+            net = self._net.get(path)
+            if (net is None or net.kind != "created") and len(self._moves) <= MOVES_MAX:
+                self._moves.append(Change("moved", path, to, is_dir, heard_ms))
             self._moved(path, to, is_dir)
 
     def clear(self) -> None:
         """Forget everything."""
         self._net.clear()
+        self._moves.clear()
+
+    def moves(self) -> list[Change]:
+        """Each rename since the last time, in order, and forget them: who keeps track of names has
+        to know those, too, that something had in between. Not of what was made since; and of very
+        many only what came of them."""
+        out, self._moves = self._moves, []
+        return out if len(out) <= MOVES_MAX else [
+            Change("moved", net.origin, path, net.is_dir)
+            for path, net in self._net.items() if net.kind == "moved"]
 
     def take(self) -> list[Change]:
         """Everything since the last time, and forget it."""

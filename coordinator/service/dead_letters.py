@@ -114,7 +114,8 @@ def _find(view: View, text: str) -> TaskRow | ChangeRow | BlockedStepRow:
     elif name.startswith(steps.PREFIX):
         row = steps.find(view, name)
     else:
-        row = tasks.find(view, name)
+        row = tasks.find(view, text.strip())
+        name = row.task_id
     if row.state != "dead":
         raise Refusal(
             Code.BAD_TRANSITION, f"{name} is {row.state}, not dead; it stays so.",

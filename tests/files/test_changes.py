@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.files.changes import Change, ChangeKind, Changes
+from coordinator.files.changes import MOVES_MAX, Change, ChangeKind, Changes
 
 Event = tuple[ChangeKind, str] | tuple[ChangeKind, str, str]
 
@@ -47,6 +47,19 @@ def boiled(*events: Event) -> list[str]:
 )
 def test_stories(events: list[Event], expected: list[str]) -> None:
     assert boiled(*events) == expected
+
+
+def test_each_rename_is_told_by_itself_too() -> None:
+    """A name that something had in between may be another's by now."""
+    changes = Changes()
+    for kind, path, to in (("moved", "a", "n"), ("created", "t", None), ("moved", "t", "n"), ("moved", "n", "m"), ("moved", "m", "a")):
+        changes.add(kind, path, to, heard_ms=7)  # type: ignore[arg-type]
+    assert changes.moves() == [Change("moved", "a", "n"), Change("moved", "n", "m"), Change("moved", "m", "a")]
+    assert changes.moves() == []
+    changes = Changes()
+    for number in range(MOVES_MAX + 2):
+        changes.add("moved", f"f{number}", f"f{number + 1}")
+    assert changes.moves() == [Change("moved", "f0", f"f{MOVES_MAX + 2}")]
 
 
 def test_directories_are_not_modified() -> None:

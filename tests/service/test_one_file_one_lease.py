@@ -386,7 +386,7 @@ def test_a_rename_leaves_the_leases_on_regions_at_both_names(tmp_path: Path) -> 
     world.ask(rq.CommitRegion(agent="hal", regions=[
         rq.RegionText(resource="b.py::g", text="def g():\n    return 22\n")]))
     move(world, "b.py", "c.py")
-    assert holders(world) == {name.replace("b.py", "c.py"): who for name, who in both.items()}
+    assert holders(world) == both | {"c.py::f": "ann", "c.py::g": "hal"}
     assert files_of_the_review(world) == {"a.py": "deleted", "c.py": "created"}
     assert world.refused(rq.ReviewDecide(review="R-1", verdict="revert")).code is Code.LOCKED, "hal is at work in it"
     world.ask(rq.Release(agent="hal", resources=["c.py::g"]))
@@ -568,11 +568,98 @@ def test_what_a_rename_has_made_is_renewed_and_released_with_the_first(world: Wo
         world.ask(rq.Renew(agent="ann", ttl_s=60, **how))
     world.clock.advance(45_000)
     world.ask(rq.Sweep())
-    assert holders(world) == {"a.py": "ann", "b.py": "ann"}
+    assert holders(world) == {"a.py": "ann", "b.py": "ann", "c.py": "ann"}
     if by != "all":
         world.ask(rq.Release(agent="ann", **how))
         assert holders(world) == {} and world.ask(rq.Reviews()).items == []
     assert world.replay_differs() == []
+
+
+@pytest.mark.parametrize("name", ["a", "n"])
+def test_who_gives_up_one_name_on_request_gives_up_both(tmp_path: Path, name: str) -> None:
+    world = committed(tmp_path, "a")
+    world.acquire("ann", "a")
+    move(world, "a", "n")
+    world.ask(rq.RequestFile(agent="bob", resource=name, reason="x"))
+    world.ask(rq.RequestAnswer(agent="ann", request="U-1", verdict="approve"))
+    assert holders(world) == {name: "bob"} and there(world) == {"n": "a\n"}
+
+
+def test_what_is_put_at_a_name_in_between_is_its_holders(tmp_path: Path) -> None:
+    """`mv a n; sed -i.bak n`: the new n is neither at the first name nor where the file went."""
+    world = committed(tmp_path, "a", "b")
+    world.acquire("ann", "a")
+    move(world, "a", "n")
+    move(world, "n", "n.bak")
+    world.write("n", "half\n")
+    assert world.refused(rq.Acquire(agent="bob", resources=["n"], retry=False)).code is Code.LOCKED
+    assert files_of_the_review(world) == {"a": "deleted", "n": "created", "n.bak": "created"}
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert there(world) == {"a": "a\n", "b": "b\n"}
+
+
+def test_what_a_second_rename_overwrites_comes_back(tmp_path: Path) -> None:
+    world = committed(tmp_path, "a", "b")
+    world.acquire("ann", "a")
+    move(world, "a", "n")
+    move(world, "n", "b")
+    assert files_of_the_review(world) == {"a": "deleted", "b": "modified"}
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert there(world) == {"a": "a\n", "b": "b\n"}
+
+
+def test_a_name_outside_of_a_leased_directory_that_is_used_twice(tmp_path: Path) -> None:
+    """A swap, step by step: also where what was moved has its next name before that is heard of."""
+    world = committed(tmp_path, "d/x", "d/y")
+    world.acquire("ann", "d/")
+    for old, new in (("d/x", "n"), ("n", "d/x"), ("d/y", "n")):
+        move(world, old, new)
+    assert files_of_the_review(world) == {"d/y": "deleted", "n": "created"}
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert there(world) == {"d/x": "d/x\n", "d/y": "d/y\n"}
+    world.acquire("ann", "d/")
+    steps = (("d/x", "n"), ("n", "t"), ("d/y", "n"), ("t", "d/y"))
+    for old, new in steps:
+        os.rename(world.root / old, world.root / new)
+    for old, new in steps:
+        world.decide(lambda tx, old=old, new=new: renames.follow(world.service, tx, old, new))
+    world.ask(rq.Leave(agent="ann", clean=False))
+    world.ask(rq.ReviewDecide(review="R-2", verdict="revert"))
+    assert there(world) == {"d/x": "d/x\n", "d/y": "d/y\n"}
+
+
+def test_within_what_its_holder_has_a_rename_leases_nothing_more(world: World) -> None:
+    world.write("a", "a\n")
+    world.write("d/x", "x\n")
+    world.acquire("ann", "d/", "a")
+    move(world, "a", "d/x")
+    world.ask(rq.Release(agent="ann", resources=["a"]))
+    assert holders(world) == {"d/": "ann"}
+    assert files_of_the_review(world) == {"d/x": "modified"}
+
+
+def test_very_many_renames_lease_some_names(world: World) -> None:
+    world.write("f0", "1\n")
+    world.acquire("ann", "f0")
+    for number in range(50):
+        move(world, f"f{number}", f"f{number + 1}")
+    assert {"f0", "f1", "f50"} <= set(holders(world)) and len(holders(world)) <= renames.NAMES_MAX + 1
+    assert files_of_the_review(world) == {"f0": "deleted", "f50": "created"}
+
+
+def committed(tmp_path: Path, *names: str) -> World:
+    """A git repository with these files, each with its name in it."""
+    world = World(tmp_path / "repo", git=True)
+    for name in names:
+        world.write(name, f"{name}\n")
+    for words in (["add", "."], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=world.root, check=True)
+    return world
+
+
+def there(world: World) -> dict[str, str]:
+    return {str(path.relative_to(world.root)): path.read_text() for path in world.root.rglob("*")
+            if path.is_file() and not {".git", ".coord"}.intersection(path.parts)}
 
 
 def test_the_holder_of_both_names_keeps_both_leases(world: World) -> None:

@@ -176,7 +176,6 @@ def test_what_the_watcher_sees(tmp_path: Path) -> None:
     sees("tracked.py", "new", "old")
     sees("tracked2.py", "old", "old")
     sees("moved.py", "1", moved_from="was.py")
-    sees("folder", "1", is_dir=True)
     told.ask(rq.Release(agent="ann", resources=["a.py"]))
     sees("a.py", "2")
     told.later(10)

@@ -52,8 +52,10 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         return Refusal(
             Code.TASK_NOT_READY,
             f"{named.task_id} is {named.state}" + (f": it {why}." if why else "."),
-            state=named.state, next=f"`coord task show {named.task_id}` says for what; `coord task "
-            f"claim --agent {req.agent}` takes another.",
+            state=named.state,
+            next=("" if named.state in ("done", "cancelled") else
+                  f"`coord task show {named.task_id}` says for what; ")
+            + f"`coord task claim --agent {req.agent}` takes another.",
         )
     wanted = dispatch.wanted_by(svc, tx, named.task_id, worktree)
     obstacles = weigh(svc, tx, req.agent, task_locks.with_itself(tx, named.task_id, wanted),

@@ -66,7 +66,9 @@ def _change(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: 
         raise Refusal(
             Code.BAD_TRANSITION,
             f"{task.task_id} is {task.state}; it cannot be taken to `{verb}`. It stays as it is.",
-            state=task.state, next=f"`coord task show {task.task_id}` tells more of it.",
+            state=task.state,
+            next=f"`coord review list --task {task.task_id}`: a verdict decides about it."
+            if task.state == "review" else f"`coord task show {task.task_id}` tells more of it.",
         )
     fields: dict[str, Any] = {"partial": task.partial, "result": task.result,
                               "attempts": task.attempts, **changes}

@@ -30,12 +30,16 @@ from coordinator.words.resource_names import Resource, path_scope
 
 #: How far (ms) the kernel's clock for files may run behind.
 CLOCK_MS = 20
+#: Names beside its first one under which one thing is leased, for it was renamed again and again.
+NAMES_MAX = 16
 
 
-def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None) -> None:
+def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
+           is_dir: bool = False) -> None:
     """Whoever has leased `old`, what lay below it, or what one of both names lies in, has both from
     now on (invariant 10). `by`: when that was heard of (ISO text): what was leased later is what
-    stands at the old name since.
+    stands at the old name since. `is_dir`: it was a directory. (What was renamed may be elsewhere
+    by now.)
 
     Raises:
         Unready: lapsed leases there have to be closed before, or files to be looked at.
@@ -47,7 +51,7 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None) -> N
               if (lease := LeaseRow(*raw)).scope.startswith(was) and lease.worktree is None
               and lease.kind not in ("glob", "key") and not (by and lease.locked_at > by)]
     if not leases:
-        _out_of(svc, tx, old, new, by)
+        _out_of(svc, tx, old, new, by, is_dir)
         _into(svc, tx, old, new, by)
         return
     tx.looked.require(place(one.file_path, one.kind) for one in leases if one.kind == "file")
@@ -85,7 +89,10 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
              if row.fencing_token != lease.fencing_token]
     others = [row for row in there if conflicts(
         asked, lease.mode, lease.locked_by, row, lease.agreed_as)]
-    same = [row for row in there if row.scope == scope and row.slot == place]
+    same = [row for row in there if (row.scope == scope and row.slot == place) or (
+        row.locked_by == lease.locked_by and row.mode == "exclusive" and row.kind != "region"
+        and scope.startswith(row.scope) and overlaps(
+            asked, as_resource(row.file_path, row.kind, row.scope)))]
     lapsed = [Lapsed(row.locked_by, row.task_id) for row in (*others, *same, lease)
               if row.expires_at <= tx.now]
     if lapsed:
@@ -99,7 +106,7 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
         return
     if same:  # its holder has both names: what was at this one when it was leased stays known
         return
-    if _moves_whole(tx, lease):
+    if _moves_whole(tx, lease) and over.get(resource_names.path_of(name, kind)) is None:
         tx.record(
             ev.LeaseMoved(
                 fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
@@ -122,11 +129,14 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
 
 def _moves_whole(tx: Tx, lease: LeaseRow) -> bool:
     """Whether nothing has to be kept at the name that this lease was on: its holder only reads it,
-    or an earlier rename had brought it there, where nothing was."""
+    or earlier renames had brought it there, where nothing was, and to many names before."""
     if not partial_work.is_written(lease):
         return True
     return (lease.goes_with is not None and lease.content_hash is None
-            and not tx.rows("baselines_of", lease.fencing_token))
+            and not tx.rows("baselines_of", lease.fencing_token)
+            and sum(raw_row.locked_by == lease.locked_by and raw_row.goes_with == lease.goes_with
+                    for raw_row in (LeaseRow(*raw) for raw in tx.rows("leases_renamed")))
+            >= NAMES_MAX)
 
 
 def _lease_too(tx: Tx, lease: LeaseRow, asked: Resource, inode: str | None, began: str | None,
@@ -139,7 +149,7 @@ def _lease_too(tx: Tx, lease: LeaseRow, asked: Resource, inode: str | None, bega
         [] if asked.kind == "dir" else None, lease.acquisition_id)
 
 
-def _out_of(svc: Service, tx: Tx, old: str, new: str, by: str | None) -> None:
+def _out_of(svc: Service, tx: Tx, old: str, new: str, by: str | None, is_dir: bool) -> None:
     """What was moved out of a leased directory or glob, to where nobody has leased."""
     was = path_scope(old, svc.fold_case)
     if not any(LeaseRow(*raw).kind in ("dir", "glob")
@@ -149,15 +159,20 @@ def _out_of(svc: Service, tx: Tx, old: str, new: str, by: str | None) -> None:
         located = tx.looked.place(new, literal=True)
     except Refusal:
         return
-    now = located.resource
-    if not located.there or now.scope != path_scope(new, svc.fold_case) or _any(tx, now):
+    now, inode = located.resource, located.inode
+    if now.scope != path_scope(new, svc.fold_case):
+        return
+    if not located.there:  # it has another name by now, or none
+        now, inode = resource_names.resource(new, "dir" if is_dir else "file",
+                                             fold_case=svc.fold_case), None
+    if _any(tx, now):
         return
     left = [row for row in _writers(tx, as_resource(old, now.kind, was), by)
             if row.kind == "glob" or not row.scope.startswith(was)]
     if len({row.locked_by for row in left}) != 1:
         return
     over = earlier_content.stood_there(svc, tx, [new])[new] if now.kind == "file" else None
-    _lease_too(tx, left[0], now, located.inode, over, old)
+    _lease_too(tx, left[0], now, inode, over, old)
     notices.post(
         tx, left[0].locked_by, "moved", f"{old} was moved to {new}, out of {left[0].file_path}: "
         "you hold that, too, until you are done.", resource=new)

@@ -54,10 +54,7 @@ class Seen:
     now: Bytes
     before: Bytes = NOTHING
     moved_from: str | None = None
-    is_dir: bool = False
     is_new: bool = False
-    moved_ms: int | None = None
-    """When it was heard that it came from there (Unix ms); None: that is not known."""
     calls: tuple[Running, ...] = ()
     lately: tuple[Running, ...] = ()
     """Those, and what had ended a moment before."""
@@ -156,8 +153,6 @@ def seen(
     rights = _Rights(svc, tx, ended or EndedRights())
     out: list[Adopted | Foreign] = []
     for change in changes:
-        if change.is_dir:
-            continue
         known = tx.row("version_get", change.path)
         if known is not None and known[0] == change.hash:
             continue

@@ -30,7 +30,7 @@ WHY = {
     "expired": "its lease expired",
     "silent": "it fell silent",
     "left": "it ended in the middle",
-    "failed": "it reported a failure",
+    "failed": "its attempt failed",
 }
 
 

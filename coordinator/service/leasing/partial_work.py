@@ -92,7 +92,8 @@ def changed_since(
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
              for row, need in needs if isinstance(need, Below)}
     tx.looked.require(gone for one in below.values() for gone in one.left.values())
-    if now_at is None and svc.hear is not None and _anything_gone(tx, needs, below.values()):
+    if now_at is None and svc.hear is not None and _anything_changed(
+            tx, needs, below.values(), regions):
         tx.looked.after("what was renamed", svc.hear)
     found: dict[str, ev.FlaggedFile] = {}
     for row, need in needs:
@@ -157,14 +158,14 @@ def _stands_for(need: Below) -> Content:
     return Content(f"{need.root}/{need.name.rstrip('/')}")
 
 
-def _anything_gone(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]],
-                   below: Iterable[_Listing]) -> bool:
-    """Whether something is not where it was when the work began: it may have been renamed a moment
-    ago, and its new name be leased as soon as that is heard of."""
-    return any(content(tx, gone.path).hash is None
-               for one in below for gone in one.left.values()) or any(
-        row.content_hash is not None and content(tx, need.path).hash is None
-        for row, need in needs if isinstance(need, Content))
+def _anything_changed(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]],
+                      below: Iterable[_Listing], regions: Iterable[Rewound]) -> bool:
+    """Whether anything is not as it was when the work began: it may have been renamed a moment ago,
+    and its new name be leased as soon as that is heard of. (Something may stand at the old one.)"""
+    return any(one.before != one.now for one in below) or any(
+        content(tx, need.path).hash != row.content_hash
+        for row, need in needs if isinstance(need, Content)) or any(
+        content(tx, one.path).hash != _was(tx, one).hash for one in regions)
 
 
 def _compare_file(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], row: LeaseRow,

@@ -29,6 +29,7 @@ from coordinator.service.leasing import (
 )
 from coordinator.service.leasing.conflicts import locate, place, weigh
 from coordinator.service.leasing.grant import end, lease_reply
+from coordinator.service.leasing.other_names import with_other_names
 from coordinator.service.leasing.task_claims import task_of
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -201,6 +202,8 @@ def answer(
                 "is next in line gets it. Nothing was changed.",
                 next="Nothing is left to do about it.",
             )
+        if req.verdict == "approve":  # what was renamed is given up under all its names
+            leases = with_other_names(svc, tx, leases)
         landing.check_at_rest(svc, [lease.task_id for lease in leases])
         if req.verdict == "narrow":
             parts = narrowing.kept(svc, tx, row, leases, req.keep, req.cwd, me)
