@@ -8,8 +8,9 @@ content is divided into never changes. Opens no file, and decides nothing.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from threading import Event, Lock, Thread
+from typing import NamedTuple
 
 import msgspec
 
@@ -148,11 +149,17 @@ class FileRegions:
         """What differs, in whatever order it stands."""
         return Parts(self._changed(path, before, data, in_order=False), digest(data))
 
-    def rewound(self, path: str, data: bytes, parts: Sequence[Part]) -> bytes:
+    def rewound(self, path: str, data: bytes, parts: Sequence[Part],
+                whole: bytes | None = None) -> bytes:
         """The file as it is, but for these regions, which are as they are given. One that is not
-        there any more is put at the end of what contained it."""
+        there any more comes back to where it was in `whole`, an earlier content of the file, in the
+        place of what is new there; else to the end of what contained it. Of a file with nothing of
+        `whole` left in it, that is what it was."""
         names = {name for name, _ in parts}
         outline = self.outline(path, data)
+        old = None if whole is None else self.outline(path, whole)
+        if whole is not None and old is not None and names and _is_another(old, outline, names):
+            return whole
         if HEADER in names or outline.note:
             whole = next((was for name, was in parts if name == HEADER or outline.note), None)
             return data if whole is None else whole
@@ -164,6 +171,12 @@ class FileRegions:
             if found is not None:
                 pieces.append((found.start, found.end, number, was or b""))
             elif was:
+                place = None if old is None or whole is None else _slot(
+                    old, whole, outline, data, name)
+                if place is not None and not any(
+                        one[0] < place.end and place.start < one[1] for one in pieces):
+                    pieces.append((place.start, place.end, number, place.before + was))
+                    continue
                 at = _end_of_container(outline, name, len(data))
                 pieces.append((at, at, number, _apart(data, at) + was))
         for start, end, _, was in sorted(pieces, reverse=True):
@@ -263,6 +276,57 @@ def _outward(path: str, names: Sequence[str], was: Outline, before: bytes, now: 
 
 def _find(outline: Outline, name: str) -> Region | None:
     return next((one for one in outline.regions if one.name == name), None)
+
+
+class _Slot(NamedTuple):
+    """Where a region comes back to: the bytes that it takes the place of, and what has to stand
+    before it."""
+
+    start: int
+    end: int
+    before: bytes = b""
+
+
+def _tops(outline: Outline) -> list[Region]:
+    """The definitions outside of all others, in their order."""
+    return sorted((one for one in outline.regions if one.name != HEADER and "." not in one.name),
+                  key=lambda one: one.start)
+
+
+def _is_another(old: Outline, now: Outline, names: Collection[str]) -> bool:
+    """Whether nothing is left of a file that was divided: neither these regions nor others."""
+    if old.note or HEADER in names:
+        return False
+    there = {one.name for one in now.regions} - {HEADER}
+    return bool(now.note) or not there.intersection(one.name for one in old.regions)
+
+
+def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str) -> _Slot | None:
+    """Where a top definition that is gone was, between those that are still there; None: that
+    cannot be told."""
+    was, there = _tops(old), {one.name: one for one in _tops(now)}
+    at = next((n for n, one in enumerate(was) if one.name == name), None)
+    if at is None:
+        return None
+    before = next((one for one in reversed(was[:at]) if one.name in there), None)
+    after = next((one for one in was[at + 1:] if one.name in there), None)
+    if before is None and after is None:
+        return None
+    start = there[before.name].end if before is not None else 0
+    end = there[after.name].start if after is not None else len(data)
+    known = {one.name for one in was}
+    new = [one for one in there.values()
+           if one.name not in known and start <= one.start and one.end <= end]
+    if new:  # what it has become, most likely
+        return _Slot(min(one.start for one in new), max(one.end for one in new))
+    if after is not None:
+        return _Slot(end, end)
+    return _Slot(start, start, _blanks(whole[:was[at].start])[len(_blanks(data[:start])):])
+
+
+def _blanks(text: bytes) -> bytes:
+    """The white space at its end, which belongs to the definition before it."""
+    return text[len(text.rstrip()):]
 
 
 def _end_of_container(outline: Outline, name: str, size: int) -> int:

@@ -92,11 +92,11 @@ class RegionLooker:
             return Parts(None, found.hash)
         if isinstance(need, Part | Overlaid):
             return found
-        if found.hash is not None:
-            return _UNREADABLE  # its regions are nowhere in it
-        if all(was is None for _, was in need.parts):
+        if found.hash is None and all(was is None for _, was in need.parts):
             return _ABSENT
-        was = self._content(need.gone) if need.gone is not None else None
+        # (Of what is no text its regions are nowhere.)
+        known = need.gone if found.hash is None else need.whole
+        was = self._content(known) if known is not None else None
         return _UNREADABLE if was is None else self._rewound(need, need.path, was, PLAIN_MODE)
 
     def _rewound(self, need: Rewound, path: str, data: bytes, mode: int) -> Bytes:
@@ -109,4 +109,5 @@ class RegionLooker:
             if was is not None and before is None:
                 return _UNREADABLE  # what it was is kept nowhere
             parts.append((name, before))
-        return self._keep(self._regions.rewound(path, data, parts), mode)
+        whole = self._content(need.whole) if need.whole is not None else None
+        return self._keep(self._regions.rewound(path, data, parts, whole), mode)

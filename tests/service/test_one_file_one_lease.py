@@ -376,6 +376,48 @@ def test_what_the_watcher_saw_of_such_a_file_comes_back(world: World) -> None:
     assert (world.root / "a.py").read_text() == FUNCTIONS + "\n\nX = 1\n"
 
 
+THREE = "import os\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n\n\nclass H:\n    x = 3\n"
+
+
+@pytest.mark.parametrize("name", ["f", "g", "H"])
+@pytest.mark.parametrize("how", ["renamed", "deleted", "overwritten", "emptied", "link", "directory", "broken"])
+def test_whatever_becomes_of_a_leased_region_the_file_comes_back(world: World, name: str, how: str) -> None:
+    world.write("a.py", THREE)
+    world.write("other", "other\n")
+    world.acquire("ann", f"a.py::{name}")
+    pieces = {"f": "def f():\n    return 1\n", "g": "def g():\n    return 2\n", "H": "class H:\n    x = 3\n"}
+    file = world.root / "a.py"
+    if how == "renamed":
+        file.write_text(THREE.replace(f" {name}", f" {name}2"))
+    elif how == "deleted":
+        file.write_text(THREE.replace(pieces[name] + "\n\n", "").replace("\n\n" + pieces[name], ""))
+    elif how in ("overwritten", "emptied", "broken"):
+        file.write_text({"overwritten": "zz = 1\n", "emptied": "", "broken": "def (((\n"}[how])
+    else:
+        file.unlink()
+        if how == "link":
+            file.symlink_to("other")
+        else:
+            world.write("a.py/q", "1\n")
+    now = there(world)
+    world.ask(rq.Leave(agent="ann", clean=False))
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert there(world) == {"a.py": THREE, "other": "other\n"}
+    world.ask(rq.ReviewUndo(review="R-1"))
+    assert there(world) == now
+
+
+def test_what_another_made_in_such_a_file_stays(world: World) -> None:
+    world.write("a.py", THREE)
+    world.acquire("ann", "a.py::f")
+    world.acquire("bob", "a.py::H")
+    world.write("a.py", THREE.replace(" f", " f2").replace("x = 3", "x = 4") + "\n\ndef k():\n    return 5\n")
+    world.ask(rq.Release(agent="bob", resources=["a.py::H"]))
+    world.ask(rq.Leave(agent="ann", clean=False))
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert (world.root / "a.py").read_text() == THREE.replace("x = 3", "x = 4") + "\n\ndef k():\n    return 5\n"
+
+
 def test_a_rename_leaves_the_leases_on_regions_at_both_names(tmp_path: Path) -> None:
     world = regions(tmp_path)
     world.acquire("hal", "a.py::g")

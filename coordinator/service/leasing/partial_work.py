@@ -86,7 +86,7 @@ def changed_since(
         Unready: the files have to be looked at.
     """
     rows = [row for row in rows if is_written(row) and not others_go_on(tx, row)]
-    regions = _with_what_is_gone(tx, _by_file(svc, rows, now_at))
+    regions = _with_what_was(tx, _by_file(svc, rows, now_at))
     needs = [(row, _needed(svc, row, now_at)) for row in rows if not _is_part(row)]
     tx.looked.require([*(need for _, need in needs), *_of_regions(regions)])
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
@@ -125,9 +125,11 @@ def changed_since(
     for rewound, theirs in regions.items():
         # The file as it is, but for these regions: what a review shows, and reverts, is them alone.
         path = now_at or path_of(theirs[0])
-        before = _was(tx, rewound)
-        _compare(svc, tx, found, theirs[0], path, before.hash,
-                 content(tx, rewound.path), before)
+        before, now = _was(tx, rewound), content(tx, rewound.path)
+        _compare(svc, tx, found, theirs[0], path, before.hash, now, before)
+        if now.hash is None:
+            for inside, digest in _as_directory(svc, tx, theirs[0], rewound.path).items():
+                _compare(svc, tx, found, theirs[0], inside, None, Bytes(digest, kept=True))
     return [found[path] for path in sorted(found)]
 
 
@@ -214,21 +216,23 @@ def _by_file(svc: Service, rows: Sequence[LeaseRow],
             theirs for path, theirs in files.items()}
 
 
-def _with_what_is_gone(tx: Tx, files: dict[Rewound, list[LeaseRow]]
-                       ) -> dict[Rewound, list[LeaseRow]]:
-    """The same; of a file that is not there any more, with what it was: as it was last seen, if
-    that is kept, else at the grant."""
-    tx.looked.require(Content(one.path) for one in files)
+def _with_what_was(tx: Tx, files: dict[Rewound, list[LeaseRow]]
+                   ) -> dict[Rewound, list[LeaseRow]]:
+    """The same; of what has changed, with what the file was at the grant, and, if it is not there
+    any more, with what it was when it was last seen, if that is kept."""
+    tx.looked.require([*files, *(Content(one.path) for one in files)])
     out = {}
     for one, rows in files.items():
-        if content(tx, one.path).hash is None:
+        now = content(tx, one.path).hash
+        if now is None or _was(tx, one).hash != now:
             last = max(rows, key=lambda row: row.fencing_token)
+            whole = next((digest for _, digest in tx.rows(
+                "baselines_of", last.fencing_token)), None)
             seen = tx.row("version_get", path_of(last)) if last.worktree is None else None
             known = None if seen is None or str(seen[1]) < last.locked_at else seen[0] or seen[3]
             if known is None or tx.row("blob_has", known) is None:
-                known = next((digest for _, digest in tx.rows(
-                    "baselines_of", last.fencing_token)), None)
-            one = msgspec.structs.replace(one, gone=known)
+                known = whole
+            one = msgspec.structs.replace(one, gone=known if now is None else None, whole=whole)
         out[one] = rows
     return out
 
@@ -276,12 +280,14 @@ def look_at(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> None:
     """
     rows = [row for row in rows if is_written(row)]
     tx.looked.require(needed(svc, rows))
-    tx.looked.require(_with_what_is_gone(tx, _by_file(svc, rows)))
+    regions = _with_what_was(tx, _by_file(svc, rows))
+    tx.looked.require(regions)
     needs = [(row, _needed(svc, row)) for row in rows if not _is_part(row)]
     files = [(row, need.path, content(tx, need.path).hash) for row, need in needs
              if isinstance(need, Content)]
     tx.looked.require([
         *(Place(path, None, True) for _, path, now in files if now is None),
+        *(Place(one.path, None, True) for one in regions if content(tx, one.path).hash is None),
         *(_stands_for(need) for _, need in needs
           if isinstance(need, Below) and _is_empty(tx, need)),
     ])
