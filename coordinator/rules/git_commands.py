@@ -12,6 +12,10 @@ _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
 _GIT_ELSEWHERE = frozenset({"--git-dir", "--work-tree", "--bare"})
 _WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am", "read-tree",
                          "bisect", "sparse-checkout", "filter-branch", "fast-import"})
+#: Options by which they end, or tell of what is under way, and change no file.
+_ONLY_IN_GIT = frozenset({"--abort", "--quit", "--show-current-patch"})
+#: Of these a word that only reads.
+_ONLY_READING = {"bisect": ["log"], "sparse-checkout": ["list"]}
 #: They take files into the index, or out of it.
 INDEXING = frozenset({"add", "stage", "rm", "mv", "update-index"})
 #: What they change is in git alone: where that is not what all share, it is nobody else's business.
@@ -73,7 +77,7 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     flags = [word for word in args if word.startswith("-")]
     short = "".join(word[1:] for word in flags if not word.startswith("--"))
     if name in _WHOLE_TREE:
-        return "--abort" not in flags
+        return plain[:1] != _ONLY_READING.get(name) and not _ONLY_IN_GIT.intersection(flags)
     if name in ("symbolic-ref", "update-ref"):
         moved = moved_ref(rest)
         return moved is not None and moved.ref in ("", "HEAD")
