@@ -51,8 +51,9 @@ class GivenBack(Exception):
 
 
 def plans(root: Path) -> Path:
-    """Where a replay keeps the plans of its tasks: `T-3.json` each with that one task."""
-    return root / ".coord" / "replay"
+    """Where a replay keeps the plans of its tasks: `T-3.json` each with that one task. Beside the
+    repository: its agents note there how far they are, and `.coord` is read-only for them."""
+    return root.with_name(f"{root.name}.replay")
 
 
 class StandIn:

@@ -59,8 +59,8 @@ def test_one_that_gives_way_in_a_worktree_goes_on_with_the_next_task(repo: Repo,
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "begin"]):
         _git(repo.root, *words)
     report = launch(
-        'case $COORD_TASK in T-1) test -e "$COORD_ROOT/.coord/tried" || {\n'
-        'touch "$COORD_ROOT/.coord/tried"; coord task fail T-1 --blocked later; exit 0; };; esac\n'
+        'case $COORD_TASK in T-1) test -e "$COORD_ROOT/../tried" || {\n'
+        'touch "$COORD_ROOT/../tried"; coord task fail T-1 --blocked later; exit 0; };; esac\n'
         "echo $COORD_TASK >> $COORD_TASK.txt",
         ("one", ["T-1.txt"]), ("two", ["T-2.txt"]), n=1, options=("--isolation", "worktree"),
     ).report()
