@@ -70,6 +70,28 @@ def test_a_lease_follows_what_was_renamed_while_no_coordinator_ran(make_repo: Ca
             "b.py": "created", "d/in.py": "deleted", "e/in.py": "created"}
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.4])
+def test_a_swap_with_what_nobody_held_comes_back(make_repo: Callable[..., Repo], pause: float) -> None:
+    """Heard of step by step, or all at once."""
+    repo = make_repo(git=True)
+    for name in ("a", "b"):
+        repo.write(name, f"{name}\n")
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e"]
+    for words in (["add", "a", "b"], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *words], cwd=repo.root, check=True)
+    with repo.client("ann") as ann:
+        ann.acquire("a")
+        for old, new in (("a", "t"), ("b", "a"), ("t", "b")):
+            os.rename(repo.root / old, repo.root / new)
+            time.sleep(pause)
+        ann.call(rq.Leave(agent="ann", clean=False))
+    with repo.client() as boss:
+        (review,) = boss.call(rq.Reviews()).items
+        assert {one.path: one.change for one in review.files} == {"a": "modified", "b": "modified"}
+        boss.call(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert [(repo.root / name).read_text() for name in ("a", "b")] == ["a\n", "b\n"]
+
+
 def test_a_lease_taken_after_a_rename_does_not_follow_it(make_repo: Callable[..., Repo]) -> None:
     """What is heard of late was before it: the lease is on what stands at the old name since."""
     repo = make_repo(config="[watch]\ndebounce_s = 0.8\n")

@@ -49,7 +49,7 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
         return
     leases = [lease for raw in near(tx, "rivals", as_resource(old, "file", was))
               if (lease := LeaseRow(*raw)).scope.startswith(was) and lease.worktree is None
-              and lease.kind not in ("glob", "key") and not (by and lease.locked_at > by)]
+              and lease.kind not in ("glob", "key") and not _is_later(lease, by)]
     if not leases:
         _out_of(svc, tx, old, new, by, is_dir)
         _into(svc, tx, old, new, by)
@@ -62,6 +62,12 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
         for lease in leases if lease.kind != "dir" and partial_work.is_written(lease)])
     for lease in leases:
         _arrive(svc, tx, lease, names[lease.fencing_token], now + lease.scope[len(was):], over)
+
+
+def _is_later(lease: LeaseRow, by: str | None) -> bool:
+    """Whether a lease was taken after a rename had been heard of. (One that a rename has made was
+    made for an earlier one, whenever that was recorded.)"""
+    return by is not None and lease.goes_with is None and lease.locked_at > by
 
 
 def _is_there(tx: Tx, lease: LeaseRow) -> bool:
@@ -208,7 +214,7 @@ def _writers(tx: Tx, asked: Resource, by: str | None) -> list[LeaseRow]:
     """The live leases of those who write this, or what it lies in."""
     return [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked))
             if row.kind in ("file", "dir", "glob") and row.worktree is None
-            and row.expires_at > tx.now and not (by and row.locked_at > by)
+            and row.expires_at > tx.now and not _is_later(row, by)
             and partial_work.is_written(row)
             and overlaps(asked, as_resource(row.file_path, row.kind, row.scope))]
 
