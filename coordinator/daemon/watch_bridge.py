@@ -34,8 +34,8 @@ log = logging.getLogger("coord.watcher")
 #: Changes that one transaction records: others wait for it.
 SEEN_AT_ONCE = 25
 #: So soon (seconds) the kernel has told the watcher of what was done; so long that may take to be
-#: recorded.
-HEARD_S, HEAR_S = 0.03, 0.5
+#: handed over, and to be recorded (git may be asked for it).
+HEARD_S, HEAR_S, RECORDED_S = 0.03, 0.5, 1.5
 #: Leases that are looked for at the start.
 LEASES_MAX = 10_000
 #: For so long (ms) after a command what it left running is taken to write.
@@ -87,7 +87,7 @@ class WatchBridge:
         self._watcher.flush(HEAR_S)
         recorded = asyncio.run_coroutine_threadsafe(self._recorded(), self._loop)
         try:
-            recorded.result(HEAR_S)
+            recorded.result(RECORDED_S)
         except TimeoutError:  # this is a part of what is being recorded, perhaps
             recorded.cancel()
 

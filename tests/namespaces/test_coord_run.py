@@ -245,7 +245,7 @@ def test_refusals_are_in_words_and_leave_no_agent(stand: Stand) -> None:
     for words, said in ((["shell"], "names no program"), (["shell", "--", "no-such-thing"], "no program called"),
                         (["nobody"], "nobody")):
         done = stand.tries("run", *words)
-        assert done.returncode == (127 if "no program called" == said else 2) and said in done.stderr, done.stderr
+        assert done.returncode == (127 if said == "no program called" else 2) and said in done.stderr, done.stderr
     assert not stand.asks("agents")["items"]
 
 
