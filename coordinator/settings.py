@@ -332,6 +332,12 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
             next=f"`unset {variable}`, or give it another value." if variable else
             f"Correct {path}{_there(str(bad))}.",
         ) from None
+    leases = settings.leases
+    if leases.ttl_s > leases.ttl_max_s:
+        raise Refusal(
+            Code.INVALID, f"{path.name}: `leases.ttl_s` ({leases.ttl_s:g} s) is more than "
+            f"`leases.ttl_max_s` allows ({leases.ttl_max_s:g} s): no lease could be taken.",
+            next=f"Correct {path}.")
     return Loaded(settings, sources, {k: v for k, v in weak.items() if k not in sources})
 
 

@@ -85,7 +85,7 @@ def init(
         StateDir(root).check_ours()
         names = agent or []
         wanted = (wiring.chosen(root, names, False) if names
-                  else [p for p in profiles(root) if p.wire])
+                  else [p for p in profiles(root, broken=False) if p.wire])
         gone = wiring.wire(root, wanted, yes=yes, remove=True, user=user, diff=diff,
                            guard=not no_guard)
         exclude.take_out(root, gone)

@@ -25,6 +25,7 @@ from coordinator.cli.definition import typer
 from coordinator.cli.trust import heed
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import bar, in_line, span
+from coordinator.files.git import Git
 from coordinator.files.roots import checkout
 from coordinator.launch.attempt import Limits
 from coordinator.launch.launcher import AGENTS_MAX, Launcher
@@ -366,8 +367,13 @@ def _tell_landed(made: Report) -> None:
         say(in_line(f"    {kept.why}"))
     if made.not_landed:
         first = made.not_landed[0]
-        say(f"  look: git log -p {made.target}..{first.branch}; take it: git merge {first.branch}; "
-            f"drop it: git worktree remove --force {first.worktree}")
+        place = shlex.quote(first.worktree)
+        if Git(Path(first.worktree)).maybe("status", "--porcelain"):  # a merge would not take that
+            say(f"  look: git -C {place} status (not all of it is committed there); `coord review "
+                "list` has what waits for a verdict")
+        else:
+            say(f"  look: git log -p {made.target}..{first.branch}; take it: git merge "
+                f"{first.branch}; drop it: git worktree remove --force {place}")
 
 
 def _is_lost(number: int) -> bool:

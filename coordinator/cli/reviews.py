@@ -167,7 +167,10 @@ def _told(verdict: rq.Verdict, row: rq.Review, *, part: bool) -> None:
     for warning in row.warnings:
         say(f"  {in_line(warning)}")
     place = next((file.worktree for file in row.files if file.worktree), None)
-    if verdict == "keep" and place is not None:
+    if verdict == "keep" and place is not None and not Path(place).is_dir():
+        say(f"  {in_line(place)}, where it lay, is gone: `coord review show {row.review} --json` "
+            "has what was in it")
+    elif verdict == "keep" and place is not None:
         git = Git(Path(place))
         branch = git.branch() or "refs/heads/ITS-BRANCH"
         first = "" if git.maybe("status", "--porcelain") == "" else "commit it there, then "

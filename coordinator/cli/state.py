@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,11 +27,13 @@ from coordinator.cli.app import (
     seconds,
     tell,
 )
+from coordinator.cli.app import fail as refuse
 from coordinator.cli.definition import Listed, typer
 from coordinator.client.owner import ChangeRefused, Owner
 from coordinator.commands import state as bodies
 from coordinator.commands.state import STATES
 from coordinator.words import requests as rq
+from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
 state_app = typer.Typer(
@@ -214,6 +217,10 @@ def own(
     as JSON from standard input and prints the key's new value; exit code 100 refuses the change,
     any other but 0 is a failed attempt, tried again later."""
     limit = seconds(give) or 60.0
+    if shutil.which(command[0]) is None:
+        refuse(Refusal(Code.INVALID, f"There is no program called {command[0]} that may be run. "
+                       "Nothing was started.", next=f"`which {command[0]}`"))
+        raise typer.Exit(Exit.NOT_FOUND)
     with client() as session:
         if session.token is None:
             session.agent = agent or session.agent or f"owner-{os.getpid()}"
@@ -227,15 +234,18 @@ def own(
 
         for sent in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sent, ends)
-        complain(f"coord: {session.name()} owns {key}; Ctrl-C ends it")
+        who = session.name()
         try:
-            applied = owner.run(until_idle=until_idle, wait=seconds(wait) or 0.0)
+            applied = owner.run(
+                until_idle=until_idle, wait=seconds(wait) or 0.0,
+                begun=lambda: complain(f"coord: {who} owns {key}; Ctrl-C ends it"))
         except Refusal as refusal:
             if not owner.stopping or refusal.code is not Code.DAEMON_DOWN:
                 raise
             applied = owner.applied
-            with suppress(Refusal), client() as again:  # it had hung up before it gave that back
-                again.call(rq.Release(agent=session.name(), resources=[key]))
+    if owner.stopping:  # it had hung up before it could give the key back
+        with suppress(Refusal), client() as again:
+            again.call(rq.Release(agent=who, resources=[key]))
     say(f"{applied} {'change' if applied == 1 else 'changes'} applied")
 
 

@@ -193,7 +193,7 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False) -> None:
 def _wired(root: Path, but: Sequence[str] = ()) -> list[str]:
     """The agents that are wired, beside these."""
     wirer = Wirer(StateDir(root), Path.home())
-    return [one.name for one in profiles(root)
+    return [one.name for one in profiles(root, broken=False)
             if one.wire and one.name not in but and wirer.is_wired(one)]
 
 

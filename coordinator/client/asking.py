@@ -43,6 +43,10 @@ def encoded(request: rq.Request[Any]) -> bytes:
             raise Refusal(Code.INVALID, f"{request.op}: `{field}` must be a number, not {value}. "
                           "Nothing was done.", next=f"Repeat it with another `{field}`.",
                           field=field)
+        if isinstance(value, bytes) or (isinstance(value, list | tuple)
+                                        and any(isinstance(one, bytes) for one in value)):
+            raise Refusal(Code.INVALID, f"{request.op}: `{field}` must be text, not bytes. "
+                          "Nothing was done.", next="Decode it first.", field=field)
     try:
         return _encode(request)
     except UnicodeEncodeError as bad:  # a word of the command line, say, with such a byte in it
@@ -54,7 +58,8 @@ def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, s
     """(how long its answer may take beyond a plain one's (seconds), whether it may be asked twice
     without harm, the idempotency key that it is asked under)."""
     kind = type(request)
-    wait_s = float(getattr(request, "wait_s", 0.0) or 0.0) + SLOW_S.get(kind.op, 0.0)
+    wait = getattr(request, "wait_s", 0.0)  # what is no number is refused when it is asked
+    wait_s = float(wait if isinstance(wait, int | float) else 0.0) + SLOW_S.get(kind.op, 0.0)
     repeatable = not kind.writes or kind.op in REPEATABLE
     if key is None and not repeatable:
         # The time comes first, so that the coordinator keeps keys of one moment side by side.

@@ -72,17 +72,20 @@ class Owner:
         """Whether it was told to end."""
         return self._stop.is_set()
 
-    def run(self, *, until_idle: bool = False, wait: float = 0.0) -> int:
+    def run(self, *, until_idle: bool = False, wait: float = 0.0,
+            begun: Callable[[], None] = lambda: None) -> int:
         """Apply changes until `stop()`; with `until_idle` until none waits. How many were applied.
 
         Args:
             wait: stand in line so long (seconds) for the key, while another owns it.
+            begun: called when it owns the key.
 
         Raises:
             Refusal: LOCKED: another owns it.
             LeaseLost: the lease ended meanwhile; another may own it by now.
         """
         with self._client.lease(self._key, ttl=self._ttl, wait=wait, description="owner") as held:
+            begun()
             while not self._stop.is_set():
                 held.check()
                 given = self._next(0.0 if until_idle else ASK_S)

@@ -54,7 +54,7 @@ def printed(
 
 def cut(shell: Shell, limit: int) -> None:
     """Say beside a list, which a program may read, that there may be more."""
-    shell.complain(f"coord: at most {limit} are shown; `--limit {limit * 10}` shows more")
+    shell.complain(f"coord: {limit} are shown, and there may be more (`--limit {limit * 10}`)")
 
 
 def in_short(value: Any) -> Any:

@@ -60,7 +60,7 @@ from coordinator.service.holders import notices
 from coordinator.service.impact import Impact
 from coordinator.service.leasing import sweep
 from coordinator.service.review import verdicts
-from coordinator.settings import Loaded, load
+from coordinator.settings import FILE, Loaded, load
 from coordinator.store import events as ev
 from coordinator.store.database import (
     DISK_ERRORS,
@@ -204,7 +204,8 @@ class Daemon:
             self._warnings += [str(remark) for remark in index.refresh().warnings]
             return index
         except ValueError as bad:
-            raise Refusal(Code.INVALID, f"archive.folders: {bad}.") from None
+            raise Refusal(Code.INVALID, f"archive.folders: {bad}.", next="Correct `[archive] "
+                          f"folders` in {self.state.root / FILE}.") from None
 
     async def _serve(self) -> None:
         self._write(_started(self._started_at))

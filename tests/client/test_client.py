@@ -282,6 +282,14 @@ def test_a_number_that_json_does_not_have_is_refused(repo: Repo, wrong: float) -
         assert held_by(repo) == []
 
 
+def test_bytes_are_no_name_and_a_word_is_no_time(repo: Repo) -> None:
+    with repo.client("ann") as ann:
+        for wrong in (lambda: ann.acquire(b"a.py"), lambda: ann.acquire("a.py", wait="x")):  # type: ignore[arg-type]
+            with pytest.raises(Refusal, match="must be"):
+                wrong()
+        assert ann.call(rq.Locks()).items == []
+
+
 def test_a_name_that_is_no_text_is_refused(repo: Repo) -> None:
     with repo.client("ann") as ann, pytest.raises(Refusal, match=r"\\udcff") as no:
         ann.acquire("caf\udcff.py")  # as os.listdir gives what is not UTF-8

@@ -35,6 +35,17 @@ def remove(repo: Repo, *more: str) -> str:
     return done.stdout
 
 
+def test_a_broken_profile_keeps_no_other_from_being_taken_out(repo: Repo) -> None:
+    git(repo, "init", "-q", ".")
+    before = owned(repo)
+    init(repo)
+    (repo.root / "agents").mkdir()
+    (repo.root / "agents/bad.toml").write_text("command = 3\n")
+    assert repo.coord("trust", "--yes").returncode == 0
+    remove(repo)
+    assert owned(repo) == before
+
+
 def owned(repo: Repo) -> dict[str, bytes]:
     """What is in git's folder and beside coord's, byte by byte."""
     places = [repo.root / ".git/hooks", repo.root / ".git/info", repo.root / ".claude"]

@@ -1,0 +1,61 @@
+"""What meets a person at the edges of a command: no standard input, a setting from elsewhere, a program that is not there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.waiting import until
+
+
+@pytest.mark.parametrize("words", ["review", "init --agent claude-code", "task import -", "state put key:x - --agent a", "mcp"])
+def test_a_closed_standard_input_is_an_empty_one(repo: Repo, words: str) -> None:
+    repo.coord("up")
+    line = f"exec '{sys.executable}' -m coordinator.cli.main {words} <&-"
+    done = subprocess.run(["sh", "-c", line], cwd=repo.root, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode in (0, 2) and "INTERNAL" not in done.stderr, done.stderr
+
+
+def test_a_setting_is_looked_for_where_it_stands(repo: Repo) -> None:
+    done = repo.coord("up", env={"COORD_HTTP_PORT": "70000"})
+    assert done.returncode == 2 and "COORD_HTTP_PORT: `http.port` has to be at most 65535" in done.stderr
+    assert "unset COORD_HTTP_PORT" in done.stderr and "coord.toml" not in done.stderr
+    done = repo.coord("up", env={"COORD_LEASES_TTL_S": "100", "COORD_LEASES_TTL_MAX_S": "10"})
+    assert done.returncode == 2 and "no lease could be taken" in done.stderr
+
+
+def test_a_port_that_there_is_not_is_refused(repo: Repo) -> None:
+    for words in (("up", "--http", "70000"), ("serve", "--http", "-1")):
+        done = repo.coord(*words)
+        assert done.returncode == 2 and "65535" in done.stderr.replace("65_535", "65535"), done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_owner_that_is_ended_gives_its_key_back(repo: Repo, number: int) -> None:
+    repo.coord("up")
+    assert repo.coord("state", "own", "key:k", "--agent", "own", "--", "no-such-program").returncode == 127
+    going = subprocess.Popen([sys.executable, "-m", "coordinator.cli.main", "state", "own", "key:k", "--agent", "own", "--", "cat"],
+                             cwd=repo.root, env={**os.environ}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with repo.client() as boss:
+        until(lambda: boss.call(rq.Locks()).items != [])
+        going.send_signal(number)
+        told, said = going.communicate(timeout=30)
+        assert going.returncode == 0 and "0 changes applied" in told and "owns key:k" in said
+        assert boss.call(rq.Locks()).items == []
+
+
+def test_lists_say_what_was_asked_for(repo: Repo) -> None:
+    """A filter that fits nothing is no sign that there is nothing."""
+    repo.write("a.py", "1\n")
+    repo.coord("lock", "a.py", "--agent", "ann")
+    repo.coord("request", "file", "a.py", "--agent", "bob", "--reason", "x")
+    for words, said in (("locks --agent amn", "amn holds nothing"), ("locks docs/", "Nobody holds docs/"),
+                        ("locks --waiting --agent amn", "amn neither waits"), ("review list --agent amn", "Nothing of amn"),
+                        ("request list --agent amn", "amn neither waits")):
+        assert said in repo.coord(*words.split()).stdout
