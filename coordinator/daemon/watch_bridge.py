@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,9 +32,9 @@ from coordinator.words.clock import from_iso, iso
 log = logging.getLogger("coord.watcher")
 #: Changes that one transaction records: others wait for it.
 SEEN_AT_ONCE = 25
-#: So soon (seconds) the kernel has told the watcher of what was done; so long that may take to be
-#: handed over, and to be recorded (git may be asked for it).
-HEARD_S, HEAR_S, RECORDED_S = 0.03, 0.5, 1.5
+#: So long (seconds) it may take until the watcher has heard of what was done, and handed it over;
+#: and until that is recorded (git may be asked for it).
+HEAR_S, RECORDED_S = 1.0, 1.5
 #: Leases that are looked for at the start.
 LEASES_MAX = 10_000
 #: For so long (ms) after a command what it left running is taken to write.
@@ -83,7 +82,6 @@ class WatchBridge:
         """Wait until what was renamed by now has been heard of, and recorded. For a thread."""
         if self._watcher is None:
             return
-        time.sleep(HEARD_S)
         self._watcher.flush(HEAR_S)
         recorded = asyncio.run_coroutine_threadsafe(self._recorded(), self._loop)
         try:

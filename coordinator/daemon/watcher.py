@@ -12,9 +12,11 @@ again) and `health` says so in a sentence. At rest it costs nothing, unless it h
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypedDict
 
 from watchdog.events import (
@@ -32,7 +34,7 @@ from watchdog.observers.api import BaseObserver
 
 from coordinator.files.canonical import Tree
 from coordinator.files.changes import Change, ChangeKind, Changes
-from coordinator.files.ignore import Ignore, is_private
+from coordinator.files.ignore import BESIDE, BESIDE_ENDS, Ignore, is_private
 from coordinator.files.roots import is_prepared
 from coordinator.files.watchdog_observers import extend, native_observer, polling_observer
 
@@ -45,6 +47,8 @@ ROUNDS_MAX = 5
 #: Where it matters who wrote first, it is asked for so little quiet (seconds), as long as no more
 #: events than these have gathered.
 HURRY_S, HURRIED_MAX = 0.02, 100
+#: As long (seconds) the kernel takes to tell, most likely, where that cannot be found out.
+UNSURE_S = 0.03
 #: How long `stop` waits for each thread, in seconds.
 STOP_S = 5.0
 
@@ -132,6 +136,8 @@ class Watcher(FileSystemEventHandler):
         self._lost: OSError | None = None
 
         self._wake = threading.Event()
+        #: Files that are made to be heard of.
+        self._cookies: dict[str | None, threading.Event] = {}
         #: Nobody waits for quiet any longer.
         self._hurried = threading.Event()
         #: All that was heard has been handed over.
@@ -166,10 +172,28 @@ class Watcher(FileSystemEventHandler):
         self._mode, self._detail = "off", "The watcher has been stopped."
 
     def flush(self, timeout_s: float) -> None:
-        """Hand over at once what was heard, and wait for that; not from `on_batch`."""
+        """Hand over at once what has happened until now, and wait for that; not from `on_batch`."""
+        self._catch_up(timeout_s)
         if not self._handed.is_set():
             self._hurried.set()
             self._handed.wait(timeout_s)
+
+    def _catch_up(self, timeout_s: float) -> None:
+        """Until all is heard of that has happened: the kernel tells in order, so a file that is
+        made now, and goes at once, is heard of after it. (Watchman's cookies.)"""
+        if self._mode != "inotify":
+            return
+        name, heard = f"{BESIDE}{secrets.token_hex(8)}{BESIDE_ENDS}", threading.Event()
+        self._cookies[name] = heard
+        try:
+            cookie = Path(self._root, name)
+            cookie.touch(0o600, exist_ok=False)
+            cookie.unlink()
+            heard.wait(timeout_s)
+        except OSError:  # a root that cannot be written
+            time.sleep(UNSURE_S)
+        finally:
+            self._cookies.pop(name, None)
 
     def health(self) -> Health:
         """How well it can see, for `coord doctor` and the status."""
@@ -255,6 +279,9 @@ class Watcher(FileSystemEventHandler):
 
     def _hear(self, kind: str, is_dir: bool, source: bytes | str, target: bytes | str) -> None:
         path = self._relative(source)
+        if path in self._cookies:
+            self._cookies[path].set()
+            return
         to = self._relative(target) if target else None
         with self._lock:
             if path == "":

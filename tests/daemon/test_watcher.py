@@ -94,6 +94,19 @@ def finish(root: Path, owner: Owner) -> None:
     owner.waits_for_path("last")
 
 
+def test_what_has_happened_is_told_at_once_where_that_is_asked_for(root: Path, start: Start) -> None:
+    """Also what the kernel has not told of yet, when it is asked for; and nothing else is left, or told."""
+    watcher, owner = start(debounce_s=30.0)
+    for number in range(60):
+        (root / "src/a.py").rename(root / f"src/{number}.py")
+        (root / f"src/{number}.py").rename(root / "src/a.py")
+        (root / f"n{number}").write_text("")
+        watcher.flush(10.0)
+        assert f"created n{number}" in owner.told()
+    assert all(".coord" not in line for line in owner.told()) and not list(root.glob(".coord-*"))
+    assert watcher._cookies == {}
+
+
 def test_the_four_kinds(root: Path, start: Start) -> None:
     watcher, owner = start()
     assert watcher.health()["mode"] == "inotify"
