@@ -222,7 +222,8 @@ def own(
                        "Nothing was started.", next=f"`which {command[0]}`"))
         raise typer.Exit(Exit.NOT_FOUND)
     with client() as session:
-        if session.token is None:
+        own = session.token is None  # no agent's shell, which may have the key already
+        if own:
             session.agent = agent or session.agent or f"owner-{os.getpid()}"
         owner = Owner(session, key, lambda value, wanted, change: _run(
             command, {"change": change.change, "key": change.key, "value": value,
@@ -243,7 +244,7 @@ def own(
             if not owner.stopping or refusal.code is not Code.DAEMON_DOWN:
                 raise
             applied = owner.applied
-    if owner.stopping:  # it had hung up before it could give the key back
+    if own and owner.stopping:  # it had hung up before it could give the key back
         with suppress(Refusal), client() as again:
             again.call(rq.Release(agent=who, resources=[key]))
     say(f"{applied} {'change' if applied == 1 else 'changes'} applied")

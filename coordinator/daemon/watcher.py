@@ -279,8 +279,8 @@ class Watcher(FileSystemEventHandler):
 
     def _hear(self, kind: str, is_dir: bool, source: bytes | str, target: bytes | str) -> None:
         path = self._relative(source)
-        if path in self._cookies:
-            self._cookies[path].set()
+        if (cookie := self._cookies.get(path)) is not None:
+            cookie.set()
             return
         to = self._relative(target) if target else None
         with self._lock:

@@ -407,6 +407,19 @@ def test_whatever_becomes_of_a_leased_region_the_file_comes_back(world: World, n
     assert there(world) == now
 
 
+def test_a_task_that_goes_on_with_a_leased_region_knows_its_file(world: World) -> None:
+    world.write("a.py", THREE)
+    world.acquire("ann", "a.py::f")
+    world.ask(rq.TaskAdd(title="t", resources=["a.py::f"]))
+    world.ask(rq.TaskClaim(agent="ann", task="T-1"))
+    world.ask(rq.Release(agent="ann", resources=["a.py::f"]))
+    assert holders(world) == {"a.py::f": "ann"}
+    (world.root / "a.py").write_text("zz = 1\n")
+    world.ask(rq.TaskFail(agent="ann", task="T-1", reason="x"))
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert there(world) == {"a.py": THREE} and world.replay_differs() == []
+
+
 def test_what_another_made_in_such_a_file_stays(world: World) -> None:
     world.write("a.py", THREE)
     world.acquire("ann", "a.py::f")

@@ -14,6 +14,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service import repository_files
 from coordinator.service.core import Service
+from coordinator.service.leasing.grant import baselines
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import resource_names
@@ -34,14 +35,12 @@ def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
         Unready: it was not looked at. Refusal: what the look met.
     """
     asked = part.resource
+    around = baselines(tx, lease)
     if asked.kind in ("dir", "glob") or asked.scope == lease.scope:
         below = None if asked.kind not in ("dir", "glob") else [
-            (str(path), str(digest))
-            for path, digest in tx.rows("baselines_of", lease.fencing_token)
-            if overlaps(asked, _as_file(svc, str(path)))]
-        return lease.content_hash, below
-    around = [(str(path), str(digest))
-              for path, digest in tx.rows("baselines_of", lease.fencing_token)]
+            (path, digest) for path, digest in around or ()
+            if overlaps(asked, _as_file(svc, path))]
+        return lease.content_hash, around if asked.kind == "region" else below
     path = svc.where(lease.worktree, resource_names.path_of(asked.name, asked.kind))
     if lease.kind == "region":
         if asked.kind == "region":  # a part of it: as it is, for it has not changed

@@ -349,8 +349,9 @@ def in_its_place(
 
 
 def baselines(tx: Tx, row: LeaseRow) -> list[tuple[str, str]] | None:
-    """What lay below a leased directory or glob at its grant; None of anything else."""
-    if row.kind not in ("dir", "glob"):
+    """What lay below a leased directory or glob at its grant, and the whole file of a region; None
+    of anything else."""
+    if row.kind not in ("dir", "glob", "region"):
         return None
     return [(str(path), str(digest)) for path, digest in tx.rows("baselines_of", row.fencing_token)]
 
