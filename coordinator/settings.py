@@ -15,7 +15,8 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,6 +24,8 @@ import msgspec
 from msgspec import Meta
 
 from coordinator.files import trusted
+from coordinator.words import wrong_values
+from coordinator.words.events import SENTENCES
 from coordinator.words.refusals import Code, Refusal
 
 FILE = "coord.toml"
@@ -308,6 +311,8 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     sources: dict[str, str] = {}
     raw = read(path)
     weak = {} if given else weakening(raw)
+    if weak:  # a mistake in them is told before anybody trusts them
+        _checked(raw, {}, path)
     if weak and trusted.is_trusted(root, FILE, as_shown(weak)):
         weak = {}
     for name in weak:
@@ -323,15 +328,7 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
                 default = getattr(getattr(Settings(), section), key)
                 raw.setdefault(section, {})[key] = _plain(env[name], default)
                 sources[f"{section}.{key}"] = name
-    try:
-        settings = msgspec.convert(raw, Settings, strict=False)
-    except msgspec.ValidationError as bad:
-        variable = _variable(str(bad), sources)
-        raise Refusal(
-            Code.INVALID, f"{variable or path.name}: {_in_words(str(bad))}.",
-            next=f"`unset {variable}`, or give it another value." if variable else
-            f"Correct {path}{_there(str(bad))}.",
-        ) from None
+    settings = _checked(raw, sources, path)
     leases = settings.leases
     if leases.ttl_s > leases.ttl_max_s:
         raise Refusal(
@@ -341,11 +338,49 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     return Loaded(settings, sources, {k: v for k, v in weak.items() if k not in sources})
 
 
-def _variable(bad: str, sources: Mapping[str, str]) -> str:
-    """The variable of the environment that a check of types is about; empty: it is the file."""
-    found = re.search(r"at `\$\.(\w+\.\w+)", bad)
-    source = sources.get(found[1], "") if found is not None else ""
-    return source if source.startswith("COORD_") else ""
+def _checked(raw: Mapping[str, Any], sources: Mapping[str, str], path: Path) -> Settings:
+    """
+    Raises:
+        Refusal: INVALID, naming the file or variable, the key and what it may be.
+    """
+    try:
+        settings = msgspec.convert(raw, Settings, strict=False)
+    except msgspec.ValidationError as bad:
+        field, said = wrong_values.sentence(bad)
+        said = said.replace("it has no field", "there is no section")
+        if field.endswith("_s"):
+            said = said.replace("must be a number", "must be a number of seconds")
+        among = wrong_values.choices(bad, Settings)
+        variable = next((source for name, source in sources.items()
+                         if source.startswith("COORD_") and field.startswith(name)), "")
+        raise Refusal(
+            Code.INVALID, f"{variable or path.name}: {said}",
+            next=f"`unset {variable}`, or give it another value." if variable else
+            f"Correct {path}{_there(str(bad))}"
+            + (f"; it may be {', '.join(among)}." if among else "."),
+        ) from None
+    for bad_value in _impossible(settings):
+        raise Refusal(Code.INVALID, f"{path.name}: {bad_value}.", next=f"Correct {path}.")
+    return settings
+
+
+def _impossible(settings: Settings) -> Iterator[str]:
+    """What has the right type and can be no such thing."""
+    if settings.webhooks.urls:  # seldom: what this imports costs each start
+        from difflib import get_close_matches
+        from urllib.parse import urlsplit
+    for url, kinds in settings.webhooks.urls.items():
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            yield f"`webhooks.urls` names {url!r}, which is no address (https://…)"
+        for kind in kinds:
+            if kind not in SENTENCES:
+                near = get_close_matches(kind, SENTENCES, 3, 0.5)
+                yield (f"`webhooks.urls` names {kind!r} for {url}, which is no kind of event"
+                       + (f" (the nearest: {', '.join(near)})" if near else ""))
+    for name, weight in settings.signals.weights.items():
+        if not isfinite(weight):
+            yield f"the weight of {name!r} in `signals.weights` is no finite number"
 
 
 def _there(bad: str) -> str:
@@ -357,25 +392,6 @@ def _there(bad: str) -> str:
         return "; its sections are " + ", ".join(Settings.__struct_fields__)
     section = type(getattr(Settings(), found[1]))
     return f"; [{found[1]}] takes " + ", ".join(section.__struct_fields__)
-
-
-#: A type, as a check of types calls it -> in words.
-_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text",
-          "array": "a list", "object": "a table"}
-
-_LIMITS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
-
-
-def _in_words(problem: str) -> str:
-    """What a check of types says, without its signs."""
-    limit = re.fullmatch(r"Expected `\w+` ([<>]=?) (\S+) - at `\$\.(.+)`", problem)
-    if limit is not None:
-        return f"`{limit[3]}` has to be {_LIMITS[limit[1]]} {limit[2]}"
-    found = re.fullmatch(r"Expected `(\w+)`, got `(\w+)` - at `\$\.(.+)`", problem)
-    if found is None or found[1] not in _KINDS:
-        return problem
-    return (f"`{found[3]}` has to be {_KINDS[found[1]]}, and is "
-            f"{_KINDS.get(found[2], found[2])}")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -391,7 +407,8 @@ def read(path: Path) -> dict[str, Any]:
         return tomllib.loads(text) if says else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise Refusal(
-            Code.INVALID, f"{path} is not valid TOML: {bad}.", next=f"Correct {path}."
+            Code.INVALID, f"{path} is not valid TOML: {wrong_values.in_words(bad)}.",
+            next=f"Correct {path}.",
         ) from None
     except OSError as bad:
         raise Refusal(Code.STORAGE, f"{path} cannot be read: {bad.strerror}.") from None

@@ -47,8 +47,7 @@ class Running(msgspec.Struct, kw_only=True):
 def ps(as_json: AsJson = False) -> None:
     """The coordinators that you run, of all repositories."""
     found = []
-    coordinators.tidy(time.time())
-    for note in coordinators.every():
+    for note in coordinators.tidy(time.time()):
         with contextlib.suppress(Refusal), _wire(note) as wire:
             found.append(_about(note, wire))
     if as_json:

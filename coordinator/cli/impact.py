@@ -148,7 +148,9 @@ def _committed(path: str, typed: str, commit: str) -> bytes | None:
 
 def _tell(found: Outcome, past: str) -> None:
     name = file_names.shown(found.path)
-    if not found.changed:
+    if found.note and not found.changed:
+        _said(f"{name} against {past}: {found.note}; nothing more can be said.")
+    elif not found.changed:
         _said(f"{name} against {past}: nothing that others use takes less than before.")
     else:
         _said(f"{name} against {past}: {_count(len(found.changed), 'name')} no longer what "
@@ -172,7 +174,7 @@ def _tell(found: Outcome, past: str) -> None:
         say("What cannot be seen through:")
     for unclear in found.unseen[:SHOWN_MAX]:
         _said(f"{file_names.shown(unclear.path)}:{unclear.line}: {unclear.why}", 2)
-    if found.note:
+    if found.note and found.changed:
         _said(f"Note: {found.note}.")
     say(found.outcome)
     if found.required:

@@ -23,6 +23,7 @@ from coordinator.cli.definition import typer
 from coordinator.commands import agents as bodies
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.wrong_values import in_words
 
 
 @app.command("propose")
@@ -89,6 +90,6 @@ def _read(name: str) -> str:
         return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as bad:
         raise Refusal(
-            Code.INVALID, f"{name} cannot be read: {bad}. Nothing was written.",
+            Code.INVALID, f"{name} cannot be read: {in_words(bad)}. Nothing was written.",
             next="Name a file of UTF-8 text, or `-`.",
         ) from None

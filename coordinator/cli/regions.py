@@ -33,6 +33,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import FROM_ROOT
+from coordinator.words.wrong_values import in_words
 
 if TYPE_CHECKING:
     from coordinator.regions.outline import Outline, Region
@@ -141,10 +142,10 @@ def _text(source: str) -> str:
         raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
         return raw.decode()
     except (OSError, UnicodeDecodeError) as bad:
-        why = bad.strerror if isinstance(bad, OSError) else "it is not UTF-8"
         raise Refusal(
-            Code.INVALID, f"The text in {file_names.shown(source)} could not be read ({why}). "
-            "Nothing was written.", next="Name a file with the region's whole new text.",
+            Code.INVALID, f"The text in {file_names.shown(source)} could not be read "
+            f"({in_words(bad)}). Nothing was written.",
+            next="Name a file with the region's whole new text.",
         ) from None
 
 

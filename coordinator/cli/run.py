@@ -16,6 +16,7 @@ from coordinator.cli.app import app, complain, fail
 from coordinator.cli.definition import typer
 from coordinator.client.client import Client
 from coordinator.client.locating import locate_root
+from coordinator.files.programs import missing
 from coordinator.files.roots import is_prepared
 from coordinator.files.state import StateDir
 from coordinator.namespaces import orders
@@ -23,7 +24,6 @@ from coordinator.profiles import Profile
 from coordinator.settings import load
 from coordinator.wiring import session_wiring, shims
 from coordinator.words import requests as rq
-from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -125,9 +125,9 @@ def _found(profile: str, words: list[str]) -> list[str]:
         )
     program = shims.real(words[0])
     if program is None:
-        fail(Refusal(Code.INVALID, f"There is no program called {words[0]}. Nothing was started.",
-                     next=f"Install it, or put its folder on PATH: `which {words[0]}`"))
-        raise typer.Exit(Exit.NOT_FOUND)
+        refusal, code = missing(words[0])
+        fail(refusal)
+        raise typer.Exit(code)
     # As it was typed, if that is not a shim: the program may look at how it was called.
     return [program, *words[1:]] if shims.hides(words[0]) else words
 

@@ -32,8 +32,8 @@ from coordinator.cli.definition import Listed, typer
 from coordinator.client.owner import ChangeRefused, Owner
 from coordinator.commands import state as bodies
 from coordinator.commands.state import STATES
+from coordinator.files.programs import missing
 from coordinator.words import requests as rq
-from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
 state_app = typer.Typer(
@@ -218,9 +218,9 @@ def own(
     any other but 0 is a failed attempt, tried again later."""
     limit = seconds(give) or 60.0
     if shutil.which(command[0]) is None:
-        refuse(Refusal(Code.INVALID, f"There is no program called {command[0]} that may be run. "
-                       "Nothing was started.", next=f"`which {command[0]}`"))
-        raise typer.Exit(Exit.NOT_FOUND)
+        refusal, code = missing(command[0])
+        refuse(refusal)
+        raise typer.Exit(code)
     with client() as session:
         own = session.token is None  # no agent's shell, which may have the key already
         if own:

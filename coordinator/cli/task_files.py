@@ -21,6 +21,7 @@ from coordinator.service.backlog import task_fields, text_formats
 from coordinator.service.backlog.task_fields import Item
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.wrong_values import in_words
 
 YAML = """\
 # yaml-language-server: $schema=tasks.schema.json
@@ -162,11 +163,8 @@ def _written(task: str, text: str) -> Path:
 def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
-    except UnicodeDecodeError as bad:
-        raise Refusal(Code.INVALID, f"{path} is not UTF-8 (byte {bad.start}). Nothing was "
-                      "changed.") from None
-    except OSError as bad:
-        raise Refusal(Code.INVALID, f"{path} cannot be read: {bad.strerror}. Nothing was "
+    except (OSError, UnicodeDecodeError) as bad:
+        raise Refusal(Code.INVALID, f"{path} cannot be read: {in_words(bad)}. Nothing was "
                       "changed.") from None
 
 

@@ -25,6 +25,7 @@ from coordinator.commands import backlog as bodies
 from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.wrong_values import in_words
 
 Form = Literal["yaml", "jsonl", "markdown"]
 SUFFIXES: dict[str, Form] = {
@@ -187,7 +188,7 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
             Code.INVALID, f"{file} is a directory.", next="Name a .yaml, .jsonl or .md file."
         ) from None
     except UnicodeDecodeError as bad:
-        raise Refusal(Code.INVALID, f"{file} is not UTF-8 (byte {bad.start}). Nothing was "
+        raise Refusal(Code.INVALID, f"{file} cannot be read: {in_words(bad)}. Nothing was "
                       "added.", next="Save it as UTF-8.") from None
     except OSError as bad:
         raise Refusal(Code.STORAGE, f"{file} cannot be read: {bad.strerror}.") from None

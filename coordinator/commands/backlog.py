@@ -109,7 +109,7 @@ def show(shell: Shell, *, task: str, short: bool, as_json: bool) -> Asking:
         since = f" ({stale} changed since)" if stale else ""
         shell.say(
             f"  tried {one.n}: {one.outcome}, {REMEDIES[one.remedy]}  "
-            f"{one.at[11:16]}Z {one.agent}: {names}{since}"
+            f"{one.at[11:16]}Z {one.agent}" + (f": {names}{since}" if names else "")
         )
     if row.prompt:
         shell.say("")

@@ -10,6 +10,7 @@ from coordinator.commands.lists import ago, in_line
 from coordinator.commands.shell import Asking, Shell, ask, choices, one_of
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import quoted
 
 STATES = choices(rq.Requests, "state")
 #: A place in line that no request asked for.
@@ -43,6 +44,9 @@ def file(
         shell.json(made)
         return
     shell.say(f"{made.request}  {made.holder} is asked to release {made.resource}")
+    if made.reason != " ".join(reason.split()):
+        shell.say(f"You asked before, and that stays the question: {quoted(made.reason)}. To ask "
+                  f"anew: coord request withdraw {made.request}")
     shell.say("You stand in line for it, and are told the answer. Do other work meanwhile.")
 
 

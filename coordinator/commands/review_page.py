@@ -41,8 +41,8 @@ def parts(row: rq.Review) -> Iterator[str | rq.ReviewFile]:
         for line in printable(row.log_tail).splitlines()[-LOG_LINES:]:
             yield "  | " + line
     if row.state == "open":
-        verbs = "keep, revert" + (", reassign" if row.task else "")
-        yield from ("", f"next: coord review keep|revert|reassign {row.review}   ({verbs})")
+        others = "revert or reassign" if row.task else "revert"
+        yield from ("", f"next: coord review keep {row.review}   (or {others})")
         if len(row.files) > 1 or any((file.hunks or 0) > 1 for file in row.files):
             yield "      or a part of it: --file PATH, and of one file --hunk 1,3"
 

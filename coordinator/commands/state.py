@@ -12,6 +12,7 @@ from coordinator.commands.lists import ago, columns
 from coordinator.commands.shell import Asking, Shell, ask, choices, one_of, seconds
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.wrong_values import in_words
 
 STATES = choices(rq.Changes, "state")
 
@@ -176,7 +177,7 @@ def json(text: str) -> msgspec.Raw:
         msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as bad:
         raise Refusal(
-            Code.INVALID, f"{text[:60]!r} is not JSON: {bad}. Nothing was written.",
+            Code.INVALID, f"{text[:60]!r} is not JSON: {in_words(bad)}. Nothing was written.",
             next="Write text in double quotes within single ones: '\"text\"'.",
         ) from None
     return msgspec.Raw(text.encode())

@@ -33,6 +33,7 @@ from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.requests.base import Whole
 from coordinator.words.texts import REQUEST_BYTES_MAX
+from coordinator.words.wrong_values import in_words
 
 #: The wire's version; a client of another one is refused with VERSION_SKEW.
 PROTOCOL = 1
@@ -286,7 +287,7 @@ class Conversation(asyncio.Protocol):
         try:
             after = msgspec.json.decode(asked.params, type=_From).after
         except msgspec.DecodeError as bad:
-            self._reply(asked.id, Refusal(Code.INVALID, f"subscribe: {bad}."))
+            self._reply(asked.id, Refusal(Code.INVALID, f"subscribe: {in_words(bad)}."))
             return
         if self._stop is None:
             self._stop = self._router.subscribe(self._soon)

@@ -13,6 +13,7 @@ import msgspec
 
 from coordinator.dialects.table import Call, HookTable, Moment, call_of
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.wrong_values import in_words
 
 #: Of a tool's answer no more than these characters are read.
 OUTPUT_MAX = 65_536
@@ -72,7 +73,7 @@ def decode(table: HookTable, payload: bytes, event: str = "") -> HookCall:
     try:
         said = msgspec.json.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-        raise _not_understood(str(bad)) from None
+        raise _not_understood(in_words(bad)) from None
     if not isinstance(said, dict):
         raise _not_understood("it is not an object")
     if not event and not _str(said, "hook_event_name"):

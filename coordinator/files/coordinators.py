@@ -79,13 +79,17 @@ def ended(note: Note) -> None:
             put(note)
 
 
-def tidy(now_s: float) -> None:
-    """Remove the notes of roots that have been gone for long."""
+def tidy(now_s: float) -> list[Note]:
+    """Remove the notes of roots that have been gone for long; the others, by root."""
+    kept = []
     for note in every():
         path = _path(note.root)
         with suppress(OSError):
             if not Path(note.root).is_dir() and now_s - path.lstat().st_mtime > KEPT_S:
                 path.unlink(missing_ok=True)
+                continue
+        kept.append(note)
+    return kept
 
 
 def _path(root: str) -> Path:

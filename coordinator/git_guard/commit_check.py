@@ -86,11 +86,13 @@ class CommitCheck:
         # git starts a hook at the top, and says where it was called.
         below = bool(self._env.get("GIT_PREFIX")) or Path.cwd() != self._top
         typed = [f"{FROM_ROOT}{name}" for name in names] if below else names
-        said = _said(
-            outcome, held,
-            f"git restore --staged -- {_quoted(typed)}   (or wait: `coord locks` tells)",
-            "git commit …",
-        )
+        # A commit of files by their names, or of all (`-a`), has an index of its own: nothing of
+        # it is staged in the one that stays.
+        apart = any(name in saved for name in names) or self._env.get(
+            "GIT_INDEX_FILE", "").endswith(".lock")
+        step = ("name your own files: git commit -- FILE…" if apart
+                else f"git restore --staged -- {_quoted(typed)}")
+        said = _said(outcome, held, f"{step}   (or wait: `coord locks` tells)", "git commit …")
         holders = {item.holder for item in held}
         if len(holders) == 1 and Committer.of(self._env, self.root).person:
             (holder,) = holders

@@ -16,10 +16,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from coordinator.operations import malformed
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import Line
+from coordinator.words.wrong_values import in_words
 
 #: Longest wait of one call (seconds): well inside what the most impatient client allows a tool.
 WAIT_S_MAX = 45.0
@@ -104,10 +104,8 @@ class Tool:
             chosen = msgspec.json.decode(given_json, type=self.arguments)
         except (msgspec.ValidationError, msgspec.DecodeError, ValueError, TypeError,
                 RecursionError) as bad:
-            said = (malformed.sentence(bad)[1] if isinstance(bad, msgspec.ValidationError)
-                    else f"{str(bad)[:300]}.")
             raise Refusal(
-                Code.INVALID, f"{self.name}: {said} Nothing was done.",
+                Code.INVALID, f"{self.name}: {in_words(bad)[:300]}. Nothing was done.",
                 next=f"Call {self.name} again with {self._listed()}.",
             ) from None
         fields = {name: value for name in self.takes

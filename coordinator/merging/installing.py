@@ -21,6 +21,7 @@ from coordinator.files.git import TIMEOUT_S
 from coordinator.merging.driver import CLEAN, CONFLICT
 from coordinator.regions.languages import languages
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.wrong_values import in_words
 
 NAME = "coord: git's own merge first, then by the regions of the file"
 _KEYS = ("name", "driver", "recursive")
@@ -172,6 +173,6 @@ def _change(path: Path, lines: str) -> bool:
         mode = path.stat().st_mode & 0o777 if path.exists() else None
         write_atomic(path.resolve(), after.encode("utf-8", "surrogateescape"), mode)
     except (OSError, UnicodeError) as bad:
-        raise Refusal(Code.STORAGE, f"{path} cannot be changed: {bad}. It is as it was.",
+        raise Refusal(Code.STORAGE, f"{path} cannot be changed: {in_words(bad)}. It is as it was.",
                       next=f"Give write access to {path.parent}, then repeat.") from None
     return True

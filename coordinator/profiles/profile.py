@@ -25,11 +25,13 @@ from coordinator.dialects.limits import LimitTable
 from coordinator.dialects.stream import StreamTable
 from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
+from coordinator.files.programs import missing
 from coordinator.profiles.entries import Entry
 from coordinator.profiles.hook_trust import Trust
 from coordinator.profiles.session import Session
 from coordinator.resources import packaged
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.wrong_values import in_words
 
 #: What may stand in braces in a command.
 PLACEHOLDERS = ("prompt", "prompt_file", "task", "root", "agent", "python", "plugins", "session",
@@ -203,10 +205,9 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
                            self.command[0])
         found = shutil.which(name)
         if found is None:
-            raise Refusal(
-                Code.INVALID, f"There is no program called {name!r} ({self.source}).",
-                next=f"Install it, or put its folder on PATH; `command -v {name}` must find it.",
-            )
+            refusal = missing(name)[0]
+            refusal.message = f"{self.source}: {refusal.message}"
+            raise refusal
         return found
 
 
@@ -372,13 +373,13 @@ def _parsed(data: bytes, file: Path, name: str) -> Profile:
     try:
         raw = toml_tables.read(data)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise _bad(str(file), str(bad)) from None
+        raise _bad(str(file), in_words(bad)) from None
     raw.setdefault("name", name)
     raw["source"] = str(file)
     try:
         made = msgspec.convert(raw, Profile)
     except msgspec.ValidationError as bad:
-        raise _bad(str(file), str(bad)) from None
+        raise _bad(str(file), in_words(bad)) from None
     if made.name != name:
         raise _bad(str(file), f"name is {made.name!r}, but the file is called {name}.toml")
     check(made)

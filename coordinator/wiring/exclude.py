@@ -13,6 +13,7 @@ from pathlib import Path
 from coordinator.files.content import write_atomic
 from coordinator.files.git import Git
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.wrong_values import in_words
 
 _SAYS = ": settings of this machine; `coord init --remove` takes these lines out\n"
 #: The second form stands after a last line that had no end, and takes that end away again.
@@ -87,7 +88,7 @@ def _change(git: Git, more: list[str], fewer: list[str]) -> None:
         write_atomic(path, after.encode("utf-8", "surrogateescape"), mode)
     except (OSError, UnicodeError) as bad:
         raise Refusal(
-            Code.STORAGE, f"{path} cannot be changed: {bad}. It is as it was.",
+            Code.STORAGE, f"{path} cannot be changed: {in_words(bad)}. It is as it was.",
             next="Keep what was wired out of commits by hand.",
         ) from None
 

@@ -25,6 +25,7 @@ from coordinator.files.state import StateDir
 from coordinator.profiles import PLUGINS, Entry, Piece, Profile
 from coordinator.wiring import command_prefix, jsonc, toml
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.wrong_values import in_words
 
 PACKAGE = Path(__file__).resolve().parent.parent
 HOOK = PACKAGE / "_hook.py"
@@ -453,7 +454,7 @@ def _read(path: Path) -> str | None:
         return None
     except (OSError, UnicodeDecodeError) as bad:
         raise Refusal(
-            Code.INVALID, f"{path} cannot be read ({bad}). Nothing was changed.",
+            Code.INVALID, f"{path} cannot be read ({in_words(bad)}). Nothing was changed.",
             next=f"Look at {path}.",
         ) from None
 

@@ -51,7 +51,8 @@ MEANING: dict[Exit, str] = {
     Exit.VERSION_SKEW: "What lies there is of a newer coord.",
     Exit.BUG: "A bug in coord; please report it.",
     Exit.REFUSED_FOR_GOOD: "What a command of `coord state own` says to refuse a change for good.",
-    Exit.NOT_STARTED: "A protected session could not be made; the program was not started.",
+    Exit.NOT_STARTED: "There can be no protected session, or the file is no program: nothing was "
+                      "started.",
     Exit.NOT_FOUND: "The program that was to be started is not there.",
     Exit.INTERRUPTED: "You interrupted it (Ctrl-C).",
     Exit.PIPE_CLOSED: "Whoever read its output has gone.",

@@ -178,7 +178,7 @@ def test_the_doctor_tells_each_problem_once(repo: Repo) -> None:
     repo.write("coord.toml", "[leases]\nttl_s = 'soon'\n")
     done = repo.coord("doctor")
     problems = [line for line in done.stdout.splitlines() if line.startswith("problem: ")]
-    assert done.returncode == 1 and len(problems) == 1 and "`leases.ttl_s` has to be a number, and is text" in problems[0], done
+    assert done.returncode == 1 and len(problems) == 1 and "`leases.ttl_s` must be a number of seconds, not a text" in problems[0], done
     assert done.stderr.count("starting the coordinator") <= 1, done
 
 

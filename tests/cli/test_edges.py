@@ -24,7 +24,7 @@ def test_a_closed_standard_input_is_an_empty_one(repo: Repo, words: str) -> None
 
 def test_a_setting_is_looked_for_where_it_stands(repo: Repo) -> None:
     done = repo.coord("up", env={"COORD_HTTP_PORT": "70000"})
-    assert done.returncode == 2 and "COORD_HTTP_PORT: `http.port` has to be at most 65535" in done.stderr
+    assert done.returncode == 2 and "COORD_HTTP_PORT: `http.port` must be at most 65,535" in done.stderr
     assert "unset COORD_HTTP_PORT" in done.stderr and "coord.toml" not in done.stderr
     done = repo.coord("up", env={"COORD_LEASES_TTL_S": "100", "COORD_LEASES_TTL_MAX_S": "10"})
     assert done.returncode == 2 and "no lease could be taken" in done.stderr
@@ -59,3 +59,32 @@ def test_lists_say_what_was_asked_for(repo: Repo) -> None:
                         ("locks --waiting --agent amn", "amn neither waits"), ("review list --agent amn", "Nothing of amn"),
                         ("request list --agent amn", "amn neither waits")):
         assert said in repo.coord(*words.split()).stdout
+
+
+@pytest.mark.parametrize("words", ["run shell -- {}", "state own key:a --agent ann -- {}"])
+def test_what_cannot_be_started_is_told_as_a_shell_tells_it(repo: Repo, words: str) -> None:
+    repo.coord("up")
+    plain = repo.root / "no program"
+    plain.write_text("echo")
+    for name, code, said, then in ((f"{plain}", 126, "is not executable", f"chmod +x '{plain}'"), ("./", 126, "./ is a directory", "ls ./"),
+                                   ("no-such", 127, "There is no program called no-such", "Install it"),
+                                   ("./no-such", 127, "There is no program called ./no-such", "Install it")):
+        done = repo.coord(*(name if word == "{}" else word for word in words.split()))
+        assert done.returncode == code and said in done.stderr and then in done.stderr, (name, done)
+
+
+def test_a_version_that_never_was_leads_to_those_that_were(repo: Repo) -> None:
+    repo.coord("state", "put", "key:a", "1", "--version", "0", "--agent", "ann")
+    done = repo.coord("state", "get", "key:a", "--version", "9")
+    assert done.returncode == 7 and "`coord state history key:a` lists the versions." in done.stderr, done
+
+
+def test_whoever_asks_again_is_told_that_the_first_question_stays(repo: Repo) -> None:
+    repo.coord("lock", "a.py", "--agent", "ann")
+    first = repo.coord("request", "file", "a.py", "--reason", "a  hot fix", "--agent", "bob").stdout
+    again = repo.coord("request", "file", "a.py", "--reason", "a hot\tfix", "--agent", "bob").stdout
+    assert first == again and first.startswith("U-1  ann is asked")
+    other = repo.coord("request", "file", "a.py", "--reason", "another", "--agent", "bob").stdout
+    assert 'You asked before, and that stays the question: "a hot fix". To ask anew: coord request withdraw U-1\n' in other
+    repo.coord("request", "coexist", "U-1", "--agent", "ann")
+    assert "U-1 of bob on a.py was agreed to be shared by ann" in repo.coord("explain", "U-1").stdout

@@ -218,7 +218,7 @@ def test_a_wrong_name_in_the_settings_is_answered_with_those_there_are(repo: Rep
     repo.coord("init")
     (repo.root / settings.FILE).write_text("[notify]\ncomand = 'x'\n")
     told = repo.coord("doctor")
-    assert told.returncode == 1 and "unknown field `comand`" in told.stdout
+    assert told.returncode == 1 and "`notify` has no field `comand`" in told.stdout
     assert "[notify] takes desktop, command, every_s, per_hour_max" in told.stdout
     (repo.root / settings.FILE).write_text("[notifying]\ndesktop = false\n")
     assert "its sections are leases, sweep, " in repo.coord("doctor").stdout

@@ -649,7 +649,9 @@ def test_what_it_says_to_type_can_be_typed_where_git_was(here: Guarded) -> None:
     here.hold("maria", "lib/c.txt")
     here.repo.write("lib/c.txt", "hers\n")
     below = here.root / "lib"
-    said = here.refused("commit", "-qam", "x", cwd=below)
+    for words in (("-qam", "x"), ("-qm", "x", "--", "c.txt")):
+        said = here.refused("commit", *words, cwd=below)
+        assert "next: name your own files: git commit -- FILE…   (or wait" in said and "--staged" not in said, said
     here.git("add", "c.txt", cwd=below)
     said = here.refused("commit", "-qm", "x", cwd=below)
     assert "git restore --staged -- :/lib/c.txt" in said, said

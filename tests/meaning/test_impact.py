@@ -107,3 +107,10 @@ def test_what_cannot_be_asked_is_refused_in_words(shop: Path, capsys: pytest.Cap
         exit_code, out, err = run(capsys, "impact", *arguments)
         assert exit_code == CATALOGUE[code].exit and not out, arguments
         assert err.startswith(f"coord: {code.value}: ") and "  next: " in err, arguments
+
+
+def test_of_what_cannot_be_read_nothing_is_said_but_that(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (shop / "shop/a.py").write_text("def pay(:\n")
+    code, out, _ = run(capsys, "impact", "shop/a.py")
+    assert code == 0 and out.splitlines() == [
+        "shop/a.py against HEAD: it could not be read: no Python that can be read (line 1); nothing more can be said.", "ESCALATION_REQUIRED"]

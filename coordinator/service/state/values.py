@@ -27,6 +27,7 @@ from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource, ancestors
+from coordinator.words.wrong_values import in_words
 
 #: JSON is nested no deeper than this.
 DEPTH_MAX = 100
@@ -47,12 +48,12 @@ def get(svc: Service, view: View, actor: Actor, req: rq.StateGet) -> rq.StateVal
     row = newest(view, key.scope)
     if req.version is not None and row is not None and req.version != row.version:
         if not 0 < req.version < row.version:
-            raise _unknown(key, f"{key.name} was never at version {req.version}; it is at "
-                           f"{row.version}.", row.version)
+            raise _never(key, f"{key.name} was never at version {req.version}; it is at "
+                         f"{row.version}.", row.version)
         raw = view.row("state_at", key.scope, req.version)
         row = StateRow(*raw) if raw is not None else None
         if row is None:
-            raise _unknown(key, f"Version {req.version} of {key.name} is not kept any more.", None)
+            raise _never(key, f"Version {req.version} of {key.name} is not kept any more.", None)
     if row is None or (row.content is None and req.version is None):
         raise _unknown(key, f"Nothing is stored under {key.name}.",
                        row.version if row is not None else 0)
@@ -186,7 +187,8 @@ def checked_json(svc: Service, raw: msgspec.Raw, what: str) -> bytes:
         text = msgspec.json.format(bytes(raw), indent=-1)
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-        raise Refusal(Code.INVALID, f"`{what}` is not JSON: {bad}. Nothing was written.") from None
+        raise Refusal(Code.INVALID, f"`{what}` is not JSON: {in_words(bad)}. Nothing was "
+                      "written.") from None
     if text.count(b"[") + text.count(b"{") > DEPTH_MAX and not rule.depth(value, DEPTH_MAX):
         raise Refusal(
             Code.LIMIT, f"`{what}` is nested deeper than {DEPTH_MAX}. Nothing was written.",
@@ -340,6 +342,11 @@ def keep(svc: Service, tx: Tx, text: bytes) -> str:
     content = f"state:{hashlib.blake2b(text, key=svc.secret[:64], digest_size=32).hexdigest()}"
     tx.keep_text(content, text)
     return content
+
+
+def _never(key: Resource, message: str, version: int | None) -> Refusal:
+    return Refusal(Code.UNKNOWN_KEY, message, resource=key.name, version=version,
+                   next=f"`coord state history {key.name}` lists the versions.")
 
 
 def _unknown(key: Resource, message: str, version: int | None) -> Refusal:

@@ -15,78 +15,9 @@ from coordinator.store.ledger import View
 from coordinator.store.rebuild import differences, rebuild
 from coordinator.store.rows import LeaseRow, LogRow, MessageRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
+from coordinator.words.events import SENTENCES
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import one_line, quoted
-
-#: Sentences by kind of event; the braces take fields of the event's own data.
-SENTENCES: dict[str, str] = {
-    "agent_registered": "{agent} registered",
-    "agent_seen": "{agent} was heard of",
-    "agent_state": "{agent} is {state}: {reason}",
-    "agent_rests": "{agent} has reached its provider's limit and rests until {until}: {note}",
-    "lease_granted": "{agent} got {resource} ({mode}, token {fencing_token}) until {expires_at}",
-    "lease_agreed": "{agent} shares {resource} with whoever asked ({agreed_as}): all write it",
-    "lease_renewed": "{agent} renewed its leases",
-    "lease_warned": "{agent} was told that its lease on {resource} ends soon",
-    "lease_released": "{agent} released {resource}",
-    "lease_lapsed": "{agent}'s lease on {resource} ended: {reason}",
-    "lease_placed": "{agent} works on {resource}",
-    "lease_moved": "{moved_from} was renamed to {resource}; {agent}'s lease followed",
-    "leases_shifted": "the machine's clock jumped; {delta_ms} ms were given back to live leases",
-    "acquisition_refused": "{agent} was refused {resources} (held by {holders})",
-    "waiter_queued": "{agent} stands in line as {acquisition_id}",
-    "waiter_changed": "{agent} goes on standing in line as {acquisition_id}",
-    "gives_way": "{size} agents wait for each other ({circle}); {agent} was told to give way",
-    "waiter_left": "{agent} left the line ({acquisition_id}): {reason}",
-    "unlock_asked": "{agent} asked {holder} to release {resource} ({request}): {reason}",
-    "unlock_passed": "{request}, on {resource}, is {holder}'s to answer now",
-    "unlock_answered": "{request} of {agent} on {resource} was {status} by {by}",
-    "task_added": "{task} was added: {title}",
-    "task_edited": "a person has changed {fields} of {task}: {title}",
-    "task_changed": "{task} is {told_state}",
-    "task_avoids": "{task} is left to agents of other profiles than {profile} until {until}",
-    "task_resources_learned": "{task} was found to need more",
-    "candidate_judged": "{agent} tried {regions} for {task} ({n}): {outcome}",
-    "ripple_left": "tasks that come after {task} follow",
-    "set_aside": "the {what} {subject} could not be served and was set aside: {reason}",
-    "taken_up": "the {what} {subject}, set aside before, is tried again",
-    "claim_renewed": "{agent} renewed its claims",
-    "signal_left": "a hint `{name}` was left on {resource} ({strength})",
-    "signals_faded": "hints faded",
-    "key_written": "{agent} wrote {resource}: version {version}",
-    "change_asked": "{agent} asked for a change of {resource} ({change})",
-    "change_moved": "{change}, of {resource}, is {state}",
-    "write_lost": "{agent} lost a write of {resource}: somebody had written before",
-    "write_stood": "{agent} has written {resource}",
-    "step_added": "{step}, a {step_kind}, was put off: {name}",
-    "step_moved": "{step} is {state}",
-    "steps_forgotten": "steps that were done long ago are forgotten",
-    "changes_forgotten": "changes that were closed long ago are forgotten",
-    "message_sent": "{agent} said to {to} ({message}): {text}",
-    "messages_seen": "{by} has read what was said to people",
-    "messages_forgotten": "what was said long ago is forgotten",
-    "review_opened": "{review} was opened: {summary}",
-    "review_decided": "{review} was {state} by {by}",
-    "review_split": "a part of {review} was taken out of it as {part}",
-    "review_undone": "the verdict on {review} was undone by {by}",
-    "verdict_begun": "{by} began to {what} {review}",
-    "verdict_stepped": "some files of {review} are written",
-    "verdict_ended": "the {what} of {review} is {outcome}",
-    "notice_posted": "{agent} is told: {text}",
-    "notices_delivered": "{agent} has its messages",
-    "versions_seen": "new content was seen",
-    "agent_hooked": "the hooks of {agent} reported in",
-    "content_read": "{agent} knows the content of some files as it is now",
-    "unleased_write": "{resource} was changed without a lease",
-    "work_finished": "{agent} finished {task}; it waits for verification ({files})",
-    "verification_begun": "{verification} began for {by}: the command runs on what was finished",
-    "verification_ended": "{verification} is over ({outcome}, {runs} runs): {said}",
-    "verified_from": "verification begins with {base:.12}",
-    "target_moved": "{target} went from {before:.12} to {after:.12}: {why}",
-    "noted": "{what}",
-    "counters_raised": "numbers go on above all that may have been given before",
-}
-
 
 #: Fields of events that hold somebody's own words.
 _QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title"), ("task_edited", "title"),
@@ -120,6 +51,8 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
         else:
             instant = key == "expires_at" and isinstance(value, str)
             facts[key] = "" if value is None else f"{value[11:16]}Z" if instant else value
+    if row.kind == "unlock_answered" and data["status"] == "coexisting":
+        facts["status"] = "agreed to be shared"
     if row.kind == "task_changed":
         facts["told_state"] = IN_STATE.get(data["state"], data["state"])
     text = SENTENCES.get(row.kind, row.kind).format_map(facts).strip()

@@ -1,0 +1,105 @@
+"""What a check of types says of a value, in words: which field, and what it must or may be.
+
+Translates what the decoder says, of requests and of settings; decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+_TYPES = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false",
+          "array": "a list", "object": "an object with fields", "null": "null"}
+_AT = re.compile(r" - at `(?:key in )?\$(.*)`$")
+_BOUND = re.compile(r"Expected `(\w+)`(?: of length)? (>=|<=|>|<) (-?\d+(?:\.\d+)?)")
+_TYPE = re.compile(r"Expected `(.+)`, got `(\w+)`")
+_ODD = re.compile(r"Invalid enum value (.+)")
+_BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+
+
+def sentence(bad: Exception) -> tuple[str, str]:
+    """The field that is wrong (empty: none of them), and what is wrong, in a sentence."""
+    said = str(bad)
+    found = _AT.search(said)
+    field = _name(found[1]) if found is not None else ""
+    return field, _sentence(field, _AT.sub("", said))
+
+
+def in_words(bad: Exception) -> str:
+    """What is wrong with what cannot be read: a part of a sentence, without a decoder's words."""
+    if isinstance(bad, OSError):
+        return bad.strerror or str(bad)
+    if isinstance(bad, UnicodeDecodeError):
+        return f"it is not UTF-8 (byte {bad.start + 1})"
+    if isinstance(bad, msgspec.ValidationError):
+        return sentence(bad)[1].rstrip(".")
+    if isinstance(bad, RecursionError):
+        return "it is nested too deeply"
+    return str(bad)
+
+
+def choices(bad: Exception, kind: Any) -> list[str]:
+    """What the field may be, where its value is none of those that there are; else nothing.
+
+    Args:
+        kind: the type that it was read as.
+    """
+    found = _AT.search(str(bad))
+    if not _ODD.match(str(bad)):
+        return []
+    parts = re.findall(r"\.([^.\[\]`]+)|(\[)", found[1]) if found is not None else []
+    near = [msgspec.inspect.type_info(kind)]
+    for field, _ in parts:
+        near = [inner for one in near for inner in _inside(one, field)]
+    return [str(value) for one in near for value in _values(one)]
+
+
+def _inside(kind: msgspec.inspect.Type, field: str) -> list[msgspec.inspect.Type]:
+    """What stands in a field of this type; empty: in one of its entries."""
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return [inner for one in kind.types for inner in _inside(one, field)]
+    if isinstance(kind, msgspec.inspect.StructType) and field:
+        return [one.type for one in kind.fields if one.encode_name == field]
+    if isinstance(kind, msgspec.inspect.DictType) and not field:
+        return [kind.value_type]
+    if isinstance(kind, msgspec.inspect.ListType) and not field:
+        return [kind.item_type]
+    return []
+
+
+def _values(kind: msgspec.inspect.Type) -> list[Any]:
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return [value for one in kind.types for value in _values(one)]
+    return list(kind.values) if isinstance(kind, msgspec.inspect.LiteralType) else []
+
+
+def _sentence(field: str, said: str) -> str:
+    named = f"`{field}`" if field else "the request"
+    missing = re.fullmatch(r"Object missing required field `(.+)`", said)
+    if missing is not None:
+        return f"{f'{named} lacks' if field else 'it lacks'} the field `{missing[1]}`."
+    unknown = re.fullmatch(r"Object contains unknown field `(.+)`", said)
+    if unknown is not None:
+        return f"{f'{named} has' if field else 'it has'} no field `{unknown[1]}`."
+    bound = _BOUND.match(said)
+    if bound is not None:
+        what = f"{_BOUNDS[bound[2]]} {float(bound[3]):,g}" if float(bound[3]) % 1 else (
+            f"{_BOUNDS[bound[2]]} {int(float(bound[3])):,}")
+        if bound[1] in ("array", "object"):
+            return f"{named} must have {what} {'entry' if bound[3] == '1' else 'entries'}."
+        return f"{named} must be {what}{' characters long' if bound[1] == 'str' else ''}."
+    wrong = _TYPE.match(said)
+    if wrong is not None:
+        kinds = " or ".join(_TYPES.get(one.strip(), one.strip()) for one in wrong[1].split("|"))
+        return f"{named} must be {kinds}, not {_TYPES.get(wrong[2], wrong[2])}."
+    odd = _ODD.fullmatch(said)
+    if odd is not None:
+        return f"{named} cannot be {odd[1]}."
+    return f"{named}: {said}."
+
+
+def _name(path: str) -> str:
+    """`.resources[0]` as `resources[0]`; `[...]` is one of a list."""
+    return path.removeprefix(".").replace("[...]", "")
