@@ -395,6 +395,8 @@ CREATE TABLE review_files (
     written_hash  TEXT,                       -- bytes that the revert wrote
     verdict_mode  INTEGER,                    -- permission bits just before it
     inode         TEXT,                       -- which file it was at the grant, of a leased file
+    last_hash     TEXT,                       -- of one that is gone, of which parts were leased: its
+                                              -- last content, with what others did to other parts
     PRIMARY KEY (review_id, path)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX review_scopes ON review_files (scope);

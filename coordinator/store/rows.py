@@ -181,6 +181,7 @@ class ReviewFileRow(Row, frozen=True):
     written_hash: str | None
     verdict_mode: int | None
     inode: str | None
+    last_hash: str | None
 
 
 class VerdictRow(Row, frozen=True):

@@ -407,6 +407,29 @@ def test_whatever_becomes_of_a_leased_region_the_file_comes_back(world: World, n
     assert there(world) == now
 
 
+@pytest.mark.parametrize("order", ["12", "21", "compacted"])
+def test_two_who_hold_parts_of_a_file_that_is_deleted_are_reverted_each(world: World, order: str) -> None:
+    """The first one's review has what the second did to its own part, and the other way round."""
+    world.write("a.py", THREE)
+    world.acquire("ann", "a.py::f")
+    world.acquire("bob", "a.py::H")
+    world.write("a.py", THREE.replace("return 1", "return 11").replace("x = 3", "x = 33"))
+    saw(world, Seen("a.py", look(world.service, None, "a.py")))
+    (world.root / "a.py").unlink()
+    saw(world, Seen("a.py", look(world.service, None, "a.py")))
+    world.ask(rq.Leave(agent="ann", clean=False))
+    world.ask(rq.Leave(agent="bob", clean=False))
+    if order == "compacted":
+        world.ask(rq.Compact())
+    first, second = ("R-2", "R-1") if order == "21" else ("R-1", "R-2")
+    world.ask(rq.ReviewDecide(review=first, verdict="revert"))
+    assert there(world)["a.py"] == THREE.replace(*(("x = 3", "x = 33") if first == "R-1" else ("return 1", "return 11")))
+    world.ask(rq.ReviewDecide(review=second, verdict="revert"))
+    assert there(world) == {"a.py": THREE} and world.replay_differs() == []
+    world.ask(rq.ReviewUndo(review=second))
+    assert there(world)["a.py"] != THREE
+
+
 def test_a_task_that_goes_on_with_a_leased_region_knows_its_file(world: World) -> None:
     world.write("a.py", THREE)
     world.acquire("ann", "a.py::f")

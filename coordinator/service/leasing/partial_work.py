@@ -127,6 +127,8 @@ def changed_since(
         path = now_at or path_of(theirs[0])
         before, now = _was(tx, rewound), content(tx, rewound.path)
         _compare(svc, tx, found, theirs[0], path, before.hash, now, before)
+        if now.hash is None and path in found:  # others may have changed what is not theirs
+            found[path].last_hash = rewound.gone
         if now.hash is None:
             for inside, digest in _as_directory(svc, tx, theirs[0], rewound.path).items():
                 _compare(svc, tx, found, theirs[0], inside, None, Bytes(digest, kept=True))

@@ -161,7 +161,7 @@ def _divide(svc: Service, view: View, out: Chosen, verdict: str, file: ReviewFil
     ))
     return ReviewFileRow(
         file.path, file.scope, file.worktree, file.change, file.kept, part[0], part[1], None, None,
-        None, file.inode,
+        None, file.inode, None,
     )
 
 

@@ -311,7 +311,7 @@ class _Look:
         """
         before, flagged = (
             self._blob(name) if repository_files.can_merge(name) else None
-            for name in (file.baseline_hash, file.flagged_hash)
+            for name in (file.baseline_hash, file.flagged_hash or file.last_hash)
         )
         current = now.data if repository_files.can_merge(now.hash) else None
         data = _merge(before, flagged, current)
@@ -325,8 +325,9 @@ class _Look:
                 f"`coord review keep {self._row.review_id}`.",
                 path=file.path,
             )
-        assert now.hash is not None and file.flagged_hash and file.baseline_hash
-        here, theirs = is_executable(now.hash), is_executable(file.flagged_hash)
+        left = file.flagged_hash or file.last_hash
+        assert now.hash is not None and left and file.baseline_hash
+        here, theirs = is_executable(now.hash), is_executable(left)
         name = digest(data, executable=here if here != theirs
                       else is_executable(file.baseline_hash))
         out.keeps.append(repository_files.stow(self._svc, name, data))

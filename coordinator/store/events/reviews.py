@@ -18,6 +18,7 @@ class FlaggedFile(msgspec.Struct, kw_only=True):
     baseline_hash: str | None
     flagged_hash: str | None
     inode: str | None = None  # which file it was at the grant, of a file that was leased itself
+    last_hash: str | None = None  # its last content, of one that is gone and was leased in parts
 
 
 class ReviewOpened(Event, tag="review_opened"):

@@ -21,7 +21,7 @@ def _review_opened(db: Database, at: str, e: ev.ReviewOpened) -> None:
     rows = [
         (
             e.review, f.path, f.scope, f.worktree, f.change, int(f.kept), f.baseline_hash,
-            f.flagged_hash, f.inode,
+            f.flagged_hash, f.inode, f.last_hash,
         )
         for f in e.files
     ]

@@ -76,6 +76,7 @@ SELECT hash FROM blobs WHERE hash NOT IN (
     UNION SELECT hash FROM agent_reads WHERE hash IS NOT NULL
     UNION SELECT baseline_hash FROM review_files WHERE baseline_hash IS NOT NULL
     UNION SELECT flagged_hash FROM review_files WHERE flagged_hash IS NOT NULL
+    UNION SELECT last_hash FROM review_files WHERE last_hash IS NOT NULL
     UNION SELECT verdict_hash FROM review_files WHERE verdict_hash IS NOT NULL
     UNION SELECT written_hash FROM review_files WHERE written_hash IS NOT NULL
     UNION SELECT old_hash FROM verdict_steps WHERE old_hash IS NOT NULL

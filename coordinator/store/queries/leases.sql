@@ -162,6 +162,7 @@ SELECT hash, max(needed) FROM (
     UNION ALL SELECT hash, 0 FROM agent_reads
     UNION ALL SELECT baseline_hash, kept FROM review_files
     UNION ALL SELECT flagged_hash, kept FROM review_files
+    UNION ALL SELECT last_hash, 0 FROM review_files
     UNION ALL SELECT verdict_hash, kept FROM review_files
     UNION ALL SELECT written_hash, 0 FROM review_files
     UNION ALL SELECT old_hash, 1 FROM verdict_steps

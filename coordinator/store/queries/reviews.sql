@@ -4,7 +4,7 @@ INSERT INTO reviews (review_id, n, state, reason, agent, task_id, summary, log_t
 
 -- name: review_file_insert
 INSERT INTO review_files (review_id, path, scope, worktree, change, kept, baseline_hash,
-    flagged_hash, inode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+    flagged_hash, inode, last_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: review_get
 SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
@@ -43,7 +43,7 @@ WHERE v.part_of = ? AND v.state = 'kept' AND f.worktree IS NULL ORDER BY v.n;
 
 -- name: review_files_of
 SELECT path, scope, worktree, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash,
-       verdict_mode, inode FROM review_files WHERE review_id = ? ORDER BY path;
+       verdict_mode, inode, last_hash FROM review_files WHERE review_id = ? ORDER BY path;
 
 -- name: review_written_last
 -- What a verdict last wrote to a path; NULL: it removed it.
