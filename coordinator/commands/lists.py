@@ -58,11 +58,18 @@ def _head(text: str, width: int) -> str:
 
 def middle(text: str, width: int) -> str:
     """`text` in at most `width` columns: what is cut is cut in the middle, for a path tells most at
-    its ends."""
+    its ends. The name of a file stays whole where it has room; else it is cut itself."""
     if cell_len(text) <= width:
         return text
     if width < 3:
         return _head(text, width)
+    slash = text.partition("::")[0].rstrip("/").rfind("/")
+    if slash >= 0:
+        room = width - 1 - cell_len(text[slash:])
+        if room >= 0:
+            return _head(text, room).rstrip() + "…" + text[slash:]
+        if width >= NAME_MIN:
+            return "…/" + middle(text[slash + 1:], width - 2)
     head = _head(text, (width - 1) // 3).rstrip()
     room, at = width - 1 - cell_len(head), len(text)
     while room >= (wide := cell_len(text[at - 1])):
@@ -120,6 +127,8 @@ def columns(
 
 #: A path, and a text, that is cut has at least so many signs; a text with less room is left out.
 PATH_MIN, TEXT_MIN = 10, 4
+#: With less room than this a path is cut as any other name is.
+NAME_MIN = 12
 
 
 def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int]) -> list[int]:

@@ -66,10 +66,12 @@ def drawn(app: Dashboard) -> list[str]:
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 20), (120, 40)])
 def test_each_list_fits_and_keeps_ids_and_file_names(busy: Repo, size: tuple[int, int]) -> None:
+    name = ["/Data", "ties.java"]  # of DataSourceProperties.java, where it has no room
+
     async def keys(pilot: Pilot[str | None], app: Dashboard) -> None:
-        for key, words in (("1", ["worker", "active", "T-1"]), ("2", ["Properties.java", "holder", "asker"]),
+        for key, words in (("1", ["worker", "active", "T-1"]), ("2", [*name, "holder", "asker"]),
                            ("3", ["T-1", "claimed", "T-2", "ready"]), ("4", ["R-1", "left"]),
-                           ("5", ["U-1", "asker", "holder"]), ("6", ["R-1 was opened", "Properties.java"])):
+                           ("5", ["U-1", "asker", "holder"]), ("6", ["R-1 was opened", *name])):
             await press(pilot, key)
             lines = drawn(app)
             assert len(lines) == size[1] and all(len(line) <= size[0] for line in lines)
