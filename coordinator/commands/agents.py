@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.commands import forms
-from coordinator.commands.lists import ago, columns, span
+from coordinator.commands.lists import Names, ago, columns, span
 from coordinator.commands.shell import Asking, Shell, ask
 from coordinator.words import requests as rq
 
@@ -25,7 +25,7 @@ def registered(
             f"rests until {row.rests_until[:16]}Z" if row.rests_until else row.state,
             ago(row.seen_at, shell.now_ms),
             str(row.leases),
-            ", ".join(row.tasks),
+            Names(row.tasks),
             f"waits for {', '.join(row.waiting_for)}" if row.waiting_for else row.progress or "",
         )
         for row in found.items

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator.commands import forms
+from coordinator.commands.lists import Names
 from coordinator.commands.shell import Asking, Shell, ask, one_of, seconds
 from coordinator.words import requests as rq
 
@@ -74,7 +75,7 @@ def listing(
         shell.say(nothing if agent is None else f"{agent} has claimed none of these.")
         return
     rows = [
-        (row.task, row.state, row.title, row.claimed_by or " ".join(row.resources))
+        (row.task, row.state, row.title, row.claimed_by or Names(row.resources, " "))
         for row in found.items
     ]
     forms.table(shell, ("task", "state", "title", "by / resources"), "==~/", rows,

@@ -238,7 +238,7 @@ def _verified(found: rq.VerificationList) -> str:
 def _reviews(reply: rq.StatusReply, now: int, width: int | None, most: int | None) -> list[Line]:
     if not reply.reviews:
         return _section("reviews", [("nothing waits for a verdict", "dim")])
-    rows = [(row.review, ago(row.opened_at, now), files_in_line(row, width is None),
+    rows = [(row.review, ago(row.opened_at, now), files_in_line(row),
              row.summary) for row in reply.reviews[:most]]
     return _table(f"reviews waiting ({len(reply.reviews)})",
                   ("review", "age", "files", "what happened"), rows, "==/~", width,

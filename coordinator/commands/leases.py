@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from coordinator.commands import forms
-from coordinator.commands.lists import ago, columns, left
+from coordinator.commands.lists import Names, ago, columns, left
 from coordinator.commands.shell import Asking, Shell, ask, seconds
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -176,8 +176,8 @@ def _line(shell: Shell, found: rq.LockList, agent: str | None = None,
             str(one.position),
             one.acquisition_id,
             one.agent,
-            ", ".join(one.resources),
-            ", ".join(one.held_by),
+            Names(one.resources),
+            Names(one.held_by),
             ago(one.asked_at, now),
             one.description,
         )

@@ -70,11 +70,66 @@ def middle(text: str, width: int) -> str:
             return _head(text, room).rstrip() + "…" + text[slash:]
         if width >= NAME_MIN:
             return "…/" + middle(text[slash + 1:], width - 2)
+    return _ends(text, width)
+
+
+def _ends(text: str, width: int) -> str:
+    """The beginning of a text that is too wide, and more of its end."""
     head = _head(text, (width - 1) // 3).rstrip()
     room, at = width - 1 - cell_len(head), len(text)
     while room >= (wide := cell_len(text[at - 1])):
         at, room = at - 1, room - wide
     return head + "…" + text[at:]
+
+
+class Names(str):
+    """Several paths in one cell of a table. Where they have no room: the first, and how many more
+    there are (`a.py +2`)."""
+
+    names: tuple[str, ...]
+
+    def __new__(cls, names: Sequence[str], between: str = ", ") -> Names:
+        made = super().__new__(cls, between.join(names))
+        made.names = tuple(names)
+        return made
+
+    def within(self, width: int) -> str:
+        """In at most `width` columns."""
+        if len(self.names) < 2 or cell_len(in_line(self)) <= width:
+            return middle(in_line(self), width)
+        more = f" +{len(self.names) - 1}"
+        return middle(in_line(self.names[0]), width - len(more)) + more
+
+
+def paths_within(cells: Sequence[str], width: int) -> list[str]:
+    """A column of paths in at most `width` columns: what differs is seen, where two would be cut to
+    the same text."""
+    out = [one.within(width) if isinstance(one, Names) else middle(one, width) for one in cells]
+    alike: dict[str, dict[str, None]] = {}
+    for cell, text in zip(cells, out, strict=True):
+        alike.setdefault(text, {})[cell] = None
+    apart = {cell: text for group in alike.values() if len(group) > 1 and width >= NAME_MIN
+             for cell, text in zip(group, _told_apart([*group], width), strict=True)}
+    return [apart.get(cell, text) for cell, text in zip(cells, out, strict=True)]
+
+
+def _told_apart(cells: Sequence[str], width: int) -> list[str]:
+    """These from where they begin to differ: from the beginning of that name, or word."""
+    first, last = min(cells), max(cells)
+    at = next((n for n, (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
+              len(first))
+    name = first.rfind("/", 0, at) + 1
+    if at - name <= width // 3:
+        at = name
+    while at > name and first[at - 1].isalnum():
+        at -= 1
+    if not at:
+        return [_ends(cell, width) for cell in cells]
+    out = []
+    for rest in (cell[at:] for cell in cells):
+        text = middle(rest, width - 1)
+        out.append("…" + (_ends(rest, width - 1) if text.startswith("…") else text))
+    return out
 
 
 def cut(text: str, width: int) -> str:
@@ -114,14 +169,18 @@ def columns(
     if width is not None:
         wide = _fitted(wide, kinds, width, [cell_len(head) for head in shown[0]])
     out = []
+    for at, kind in enumerate(kinds):
+        if kind != "/" or not wide[at]:
+            continue
+        given = [row[at] for row in rows]
+        told = [one if isinstance(one, Names) else in_line(one) for one in given]
+        for row, text in zip(shown[1:], paths_within(told, wide[at]), strict=True):
+            row[at] = text
     for row in shown:
-        cells = []
-        for cell, most, kind in zip(row, wide, kinds, strict=True):
-            if most == 0:
-                continue
-            cell = middle(cell, most) if kind == "/" else cut(cell, most)
-            cells.append(cell + " " * (most - cell_len(cell)))
-        out.append("  ".join(cells).rstrip())
+        cells = [cut(cell, most) if kind != "/" else middle(cell, most)
+                 for cell, most, kind in zip(row, wide, kinds, strict=True)]
+        out.append("  ".join(cell + " " * (most - cell_len(cell)) for cell, most in zip(
+            cells, wide, strict=True) if most).rstrip())
     return out
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.commands import forms, review_page
-from coordinator.commands.lists import ago, path
+from coordinator.commands.lists import Names, ago, path
 from coordinator.commands.shell import Asking, Shell, ask, choices, one_of
 from coordinator.words import requests as rq
 
@@ -34,7 +34,7 @@ def listing(
             f"{row.state} ({row.under_way} under way)" if row.under_way else row.state,
             ago(row.opened_at, now),
             row.agent or "",
-            files_in_line(row, shell.width is None),
+            files_in_line(row),
             row.summary,
         )
         for row in found.items
@@ -45,10 +45,9 @@ def listing(
         shell.say(f"next: coord review show {found.items[0].review}")
 
 
-def files_in_line(row: rq.Review, whole: bool) -> str:
-    """Its files in one line: all of a few, of many the first and how many there are."""
-    names = [path(file.path) for file in row.files]
-    return ", ".join(names) if whole or len(names) < 4 else f"{names[0]} and {len(names) - 1} more"
+def files_in_line(row: rq.Review) -> Names:
+    """Its files in one line."""
+    return Names([path(file.path) for file in row.files])
 
 
 def show(

@@ -227,7 +227,7 @@ def test_a_review_of_many_files_says_how_many_where_there_is_little_room(repo: R
     with repo.client() as person:
         reply = person.status()
     shown = "\n".join(text for text, _ in dashboard.lines(reply, 60, None))
-    assert "many/0.txt and 4 more" in shown, shown
+    assert "many/0.txt +4" in shown, shown
     assert "many/0.txt, many/1.txt, many/2.txt" in "\n".join(text for text, _ in dashboard.lines(reply, None, None))
 
 

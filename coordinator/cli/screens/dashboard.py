@@ -22,7 +22,15 @@ from coordinator.cli.app import client, person
 from coordinator.cli.screens.pages import KEYS_OF_DASHBOARD, LogPage, Page
 from coordinator.cli.screens.session_app import SessionApp
 from coordinator.client.client import Client
-from coordinator.commands.lists import ago, cut, in_line, left, middle, path
+from coordinator.commands.lists import (
+    ago,
+    cut,
+    in_line,
+    left,
+    middle,
+    path,
+    paths_within,
+)
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 
@@ -176,10 +184,12 @@ class Dashboard(SessionApp[str | None]):
         wide[-1] = max(8, self.size.width - 1 - sum(w + 2 for w in wide[:-1]) - 2)
         for head, w in zip(heads, wide, strict=True):
             table.add_column(head.lstrip("/"), width=w)
-        for row in self.rows:
-            *names, last = zip(row.cells, wide, strict=True)
-            table.add_row(*(Text(middle(cell, w), no_wrap=True) for cell, w in names),
-                          Text(cut(*last), no_wrap=True, overflow="ellipsis"))
+        if self.rows:
+            *names, last = zip(*(row.cells for row in self.rows), strict=True)
+            told = [paths_within(cells, w) for cells, w in zip(names, wide, strict=False)]
+            told.append([cut(cell, wide[-1]) for cell in last])
+            for cells in zip(*told, strict=True):
+                table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells))
         keys = [row.key for row in self.rows]
         if self.rows:
             line = keys.index(at.key) if at is not None and at.key in keys else line
